@@ -1,0 +1,94 @@
+"""Who may attend to whom. Everywhere: **True = may attend**.
+
+A row that may attend nowhere has weights 0 and context 0. (Softmax of a row of −∞ would be
+0/0; zero is the only value that lets nothing through and keeps gradients finite.)
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "additive_mask",
+    "apply_mask",
+    "causal_mask",
+    "mask_then_scale",
+    "padding_mask",
+    "scale_then_mask",
+]
+
+
+def padding_mask(is_token_BM: Tensor) -> Tensor:
+    """Let every query attend to real tokens only.
+
+    Args:
+        is_token_BM: True where there is a token, False where there is padding.
+
+    Returns:
+        ``mask_B11M``, to broadcast over heads and queries. Combine masks with ``&``.
+    """
+    return is_token_BM[:, None, None, :]
+
+
+def causal_mask(
+    num_queries: int, num_keys: int | None = None, *, device: torch.device | str | None = None
+) -> Tensor:
+    """Let each position attend to itself and to those before it (the look-ahead mask).
+
+    With fewer queries than keys the queries are the *last* positions, as when decoding with a
+    cache.
+
+    Args:
+        num_queries: L.
+        num_keys: M; the same as L unless given.
+        device: where to put the mask.
+
+    Returns:
+        ``mask_11LM``.
+
+    Source:
+        Vaswani et al. 2017, section 3.2.3; notes "Transformers", section 4.2.
+    """
+    num_keys = num_queries if num_keys is None else num_keys
+    mask_LM = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
+    return mask_LM.tril(num_keys - num_queries)[None, None]
+
+
+def apply_mask(scaled_BHLM: Tensor, mask: Tensor | None) -> Tensor:
+    """Set the scores of forbidden pairs to −∞.
+
+    Args:
+        scaled_BHLM: scaled scores.
+        mask: True = may attend; broadcasts to the scores.
+
+    Returns:
+        ``masked_BHLM``.
+    """
+    if mask is None:
+        return scaled_BHLM
+    return scaled_BHLM.masked_fill(~mask, -math.inf)
+
+
+def additive_mask(mask: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Write a mask as the matrix B that is added to the scores: 0 where allowed, −∞ elsewhere.
+
+    Source:
+        Notes "Transformers", equation 18.
+    """
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -math.inf)
+
+
+def mask_then_scale(scores_BHLM: Tensor, additive_BHLM: Tensor, d_key: int) -> Tensor:
+    r"""Add B first, then scale: $(QK^T + B) / \sqrt{d_k}$, as equation 18 prints it."""
+    return (scores_BHLM + additive_BHLM) / math.sqrt(d_key)
+
+
+def scale_then_mask(scores_BHLM: Tensor, additive_BHLM: Tensor, d_key: int) -> Tensor:
+    r"""Scale first, then add B: $QK^T / \sqrt{d_k} + B$, as everyone computes it.
+
+    For B of 0 and −∞ the same as `mask_then_scale`; for a finite B the two differ.
+    """
+    return scores_BHLM / math.sqrt(d_key) + additive_BHLM

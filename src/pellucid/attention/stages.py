@@ -1,0 +1,164 @@
+r"""Scaled dot-product attention as five named stages, and the fast path beside them.
+
+$$\text{Attention}(Q, K, V) = \text{softmax}\left(\frac{QK^T}{\sqrt{d_k}} + B\right)V$$
+
+`scores` $QK^T$ → `scaled` $\div\sqrt{d_k}$ → `masked` + mask → `weights` softmax → `context`
+weights · V. The names are the same in code, files, pictures and docs.
+
+The functions take any leading axes; the names show the model's: batch and heads.
+
+Source:
+    Vaswani et al. 2017, equation 1; notes "Transformers", equations 10, 11 and 18.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pellucid.attention.masks import apply_mask
+from pellucid.errors import InputError
+
+__all__ = ["AttentionSteps", "attend", "attend_fast", "mix", "scale", "score", "weigh"]
+
+SHORT_ENOUGH_FOR_PLAIN_PRODUCTS = 128
+
+
+def score(query_BHLK: Tensor, key_BHMK: Tensor) -> Tensor:
+    """Stage 1: how well each query matches each key, their dot product: ``scores_BHLM``."""
+    return query_BHLK @ key_BHMK.transpose(-2, -1)
+
+
+def scale(scores_BHLM: Tensor, d_key: int) -> Tensor:
+    r"""Stage 2: divide by $\sqrt{d_k}$, so that the softmax keeps its gradients: ``scaled_BHLM``.
+
+    The products of d_k independent terms of variance 1 have variance d_k.
+    """
+    return scores_BHLM / math.sqrt(d_key)
+
+
+def weigh(masked_BHLM: Tensor) -> Tensor:
+    """Stage 4: softmax over the keys: ``weights_BHLM``, each row summing to 1.
+
+    A row of nothing but −∞ gets weights 0 (see `pellucid.attention.masks`).
+    """
+    is_empty_BHL1 = (masked_BHLM == -math.inf).all(dim=-1, keepdim=True)
+    weights_BHLM = torch.softmax(masked_BHLM.masked_fill(is_empty_BHL1, 0.0), dim=-1)
+    return weights_BHLM.masked_fill(is_empty_BHL1, 0.0)
+
+
+def mix(weights_BHLM: Tensor, value_BHME: Tensor) -> Tensor:
+    """Stage 5: the sum of the values, each times its weight: ``context_BHLE``."""
+    return weights_BHLM @ value_BHME
+
+
+@dataclass(frozen=True)
+class AttentionSteps:
+    """What each of the five stages gave.
+
+    Shapes:
+        scores, scaled, masked, weights: (…, L, M). context: (…, L, E).
+    """
+
+    scores: Tensor
+    scaled: Tensor
+    masked: Tensor
+    weights: Tensor
+    context: Tensor
+
+
+def attend(
+    query: Any, key: Any, value: Any, mask: Any = None, *, use_scale: bool = True
+) -> AttentionSteps:
+    """Compute attention and keep every stage.
+
+    Args:
+        query: (…, L, K). A tensor, a NumPy array or nested lists; whole numbers become float32.
+        key: (…, M, K).
+        value: (…, M, E).
+        mask: True = may attend; broadcasts to (…, L, M).
+        use_scale: False leaves the scores unscaled.
+
+    Returns:
+        The five stages.
+
+    Raises:
+        InputError: the shapes do not fit together, or the mask is not of truth values.
+    """
+    query, key, value = (_as_floats(matrix) for matrix in (query, key, value))
+    mask = None if mask is None else torch.as_tensor(mask, device=query.device)
+    _check_shapes(query, key, value, mask)
+    scores = score(query, key)
+    scaled = scale(scores, query.shape[-1]) if use_scale else scores
+    masked = apply_mask(scaled, mask)
+    weights = weigh(masked)
+    return AttentionSteps(scores, scaled, masked, weights, mix(weights, value))
+
+
+def attend_fast(
+    query_BHLK: Tensor,
+    key_BHMK: Tensor,
+    value_BHME: Tensor,
+    mask: Tensor | None = None,
+    *,
+    use_scale: bool = True,
+) -> Tensor:
+    """Compute the context alone, by the fastest way for the lengths and the device.
+
+    On a CPU short sentences go through plain batched products, whose backward pass is several
+    times faster there than the fused kernel's; everything else goes through PyTorch's fused
+    attention. Equal to `attend(...).context` up to rounding.
+
+    Returns:
+        ``context_BHLE``.
+    """
+    factor = 1 / math.sqrt(query_BHLK.shape[-1]) if use_scale else 1.0
+    longest = max(query_BHLK.shape[-2], key_BHMK.shape[-2])
+    if query_BHLK.device.type == "cpu" and longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS:
+        scaled_BHLM = (query_BHLK * factor) @ key_BHMK.transpose(-2, -1)
+        if mask is not None:
+            scaled_BHLM = scaled_BHLM.masked_fill(~mask, torch.finfo(scaled_BHLM.dtype).min)
+        context_BHLE = torch.softmax(scaled_BHLM, dim=-1) @ value_BHME
+    else:
+        context_BHLE = F.scaled_dot_product_attention(
+            query_BHLK, key_BHMK, value_BHME, attn_mask=mask, scale=factor
+        )
+    if mask is None:
+        return context_BHLE
+    may_attend = mask.any(dim=-1, keepdim=True)
+    if may_attend.device.type == "cpu" and bool(may_attend.all()):
+        return context_BHLE
+    return context_BHLE.masked_fill(~may_attend, 0.0)
+
+
+def _as_floats(matrix: Any) -> Tensor:
+    tensor = torch.as_tensor(matrix)
+    return tensor if tensor.is_floating_point() else tensor.to(torch.float32)
+
+
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise InputError(
+            "Queries, keys and values must have at least two axes (positions, width), but have "
+            f"shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}."
+        )
+    if query.shape[-1] != key.shape[-1]:
+        raise InputError(
+            "Queries and keys must have one width (d_q = d_k), but have "
+            f"{query.shape[-1]} and {key.shape[-1]}."
+        )
+    if key.shape[-2] != value.shape[-2]:
+        raise InputError(
+            "There must be one value for each key, but there are "
+            f"{value.shape[-2]} values and {key.shape[-2]} keys."
+        )
+    if mask is not None and mask.dtype != torch.bool:
+        raise InputError(
+            f"A mask must hold truth values (True = may attend), but holds {mask.dtype}. "
+            "For an additive mask pass `additive == 0`."
+        )

@@ -1,0 +1,27 @@
+"""Frozen, validated configuration; TOML in and out; an unknown key is an error."""
+
+from pellucid.config.base import Strict, validate
+from pellucid.config.bundle import BundleConfig, DecodingConfig, LanguagesConfig
+from pellucid.config.model import NAMED_SIZES, ModelConfig
+from pellucid.config.recipe import DataConfig, Recipe, TokenizerRecipe, TrainingConfig
+from pellucid.config.toml import apply_overrides, load_recipe, parse_toml, to_toml
+from pellucid.config.tokenizer import TokenizerConfig
+
+__all__ = [
+    "NAMED_SIZES",
+    "BundleConfig",
+    "DataConfig",
+    "DecodingConfig",
+    "LanguagesConfig",
+    "ModelConfig",
+    "Recipe",
+    "Strict",
+    "TokenizerConfig",
+    "TokenizerRecipe",
+    "TrainingConfig",
+    "apply_overrides",
+    "load_recipe",
+    "parse_toml",
+    "to_toml",
+    "validate",
+]

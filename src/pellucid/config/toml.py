@@ -1,0 +1,82 @@
+"""TOML in and out, and ``--set section.key=value`` on top of it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from pellucid.config.base import Strict, validate
+from pellucid.config.recipe import Recipe
+from pellucid.errors import ConfigurationError
+from pellucid.files import read_bytes
+
+__all__ = ["apply_overrides", "load_recipe", "parse_toml", "to_toml"]
+
+
+def parse_toml(data: bytes, where: str) -> dict[str, Any]:
+    """Parse TOML.
+
+    Raises:
+        ConfigurationError: it is not UTF-8 or not TOML, with the line.
+    """
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"A recipe must be UTF-8 text, but byte {error.start + 1} is not ({where})."
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"A recipe must be TOML, but is not: {error} ({where}).") from None
+
+
+def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
+    """Read a recipe file and put ``section.key=value`` changes on top.
+
+    Raises:
+        ConfigurationError: one sentence with the file, the dotted key and the nearest name.
+        InputFileNotFoundError: no such file.
+    """
+    values = parse_toml(read_bytes(path), str(path))
+    return validate(Recipe, apply_overrides(values, overrides), str(path))
+
+
+def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """Put ``section.key=value`` changes on top of a nested mapping.
+
+    A value is read as TOML where it is TOML (``3``, ``true``, ``["a", "b"]``), otherwise as text.
+
+    Raises:
+        ConfigurationError: an override is not of that form.
+    """
+    changed = {
+        key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()
+    }
+    for override in overrides:
+        key, separator, text = override.partition("=")
+        section, dot, name = key.strip().partition(".")
+        if not separator or not dot or not section or not name:
+            raise ConfigurationError(
+                f"A change must be written section.key=value, but is {override!r} (--set). "
+                "For example: --set training.max_steps=2000."
+            )
+        table = changed.setdefault(section, {})
+        if not isinstance(table, dict):
+            raise ConfigurationError(f"{section!r} must be a section, but is a value (--set).")
+        table[name] = _parse_value(text.strip())
+    return changed
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def to_toml(section: Strict) -> str:
+    """Write a section as TOML, with every default spelled out."""
+    return tomli_w.dumps(section.model_dump(mode="json"))

@@ -1,0 +1,178 @@
+"""Files: what ends a line, gzip, hashes, and writes that survive a crash.
+
+A line ends at ``\\n`` and at nothing else; one ``\\r`` before it is dropped. Python's
+``splitlines`` also cuts at U+2028, form feeds and others, which shifts parallel files against
+each other, so it is never used.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from pellucid.errors import DataError, InputFileNotFoundError, OutputError
+
+__all__ = [
+    "count_lines",
+    "decode_line",
+    "hash_bytes",
+    "hash_file",
+    "open_binary",
+    "read_bytes",
+    "read_lines",
+    "write_bytes",
+    "write_text",
+]
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+
+
+def open_binary(path: Path | str) -> BinaryIO:
+    """Open a file for reading, unpacking gzip where the content says so; ``-`` is standard input.
+
+    Raises:
+        InputFileNotFoundError: nothing is there.
+        DataError: it is a folder or cannot be read.
+    """
+    if str(path) == "-":
+        return sys.stdin.buffer
+    path = Path(path)
+    try:
+        with path.open("rb") as probe:
+            is_gzip = probe.read(2) == _GZIP_MAGIC
+        return gzip.open(path, "rb") if is_gzip else path.open("rb")  # type: ignore[return-value]
+    except FileNotFoundError as error:
+        raise InputFileNotFoundError(
+            f"The file must exist, but {path} does not. Check the name and the folder."
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"The file must be readable, but {path} is not: {error.strerror or error}."
+        ) from error
+
+
+def read_lines(path: Path | str) -> Iterator[str]:
+    r"""Read a text file line by line.
+
+    A line ends at ``\n``; one ``\r`` before it is dropped, and so is a byte-order mark at the
+    start of the file. Nothing else is changed. A last line without ``\n`` counts.
+
+    Args:
+        path: a plain or gzip file; ``-`` is standard input.
+
+    Yields:
+        Each line without its end.
+
+    Raises:
+        DataError: a line is not UTF-8 (with file and line), or the gzip data is damaged.
+        InputFileNotFoundError: nothing is there.
+    """
+    stream = open_binary(path)
+    number = 0
+    try:
+        for number, raw in enumerate(stream, start=1):
+            yield decode_line(raw, path, number)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"A .gz file must be whole, but {path} is damaged after line {number}: {error}. "
+            "Copy or compress it again."
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"The file must be readable, but {path} is not: {error.strerror or error}."
+        ) from error
+    finally:
+        if stream is not sys.stdin.buffer:
+            stream.close()
+
+
+def decode_line(raw: bytes, path: Path | str, number: int) -> str:
+    """Turn one raw line into text, dropping its end.
+
+    Args:
+        raw: the bytes, with or without the line end.
+        path: for the message.
+        number: the line's number, from 1.
+
+    Raises:
+        DataError: the bytes are not UTF-8.
+    """
+    if number == 1:
+        raw = raw.removeprefix(_BOM)
+    raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"Text must be UTF-8, but byte {error.start + 1} of the line is "
+            f"0x{raw[error.start]:02x} ({path}:{number}). "
+            "Convert the file, for instance with iconv -f ISO-8859-1 -t UTF-8."
+        ) from error
+
+
+def count_lines(path: Path | str) -> int:
+    """Count the lines of a plain or gzip file."""
+    return sum(1 for _ in read_lines(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a whole file.
+
+    Raises:
+        InputFileNotFoundError: nothing is there.
+        DataError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise InputFileNotFoundError(f"The file must exist, but {path} does not.") from error
+    except OSError as error:
+        raise DataError(
+            f"The file must be readable, but {path} is not: {error.strerror or error}."
+        ) from error
+
+
+def hash_bytes(data: bytes) -> str:
+    """SHA-256 of some bytes, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal, at bounded memory."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file so that a crash leaves either the old or the new content, never a part.
+
+    The bytes go to ``NAME.part`` beside it, are flushed to disk, and renamed.
+
+    Raises:
+        OutputError: the folder cannot take the file (full, read-only, missing).
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise OutputError(
+            f"The output must be writable, but {path} is not: {error.strerror or error}. "
+            "Free some space or choose another folder."
+        ) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text as `write_bytes` does; ``\\n`` stays ``\\n`` on every platform."""
+    write_bytes(path, text.encode("utf-8"))

@@ -1,0 +1,42 @@
+"""The legend of axis letters: one meaning for each letter in the whole package.
+
+A tensor's name ends in its axes, in the order batch, head, position, width:
+``scores_BHLM`` is a batch of heads of queries by keys. A test reads these names while the
+package trains and decodes, and checks them against the real shapes.
+"""
+
+from __future__ import annotations
+
+__all__ = ["AXES", "axes_of"]
+
+AXES: dict[str, str] = {
+    "B": "batch rows",
+    "L": "positions that attend (queries)",
+    "M": "positions attended to (keys)",
+    "S": "source length",
+    "T": "target length",
+    "D": "d_model, the width of the model",
+    "H": "heads",
+    "K": "width of queries and keys per head (d_k)",
+    "E": "width of values per head (d_v)",
+    "F": "d_ff, the inner width of the feed-forward network",
+    "V": "vocabulary",
+    "N": "layers",
+    "W": "beam width",
+    "1": "broadcast, always one",
+}
+
+
+def axes_of(name: str) -> str | None:
+    """Read the axis letters at the end of a variable's name.
+
+    Args:
+        name: a variable name such as ``"scores_BHLM"``.
+
+    Returns:
+        ``"BHLM"``, or None where the name carries no axes.
+    """
+    stem, _, axes = name.rpartition("_")
+    if stem and axes and all(letter in AXES for letter in axes) and axes[-1] != "_":
+        return axes
+    return None
