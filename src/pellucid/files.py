@@ -10,19 +10,23 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import shutil
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from pellucid.errors import DataError, InputFileNotFoundError, OutputError
+from pellucid.errors import DataError, InputFileNotFoundError, OutputError, PellucidError
 
 __all__ = [
     "count_lines",
     "decode_line",
+    "flush_folder",
     "hash_bytes",
     "hash_file",
+    "new_folder",
     "open_binary",
     "read_bytes",
     "read_lines",
@@ -176,3 +180,53 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text as `write_bytes` does; ``\\n`` stays ``\\n`` on every platform."""
     write_bytes(path, text.encode("utf-8"))
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Fill a folder so that it appears whole under its name, or not at all.
+
+    Yields a fresh folder beside it; at the end that one is flushed and renamed, and an older
+    folder of the name is deleted after the new one stands. A failure leaves the older one.
+
+    Raises:
+        OutputError: the disk cannot take it.
+    """
+    part = path.with_name(f".{path.name}.part")
+    older = path.with_name(f".{path.name}.older")
+    try:
+        _restore(path, older)
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        yield part
+        flush_folder(part)
+        if path.exists():
+            path.rename(older)
+        part.rename(path)
+        flush_folder(path.parent)
+        shutil.rmtree(older, ignore_errors=True)
+    except PellucidError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"The output must be writable, but {path} is not: {error.strerror or error}. "
+            "Free some space or choose another folder."
+        ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        _restore(path, older)
+
+
+def _restore(path: Path, older: Path) -> None:
+    """Put the older folder back where a crash came between the two renames."""
+    if older.exists() and not path.exists():
+        older.rename(path)
+
+
+def flush_folder(path: Path) -> None:
+    """Flush a folder's list of names to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -23,6 +23,8 @@ AXES: dict[str, str] = {
     "V": "vocabulary",
     "N": "layers",
     "W": "beam width",
+    "P": "target positions of a whole batch, padding left out",
+    "C": "rows of one chunk of those positions",
     "1": "broadcast, always one",
 }
 

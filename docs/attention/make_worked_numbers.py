@@ -1,0 +1,60 @@
+"""Write docs/attention/worked-numbers.md: every printed number, ours, and why they differ.
+
+Run ``python docs/attention/make_worked_numbers.py`` after changing an example.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from pellucid.attention.worked import WorkedNumber, worked_numbers
+
+__all__ = ["PAGE", "worked_numbers_page"]
+
+PAGE = Path(__file__).with_name("worked-numbers.md")
+
+HEAD = """\
+# Every printed number, recomputed
+
+Five texts about attention print small examples to be followed by hand. This page holds each
+number of them that can be recomputed, beside what `pellucid.attention` gives for it in float64,
+and why the two differ where they do. A number is *right* when ours, rounded to the digits
+printed, is it. "Self-attention mechanism: objectives" and the notes "Self-Attention for
+Transformer Neural Networks" print no numbers.
+
+This page is written by `docs/attention/make_worked_numbers.py`, and a test keeps it up to date.
+What the texts say in words is taken up in [attention, step by step](README.md#the-texts-words)."""
+
+COLUMNS = "| where | printed | computed | | why |\n| --- | --- | --- | --- | --- |"
+
+
+def worked_numbers_page() -> str:
+    """Write all worked numbers as a page of Markdown, one table a text."""
+    lines = [HEAD]
+    text = ""
+    for number in worked_numbers():
+        if number.text != text:
+            text = number.text
+            lines.append(f"\n## {text}\n\n{COLUMNS}")
+        lines.append(_table_row(number))
+    return "\n".join(lines) + "\n"
+
+
+def _table_row(number: WorkedNumber) -> str:
+    printed = " ".join(number.printed) or "—"
+    computed = " ".join(_digits(value) for value in number.computed)
+    verdict = "right" if number.is_right else "differs" if number.printed else "not printed"
+    return f"| {number.place} | {printed} | {computed} | {verdict} | {number.cause} |"
+
+
+def _digits(value: float) -> str:
+    if value == -math.inf:
+        return "−∞"
+    if abs(value) < 5e-7:
+        return "0"
+    return f"{value:.6f}".rstrip("0").rstrip(".").replace("-", "−")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(worked_numbers_page(), encoding="utf-8")

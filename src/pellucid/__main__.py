@@ -1,0 +1,8 @@
+"""``python -m pellucid`` is the same as ``pellucid``."""
+
+from pellucid.cli.main import main
+
+__all__: list[str] = []
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The mathematics of attention alone: stages, masks, positions, similarity, forms, the probe.
+
+Reading order: `stages` (the five stages and the fast path), `masks` (who may attend to whom),
+`positions`, `forms` (from embeddings alone to cross-attention), `similarity` (attention without
+dot products), `probe` (how to look). `worked` recomputes printed examples.
+"""
+
+from pellucid.attention.forms import (
+    attend_across,
+    attend_causally,
+    attend_to_others,
+    attend_with_embeddings,
+    attend_with_keys,
+    attend_with_values,
+    query_network,
+)
+from pellucid.attention.masks import (
+    additive_mask,
+    apply_mask,
+    causal_mask,
+    mask_then_scale,
+    padding_mask,
+    scale_then_mask,
+)
+from pellucid.attention.positions import offset_matrix, recover_offset, sinusoidal_positions
+from pellucid.attention.probe import Probe, show
+from pellucid.attention.similarity import (
+    additive,
+    attention_pooling,
+    dot,
+    edit_distance,
+    edit_similarity,
+    exact_match,
+    gaussian_kernel,
+    pool,
+    scaled_dot,
+)
+from pellucid.attention.stages import (
+    AttentionSteps,
+    attend,
+    attend_fast,
+    mix,
+    scale,
+    score,
+    weigh,
+)
+
+__all__ = [
+    "AttentionSteps",
+    "Probe",
+    "additive",
+    "additive_mask",
+    "apply_mask",
+    "attend",
+    "attend_across",
+    "attend_causally",
+    "attend_fast",
+    "attend_to_others",
+    "attend_with_embeddings",
+    "attend_with_keys",
+    "attend_with_values",
+    "attention_pooling",
+    "causal_mask",
+    "dot",
+    "edit_distance",
+    "edit_similarity",
+    "exact_match",
+    "gaussian_kernel",
+    "mask_then_scale",
+    "mix",
+    "offset_matrix",
+    "padding_mask",
+    "pool",
+    "query_network",
+    "recover_offset",
+    "scale",
+    "scale_then_mask",
+    "scaled_dot",
+    "score",
+    "show",
+    "sinusoidal_positions",
+    "weigh",
+]

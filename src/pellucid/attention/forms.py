@@ -1,0 +1,205 @@
+r"""The forms of self-attention, from the simplest to the one that is used, each by its name.
+
+| function | queries | keys | values |
+| --- | --- | --- | --- |
+| `attend_with_embeddings` | x | x | x |
+| `attend_to_others` | x | x, without its own | x, and its own embedding added as it is |
+| `attend_with_keys` | x W^q | x W^k | the keys again |
+| `attend_with_values` | x W^q | x W^k | x W^v |
+| `attend_causally` | x W^q | x W^k, itself and before | x W^v |
+| `attend_across` | x W^q | memory W^k | memory W^v |
+
+Tokens are rows and weights are (d, d_k), so that $Q = XW^q$ (equations 7 to 9). With vectors as
+columns, as in the appendix of the notes "Transformers", the same query is $(W^q)^T\mathbf{x}$;
+PyTorch's linear layers store that transpose.
+
+Wherever W^q stands, a function of x may stand instead, such as the one `query_network` makes.
+
+Source:
+    A lecture on self-attention (the first four); notes "Transformers", equations 7 to 10 and 18,
+    sections 4.1 and 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from pellucid.attention.masks import causal_mask
+from pellucid.attention.stages import AttentionSteps, attend
+
+__all__ = [
+    "Projection",
+    "attend_across",
+    "attend_causally",
+    "attend_to_others",
+    "attend_with_embeddings",
+    "attend_with_keys",
+    "attend_with_values",
+    "query_network",
+]
+
+Projection = Tensor | Callable[[Tensor], Tensor]
+
+
+def query_network(
+    inner_weight_DF: Tensor, inner_bias_F: Tensor, outer_weight_FK: Tensor, outer_bias_K: Tensor
+) -> Callable[[Tensor], Tensor]:
+    r"""Make queries by a small feed-forward network, $\max(0, xW_1 + b_1)W_2 + b_2$.
+
+    Returns:
+        A function to give as ``query`` to the forms below.
+
+    Source:
+        A lecture on self-attention: "or just passing it through a query feedforward neural
+        network".
+    """
+
+    def make_queries(x_LD: Tensor) -> Tensor:
+        return torch.relu(x_LD @ inner_weight_DF + inner_bias_F) @ outer_weight_FK + outer_bias_K
+
+    return make_queries
+
+
+def attend_with_embeddings(x_LD: Tensor, *, mask: Tensor | None = None) -> AttentionSteps:
+    """Score the embeddings against each other and mix the embeddings themselves.
+
+    Nothing is learned here, so every word mostly attends to words that look like it.
+
+    Args:
+        x_LD: one embedding a token.
+        mask: True = may attend.
+
+    Returns:
+        The five stages; the width of the context is D.
+    """
+    return attend(x_LD, x_LD, x_LD, mask)
+
+
+def attend_to_others(x_LD: Tensor) -> AttentionSteps:
+    r"""Score only the *other* words, and add the word's own embedding unchanged.
+
+    $$\mathbf{c}_i = \mathbf{x}_i + \sum_{j \ne i} \alpha_{ij}\,\mathbf{x}_j$$
+
+    with the softmax over the others only. A word that stands alone keeps its embedding.
+
+    Args:
+        x_LD: one embedding a token.
+
+    Returns:
+        The five stages. The weights' diagonal is 0, and the context has the own embedding in it.
+
+    Source:
+        A lecture on self-attention: "The embedding of the current word, just as it is. We add
+        them up"; "We did not score the current word. We scored all the other words."
+    """
+    num_tokens = x_LD.shape[-2]
+    is_other_LM = ~torch.eye(num_tokens, dtype=torch.bool, device=x_LD.device)
+    steps = attend(x_LD, x_LD, x_LD, is_other_LM)
+    return replace(steps, context=x_LD + steps.context)
+
+
+def attend_with_keys(
+    x_LD: Tensor, query: Projection, key: Projection, *, mask: Tensor | None = None
+) -> AttentionSteps:
+    """Compare queries with keys, and let the weights multiply the keys.
+
+    "An acceptable way of doing it": a key must both be found and be worth finding.
+
+    Args:
+        x_LD: one embedding a token.
+        query: W^q (D, K), or a function of x.
+        key: W^k (D, K), or a function of x.
+        mask: True = may attend.
+
+    Returns:
+        The five stages; the width of the context is K.
+    """
+    key_MK = _project(x_LD, key)
+    return attend(_project(x_LD, query), key_MK, key_MK, mask)
+
+
+def attend_with_values(
+    x_LD: Tensor,
+    query: Projection,
+    key: Projection,
+    value: Projection,
+    *,
+    mask: Tensor | None = None,
+) -> AttentionSteps:
+    """Compare queries with keys, and let the weights multiply the values: the final form.
+
+    The same three matrices serve every token; keys and values are computed once, at every
+    occurrence of a word, and used by all queries.
+
+    Args:
+        x_LD: one embedding a token.
+        query: W^q (D, K), or a function of x.
+        key: W^k (D, K), or a function of x.
+        value: W^v (D, E), or a function of x; E is free.
+        mask: True = may attend.
+
+    Returns:
+        The five stages; the width of the context is E.
+
+    Source:
+        Notes "Transformers", equations 7 to 10.
+    """
+    return attend(_project(x_LD, query), _project(x_LD, key), _project(x_LD, value), mask)
+
+
+def attend_causally(
+    x_LD: Tensor, query: Projection, key: Projection, value: Projection
+) -> AttentionSteps:
+    """Let each token attend to itself and to those before it: masked self-attention.
+
+    Args:
+        x_LD: one embedding a token.
+        query: W^q (D, K), or a function of x.
+        key: W^k (D, K), or a function of x.
+        value: W^v (D, E), or a function of x.
+
+    Returns:
+        The five stages; the weights are 0 above the diagonal.
+
+    Source:
+        Notes "Transformers", equation 18.
+    """
+    mask_LM = causal_mask(x_LD.shape[-2], device=x_LD.device)[0, 0]
+    return attend_with_values(x_LD, query, key, value, mask=mask_LM)
+
+
+def attend_across(
+    x_LD: Tensor,
+    memory_MD: Tensor,
+    query: Projection,
+    key: Projection,
+    value: Projection,
+    *,
+    mask: Tensor | None = None,
+) -> AttentionSteps:
+    """Let one sequence ask and another answer: cross-attention.
+
+    Args:
+        x_LD: the sequence that asks; in a decoder, the target so far.
+        memory_MD: the sequence that answers; in a decoder, the encoder's output.
+        query: W^q (D, K), or a function of x.
+        key: W^k (D, K), or a function of the memory.
+        value: W^v (D, E), or a function of the memory.
+        mask: True = may attend.
+
+    Returns:
+        The five stages, (L, M): one row for each token that asks.
+
+    Source:
+        Notes "Transformers", section 4.1.
+    """
+    key_MK, value_ME = _project(memory_MD, key), _project(memory_MD, value)
+    return attend(_project(x_LD, query), key_MK, value_ME, mask)
+
+
+def _project(x_LD: Tensor, projection: Projection) -> Tensor:
+    return projection(x_LD) if callable(projection) else x_LD @ projection

@@ -1,0 +1,153 @@
+r"""Where a token stands, written as a vector: sinusoidal positions and what follows from them.
+
+$$\text{PE}_{i,2j} = \sin\left(i / 10000^{2j/d}\right) \qquad
+\text{PE}_{i,2j+1} = \cos\left(i / 10000^{2j/d}\right)$$
+
+The pair (2j, 2j + 1) turns by $\omega_j = 10000^{-2j/d}$ radians a position: the first pair
+turns fastest and tells neighbors apart, the last turns slowest and tells far from near. Because
+every pair is a point on a circle, going on by δ positions is one rotation, the same from
+everywhere, and the offset can be read off two encodings.
+
+Learned positions have no formula: they are a table of weights in the model
+(`LearnedPositions` there), one row a position.
+
+Source:
+    Vaswani et al. 2017, section 3.5; notes "Transformers", equations 2, 3 and 4.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pellucid.errors import InputError
+
+__all__ = ["offset_matrix", "recover_offset", "sinusoidal_positions"]
+
+
+def sinusoidal_positions(
+    num_positions: int,
+    d_model: int,
+    *,
+    offset: int = 0,
+    halves: bool = False,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """Encode the positions ``offset``, ``offset + 1``, … as sines and cosines.
+
+    Computed in float64 and rounded once, since float32 cannot hold the angle of a far position.
+
+    Args:
+        num_positions: how many rows.
+        d_model: D, even.
+        offset: the position of the first row; may be negative.
+        halves: put all sines before all cosines, as Marian does, instead of interleaving them.
+        dtype: of the result.
+        device: where to put the result.
+
+    Returns:
+        ``positions_LD``, values in [−1, 1].
+
+    Raises:
+        InputError: the width is odd, or the number of positions negative.
+
+    Source:
+        Notes "Transformers", equations 2 and 3.
+    """
+    _check_pairs(d_model)
+    if num_positions < 0:
+        raise InputError(f"The number of positions must not be negative, but is {num_positions}.")
+    place_L1 = torch.arange(offset, offset + num_positions, dtype=torch.float64)[:, None]
+    two_j = torch.arange(0, d_model, 2, dtype=torch.float64)
+    angles = place_L1 / 10000 ** (two_j / d_model)
+    positions_LD = torch.empty(num_positions, d_model, dtype=torch.float64)
+    if halves:
+        positions_LD[:, : d_model // 2] = angles.sin()
+        positions_LD[:, d_model // 2 :] = angles.cos()
+    else:
+        positions_LD[:, 0::2] = angles.sin()
+        positions_LD[:, 1::2] = angles.cos()
+    return positions_LD.to(dtype=dtype).to(device=device)
+
+
+def offset_matrix(offset: int, d_model: int, *, dtype: torch.dtype = torch.float32) -> Tensor:
+    r"""Write "go on by δ positions" as a matrix: $M(\delta)\,\text{PE}_i = \text{PE}_{i+\delta}$.
+
+    Block diagonal, one rotation by $\delta\omega_j$ for each pair; it does not depend on i.
+
+    Args:
+        offset: δ; may be negative.
+        d_model: D, even.
+        dtype: of the result.
+
+    Returns:
+        ``matrix_DD``.
+
+    Raises:
+        InputError: the width is odd.
+
+    Source:
+        Notes "Transformers", equation 4.
+    """
+    _check_pairs(d_model)
+    step_D = sinusoidal_positions(1, d_model, offset=offset, dtype=torch.float64)[0]
+    sines, cosines = step_D[0::2], step_D[1::2]
+    even = torch.arange(0, d_model, 2)
+    matrix_DD = torch.zeros(d_model, d_model, dtype=torch.float64)
+    matrix_DD[even, even] = cosines
+    matrix_DD[even, even + 1] = sines
+    matrix_DD[even + 1, even] = -sines
+    matrix_DD[even + 1, even + 1] = cosines
+    return matrix_DD.to(dtype=dtype)
+
+
+def recover_offset(encoding_i_D: Tensor, encoding_j_D: Tensor, *, max_offset: int = 5000) -> int:
+    r"""Tell from two encodings alone how many positions lie between them.
+
+    Undoing one pair's rotation by the other's gives $\sin(\delta\omega_j)$ and
+    $\cos(\delta\omega_j)$: the encoding of position δ itself. One pair leaves δ open by whole
+    turns; only one integer fits all pairs, and the nearest in all of them together is taken.
+
+    Args:
+        encoding_i_D: the encoding of position i, interleaved.
+        encoding_j_D: the encoding of position j = i + δ.
+        max_offset: δ is looked for in [−max_offset, max_offset]. A narrow encoding has few
+            pairs to tell a large range apart, so keep this near what can occur.
+
+    Returns:
+        δ.
+
+    Raises:
+        InputError: the encodings are not two vectors of one even width, or max_offset is
+            negative.
+
+    Source:
+        Notes "Transformers", section 3.2: "the offset δ can be determined".
+    """
+    if encoding_i_D.dim() != 1 or encoding_i_D.shape != encoding_j_D.shape:
+        raise InputError(
+            "Two encodings must be vectors of one width, but have the shapes "
+            f"{tuple(encoding_i_D.shape)} and {tuple(encoding_j_D.shape)}."
+        )
+    if max_offset < 0:
+        raise InputError(f"max_offset must be 0 or more, but is {max_offset}.")
+    d_model = encoding_i_D.shape[0]
+    _check_pairs(d_model)
+    first, second = encoding_i_D.double().cpu(), encoding_j_D.double().cpu()
+    turned_D = torch.empty(d_model, dtype=torch.float64)
+    turned_D[0::2] = second[0::2] * first[1::2] - second[1::2] * first[0::2]
+    turned_D[1::2] = second[1::2] * first[1::2] + second[0::2] * first[0::2]
+    candidates_LD = sinusoidal_positions(
+        2 * max_offset + 1, d_model, offset=-max_offset, dtype=torch.float64
+    )
+    misfit_L = (candidates_LD - turned_D).square().sum(dim=-1)
+    return int(misfit_L.argmin()) - max_offset
+
+
+def _check_pairs(d_model: int) -> None:
+    if d_model < 2 or d_model % 2:
+        raise InputError(
+            f"The width must be even, one sine and one cosine a pair, but is {d_model}. "
+            "Choose an even d_model."
+        )

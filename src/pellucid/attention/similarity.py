@@ -1,0 +1,194 @@
+r"""Attention pooling: any similarity, turned into weights, over any keys and values.
+
+$$A(\mathbf{q}, D) = \sum_{i=1}^{m} \alpha(\mathbf{q}, \mathbf{k}_i)\,\mathbf{v}_i$$
+
+A similarity takes queries and keys and gives one number a pair, higher for more alike; the
+softmax turns each row of them into weights α. Scaled dot-product attention is this with the
+scaled dot; a database query is this with weights of one and zero.
+
+Source:
+    Notes "Transformers", equation 1; Bahdanau et al. 2015 (additive); Nadaraya and Watson 1964
+    (the kernel); slides "Self-Attention" (the room-number table).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from pellucid.attention.stages import AttentionSteps, mix, scale, score, weigh
+from pellucid.errors import InputError
+
+__all__ = [
+    "additive",
+    "attention_pooling",
+    "dot",
+    "edit_distance",
+    "edit_similarity",
+    "exact_match",
+    "gaussian_kernel",
+    "pool",
+    "scaled_dot",
+]
+
+Rows = TypeVar("Rows")
+
+
+def dot(query_LK: Tensor, key_MK: Tensor) -> Tensor:
+    """Measure alikeness by the dot product: ``similarities_LM``."""
+    return score(query_LK, key_MK)
+
+
+def scaled_dot(query_LK: Tensor, key_MK: Tensor) -> Tensor:
+    r"""Measure alikeness by the dot product over $\sqrt{d_k}$: ``similarities_LM``."""
+    return scale(score(query_LK, key_MK), query_LK.shape[-1])
+
+
+def additive(
+    query: Tensor,
+    key: Tensor,
+    *,
+    query_weight: Tensor,
+    key_weight: Tensor,
+    direction: Tensor,
+) -> Tensor:
+    r"""Measure alikeness by a small network: $\mathbf{v}^T \tanh(W\mathbf{q} + U\mathbf{k})$.
+
+    Queries and keys need not have one width. Give the weights beforehand
+    (``functools.partial``) to use it in `attention_pooling`.
+
+    Args:
+        query: (…, L, width of queries).
+        key: (…, M, width of keys).
+        query_weight: W, (inner width, width of queries).
+        key_weight: U, (inner width, width of keys).
+        direction: v, (inner width).
+
+    Returns:
+        ``similarities_LM``.
+
+    Source:
+        Bahdanau et al. 2015, appendix A.1.2.
+    """
+    turned_query = (query @ query_weight.T)[..., :, None, :]
+    turned_key = (key @ key_weight.T)[..., None, :, :]
+    return torch.tanh(turned_query + turned_key) @ direction
+
+
+def gaussian_kernel(query_LK: Tensor, key_MK: Tensor, *, width: float = 1.0) -> Tensor:
+    r"""Measure alikeness by distance: $-\lVert\mathbf{q}-\mathbf{k}\rVert^2 / (2\sigma^2)$.
+
+    This is the logarithm of the Gaussian kernel, so that the softmax divides the kernel itself
+    by its sum: Nadaraya–Watson regression.
+
+    Args:
+        query_LK: queries.
+        key_MK: keys.
+        width: σ.
+
+    Returns:
+        ``similarities_LM``, none above 0.
+
+    Raises:
+        InputError: the width is not positive.
+    """
+    if not width > 0:
+        raise InputError(f"The width of a Gaussian kernel must be positive, but is {width}.")
+    difference_LMK = query_LK[..., :, None, :] - key_MK[..., None, :, :]
+    return -difference_LMK.square().sum(dim=-1) / (2 * width**2)
+
+
+def edit_distance(first: str, second: str) -> int:
+    """Count the fewest insertions, deletions and substitutions between two strings.
+
+    Source:
+        Levenshtein 1966.
+    """
+    above = list(range(len(second) + 1))
+    for row, first_letter in enumerate(first, start=1):
+        current = [row]
+        for column, second_letter in enumerate(second, start=1):
+            substituted = above[column - 1] + (first_letter != second_letter)
+            current.append(min(substituted, above[column] + 1, current[-1] + 1))
+        above = current
+    return above[-1]
+
+
+def edit_similarity(queries: Sequence[str], keys: Sequence[str]) -> Tensor:
+    """Measure how alike strings are written, as minus the edit distance: ``similarities_LM``."""
+    return torch.tensor(
+        [[-float(edit_distance(query, key)) for key in keys] for query in queries],
+        dtype=torch.float64,
+    )
+
+
+def exact_match(queries: Sequence[str], keys: Sequence[str]) -> Tensor:
+    """Ask for equality, as a database does: 0 where equal, −∞ elsewhere: ``similarities_LM``.
+
+    The weights are then one for the row found and zero for all others; a query that is nowhere
+    among the keys has weights 0 and result 0.
+    """
+    return torch.tensor(
+        [[0.0 if query == key else -math.inf for key in keys] for query in queries],
+        dtype=torch.float64,
+    )
+
+
+def pool(weights_LM: Tensor, value_ME: Tensor) -> Tensor:
+    """Add up the values, each times its weight (equation 1): ``context_LE``."""
+    return mix(weights_LM, value_ME)
+
+
+def attention_pooling(
+    query: Rows,
+    keys: Rows,
+    values: Any,
+    similarity: Callable[[Rows, Rows], Tensor],
+    *,
+    temperature: float = 1.0,
+) -> AttentionSteps:
+    """Answer queries from a table of keys and values.
+
+    Args:
+        query: L queries, of whatever the similarity takes: rows of a tensor, strings.
+        keys: M keys of the same kind.
+        values: (M, E): a tensor, an array or nested lists.
+        similarity: gives (L, M).
+        temperature: what similarities are divided by before the softmax. 0 is the limit of
+            going there: the most similar key takes all the weight, and keys that tie for it
+            share the weight evenly.
+
+    Returns:
+        The stages under their usual names: ``scores`` are the similarities, ``scaled`` those
+        over the temperature, nothing is masked. At temperature 0 ``scaled`` is 0 at the most
+        similar keys and −∞ elsewhere, the limit once each row's largest is taken off.
+
+    Raises:
+        InputError: the temperature is negative, or the values are not one for each key.
+
+    Source:
+        Notes "Transformers", equation 1.
+    """
+    if not temperature >= 0:
+        raise InputError(f"The temperature must be 0 or more, but is {temperature}.")
+    scores_LM = similarity(query, keys)
+    value_ME = torch.as_tensor(values).to(scores_LM.dtype)
+    if value_ME.dim() < 2 or value_ME.shape[-2] != scores_LM.shape[-1]:
+        raise InputError(
+            f"Values must be a matrix with one row for each of the {scores_LM.shape[-1]} keys, "
+            f"but have the shape {tuple(value_ME.shape)}."
+        )
+    scaled_LM = _keep_largest(scores_LM) if temperature == 0 else scores_LM / temperature
+    weights_LM = weigh(scaled_LM)
+    return AttentionSteps(scores_LM, scaled_LM, scaled_LM, weights_LM, pool(weights_LM, value_ME))
+
+
+def _keep_largest(scores_LM: Tensor) -> Tensor:
+    """0 where a row is largest, −∞ elsewhere; a row of −∞ stays so."""
+    is_largest_LM = scores_LM == scores_LM.amax(dim=-1, keepdim=True)
+    is_possible_LM = scores_LM > -math.inf
+    return torch.zeros_like(scores_LM).masked_fill(~(is_largest_LM & is_possible_LM), -math.inf)

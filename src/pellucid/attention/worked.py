@@ -1,0 +1,395 @@
+"""Attention by hand: the examples that texts print, and every number of them recomputed.
+
+The examples are data, so that they can be shown, and nothing here is a copied result: each
+`WorkedNumber` holds what a text prints, what the functions of this folder give for the same
+thing, and why the two differ where they do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pellucid.attention.forms import attend_with_values
+from pellucid.attention.masks import apply_mask, causal_mask
+from pellucid.attention.positions import sinusoidal_positions
+from pellucid.attention.similarity import attention_pooling, edit_similarity
+from pellucid.attention.stages import AttentionSteps, mix, scale, weigh
+
+__all__ = [
+    "ATTENTION_FILTER",
+    "HELP_ME_SCORES",
+    "NOT_ON_YOUR_LIFE_PRINTED_MASKED",
+    "NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS",
+    "NOT_ON_YOUR_LIFE_SCORES",
+    "NOT_ON_YOUR_LIFE_TOKENS",
+    "PIZZA_EMBEDDINGS",
+    "PIZZA_TOKENS",
+    "PIZZA_WEIGHT",
+    "ROOM_NUMBERS",
+    "SHOW_ME_THE_MONEY_EMBEDDINGS",
+    "SHOW_ME_THE_MONEY_TOKENS",
+    "TOY_FOUR_SCORES",
+    "WorkedNumber",
+    "attend_help_me",
+    "attend_not_on_your_life",
+    "attend_pizza",
+    "attend_room_number",
+    "attend_toy_four",
+    "best_d_key",
+    "implied_roots",
+    "worked_numbers",
+]
+
+LECTURE = "A lecture on self-attention"
+SLIDES = 'Slides "Self-Attention"'
+NOTES = 'Notes "Transformers"'
+
+TOY_FOUR_SCORES = ((40.0, 26.0),)
+
+SHOW_ME_THE_MONEY_TOKENS = ("show", "me", "the", "money")
+SHOW_ME_THE_MONEY_EMBEDDINGS = (
+    (0.12, 0.63, 0.29, 0.41),
+    (0.83, 0.34, 0.04, 0.53),
+    (0.39, 0.77, 0.64, 0.09),
+    (0.41, 0.08, 0.51, 0.87),
+)
+ATTENTION_FILTER = (
+    (0.61, 0.18, 0.04, 0.17),
+    (0.16, 0.57, 0.08, 0.19),
+    (0.03, 0.07, 0.74, 0.16),
+    (0.17, 0.23, 0.12, 0.48),
+)
+
+NOT_ON_YOUR_LIFE_TOKENS = ("<start>", "not", "on", "your", "life", "<end>")
+NOT_ON_YOUR_LIFE_SCORES = (
+    (16.2, 7.7, 2.0, 4.6, 3.1, 8.9),
+    (3.2, 21.5, 6.1, 8.4, 8.1, 5.2),
+    (1.9, 4.3, 18.7, 6.5, 7.2, 3.3),
+    (2.7, 4.1, 7.6, 22.3, 9.0, 3.8),
+    (4.4, 5.8, 6.9, 5.6, 24.5, 4.7),
+    (4.0, 3.9, 6.7, 7.3, 6.1, 16.8),
+)
+NOT_ON_YOUR_LIFE_PRINTED_MASKED = (
+    ("16.2", "−∞", "−∞", "−∞", "−∞", "−∞"),
+    ("3.2", "21.5", "−∞", "−∞", "−∞", "−∞"),
+    ("1.9", "4.3", "18.7", "−∞", "−∞", "−∞"),
+    ("2.7", "4.1", "7.6", "22.3", "−∞", "−∞"),
+    ("4.4", "5.8", "6.9", "5.6", "24.5", "−∞"),
+    ("4.0", "3.9", "6.7", "7.3", "6.1", "16.8"),
+)
+NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS = (
+    (1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    (0.13, 0.87, 0.0, 0.0, 0.0, 0.0),
+    (0.06, 0.16, 0.78, 0.0, 0.0, 0.0),
+    (0.03, 0.06, 0.11, 0.80, 0.0, 0.0),
+    (0.05, 0.06, 0.09, 0.06, 0.74, 0.0),
+    (0.02, 0.04, 0.14, 0.15, 0.13, 0.52),
+)
+
+HELP_ME_SCORES = ((6.0, 4.0), (3.0, 8.0))
+
+PIZZA_TOKENS = ("Pizza", "is", "awesome", "<EOS>")
+PIZZA_EMBEDDINGS = ((0.1, 2.13), (0.11, 2.13), (0.21, 3.13), (0.8, 0.9))
+PIZZA_WEIGHT = ((0.78, 2.0), (0.9, 1.7))
+
+ROOM_NUMBERS = {"Smith": 200.0, "Summer": 201.0, "Smeeth": 202.0}
+
+
+@dataclass(frozen=True)
+class WorkedNumber:
+    """One printed row of numbers beside the same row computed.
+
+    Attributes:
+        text: the title of the text.
+        place: where in it, or what it is.
+        printed: the numbers as they are written there; empty where a step is left out.
+        computed: what our functions give for the same thing.
+        cause: why the two differ, or what to know; may be empty where they agree.
+    """
+
+    text: str
+    place: str
+    printed: tuple[str, ...]
+    computed: tuple[float, ...]
+    cause: str = ""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether every printed number is the computed one, rounded as printed."""
+        return bool(self.printed) and all(
+            _rounds_to(value, text) for value, text in zip(self.computed, self.printed, strict=True)
+        )
+
+
+def attend_toy_four() -> AttentionSteps:
+    """Follow the scores 40 and 26 through scale (width 4) and softmax; values are one-hot."""
+    return _follow(_matrix(TOY_FOUR_SCORES), d_key=4)
+
+
+def attend_help_me() -> AttentionSteps:
+    """Follow the scores of "help me!" through scale (width 16) and softmax."""
+    return _follow(_matrix(HELP_ME_SCORES), d_key=16)
+
+
+def attend_not_on_your_life(*, d_key: int = 64, num_tokens: int = 6) -> AttentionSteps:
+    """Follow the masked scores of "Not on your life!" from scale to softmax.
+
+    Args:
+        d_key: the text does not say; 64 is the paper's.
+        num_tokens: 5 leaves out ``<end>``, which no decoder reads.
+    """
+    scores_LM = _matrix(NOT_ON_YOUR_LIFE_SCORES)[:num_tokens, :num_tokens]
+    return _follow(scores_LM, d_key=d_key, mask=causal_mask(num_tokens)[0, 0])
+
+
+def attend_pizza(*, num_tokens: int = 3, is_transposed: bool = False) -> AttentionSteps:
+    """Attend within "Pizza is awesome", with the one matrix the slides give all three roles.
+
+    Args:
+        num_tokens: 4 keeps ``<EOS>``, which the slides drop after the projections.
+        is_transposed: multiply by the transpose, another reading of "Weights T".
+    """
+    x_LD = _matrix(PIZZA_EMBEDDINGS)[:num_tokens]
+    weight = _matrix(PIZZA_WEIGHT)
+    weight = weight.T if is_transposed else weight
+    return attend_with_values(x_LD, weight, weight, weight)
+
+
+def attend_room_number(name: str = "Summeth", *, temperature: float = 1.0) -> AttentionSteps:
+    """Ask the room-number table by edit distance."""
+    rooms = [[room] for room in ROOM_NUMBERS.values()]
+    return attention_pooling(
+        [name], list(ROOM_NUMBERS), rooms, edit_similarity, temperature=temperature
+    )
+
+
+def best_d_key(largest: int = 256) -> tuple[int, float]:
+    """Find the d_k that comes nearest to the printed S′, and its largest error."""
+    printed_LM = _matrix(NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS)
+    errors = {
+        d_key: float((attend_not_on_your_life(d_key=d_key).weights - printed_LM).abs().max())
+        for d_key in range(1, largest + 1)
+    }
+    best = min(errors, key=lambda d_key: errors[d_key])
+    return best, errors[best]
+
+
+def implied_roots(row: int) -> tuple[float, ...]:
+    r"""Compute which $\sqrt{d_k}$ each printed weight of a row of S′ would need.
+
+    The ratio of two weights gives it: $(s_i - s_j) / \ln(w_i / w_j)$, with the diagonal as i.
+    """
+    scores, weights = NOT_ON_YOUR_LIFE_SCORES[row], NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS[row]
+    return tuple(
+        (scores[row] - scores[column]) / math.log(weights[row] / weights[column])
+        for column in range(row)
+    )
+
+
+def worked_numbers() -> tuple[WorkedNumber, ...]:
+    """Recompute every number that the texts print and that can be recomputed."""
+    return (
+        *_lecture_numbers(),
+        *_slide_numbers(),
+        *_position_numbers(),
+        *_masked_numbers(),
+        *_appendix_numbers(),
+    )
+
+
+def _lecture_numbers() -> Iterator[WorkedNumber]:
+    toy = attend_toy_four()
+    root = float(scale(torch.ones(1, dtype=torch.float64), 4).reciprocal())
+    yield WorkedNumber(LECTURE, "√d_k for keys of width 4", ("2",), (root,))
+    yield WorkedNumber(
+        LECTURE, "scores 40, 26, scaled", (), _row(toy.scaled[0]), "said, not written out"
+    )
+    yield WorkedNumber(LECTURE, "their softmax", (), _row(toy.weights[0]), "said, not written out")
+
+
+def _slide_numbers() -> Iterator[WorkedNumber]:
+    x_LD, weight = _matrix(PIZZA_EMBEDDINGS), _matrix(PIZZA_WEIGHT)
+    plain, transposed = x_LD @ weight, x_LD @ weight.T
+    one_matrix = "one matrix for all three must give Q = K = V; ours is X·W"
+    for name, printed in (
+        ("Query", ("0.8", "0.8")),
+        ("Key", ("0.18", "0.81")),
+        ("Value", ("0.18", "0.81")),
+    ):
+        yield WorkedNumber(SLIDES, f"{name} of “awesome”", printed, _row(plain[2]), one_matrix)
+    for token, row, other in zip(PIZZA_TOKENS, plain, transposed, strict=True):
+        dots = "" if token == "awesome" else "printed as dots"
+        yield WorkedNumber(SLIDES, f"X·W, `{token}`", (), _row(row), dots)
+        yield WorkedNumber(SLIDES, f"X·Wᵀ, `{token}`", (), _row(other), "if “Weights T” means this")
+    yield from _slide_softmax_numbers()
+    room = attend_room_number()
+    sound = "Smith is the farthest in writing; only by sound (Soundex S530) is it the nearest"
+    yield WorkedNumber(
+        SLIDES, "edit distances of Summeth to Smith, Summer, Smeeth", (), _row(-room.scores[0])
+    )
+    yield WorkedNumber(SLIDES, "softmax of minus the distance", (), _row(room.weights[0]))
+    yield WorkedNumber(SLIDES, "room of Summeth", ("200",), _row(room.context[0]), sound)
+    yield WorkedNumber(
+        SLIDES,
+        "the same as a query to a database (temperature 0)",
+        ("200",),
+        _row(attend_room_number(temperature=0).context[0]),
+        "Summer and Smeeth tie and share the weight",
+    )
+
+
+def _slide_softmax_numbers() -> Iterator[WorkedNumber]:
+    three, four = attend_pizza(), attend_pizza(num_tokens=4)
+    row = (0.38, 0.4, 0.9)
+    yield WorkedNumber(
+        SLIDES,
+        "softmax row “Pizza”, three tokens",
+        tuple(map(str, row)),
+        _row(three.weights[0]),
+        f"a row of weights sums to 1, the printed one to {sum(row):.2f}; "
+        f"later it is 0.38 0.4 0.24 (sum {0.38 + 0.4 + 0.24:.2f}), in words 36, 40 and 24 %",
+    )
+    yield WorkedNumber(
+        SLIDES, "softmax row “Pizza”, with `<EOS>`", (), _row(four.weights[0]), "`<EOS>` dropped"
+    )
+    yield WorkedNumber(
+        SLIDES, "“0.38 % similar”", ("0.38",), (100 * 0.38,), "a fraction called per cent"
+    )
+    column = torch.tensor([[0.6], [-0.35], [3.86]], dtype=torch.float64)
+    words = torch.tensor([[0.36, 0.40, 0.24]], dtype=torch.float64)
+    digits = torch.tensor([[0.38, 0.40, 0.24]], dtype=torch.float64)
+    yield WorkedNumber(
+        SLIDES,
+        "weights 36, 40, 24 % times 0.6, −0.35, 3.86",
+        ("1.0",),
+        _row(mix(words, column)[0]),
+        "right to its digit, but the column of values is not the V of the slides before",
+    )
+    yield WorkedNumber(
+        SLIDES, "weights 0.38, 0.4, 0.24 times the same", ("1.0",), _row(mix(digits, column)[0])
+    )
+    matrix_cause = (
+        "1×3 times 3×1 is 1×1, not 3×2; the second column has no source; `<EOS>` is dropped"
+    )
+    printed = (("1.0", "1.9"), ("0.2", "0.4"), ("3.86", "2.2"))
+    for token, text, context in zip(PIZZA_TOKENS, printed, three.context, strict=False):
+        yield WorkedNumber(SLIDES, f"final row “{token}”", text, _row(context), matrix_cause)
+
+
+def _position_numbers() -> Iterator[WorkedNumber]:
+    positions_LD = sinusoidal_positions(4, 4, dtype=torch.float64)
+    encoded_LD = _matrix(SHOW_ME_THE_MONEY_EMBEDDINGS) + positions_LD
+    sines = [math.sin(math.radians(position)) for position in range(4)]
+    yield WorkedNumber(NOTES, "PE₀ (show)", ("0", "1", "0", "1"), _row(positions_LD[0]))
+    for position, subscript, word, sine in (
+        (1, "₁", "me", "0.02"),
+        (2, "₂", "the", "0.04"),
+        (3, "₃", "money", "0.05"),
+    ):
+        cause = f"sines of degrees (sin {position}° = {sines[position]:.6f})"
+        if position == 2:
+            cause += ", and a second slip: that is 0.03, not 0.04"
+        yield WorkedNumber(
+            NOTES,
+            f"PE{subscript} ({word})",
+            (sine, "1", "0", "1"),
+            _row(positions_LD[position]),
+            cause,
+        )
+    for word, row in zip(SHOW_ME_THE_MONEY_TOKENS, encoded_LD, strict=True):
+        is_money = word == "money"
+        printed = ("0.46", "1.08", "0.51", "1.87") if is_money else ()
+        cause = "the addition is right, the positions are those of degrees" if is_money else ""
+        yield WorkedNumber(NOTES, f"equation 5, “{word}”", printed, _row(row), cause)
+    filter_LM = _matrix(ATTENTION_FILTER)
+    yield WorkedNumber(
+        NOTES,
+        "section 3.3, sums of the rows of S",
+        ("1", "1", "1", "1"),
+        _row(filter_LM.sum(dim=-1)),
+        "no scores are given, so the weights themselves cannot be recomputed",
+    )
+    yield WorkedNumber(
+        NOTES,
+        "section 3.3, the largest weight of each row of S",
+        ("0.61", "0.57", "0.74", "0.48"),
+        _row(filter_LM.amax(dim=-1)),
+        "the diagonal, as the text says",
+    )
+
+
+def _masked_numbers() -> Iterator[WorkedNumber]:
+    steps = attend_not_on_your_life()
+    allowed = apply_mask(steps.scores, causal_mask(6)[0, 0])
+    for token, printed, row in zip(
+        NOT_ON_YOUR_LIFE_TOKENS, NOT_ON_YOUR_LIFE_PRINTED_MASKED, allowed, strict=True
+    ):
+        yield WorkedNumber(NOTES, f"section 4.2, QKᵀ + B, `{token}`", printed, _row(row))
+    best, error = best_d_key()
+    no_fit = f"no d_k fits (nearest {best}, largest error {error:.2f}); computed with d_k = 64"
+    for index, token in enumerate(NOT_ON_YOUR_LIFE_TOKENS):
+        weights = NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS[index]
+        shown = tuple(f"{value:.0f}" if value in (0, 1) else f"{value:.2f}" for value in weights)
+        place, computed = f"section 4.2, S′, `{token}`", _row(steps.weights[index])
+        yield WorkedNumber(NOTES, place, shown, computed, _masked_cause(index, no_fit))
+    five = attend_not_on_your_life(num_tokens=5).weights - steps.weights[:5, :5]
+    yield WorkedNumber(
+        NOTES,
+        "section 4.2, largest difference of S′ with five rows, without `<end>`",
+        (),
+        (float(five.abs().max()),),
+        "inputs are `<start>` … last word, targets the same shifted by one: five rows suffice",
+    )
+
+
+def _masked_cause(index: int, no_fit: str) -> str:
+    if index == 0:
+        return "one token to attend to"
+    roots = ", ".join(f"{root:.2f}" for root in implied_roots(index))
+    cause = f"{no_fit}; this row alone implies √d_k = {roots}"
+    if index == 5:
+        cause += "; the score 4.0 has a smaller weight than 3.9, which no softmax gives"
+    return cause
+
+
+def _appendix_numbers() -> Iterator[WorkedNumber]:
+    steps = attend_help_me()
+    scaled = (("1.5", "1"), ("0.75", "2"))
+    weights = (("0.62", "0.38"), ("0.22", "0.78"))
+    for index, word in enumerate(("help", "me")):
+        yield WorkedNumber(
+            NOTES, f"appendix, “{word}”, scaled", scaled[index], _row(steps.scaled[index])
+        )
+        yield WorkedNumber(
+            NOTES, f"appendix, “{word}”, softmax", weights[index], _row(steps.weights[index])
+        )
+
+
+def _matrix(rows: Sequence[Sequence[float]]) -> Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def _row(values: Tensor) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def _follow(scores_LM: Tensor, *, d_key: int, mask: Tensor | None = None) -> AttentionSteps:
+    """Run stages 2 to 5 on given scores, with values that make the context the weights."""
+    scaled_LM = scale(scores_LM, d_key)
+    masked_LM = apply_mask(scaled_LM, mask)
+    weights_LM = weigh(masked_LM)
+    one_hot = torch.eye(scores_LM.shape[-1], dtype=scores_LM.dtype)
+    return AttentionSteps(scores_LM, scaled_LM, masked_LM, weights_LM, mix(weights_LM, one_hot))
+
+
+def _rounds_to(value: float, text: str) -> bool:
+    """Whether a value, rounded to the digits of the text, is the text."""
+    if text == "−∞":
+        return value == -math.inf
+    decimals = len(text.partition(".")[2])
+    return abs(value - float(text)) <= 0.5 * 0.1**decimals + 1e-12

@@ -1,0 +1,288 @@
+"""A trained model on disk: one folder that every command takes. Nothing in it can run code."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from pellucid.config import BundleConfig, validate
+from pellucid.errors import BundleError, InputFileNotFoundError
+from pellucid.files import hash_file, new_folder, read_bytes, write_bytes, write_text
+from pellucid.model import Transformer
+from pellucid.text import Tokenizer, load_tokenizer
+
+__all__ = [
+    "Bundle",
+    "load_bundle",
+    "read_json",
+    "resolve_model",
+    "save_bundle",
+    "serialize_tensors",
+    "to_json",
+]
+
+WEIGHTS = "model.safetensors"
+CONFIG = "config.json"
+MANIFEST = "manifest.json"
+RECIPE = "recipe.toml"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """One model, ready to use: weights, configuration, tokenizer, and where they come from."""
+
+    config: BundleConfig
+    model: Transformer
+    tokenizer: Tokenizer
+    manifest: Mapping[str, Any]
+    folder: Path
+
+    @property
+    def model_hash(self) -> str:
+        """SHA-256 over weights, configuration and tokenizer files: what the model computes."""
+        digest = hashlib.sha256()
+        for name, entry in sorted(self.manifest["files"].items()):
+            if name != RECIPE:
+                digest.update(f"{name} {entry['sha256']}\n".encode())
+        return digest.hexdigest()
+
+
+def resolve_model(name: str | Path) -> Path:
+    """Find the bundle that MODEL means: a bundle folder, or a run folder's best bundle.
+
+    Raises:
+        InputFileNotFoundError: there is no such folder.
+        BundleError: the folder holds neither.
+    """
+    folder = Path(name)
+    for candidate in (folder, folder / "bundle"):
+        if (candidate / MANIFEST).is_file() or (candidate / CONFIG).is_file():
+            return candidate
+    if not folder.exists():
+        raise InputFileNotFoundError(
+            f"MODEL must be a bundle folder or a run folder, but {folder} does not exist. "
+            "Check the name, or train one with: pellucid train RECIPE --out FOLDER."
+        )
+    raise BundleError(
+        f"MODEL must be a bundle folder or a run folder, but {folder} holds no {MANIFEST} "
+        f"and no bundle/{MANIFEST}. If it is a run, let it train until its first validation."
+    )
+
+
+def load_bundle(folder: Path) -> Bundle:
+    """Read a bundle, after checking every file's size and hash, every tensor's name and shape.
+
+    Raises:
+        BundleError: something is missing, damaged, or does not belong.
+    """
+    manifest = _read_manifest(folder)
+    _verify_files(folder, manifest)
+    where = str(folder / CONFIG)
+    config = validate(BundleConfig, read_json(folder / CONFIG), where)
+    names = [name for name in manifest["files"] if name not in (WEIGHTS, CONFIG, RECIPE)]
+    tokenizer = load_tokenizer(
+        config.tokenizer, {name: read_bytes(folder / name) for name in names}, str(folder)
+    )
+    _verify_vocabulary(config, tokenizer, where)
+    model = _load_model(folder / WEIGHTS, config)
+    return Bundle(config, model, tokenizer, manifest, folder)
+
+
+def save_bundle(
+    folder: Path,
+    *,
+    config: BundleConfig,
+    weights: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+    recipe_toml: str,
+    provenance: Mapping[str, Any],
+    extra_files: Mapping[str, bytes] | None = None,
+) -> None:
+    """Write a bundle so that the folder is either whole or not there.
+
+    Args:
+        folder: where; an older bundle there is replaced.
+        config: what the model is.
+        weights: its tensors, by the names of the format.
+        tokenizer: its tokenizer.
+        recipe_toml: the resolved recipe.
+        provenance: further entries of the manifest: data, training, metrics, durations.
+        extra_files: other files that belong in the folder (a checkpoint's optimizer), which
+            the manifest does not list as part of the model.
+
+    Raises:
+        OutputError: the disk cannot take it.
+    """
+    contents: dict[str, bytes] = {
+        WEIGHTS: serialize_tensors(weights),
+        CONFIG: to_json(config.model_dump(mode="json")).encode(),
+        RECIPE: recipe_toml.encode(),
+        **tokenizer.files(),
+    }
+    with new_folder(folder) as part:
+        for name, data in {**contents, **(extra_files or {})}.items():
+            write_bytes(part / name, data)
+        files = {
+            name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+            for name, data in sorted(contents.items())
+        }
+        manifest = {
+            "format": 1,
+            "files": files,
+            **provenance,
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        }
+        write_text(part / MANIFEST, to_json(manifest))
+
+
+def serialize_tensors(tensors: Mapping[str, Tensor]) -> bytes:
+    """Write tensors as safetensors without metadata, so that equal tensors are equal bytes."""
+    return safetensors.torch.save({name: t.detach().contiguous() for name, t in tensors.items()})
+
+
+def to_json(values: Any) -> str:
+    """Write JSON as every file of a bundle has it."""
+    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        BundleError: it is not JSON, or not an object.
+    """
+    try:
+        values = json.loads(read_bytes(path))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise BundleError(
+            f"{path.name} must be JSON, but is not: {error} ({path}). "
+            "The folder is damaged: copy it again."
+        ) from None
+    if not isinstance(values, dict):
+        raise BundleError(
+            f"{path.name} must be a JSON object, but is a {type(values).__name__} ({path})."
+        )
+    return values
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise BundleError(
+            f"A bundle must have a {MANIFEST}, but {folder} has none. "
+            "The folder is incomplete: copy it again."
+        )
+    manifest = read_json(path)
+    version = manifest.get("format")
+    if version != 1:
+        raise BundleError(
+            f"The bundle's format must be 1, but is {version!r} ({path}). "
+            "Use a newer version of pellucid."
+        )
+    files = manifest.get("files")
+    well_formed = isinstance(files, dict) and all(
+        isinstance(entry, dict)
+        and isinstance(entry.get("sha256"), str)
+        and isinstance(entry.get("size"), int)
+        and Path(name).name == name
+        for name, entry in files.items()
+    )
+    if not well_formed:
+        raise BundleError(
+            f"The manifest must list each file with its sha256 and size, but does not ({path}). "
+            "The folder is damaged: copy it again."
+        )
+    return manifest
+
+
+def _verify_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+    for required in (WEIGHTS, CONFIG):
+        if required not in manifest["files"]:
+            raise BundleError(f"The manifest must list {required}, but does not ({folder}).")
+    for name, entry in manifest["files"].items():
+        path = folder / name
+        if not path.is_file():
+            raise BundleError(
+                f"Every file of the manifest must be there, but {name} is not ({folder}). "
+                "The folder is incomplete: copy it again."
+            )
+        size = path.stat().st_size
+        if size != entry["size"]:
+            raise BundleError(
+                f"{name} must have {entry['size']} bytes as the manifest says, but has {size} "
+                f"({folder}). The file is damaged: copy it again."
+            )
+        if hash_file(path) != entry["sha256"]:
+            raise BundleError(
+                f"{name} must have the hash that the manifest says, but has another ({folder}). "
+                "The file was changed or damaged: copy it again."
+            )
+
+
+def _verify_vocabulary(config: BundleConfig, tokenizer: Tokenizer, where: str) -> None:
+    for side in ("source", "target"):
+        expected = getattr(config.model, f"{side}_vocabulary_size")
+        actual = getattr(tokenizer, f"{side}_vocabulary_size")
+        if expected != actual:
+            raise BundleError(
+                f"model.{side}_vocabulary_size must be the tokenizer's {actual}, "
+                f"but is {expected} ({where})."
+            )
+
+
+def _load_model(path: Path, config: BundleConfig) -> Transformer:
+    try:
+        tensors = safetensors.torch.load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise BundleError(
+            f"{path.name} must be a safetensors file, but cannot be read: {error} ({path})."
+        ) from None
+    _verify_sizes(config, tensors, path)
+    with torch.device("meta"):
+        model = Transformer(config.model, has_output_bias="output.bias" in tensors)
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    _verify_names(expected, tensors, path)
+    for name, shape in expected.items():
+        actual = tensors[name]
+        if tuple(actual.shape) != shape or actual.dtype != torch.float32:
+            raise BundleError(
+                f"The tensor {name} must be float32 {shape}, but is "
+                f"{str(actual.dtype).removeprefix('torch.')} {tuple(actual.shape)} ({path})."
+            )
+    model.load_state_dict(tensors, assign=True)
+    return model.eval().requires_grad_(False)
+
+
+def _verify_sizes(config: BundleConfig, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Refuse a configuration far larger than the file before anything is made of it."""
+    layers = config.model.num_encoder_layers + config.model.num_decoder_layers
+    if layers > len(tensors):
+        raise BundleError(
+            f"The {layers} layers of {CONFIG} must be in {path.name}, but it has only "
+            f"{len(tensors)} tensors ({path})."
+        )
+
+
+def _verify_names(
+    expected: Mapping[str, tuple[int, ...]], tensors: Mapping[str, Tensor], path: Path
+) -> None:
+    for word, names in (
+        ("lacks", sorted(expected.keys() - tensors.keys())),
+        ("also has", sorted(tensors.keys() - expected.keys())),
+    ):
+        if names:
+            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+            raise BundleError(
+                f"The tensors must be those that {CONFIG} describes, but {path.name} {word} "
+                f"{shown} ({path}). The file belongs to another model."
+            )

@@ -1,0 +1,18 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["Json", "Model", "Threads"]
+
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A bundle folder, or a run folder (its best bundle).")
+]
+Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", metavar="N", help="Processor threads; all unless given."),
+]

@@ -1,0 +1,47 @@
+"""How likely the model finds a given translation."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pellucid.model import Transformer
+
+__all__ = ["score_tokens"]
+
+
+@torch.inference_mode()
+def score_tokens(
+    model: Transformer,
+    source_BS: Tensor,
+    source_mask_BS: Tensor,
+    target_in_BT: Tensor,
+    target_out_BT: Tensor,
+) -> Tensor:
+    """Log-probability of each target token, given the source and the tokens before it.
+
+    Args:
+        model: the model.
+        source_BS: token ids.
+        source_mask_BS: True where the source has a token.
+        target_in_BT: what the decoder reads, from the start token on.
+        target_out_BT: what it should say: the same, shifted by one, ending in ``</s>``.
+
+    Returns:
+        ``log_probabilities_BT``, natural logs; columns of padding mean nothing.
+    """
+    memory_BSD = model.encode(source_BS, source_mask_BS)
+    states_BTD = model.decode(target_in_BT, memory_BSD, source_mask_BS)
+    rows = [
+        _log_probabilities(model, state_1TD, target_1T)
+        for state_1TD, target_1T in zip(
+            states_BTD.split(1), target_out_BT.split(1), strict=True
+        )
+    ]
+    return torch.cat(rows)
+
+
+def _log_probabilities(model: Transformer, states_1TD: Tensor, target_1T: Tensor) -> Tensor:
+    logits_1TV = model.logits(states_1TD)
+    true_1T = logits_1TV.gather(2, target_1T[:, :, None])[:, :, 0]
+    return true_1T - logits_1TV.logsumexp(dim=-1)

@@ -1,0 +1,122 @@
+"""Whether one system's translations are better than another's, or only luckier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pellucid.evaluate.statistics import (
+    Floats,
+    check_resampling,
+    corpus_score,
+    count_statistics,
+    make_metrics,
+    prepare_lines,
+    resample_scores,
+    signature,
+)
+
+__all__ = ["Comparison", "Difference", "compare"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of two systems.
+
+    Attributes:
+        score: the score of the system.
+        baseline: the score of the system it is compared with.
+        difference: ``score - baseline``.
+        p_value: how often chance alone would give a larger difference, between 0 and 1.
+        signature: how it was computed, for others to repeat it.
+    """
+
+    score: float
+    baseline: float
+    difference: float
+    p_value: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems by three metrics: for BLEU and chrF more is better, for TER less."""
+
+    bleu: Difference
+    chrf: Difference
+    ter: Difference
+
+
+def compare(
+    hypotheses: Sequence[str],
+    baseline: Sequence[str],
+    references: Sequence[str],
+    *,
+    lowercased_tokenized: str | None = None,
+    num_resamples: int = 1000,
+    seed: int = 12345,
+) -> Comparison:
+    """Compare two translations of the same text by paired bootstrap.
+
+    Both systems are scored on the same drawn sentences. The p-value is the share of draws in
+    which the size of the difference exceeds its mean over all draws by more than the size of the
+    observed difference.
+
+    Args:
+        hypotheses: translations of the system.
+        baseline: translations of the system it is compared with.
+        references: translations made by people.
+        lowercased_tokenized: as for `evaluate_corpus`.
+        num_resamples: how many corpora are drawn.
+        seed: of the draws; the same seed gives the same p-values.
+
+    Raises:
+        DataError: for no lines at all, or different numbers of lines.
+        InputError: for something that is not a sequence of strings.
+        ConfigurationError: for an unknown language, too few resamples or a negative seed.
+
+    Differs:
+        The p-values are sacreBLEU's (``--paired-bs``), which counts one tail, with one exception:
+        equal scores give 1, where sacreBLEU calls a system significantly different from itself.
+
+    Source:
+        Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".
+    """
+    check_resampling(num_resamples, seed)
+    hypotheses, baseline, references = prepare_lines(
+        {"hypotheses": hypotheses, "baseline lines": baseline, "references": references},
+        lowercased_tokenized,
+    )
+    differences: dict[str, Difference] = {}
+    for name, metric in make_metrics(is_tokenized=lowercased_tokenized is not None).items():
+        statistics, resampled = [], []
+        for lines in (hypotheses, baseline):
+            statistics.append(count_statistics(metric, lines, references))
+            resampled.append(
+                resample_scores(metric, statistics[-1], num_resamples=num_resamples, seed=seed)
+            )
+        score, baseline_score = (corpus_score(metric, rows.sum(axis=0)) for rows in statistics)
+        differences[name] = Difference(
+            score=score,
+            baseline=baseline_score,
+            difference=score - baseline_score,
+            p_value=_p_value(resampled[0] - resampled[1], score - baseline_score),
+            signature=signature(
+                metric,
+                num_resamples=num_resamples,
+                seed=seed,
+                lowercased_tokenized=lowercased_tokenized,
+            ),
+        )
+    return Comparison(**differences)
+
+
+def _p_value(resampled_differences: Floats, difference: float) -> float:
+    if difference == 0:
+        return 1.0
+    sizes = np.abs(resampled_differences)
+    num_larger = int(np.sum(sizes - sizes.mean() > abs(difference)))
+    # Plus one, because the observed corpus is itself one of the possible draws.
+    return (num_larger + 1) / (len(sizes) + 1)

@@ -1,0 +1,27 @@
+"""The Transformer: layers, stacks, cache and initialization."""
+
+from pellucid.model.cache import DecoderCache, GrowingKeysValues
+from pellucid.model.dropout import Dropout
+from pellucid.model.initialization import initialize
+from pellucid.model.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    MultiHeadAttention,
+    Sublayer,
+)
+from pellucid.model.transformer import Stack, Transformer
+
+__all__ = [
+    "DecoderCache",
+    "DecoderLayer",
+    "Dropout",
+    "EncoderLayer",
+    "FeedForward",
+    "GrowingKeysValues",
+    "MultiHeadAttention",
+    "Stack",
+    "Sublayer",
+    "Transformer",
+    "initialize",
+]

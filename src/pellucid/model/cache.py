@@ -1,0 +1,85 @@
+"""What decoding keeps between steps, so that one step costs one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["DecoderCache", "GrowingKeysValues"]
+
+
+class GrowingKeysValues:
+    """The keys and values of one masked self-attention, growing by one row a step.
+
+    They live in buffers that double when full, so that appending copies nothing else.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._key_BHMK: Tensor | None = None
+        self._value_BHME: Tensor | None = None
+
+    def append(self, key_BHLK: Tensor, value_BHLE: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the newest rows and return all so far: ``key_BHMK``, ``value_BHME``."""
+        end = self.length + key_BHLK.shape[2]
+        self._key_BHMK = _with_room(self._key_BHMK, key_BHLK, end)
+        self._value_BHME = _with_room(self._value_BHME, value_BHLE, end)
+        self._key_BHMK[:, :, self.length : end] = key_BHLK
+        self._value_BHME[:, :, self.length : end] = value_BHLE
+        self.length = end
+        return self._key_BHMK[:, :, :end], self._value_BHME[:, :, :end]
+
+    def reorder(self, rows_B: Tensor) -> None:
+        """Keep the batch rows listed, in that order; a row may be listed several times."""
+        if self._key_BHMK is None or self._value_BHME is None:
+            return
+        self._key_BHMK = self._key_BHMK.index_select(0, rows_B)
+        self._value_BHME = self._value_BHME.index_select(0, rows_B)
+
+
+def _with_room(buffer: Tensor | None, rows: Tensor, end: int) -> Tensor:
+    if buffer is not None and end <= buffer.shape[2]:
+        return buffer
+    batch, heads, _, width = rows.shape
+    grown = rows.new_empty(batch, heads, max(16, 2 * end), width)
+    if buffer is not None:
+        grown[:, :, : buffer.shape[2]] = buffer
+    return grown
+
+
+@dataclass
+class _LayerCache:
+    self_attention: GrowingKeysValues
+    cross_attention: tuple[Tensor, Tensor] | None = None
+
+
+class DecoderCache:
+    """The keys and values of every decoder layer: growing for self-attention, once for cross.
+
+    One object serves one batch of target sentences. `reorder` serves beams and drops rows that
+    are finished.
+    """
+
+    def __init__(self, num_layers: int) -> None:
+        self.layers = [_LayerCache(GrowingKeysValues()) for _ in range(num_layers)]
+
+    @property
+    def length(self) -> int:
+        """How many target positions have been read."""
+        return self.layers[0].self_attention.length
+
+    def reorder(self, rows_B: Tensor) -> None:
+        """Keep the batch rows listed, in that order.
+
+        The caller does the same to ``memory_BSD`` and ``source_mask_BS``.
+        """
+        for layer in self.layers:
+            layer.self_attention.reorder(rows_B)
+            if layer.cross_attention is not None:
+                key, value = layer.cross_attention
+                layer.cross_attention = (
+                    torch.index_select(key, 0, rows_B),
+                    torch.index_select(value, 0, rows_B),
+                )

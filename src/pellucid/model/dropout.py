@@ -1,0 +1,60 @@
+"""Dropout as a value: a rate, a seed and a step, from which every mask follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pellucid.randomness import derive_key, random_bytes
+
+__all__ = ["Dropout"]
+
+_LEVELS = 256
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Hands out dropout masks by place; the same (seed, step, place) gives the same mask.
+
+    One random byte decides one element, so the rate is rounded to the nearest 1/256; the
+    kept elements are scaled by the rate that is really used, so nothing is biased.
+
+    Attributes:
+        rate: the share of elements set to zero, in [0, 1).
+        seed: the run's seed.
+        step: the training step.
+
+    Source:
+        Vaswani et al. 2017, section 5.4: applied to the output of each sub-layer before it is
+        added to its input, and to the sums of embeddings and positions.
+    """
+
+    rate: float
+    seed: int
+    step: int
+
+    def __call__(self, tensor: Tensor, place: str) -> Tensor:
+        """Set some elements to zero and scale the others, so that the mean stays."""
+        dropped_levels = round(self.rate * _LEVELS)
+        if dropped_levels == 0:
+            return tensor
+        keep = self._random_bytes(tensor, place) >= dropped_levels
+        factor = _LEVELS / (_LEVELS - dropped_levels)
+        # One kernel for tensor * keep * factor, with its own derivative.
+        return torch.ops.aten.native_dropout_backward(tensor, keep, factor)
+
+    def _random_bytes(self, tensor: Tensor, place: str) -> Tensor:
+        if tensor.device.type == "cpu":
+            drawn = random_bytes(tensor.numel(), self.seed, "dropout", self.step, place)
+            return torch.from_numpy(drawn).view(tensor.shape)
+        device_generator = torch.Generator(device=tensor.device)
+        device_generator.manual_seed(derive_key(self.seed, "dropout", self.step, place) >> 65)
+        return torch.randint(
+            _LEVELS,
+            tensor.shape,
+            dtype=torch.uint8,
+            device=tensor.device,
+            generator=device_generator,
+        )

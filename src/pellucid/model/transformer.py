@@ -1,0 +1,293 @@
+"""The encoder–decoder Transformer of "Attention Is All You Need"."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pellucid.attention.masks import causal_mask, padding_mask
+from pellucid.attention.positions import sinusoidal_positions
+from pellucid.attention.probe import Probe, show
+from pellucid.config import ModelConfig
+from pellucid.errors import ConfigurationError, InputError
+from pellucid.model.cache import DecoderCache
+from pellucid.model.dropout import Dropout
+from pellucid.model.layers import DecoderLayer, EncoderLayer
+
+__all__ = ["Stack", "Transformer"]
+
+
+@lru_cache(maxsize=8)
+def _position_table(
+    length: int, d_model: int, halves: bool, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    return sinusoidal_positions(length, d_model, halves=halves, dtype=dtype, device=device)
+
+
+class Stack(nn.Module):
+    """What encoder and decoder share: the way in (embedding plus position) and the layers."""
+
+    def __init__(self, config: ModelConfig, part: str) -> None:
+        super().__init__()
+        self.config = config
+        self.part = part
+        is_encoder = part == "encoder"
+        self.max_length = config.max_source_length if is_encoder else config.max_target_length
+        if is_encoder:
+            layers: list[nn.Module] = [
+                EncoderLayer(config) for _ in range(config.num_encoder_layers)
+            ]
+        else:
+            layers = [DecoderLayer(config, index) for index in range(config.num_decoder_layers)]
+        self.layers = nn.ModuleList(layers)
+        if config.norm == "pre":
+            self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
+        if config.positions == "learned":
+            self.positions = nn.Embedding(self.max_length, config.d_model)
+
+    def enter(
+        self,
+        ids_BL: Tensor,
+        embedding: nn.Embedding,
+        *,
+        offset: int = 0,
+        probe: Probe | None = None,
+        dropout: Dropout | None = None,
+    ) -> Tensor:
+        """Turn token ids into what enters layer 0: embedding plus position.
+
+        Args:
+            ids_BL: token ids.
+            embedding: the table they are looked up in.
+            offset: the position of the first column, when decoding with a cache.
+            probe: see `pellucid.attention.probe`.
+            dropout: applied to the sum.
+
+        Returns:
+            ``x_BLD``.
+
+        Raises:
+            InputError: the sentence is longer than the model allows.
+        """
+        end = offset + ids_BL.shape[1]
+        if end > self.max_length:
+            raise InputError(
+                f"A sentence must have at most {self.max_length} tokens for this {self.part}, "
+                f"but has {end}. Split it, or train with a larger model.max_"
+                f"{'source' if self.part == 'encoder' else 'target'}_length."
+            )
+        x_BLD = embedding(ids_BL)
+        if self.config.embedding_scale == "sqrt":
+            x_BLD = x_BLD * math.sqrt(self.config.d_model)
+        x_BLD = show(probe, self.part, "embedding", x_BLD)
+        positions_LD = self._positions(offset, end, like=x_BLD)
+        if positions_LD is not None:
+            positions_BLD = positions_LD.expand_as(x_BLD)
+            x_BLD = x_BLD + show(probe, self.part, "positions", positions_BLD)
+        if dropout is not None:
+            x_BLD = dropout(x_BLD, f"{self.part}.input")
+        return show(probe, self.part, "input", x_BLD)
+
+    def _positions(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
+        kind = self.config.positions
+        if kind == "none":
+            return None
+        if kind == "learned":
+            return self.positions.weight[start:end]
+        table = _position_table(
+            self.max_length, like.shape[-1], kind == "sinusoidal_halves", like.dtype, like.device
+        )
+        return table[start:end]
+
+    def leave(self, x_BLD: Tensor, *, probe: Probe | None = None) -> Tensor:
+        """Apply the last norm of a pre-norm stack."""
+        if self.config.norm != "pre":
+            return x_BLD
+        return show(probe, self.part, "norm", self.norm(x_BLD))
+
+
+class _Output(nn.Module):
+    """The output projection's own weights: none where tied, a bias only where asked."""
+
+    def __init__(self, config: ModelConfig, has_bias: bool) -> None:
+        super().__init__()
+        size = config.target_vocabulary_size
+        if config.tied_embeddings == "none":
+            self.weight = nn.Parameter(torch.empty(size, config.d_model))
+        if has_bias:
+            self.bias = nn.Parameter(torch.zeros(size))
+
+
+class Transformer(nn.Module):
+    """An encoder and a decoder, cross-attention from every decoder layer to the encoder's end.
+
+    A decoder row reads one token and predicts the next: row t of the logits says what follows
+    ``target_BT[:, t]``.
+
+    Args:
+        config: sizes and switches; the vocabulary sizes must be given.
+        has_output_bias: whether logits get a bias of their own.
+
+    Raises:
+        ConfigurationError: a vocabulary size is missing.
+
+    Source:
+        Vaswani et al. 2017, section 3; notes "Transformers", sections 2 to 4.
+    """
+
+    def __init__(self, config: ModelConfig, *, has_output_bias: bool = False) -> None:
+        super().__init__()
+        if not config.source_vocabulary_size or not config.target_vocabulary_size:
+            raise ConfigurationError(
+                "The vocabulary sizes must be known before a model can be made, but are "
+                f"{config.source_vocabulary_size} and {config.target_vocabulary_size} "
+                "(model.source_vocabulary_size, model.target_vocabulary_size)."
+            )
+        self.config = config
+        if config.tied_embeddings == "all":
+            self.embedding = nn.Embedding(config.source_vocabulary_size, config.d_model)
+        else:
+            self.source_embedding = nn.Embedding(config.source_vocabulary_size, config.d_model)
+            self.target_embedding = nn.Embedding(config.target_vocabulary_size, config.d_model)
+        self.encoder = Stack(config, "encoder")
+        self.decoder = Stack(config, "decoder")
+        self.output = _Output(config, has_output_bias)
+
+    def encode(
+        self,
+        source_BS: Tensor,
+        source_mask_BS: Tensor | None = None,
+        *,
+        probe: Probe | None = None,
+        dropout: Dropout | None = None,
+    ) -> Tensor:
+        """Read the source.
+
+        Args:
+            source_BS: token ids, ending in ``</s>``, padded on the right.
+            source_mask_BS: True where there is a token; None where nothing is padding.
+            probe: is handed every result, see `pellucid.attention.probe`.
+            dropout: None outside training.
+
+        Returns:
+            ``memory_BSD``: one vector for each source position.
+
+        Raises:
+            InputError: a sentence is longer than ``max_source_length``.
+        """
+        tied = self.config.tied_embeddings == "all"
+        embedding = self.embedding if tied else self.source_embedding
+        x_BSD = self.encoder.enter(source_BS, embedding, probe=probe, dropout=dropout)
+        mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
+        for index, layer in enumerate(self.encoder.layers):
+            x_BSD = layer(x_BSD, mask, site=f"encoder.{index}", probe=probe, dropout=dropout)
+        return self.encoder.leave(x_BSD, probe=probe)
+
+    def decode(
+        self,
+        target_BT: Tensor,
+        memory_BSD: Tensor,
+        source_mask_BS: Tensor | None = None,
+        *,
+        target_mask_BT: Tensor | None = None,
+        cache: DecoderCache | None = None,
+        probe: Probe | None = None,
+        dropout: Dropout | None = None,
+    ) -> Tensor:
+        """Read target tokens and say what each row knows of the next one.
+
+        Args:
+            target_BT: token ids from the start token on; with a cache only the new ones.
+            memory_BSD: what `encode` gave.
+            source_mask_BS: True where the source has a token.
+            target_mask_BT: True where the target has a token. Padding on the right is never
+                seen by real rows, so training may leave it out; not together with a cache.
+            cache: keys and values of the rows before; grows by T rows.
+            probe: is handed every result.
+            dropout: None outside training.
+
+        Returns:
+            ``states_BTD``, to be turned into logits by `logits`.
+
+        Raises:
+            InputError: the target is longer than ``max_target_length``.
+        """
+        offset = 0 if cache is None else cache.length
+        tied = self.config.tied_embeddings == "all"
+        embedding = self.embedding if tied else self.target_embedding
+        x_BTD = self.decoder.enter(
+            target_BT, embedding, offset=offset, probe=probe, dropout=dropout
+        )
+        self_mask = self._self_mask(target_BT, offset, target_mask_BT)
+        cross_mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
+        for index, layer in enumerate(self.decoder.layers):
+            x_BTD = layer(
+                x_BTD,
+                memory_BSD,
+                self_mask=self_mask,
+                cross_mask=cross_mask,
+                cache=cache,
+                site=f"decoder.{index}",
+                probe=probe,
+                dropout=dropout,
+            )
+        return self.decoder.leave(x_BTD, probe=probe)
+
+    def _self_mask(
+        self, target_BT: Tensor, offset: int, target_mask_BT: Tensor | None
+    ) -> Tensor | None:
+        """The look-ahead mask, and padding where it is given; None where all may be seen."""
+        length = target_BT.shape[1]
+        mask = None if target_mask_BT is None else padding_mask(target_mask_BT)
+        if not self.config.look_ahead_mask or length == 1:
+            return mask
+        look_ahead_11LM = causal_mask(length, offset + length, device=target_BT.device)
+        return look_ahead_11LM if mask is None else mask & look_ahead_11LM
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The matrix that turns states into logits, (V, D): the embeddings where tied."""
+        tied = self.config.tied_embeddings
+        if tied == "none":
+            return self.output.weight
+        return self.embedding.weight if tied == "all" else self.target_embedding.weight
+
+    @property
+    def output_bias(self) -> Tensor | None:
+        """The bias of the logits, (V), or None."""
+        return getattr(self.output, "bias", None)
+
+    def logits(self, states_BTD: Tensor, *, probe: Probe | None = None) -> Tensor:
+        """Turn decoder states into unnormalised scores of every word: ``logits_BTV``."""
+        logits_BTV = F.linear(states_BTD, self.output_weight, self.output_bias)
+        return show(probe, "decoder", "logits", logits_BTV)
+
+    def forward(
+        self,
+        source_BS: Tensor,
+        target_BT: Tensor,
+        source_mask_BS: Tensor | None = None,
+        *,
+        target_mask_BT: Tensor | None = None,
+        probe: Probe | None = None,
+        dropout: Dropout | None = None,
+    ) -> Tensor:
+        """Run both halves with the target given (teacher forcing): ``logits_BTV``."""
+        memory_BSD = self.encode(source_BS, source_mask_BS, probe=probe, dropout=dropout)
+        states_BTD = self.decode(
+            target_BT,
+            memory_BSD,
+            source_mask_BS,
+            target_mask_BT=target_mask_BT,
+            probe=probe,
+            dropout=dropout,
+        )
+        return self.logits(states_BTD, probe=probe)
+
+    def new_cache(self) -> DecoderCache:
+        """An empty cache for decoding with this model."""
+        return DecoderCache(self.config.num_decoder_layers)

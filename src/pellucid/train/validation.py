@@ -1,0 +1,36 @@
+"""How good the model is now: loss of the true translations, BLEU and chrF of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pellucid.evaluate import corpus_bleu_score, corpus_chrf_score
+from pellucid.text import Pair
+from pellucid.translator import Translator
+
+__all__ = ["Validation", "validate_model"]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """One validation: loss per token in nats (unsmoothed), BLEU and chrF of greedy search."""
+
+    loss: float
+    bleu: float
+    chrf: float
+
+
+def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
+    """Translate the validation text greedily and score the true translations."""
+    sources = [pair.source for pair in pairs]
+    targets = [pair.target for pair in pairs]
+    scored = [result for result in translator.score(sources, targets) if result.error is None]
+    num_tokens = sum(len(result.ids) for result in scored)
+    loss = -sum(result.log_probability for result in scored) / max(1, num_tokens)
+    hypotheses = [translation.text for translation in translator.translate(sources)]
+    return Validation(
+        loss,
+        bleu=corpus_bleu_score(hypotheses, targets),
+        chrf=corpus_chrf_score(hypotheses, targets),
+    )

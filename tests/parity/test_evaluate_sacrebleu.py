@@ -1,0 +1,111 @@
+"""Scores, intervals and p-values are sacreBLEU's own."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import sacrebleu
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+from sacrebleu.significance import PairedTest
+
+from pellucid.evaluate import (
+    compare,
+    corpus_bleu_score,
+    corpus_chrf_score,
+    evaluate_corpus,
+    lowercase_and_tokenize,
+)
+
+NUM_RESAMPLES = 173
+WORDS = (
+    "L'homme à la chemise bleue, debout : il nettoie une fenêtre (très haute) aujourd'hui !".split()
+)
+
+
+@pytest.fixture(scope="module")
+def texts() -> tuple[list[str], list[str], list[str]]:
+    draw = random.Random(11)
+    references = [" ".join(draw.choices(WORDS, k=draw.randint(1, 17))) for _ in range(67)]
+    systems = []
+    for share in (0.15, 0.18):
+        lines = []
+        for reference in references:
+            words = ["faux" if draw.random() < share else word for word in reference.split()]
+            words.insert(draw.randrange(len(words)), words.pop())
+            lines.append(" ".join(words))
+        systems.append(lines)
+    systems[0][5] = ""
+    return systems[0], systems[1], references
+
+
+def test_evaluate_corpus_scores_equal_sacrebleu(
+    texts: tuple[list[str], list[str], list[str]],
+) -> None:
+    hypotheses, _, references = texts
+    evaluation = evaluate_corpus(hypotheses, references, num_resamples=2)
+    assert evaluation.bleu.score == sacrebleu.corpus_bleu(hypotheses, [references]).score
+    assert evaluation.chrf.score == sacrebleu.corpus_chrf(hypotheses, [references]).score
+    assert evaluation.ter.score == sacrebleu.corpus_ter(hypotheses, [references]).score
+    assert corpus_bleu_score(hypotheses, references) == evaluation.bleu.score
+    assert corpus_chrf_score(hypotheses, references) == evaluation.chrf.score
+
+
+def test_evaluate_corpus_interval_and_signature_equal_sacrebleu(
+    texts: tuple[list[str], list[str], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hypotheses, _, references = texts
+    monkeypatch.setenv("SACREBLEU_SEED", "29")
+    evaluation = evaluate_corpus(hypotheses, references, num_resamples=NUM_RESAMPLES, seed=29)
+    for metric, ours in (
+        (BLEU(), evaluation.bleu),
+        (CHRF(), evaluation.chrf),
+        (TER(), evaluation.ter),
+    ):
+        theirs = metric.corpus_score(hypotheses, [references], n_bootstrap=NUM_RESAMPLES)
+        # sacreBLEU sums in float32.
+        assert (ours.high - ours.low) / 2 == pytest.approx(theirs._ci, rel=1e-5)
+        assert ours.signature == str(metric.get_signature())
+
+
+def test_evaluate_corpus_lowercased_tokenized_equals_sacrebleu_on_processed_text(
+    texts: tuple[list[str], list[str], list[str]],
+) -> None:
+    hypotheses, _, references = texts
+    evaluation = evaluate_corpus(hypotheses, references, lowercased_tokenized="fr", num_resamples=2)
+    theirs = sacrebleu.corpus_bleu(
+        lowercase_and_tokenize(hypotheses, "fr"),
+        [lowercase_and_tokenize(references, "fr")],
+        tokenize="none",
+        force=True,
+    )
+    assert evaluation.bleu.score == theirs.score
+
+
+def test_compare_p_values_equal_sacrebleu_paired_bootstrap(
+    texts: tuple[list[str], list[str], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hypotheses, baseline, references = texts
+    monkeypatch.setenv("SACREBLEU_SEED", "31")
+    test = PairedTest(
+        [("baseline", baseline), ("system", hypotheses)],
+        {"BLEU": BLEU(), "chrF2": CHRF(), "TER": TER()},
+        [references],
+        test_type="bs",
+        n_samples=NUM_RESAMPLES,
+    )
+    signatures, results = test()
+    comparison = compare(hypotheses, baseline, references, num_resamples=NUM_RESAMPLES, seed=31)
+    for name, ours in (
+        ("BLEU", comparison.bleu),
+        ("chrF2", comparison.chrf),
+        ("TER", comparison.ter),
+    ):
+        theirs_baseline, theirs = results[name]
+        assert ours.baseline == pytest.approx(theirs_baseline.score, abs=1e-10)
+        assert ours.score == pytest.approx(theirs.score, abs=1e-10)
+        assert ours.p_value == pytest.approx(theirs.p_value, abs=1e-10)
+        assert 0.01 < ours.p_value < 1
+        assert sorted(ours.signature.split("|")) == sorted(str(signatures[name]).split("|"))
