@@ -1,4 +1,4 @@
-"""Train a shipped Multi30k recipe from nothing, translate test_2016_flickr, evaluate, write it down.
+"""Train a shipped Multi30k recipe, translate test_2016_flickr, evaluate, write it down.
 
     MULTI30K=DIR python benchmarks/multi30k.py --recipe multi30k-en-fr --run runs/en-fr
 
@@ -42,15 +42,15 @@ def main() -> None:
     references = data / f"test_2016_flickr.{target}.gz"
     output = arguments.run / "test_2016_flickr.out"
     changes = [word for change in arguments.set for word in ("--set", change)]
+    test_source = str(data / f"test_2016_flickr.{source}.gz")
+    compared = ["evaluate", "--hypothesis", str(output), "--reference", str(references), "--json"]
     commands = {
         "train": ["train", arguments.recipe, "--out", str(arguments.run), *changes],
-        "translate": ["translate", str(arguments.run), "-i"]
-        + [str(data / f"test_2016_flickr.{source}.gz"), "-o", str(output), "--overwrite"],
-        "evaluate": ["evaluate", "--hypothesis", str(output), "--reference", str(references)]
-        + ["--json"],
-        "evaluate, lower-cased tokenised": ["evaluate", "--hypothesis", str(output)]
-        + ["--reference", str(references), "--lowercased-tokenized", target, "--json"],
+        "translate": ["translate", str(arguments.run), "-i", test_source, "-o", str(output)],
+        "evaluate": compared,
+        "evaluate, lower-cased tokenised": [*compared, "--lowercased-tokenized", target],
     }
+    output.unlink(missing_ok=True)
     seconds, outputs = {}, {}
     for name, words in commands.items():
         started = time.monotonic()

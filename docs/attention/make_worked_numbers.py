@@ -14,7 +14,7 @@ __all__ = ["PAGE", "worked_numbers_page"]
 
 PAGE = Path(__file__).with_name("worked-numbers.md")
 
-HEAD = """\
+_HEAD = """\
 # Every printed number, recomputed
 
 Five texts about attention print small examples to be followed by hand. This page holds each
@@ -26,17 +26,17 @@ Transformer Neural Networks" print no numbers.
 This page is written by `docs/attention/make_worked_numbers.py`, and a test keeps it up to date.
 What the texts say in words is taken up in [attention, step by step](README.md#the-texts-words)."""
 
-COLUMNS = "| where | printed | computed | | why |\n| --- | --- | --- | --- | --- |"
+_COLUMNS = "| where | printed | computed | | why |\n| --- | --- | --- | --- | --- |"
 
 
 def worked_numbers_page() -> str:
     """Write all worked numbers as a page of Markdown, one table a text."""
-    lines = [HEAD]
+    lines = [_HEAD]
     text = ""
     for number in worked_numbers():
         if number.text != text:
             text = number.text
-            lines.append(f"\n## {text}\n\n{COLUMNS}")
+            lines.append(f"\n## {text}\n\n{_COLUMNS}")
         lines.append(_table_row(number))
     return "\n".join(lines) + "\n"
 

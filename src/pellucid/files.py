@@ -1,6 +1,6 @@
-"""Files: what ends a line, gzip, hashes, and writes that survive a crash.
+r"""Files: what ends a line, gzip, hashes, and writes that survive a crash.
 
-A line ends at ``\\n`` and at nothing else; one ``\\r`` before it is dropped. Python's
+A line ends at ``\n`` and at nothing else; one ``\r`` before it is dropped. Python's
 ``splitlines`` also cuts at U+2028, form feeds and others, which shifts parallel files against
 each other, so it is never used.
 """
@@ -178,7 +178,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text as `write_bytes` does; ``\\n`` stays ``\\n`` on every platform."""
+    r"""Write UTF-8 text as `write_bytes` does; ``\n`` stays ``\n`` on every platform."""
     write_bytes(path, text.encode("utf-8"))
 
 

@@ -195,9 +195,7 @@ class Translator:
 
     def _max_target_length(self, source_length: int) -> int:
         limit = int(source_length * self.decoding.max_length_ratio)
-        return min(
-            limit + self.decoding.max_length_offset, self.model.config.max_target_length
-        )
+        return min(limit + self.decoding.max_length_offset, self.model.config.max_target_length)
 
     def _too_long(self, ids: Sequence[int], side: str) -> str | None:
         limit: int = getattr(self.model.config, f"max_{side}_length")

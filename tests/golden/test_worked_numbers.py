@@ -130,7 +130,7 @@ def test_printed_positions_are_sines_of_degrees() -> None:
 
 
 def test_printed_masked_weights_no_d_key_fits() -> None:
-    best, error = best_d_key(largest=512)
+    best, error = best_d_key()
     assert 48 <= best <= 52
     assert 0.055 < error < 0.065
 

@@ -20,9 +20,8 @@ from pellucid.evaluate import (
 )
 
 NUM_RESAMPLES = 173
-WORDS = (
-    "L'homme à la chemise bleue, debout : il nettoie une fenêtre (très haute) aujourd'hui !".split()
-)
+SENTENCE = "L'homme à la chemise bleue, debout : il nettoie une fenêtre (très haute) aujourd'hui !"
+WORDS = SENTENCE.split()
 
 
 @pytest.fixture(scope="module")

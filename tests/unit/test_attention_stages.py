@@ -15,21 +15,23 @@ from pellucid.attention import attend, attend_fast, causal_mask, mix, scale, sco
 from pellucid.attention.stages import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.errors import InputError
 
+Three = tuple[Tensor, Tensor, Tensor]
 BATCH, HEADS, D_KEY, D_VALUE = 2, 3, 5, 7
 SHORT = (11, 13)
 LONG = (SHORT_ENOUGH_FOR_PLAIN_PRODUCTS + 3, SHORT_ENOUGH_FOR_PLAIN_PRODUCTS + 11)
 
 
-def _inputs(lengths: tuple[int, int], *, requires_grad: bool = False) -> tuple[Tensor, ...]:
+def _inputs(lengths: tuple[int, int], *, requires_grad: bool = False) -> Three:
     num_queries, num_keys = lengths
     generator = torch.Generator().manual_seed(1)
     shapes = ((num_queries, D_KEY), (num_keys, D_KEY), (num_keys, D_VALUE))
-    return tuple(
+    query, key, value = (
         torch.randn(BATCH, HEADS, *shape, generator=generator, dtype=torch.float64).requires_grad_(
             requires_grad
         )
         for shape in shapes
     )
+    return query, key, value
 
 
 def _mask(lengths: tuple[int, int], *, with_empty_row: bool = False) -> Tensor:
@@ -197,10 +199,11 @@ def test_forbidden_position_changed_at_will_changes_nothing() -> None:
         )
 
 
-def _small(*, requires_grad: bool = True) -> tuple[Tensor, ...]:
-    return tuple(
+def _small(*, requires_grad: bool = True) -> Three:
+    query, key, value = (
         tensor[:1, :2].detach().clone().requires_grad_(requires_grad) for tensor in _inputs((3, 5))
     )
+    return query, key, value
 
 
 @pytest.mark.parametrize("kind", ["none", "masked", "empty row"])

@@ -18,9 +18,11 @@ from pellucid.evaluate import (
     evaluate_corpus,
     lowercase_and_tokenize,
 )
+from pellucid.evaluate.ter import edit_distance
 
 REFERENCE = "the cat sat on the red mat"
-WORDS = "a man in blue shirt stands on the ladder and cleans one tall window".split()
+SENTENCE = "a man in blue shirt stands on the ladder and cleans one tall window"
+WORDS = SENTENCE.split()
 
 
 def make_references(num_lines: int) -> list[str]:
@@ -108,6 +110,18 @@ def test_evaluate_corpus_ignores_sacrebleu_environment_seed(
     assert evaluate_corpus(hypotheses, references, num_resamples=43) == first
 
 
+def test_ter_very_long_line_ends_and_signature_tells() -> None:
+    draw = random.Random(13)
+    words = [str(draw.randrange(2999)) for _ in range(2003)]
+    hypothesis = " ".join(["new", *words[:-1]])
+    long = evaluate_corpus([hypothesis], [" ".join(words)], num_resamples=2).ter
+    assert long.score == pytest.approx(100 * 2 / 2003, abs=1e-10)
+    assert "|noshift:1|" in long.signature
+    assert "noshift" not in evaluate_corpus([REFERENCE], [REFERENCE]).ter.signature
+    draw.shuffle(words)
+    assert evaluate_corpus([" ".join(words)], [hypothesis], num_resamples=2).ter.score > 50
+
+
 @pytest.mark.parametrize("language", [None, "fr"])
 @pytest.mark.parametrize(
     ("hypotheses", "references"),
@@ -154,7 +168,7 @@ def test_signature_names_what_was_done() -> None:
         ("fr", "L'homme s'assoit aujourd'hui.", "l&apos; homme s&apos; assoit aujourd&apos; hui ."),
         (
             "fr",
-            "Une fille dit\u00a0: «\u00a0J’aime ça\u00a0!\u00a0»",
+            "Une fille dit\u00a0: «\u00a0J\u2019aime ça\u00a0!\u00a0»",
             "une fille dit : &quot; j&apos; aime ça ! &quot;",
         ),
         (
@@ -163,7 +177,7 @@ def test_signature_names_what_was_done() -> None:
             "un t-shirt , 3,5 mètres &amp; &lt; b &gt; &#124; &#91; x &#93;",
         ),
         ("fr", 'Il crie "Attention."', "il crie &quot; attention &quot; ."),
-        ("de", "„Geht's?“ – fragt er …", "&quot; geht &apos; s ? &quot; - fragt er ..."),
+        ("de", "„Geht's?“ \u2013 fragt er …", "&quot; geht &apos; s ? &quot; - fragt er ..."),
         ("en", "The dog's ball isn't RED.", "the dog &apos;s ball isn &apos;t red ."),
         ("en", "", ""),
     ],
@@ -175,7 +189,7 @@ def test_lowercase_and_tokenize_known_lines_give_what_moses_gives(
 
 
 def test_evaluate_corpus_lowercased_tokenized_ignores_case_and_spacing_of_punctuation() -> None:
-    hypotheses, references = ["UN HOMME S’ASSOIT, LÀ ."], ["Un homme s'assoit, là."]
+    hypotheses, references = ["UN HOMME S\u2019ASSOIT, LÀ ."], ["Un homme s'assoit, là."]
     assert evaluate_corpus(hypotheses, references, num_resamples=2).bleu.score < 50
     processed = evaluate_corpus(hypotheses, references, lowercased_tokenized="fr", num_resamples=2)
     assert processed.bleu.score == pytest.approx(100, abs=1e-9)
@@ -261,6 +275,16 @@ def test_evaluate_corpus_impossible_resampling_is_configuration_error(
 ) -> None:
     with pytest.raises(ConfigurationError):
         evaluate_corpus(["a"], ["a"], num_resamples=num_resamples, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("words", "reference", "expected"),
+    [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "", 3), ("abcd", "bcda", 2), ("", "", 0)],
+)
+def test_edit_distance_known_words_give_known_distances(
+    words: str, reference: str, expected: int
+) -> None:
+    assert edit_distance(words, reference) == expected
 
 
 def test_import_leaves_torch_and_sacremoses_unimported() -> None:

@@ -8,14 +8,16 @@ turns fastest and tells neighbors apart, the last turns slowest and tells far fr
 every pair is a point on a circle, going on by δ positions is one rotation, the same from
 everywhere, and the offset can be read off two encodings.
 
-Learned positions have no formula: they are a table of weights in the model
-(`LearnedPositions` there), one row a position.
+Learned positions have no formula: they are a table of weights in the model, one row a position
+(``positions = "learned"`` in its configuration).
 
 Source:
     Vaswani et al. 2017, section 3.5; notes "Transformers", equations 2, 3 and 4.
 """
 
 from __future__ import annotations
+
+import functools
 
 import torch
 from torch import Tensor
@@ -138,11 +140,14 @@ def recover_offset(encoding_i_D: Tensor, encoding_j_D: Tensor, *, max_offset: in
     turned_D = torch.empty(d_model, dtype=torch.float64)
     turned_D[0::2] = second[0::2] * first[1::2] - second[1::2] * first[0::2]
     turned_D[1::2] = second[1::2] * first[1::2] + second[0::2] * first[0::2]
-    candidates_LD = sinusoidal_positions(
-        2 * max_offset + 1, d_model, offset=-max_offset, dtype=torch.float64
-    )
+    candidates_LD = _encodings_around_zero(max_offset, d_model)
     misfit_L = (candidates_LD - turned_D).square().sum(dim=-1)
     return int(misfit_L.argmin()) - max_offset
+
+
+@functools.lru_cache(maxsize=1)  # the same table serves every pair of positions of one width
+def _encodings_around_zero(farthest: int, d_model: int) -> Tensor:
+    return sinusoidal_positions(2 * farthest + 1, d_model, offset=-farthest, dtype=torch.float64)
 
 
 def _check_pairs(d_model: int) -> None:

@@ -35,7 +35,7 @@ __all__ = [
     "scaled_dot",
 ]
 
-Rows = TypeVar("Rows")
+_Rows = TypeVar("_Rows")
 
 
 def dot(query_LK: Tensor, key_MK: Tensor) -> Tensor:
@@ -144,10 +144,10 @@ def pool(weights_LM: Tensor, value_ME: Tensor) -> Tensor:
 
 
 def attention_pooling(
-    query: Rows,
-    keys: Rows,
+    query: _Rows,
+    keys: _Rows,
     values: Any,
-    similarity: Callable[[Rows, Rows], Tensor],
+    similarity: Callable[[_Rows, _Rows], Tensor],
     *,
     temperature: float = 1.0,
 ) -> AttentionSteps:

@@ -13,10 +13,12 @@ Source:
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -24,7 +26,16 @@ from torch import Tensor
 from pellucid.attention.masks import apply_mask
 from pellucid.errors import InputError
 
-__all__ = ["AttentionSteps", "attend", "attend_fast", "mix", "scale", "score", "weigh"]
+__all__ = [
+    "SHORT_ENOUGH_FOR_PLAIN_PRODUCTS",
+    "AttentionSteps",
+    "attend",
+    "attend_fast",
+    "mix",
+    "scale",
+    "score",
+    "weigh",
+]
 
 SHORT_ENOUGH_FOR_PLAIN_PRODUCTS = 128
 
@@ -90,8 +101,8 @@ def attend(
     Raises:
         InputError: the shapes do not fit together, or the mask is not of truth values.
     """
-    query, key, value = (_as_floats(matrix) for matrix in (query, key, value))
-    mask = None if mask is None else torch.as_tensor(mask, device=query.device)
+    query, key, value = _as_floats(query=query, key=key, value=value)
+    mask = None if mask is None else _as_tensor(mask, "mask").to(query.device)
     _check_shapes(query, key, value, mask)
     scores = score(query, key)
     scaled = scale(scores, query.shape[-1]) if use_scale else scores
@@ -136,9 +147,22 @@ def attend_fast(
     return context_BHLE.masked_fill(~may_attend, 0.0)
 
 
-def _as_floats(matrix: Any) -> Tensor:
-    tensor = torch.as_tensor(matrix)
-    return tensor if tensor.is_floating_point() else tensor.to(torch.float32)
+def _as_tensor(matrix: Any, what: str) -> Tensor:
+    try:
+        return torch.as_tensor(matrix)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"The {what} must be a tensor, an array or nested lists of one length, but is a "
+            f"{type(matrix).__name__} that cannot be read as one ({error})."
+        ) from error
+
+
+def _as_floats(**matrices: Any) -> list[Tensor]:
+    """Bring all to one floating type: the widest among them, float32 at least for integers."""
+    tensors = [_as_tensor(matrix, what) for what, matrix in matrices.items()]
+    types = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
+    dtype = functools.reduce(torch.promote_types, types) if types else torch.float32
+    return [tensor.to(dtype) for tensor in tensors]
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
@@ -162,3 +186,26 @@ def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
             f"A mask must hold truth values (True = may attend), but holds {mask.dtype}. "
             "For an additive mask pass `additive == 0`."
         )
+    scores_shape = _scores_shape(query, key, value)
+    if mask is not None and _broadcast(mask.shape, scores_shape) != scores_shape:
+        raise InputError(
+            f"A mask must broadcast to the shape of the scores {tuple(scores_shape)}, but has "
+            f"the shape {tuple(mask.shape)}."
+        )
+
+
+def _scores_shape(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
+    leading = _broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    if leading is None:
+        raise InputError(
+            "Queries, keys and values must agree in the axes before positions and width, but "
+            f"have shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}."
+        )
+    return torch.Size((*leading, query.shape[-2], key.shape[-2]))
+
+
+def _broadcast(*shapes: torch.Size) -> torch.Size | None:
+    try:
+        return torch.Size(np.broadcast_shapes(*shapes))
+    except ValueError:
+        return None

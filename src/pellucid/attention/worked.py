@@ -45,9 +45,9 @@ __all__ = [
     "worked_numbers",
 ]
 
-LECTURE = "A lecture on self-attention"
-SLIDES = 'Slides "Self-Attention"'
-NOTES = 'Notes "Transformers"'
+_LECTURE = "A lecture on self-attention"
+_SLIDES = 'Slides "Self-Attention"'
+_NOTES = 'Notes "Transformers"'
 
 TOY_FOUR_SCORES = ((40.0, 26.0),)
 
@@ -168,7 +168,7 @@ def attend_room_number(name: str = "Summeth", *, temperature: float = 1.0) -> At
     )
 
 
-def best_d_key(largest: int = 256) -> tuple[int, float]:
+def best_d_key(largest: int = 128) -> tuple[int, float]:
     """Find the d_k that comes nearest to the printed S′, and its largest error."""
     printed_LM = _matrix(NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS)
     errors = {
@@ -205,11 +205,11 @@ def worked_numbers() -> tuple[WorkedNumber, ...]:
 def _lecture_numbers() -> Iterator[WorkedNumber]:
     toy = attend_toy_four()
     root = float(scale(torch.ones(1, dtype=torch.float64), 4).reciprocal())
-    yield WorkedNumber(LECTURE, "√d_k for keys of width 4", ("2",), (root,))
+    yield WorkedNumber(_LECTURE, "√d_k for keys of width 4", ("2",), (root,))
     yield WorkedNumber(
-        LECTURE, "scores 40, 26, scaled", (), _row(toy.scaled[0]), "said, not written out"
+        _LECTURE, "scores 40, 26, scaled", (), _row(toy.scaled[0]), "said, not written out"
     )
-    yield WorkedNumber(LECTURE, "their softmax", (), _row(toy.weights[0]), "said, not written out")
+    yield WorkedNumber(_LECTURE, "their softmax", (), _row(toy.weights[0]), "said, not written out")
 
 
 def _slide_numbers() -> Iterator[WorkedNumber]:
@@ -221,21 +221,23 @@ def _slide_numbers() -> Iterator[WorkedNumber]:
         ("Key", ("0.18", "0.81")),
         ("Value", ("0.18", "0.81")),
     ):
-        yield WorkedNumber(SLIDES, f"{name} of “awesome”", printed, _row(plain[2]), one_matrix)
+        yield WorkedNumber(_SLIDES, f"{name} of “awesome”", printed, _row(plain[2]), one_matrix)
     for token, row, other in zip(PIZZA_TOKENS, plain, transposed, strict=True):
         dots = "" if token == "awesome" else "printed as dots"
-        yield WorkedNumber(SLIDES, f"X·W, `{token}`", (), _row(row), dots)
-        yield WorkedNumber(SLIDES, f"X·Wᵀ, `{token}`", (), _row(other), "if “Weights T” means this")
+        yield WorkedNumber(_SLIDES, f"X·W, `{token}`", (), _row(row), dots)
+        yield WorkedNumber(
+            _SLIDES, f"X·Wᵀ, `{token}`", (), _row(other), "if “Weights T” means this"
+        )
     yield from _slide_softmax_numbers()
     room = attend_room_number()
     sound = "Smith is the farthest in writing; only by sound (Soundex S530) is it the nearest"
     yield WorkedNumber(
-        SLIDES, "edit distances of Summeth to Smith, Summer, Smeeth", (), _row(-room.scores[0])
+        _SLIDES, "edit distances of Summeth to Smith, Summer, Smeeth", (), _row(-room.scores[0])
     )
-    yield WorkedNumber(SLIDES, "softmax of minus the distance", (), _row(room.weights[0]))
-    yield WorkedNumber(SLIDES, "room of Summeth", ("200",), _row(room.context[0]), sound)
+    yield WorkedNumber(_SLIDES, "softmax of minus the distance", (), _row(room.weights[0]))
+    yield WorkedNumber(_SLIDES, "room of Summeth", ("200",), _row(room.context[0]), sound)
     yield WorkedNumber(
-        SLIDES,
+        _SLIDES,
         "the same as a query to a database (temperature 0)",
         ("200",),
         _row(attend_room_number(temperature=0).context[0]),
@@ -247,7 +249,7 @@ def _slide_softmax_numbers() -> Iterator[WorkedNumber]:
     three, four = attend_pizza(), attend_pizza(num_tokens=4)
     row = (0.38, 0.4, 0.9)
     yield WorkedNumber(
-        SLIDES,
+        _SLIDES,
         "softmax row “Pizza”, three tokens",
         tuple(map(str, row)),
         _row(three.weights[0]),
@@ -255,37 +257,37 @@ def _slide_softmax_numbers() -> Iterator[WorkedNumber]:
         f"later it is 0.38 0.4 0.24 (sum {0.38 + 0.4 + 0.24:.2f}), in words 36, 40 and 24 %",
     )
     yield WorkedNumber(
-        SLIDES, "softmax row “Pizza”, with `<EOS>`", (), _row(four.weights[0]), "`<EOS>` dropped"
+        _SLIDES, "softmax row “Pizza”, with `<EOS>`", (), _row(four.weights[0]), "`<EOS>` dropped"
     )
     yield WorkedNumber(
-        SLIDES, "“0.38 % similar”", ("0.38",), (100 * 0.38,), "a fraction called per cent"
+        _SLIDES, "“0.38 % similar”", ("0.38",), (100 * 0.38,), "a fraction called per cent"
     )
     column = torch.tensor([[0.6], [-0.35], [3.86]], dtype=torch.float64)
     words = torch.tensor([[0.36, 0.40, 0.24]], dtype=torch.float64)
     digits = torch.tensor([[0.38, 0.40, 0.24]], dtype=torch.float64)
     yield WorkedNumber(
-        SLIDES,
+        _SLIDES,
         "weights 36, 40, 24 % times 0.6, −0.35, 3.86",
         ("1.0",),
         _row(mix(words, column)[0]),
         "right to its digit, but the column of values is not the V of the slides before",
     )
     yield WorkedNumber(
-        SLIDES, "weights 0.38, 0.4, 0.24 times the same", ("1.0",), _row(mix(digits, column)[0])
+        _SLIDES, "weights 0.38, 0.4, 0.24 times the same", ("1.0",), _row(mix(digits, column)[0])
     )
     matrix_cause = (
         "1×3 times 3×1 is 1×1, not 3×2; the second column has no source; `<EOS>` is dropped"
     )
     printed = (("1.0", "1.9"), ("0.2", "0.4"), ("3.86", "2.2"))
     for token, text, context in zip(PIZZA_TOKENS, printed, three.context, strict=False):
-        yield WorkedNumber(SLIDES, f"final row “{token}”", text, _row(context), matrix_cause)
+        yield WorkedNumber(_SLIDES, f"final row “{token}”", text, _row(context), matrix_cause)
 
 
 def _position_numbers() -> Iterator[WorkedNumber]:
     positions_LD = sinusoidal_positions(4, 4, dtype=torch.float64)
     encoded_LD = _matrix(SHOW_ME_THE_MONEY_EMBEDDINGS) + positions_LD
     sines = [math.sin(math.radians(position)) for position in range(4)]
-    yield WorkedNumber(NOTES, "PE₀ (show)", ("0", "1", "0", "1"), _row(positions_LD[0]))
+    yield WorkedNumber(_NOTES, "PE₀ (show)", ("0", "1", "0", "1"), _row(positions_LD[0]))
     for position, subscript, word, sine in (
         (1, "₁", "me", "0.02"),
         (2, "₂", "the", "0.04"),
@@ -295,7 +297,7 @@ def _position_numbers() -> Iterator[WorkedNumber]:
         if position == 2:
             cause += ", and a second slip: that is 0.03, not 0.04"
         yield WorkedNumber(
-            NOTES,
+            _NOTES,
             f"PE{subscript} ({word})",
             (sine, "1", "0", "1"),
             _row(positions_LD[position]),
@@ -305,17 +307,17 @@ def _position_numbers() -> Iterator[WorkedNumber]:
         is_money = word == "money"
         printed = ("0.46", "1.08", "0.51", "1.87") if is_money else ()
         cause = "the addition is right, the positions are those of degrees" if is_money else ""
-        yield WorkedNumber(NOTES, f"equation 5, “{word}”", printed, _row(row), cause)
+        yield WorkedNumber(_NOTES, f"equation 5, “{word}”", printed, _row(row), cause)
     filter_LM = _matrix(ATTENTION_FILTER)
     yield WorkedNumber(
-        NOTES,
+        _NOTES,
         "section 3.3, sums of the rows of S",
         ("1", "1", "1", "1"),
         _row(filter_LM.sum(dim=-1)),
         "no scores are given, so the weights themselves cannot be recomputed",
     )
     yield WorkedNumber(
-        NOTES,
+        _NOTES,
         "section 3.3, the largest weight of each row of S",
         ("0.61", "0.57", "0.74", "0.48"),
         _row(filter_LM.amax(dim=-1)),
@@ -329,17 +331,17 @@ def _masked_numbers() -> Iterator[WorkedNumber]:
     for token, printed, row in zip(
         NOT_ON_YOUR_LIFE_TOKENS, NOT_ON_YOUR_LIFE_PRINTED_MASKED, allowed, strict=True
     ):
-        yield WorkedNumber(NOTES, f"section 4.2, QKᵀ + B, `{token}`", printed, _row(row))
+        yield WorkedNumber(_NOTES, f"section 4.2, QKᵀ + B, `{token}`", printed, _row(row))
     best, error = best_d_key()
     no_fit = f"no d_k fits (nearest {best}, largest error {error:.2f}); computed with d_k = 64"
     for index, token in enumerate(NOT_ON_YOUR_LIFE_TOKENS):
         weights = NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS[index]
         shown = tuple(f"{value:.0f}" if value in (0, 1) else f"{value:.2f}" for value in weights)
         place, computed = f"section 4.2, S′, `{token}`", _row(steps.weights[index])
-        yield WorkedNumber(NOTES, place, shown, computed, _masked_cause(index, no_fit))
+        yield WorkedNumber(_NOTES, place, shown, computed, _masked_cause(index, no_fit))
     five = attend_not_on_your_life(num_tokens=5).weights - steps.weights[:5, :5]
     yield WorkedNumber(
-        NOTES,
+        _NOTES,
         "section 4.2, largest difference of S′ with five rows, without `<end>`",
         (),
         (float(five.abs().max()),),
@@ -363,10 +365,10 @@ def _appendix_numbers() -> Iterator[WorkedNumber]:
     weights = (("0.62", "0.38"), ("0.22", "0.78"))
     for index, word in enumerate(("help", "me")):
         yield WorkedNumber(
-            NOTES, f"appendix, “{word}”, scaled", scaled[index], _row(steps.scaled[index])
+            _NOTES, f"appendix, “{word}”, scaled", scaled[index], _row(steps.scaled[index])
         )
         yield WorkedNumber(
-            NOTES, f"appendix, “{word}”, softmax", weights[index], _row(steps.weights[index])
+            _NOTES, f"appendix, “{word}”, softmax", weights[index], _row(steps.weights[index])
         )
 
 

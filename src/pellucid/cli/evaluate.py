@@ -27,7 +27,7 @@ def evaluate(
     ],
     model: Annotated[
         str | None,
-        typer.Argument(metavar="[MODEL]", help="Translate --source with this model first."),
+        typer.Argument(metavar="MODEL", help="Translate --source with this model first."),
     ] = None,
     source: Annotated[
         str | None, typer.Option("--source", metavar="FILE", help="What the model translates.")

@@ -4,8 +4,8 @@ from pellucid.config.base import Strict, validate
 from pellucid.config.bundle import BundleConfig, DecodingConfig, LanguagesConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig
 from pellucid.config.recipe import DataConfig, Recipe, TokenizerRecipe, TrainingConfig
-from pellucid.config.toml import apply_overrides, load_recipe, parse_toml, to_toml
 from pellucid.config.tokenizer import TokenizerConfig
+from pellucid.config.toml import apply_overrides, load_recipe, parse_toml, to_toml
 
 __all__ = [
     "NAMED_SIZES",

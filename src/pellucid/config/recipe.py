@@ -79,13 +79,42 @@ class DataConfig(Strict):
 
 
 class TokenizerRecipe(TokenizerConfig):
-    """How to learn the tokenizer: what the bundle stores, and how to get there."""
+    """How to learn the tokenizer: what the bundle stores, and how to get there.
+
+    ``vocabulary_size`` is per vocabulary, the four special tokens included; of whole words the
+    most frequent are kept. ``model_type``, ``byte_fallback``, ``character_coverage`` and
+    ``max_training_lines`` (learn from a sample of more lines than this) belong to SentencePiece,
+    ``min_word_count`` to whole words.
+    """
 
     vocabulary_size: PositiveInt = 8000
     model_type: Literal["bpe", "unigram"] = "bpe"
     byte_fallback: bool = True
     character_coverage: float = Field(default=1.0, gt=0.9, le=1.0)
+    max_training_lines: int = Field(default=5_000_000, ge=1000)
     min_word_count: PositiveInt = 1
+
+    @model_validator(mode="after")
+    def _check_recipe(self) -> TokenizerRecipe:
+        without_effect = {
+            "sentencepiece": ("min_word_count",),
+            "words": ("model_type", "byte_fallback", "character_coverage", "max_training_lines"),
+        }[self.kind]
+        for name in without_effect:
+            value, default = getattr(self, name), type(self).model_fields[name].default
+            if value != default:
+                raise ValueError(
+                    f"tokenizer.{name} must be left out (it has no effect) when tokenizer.kind is "
+                    f"{self.kind!r}, but is {value!r}"
+                )
+        ids = (self.pad_id, self.unk_id, self.bos_id, self.eos_id)
+        if ids != (0, 1, 2, 3) or self.target_start_id not in ids:
+            raise ValueError(
+                "tokenizer.pad_id, unk_id, bos_id, eos_id must be 0, 1, 2, 3 in a recipe and "
+                f"target_start_id one of them, but are {', '.join(map(str, ids))} and "
+                f"{self.target_start_id}"
+            )
+        return self
 
 
 class TrainingConfig(Strict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pellucid.config.base import Strict
 
@@ -16,8 +16,8 @@ class TokenizerConfig(Strict):
 
     ``normalization`` is NFC by default: it composes accents and changes nothing else, so the
     no-break spaces of correct French survive (SentencePiece's own default erases them).
-    ``lowercase`` and ``drop_punctuation`` belong to the whole-word vocabulary of the seeds'
-    examples and lose information on purpose.
+    ``lowercase`` and ``drop_punctuation`` belong to whole words (``kind = "words"``) and lose
+    information on purpose.
     """
 
     kind: Literal["sentencepiece", "words"] = "sentencepiece"
@@ -30,3 +30,19 @@ class TokenizerConfig(Strict):
     bos_id: int = Field(default=2, ge=0)
     eos_id: int = Field(default=3, ge=0)
     target_start_id: int = Field(default=2, ge=0)
+
+    @model_validator(mode="after")
+    def _check_kind_and_ids(self) -> TokenizerConfig:
+        for name in ("lowercase", "drop_punctuation"):
+            if self.kind != "words" and getattr(self, name):
+                raise ValueError(
+                    f"tokenizer.{name} must be false unless tokenizer.kind is 'words', but is "
+                    f"true with {self.kind!r}"
+                )
+        ids = (self.pad_id, self.unk_id, self.bos_id, self.eos_id)
+        if len(set(ids)) < len(ids):
+            raise ValueError(
+                "tokenizer.pad_id, unk_id, bos_id and eos_id must differ from each other, but "
+                f"are {', '.join(map(str, ids))}"
+            )
+        return self

@@ -15,8 +15,8 @@ over the places where a length changes (and a few between).
 
 **Chance.** Each epoch shuffles the pairs that tie, moves the edges of the bands, draws the
 snake's direction, and shuffles the batches. The number of batches therefore differs a little from
-epoch to epoch; `BatchOrder.locate` walks over the epochs before a step, each planned in a small
-part of a thousandth of the time that training on it took.
+epoch to epoch, and `BatchOrder.locate` plans the epochs before a step to count them: about 0.04 s
+an epoch for 29,000 pairs and 2.5 s for a million on one slow core, far less than training on it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from pellucid.randomness import random_bytes
 
 __all__ = ["BatchOrder", "Plan", "padding_share", "plan_epoch"]
 
-# Bands per square root of the number of batches, and possible cuts per batch: measured on short
-# captions (English with French and with German), more of either pads less by under 0.3 points.
+# Bands per square root of the number of batches, and possible cuts per batch. Measured on captions
+# (English with French and with German): 2 bands pad 0.2 to 0.3 points more than 3; 16 cuts take
+# twice the time of 8 and pad no less.
 _BANDS_PER_ROOT = 3
 _CUTS_PER_BATCH = 8
 
@@ -79,6 +80,7 @@ class BatchOrder:
         target_lengths: tokens of each target.
         seed: the run's seed.
         max_tokens_per_batch: the budget of `plan_epoch`.
+        pad_to: the fixed length of every sequence; 0 where there is none.
     """
 
     def __init__(
@@ -88,11 +90,13 @@ class BatchOrder:
         *,
         seed: int,
         max_tokens_per_batch: int,
+        pad_to: int = 0,
     ) -> None:
         self._source_lengths = source_lengths
         self._target_lengths = target_lengths
         self._seed = seed
         self._max_tokens = max_tokens_per_batch
+        self._pad_to = pad_to
         self._plan: Plan | None = None
         self._first_steps = [0]
 
@@ -105,6 +109,7 @@ class BatchOrder:
                 seed=self._seed,
                 epoch=epoch,
                 max_tokens_per_batch=self._max_tokens,
+                pad_to=self._pad_to,
             )
         return self._plan
 
@@ -136,6 +141,7 @@ def plan_epoch(
     seed: int,
     epoch: int,
     max_tokens_per_batch: int,
+    pad_to: int = 0,
 ) -> Plan:
     """Put every pair into exactly one batch of an epoch.
 
@@ -145,6 +151,8 @@ def plan_epoch(
         seed: the run's seed.
         epoch: from 0.
         max_tokens_per_batch: the most padded positions a batch may have on either side.
+        pad_to: the fixed length that `make_batch` will give every sequence; 0 where there is
+            none. With it all pairs cost the same, so that any may share a batch.
 
     Returns:
         The plan: the same for the same arguments, everywhere.
@@ -157,8 +165,10 @@ def plan_epoch(
             "An epoch must have at least one pair and a target for each source, but there are "
             f"{len(source_lengths)} sources and {len(target_lengths)} targets."
         )
-    sources = source_lengths.astype(np.int64)
-    targets = target_lengths.astype(np.int64)
+    if pad_to:
+        sources = targets = np.full(len(source_lengths), pad_to, dtype=np.int64)
+    else:
+        sources, targets = source_lengths.astype(np.int64), target_lengths.astype(np.int64)
     # Raw bits, not a generator's methods: NumPy may change those between versions.
     phase, direction = _draw(2, seed, epoch, "bands")
     num_batches = max(int(sources.sum()), int(targets.sum())) / max_tokens_per_batch

@@ -8,17 +8,16 @@ A folder of five files:
   last one ends;
 - ``store.json``: format, counts, types, fingerprint, and how many pairs were left out and why.
 
-It is written in one pass at bounded memory under the name ``FOLDER.part``, flushed to disk and
-then renamed, so that an interrupted build leaves nothing that looks finished.
+It is written in one pass at bounded memory under another name, flushed to disk and then renamed,
+so that an interrupted build leaves nothing that looks finished.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal, Self, final
 
@@ -28,7 +27,7 @@ from pydantic import NonNegativeInt, PositiveInt, ValidationError
 
 from pellucid.config import Strict
 from pellucid.errors import DataError, InputFileNotFoundError, OutputError, PellucidError
-from pellucid.files import read_bytes, write_text
+from pellucid.files import new_folder, read_bytes, write_text
 
 __all__ = ["TokenStore", "build_store"]
 
@@ -157,8 +156,12 @@ def build_store(
         DataError: there are no pairs, one has an empty side, or an id is not in the vocabulary.
         OutputError: the disk is full, or the folder cannot be written or holds something.
     """
-    part = _make_part(folder)
-    try:
+    with new_folder(folder) as part:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise OutputError(
+                f"The folder of a new token store must be empty, but {folder} is not. "
+                "Delete it or choose another."
+            )
         with ExitStack() as stack:
             source = stack.enter_context(_Writer(part, "source", source_vocabulary_size))
             target = stack.enter_context(_Writer(part, "target", target_vocabulary_size))
@@ -181,14 +184,6 @@ def build_store(
             dropped=dict(dropped or {}),
         )
         write_text(part / _DESCRIPTION, description.model_dump_json(indent=2) + "\n")
-        with _writing(folder):
-            _flush_folder(part)
-            part.replace(folder)
-            _flush_folder(folder.parent)
-    except BaseException:
-        # Also for Ctrl-C: what is left behind would only take space.
-        shutil.rmtree(part, ignore_errors=True)
-        raise
     return TokenStore.open(folder)
 
 
@@ -251,17 +246,15 @@ class _Writer:
         self._offsets_hash = hashlib.sha256()
 
     def __enter__(self) -> Self:
-        with _writing(self._folder):
-            self._tokens_file = (self._folder / f"{self._name}.tokens").open("wb")
-            self._offsets_file = (self._folder / f"{self._name}.offsets").open("wb")
+        self._tokens_file = (self._folder / f"{self._name}.tokens").open("wb")
+        self._offsets_file = (self._folder / f"{self._name}.offsets").open("wb")
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _writing(self._folder):
-            try:
-                self._tokens_file.close()
-            finally:
-                self._offsets_file.close()
+        try:
+            self._tokens_file.close()
+        finally:
+            self._offsets_file.close()
 
     def append(self, ids: Sequence[int]) -> None:
         """Add one sequence."""
@@ -280,10 +273,9 @@ class _Writer:
     def finish(self) -> None:
         """Write the rest and wait until the disk has it."""
         self._write()
-        with _writing(self._folder):
-            for stream in (self._tokens_file, self._offsets_file):
-                stream.flush()
-                os.fsync(stream.fileno())
+        for stream in (self._tokens_file, self._offsets_file):
+            stream.flush()
+            os.fsync(stream.fileno())
 
     def describe(self) -> _Side:
         """What ``store.json`` says about this side."""
@@ -310,26 +302,10 @@ class _Writer:
         offsets = np.array(self._ends, dtype="<u8").tobytes()
         self._tokens_hash.update(tokens)
         self._offsets_hash.update(offsets)
-        with _writing(self._folder):
-            self._tokens_file.write(tokens)
-            self._offsets_file.write(offsets)
+        self._tokens_file.write(tokens)
+        self._offsets_file.write(offsets)
         self._ids.clear()
         self._ends.clear()
-
-
-def _make_part(folder: Path) -> Path:
-    """Make the folder that a store is written in until it is whole."""
-    part = folder.with_name(folder.name + ".part")
-    with _writing(folder):
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise OutputError(
-                f"The folder of a new token store must be empty, but {folder} is not. "
-                "Delete it or choose another."
-            )
-        if part.exists():
-            shutil.rmtree(part)
-        part.mkdir(parents=True)
-    return part
 
 
 def _read_description(folder: Path) -> _Description:
@@ -371,29 +347,6 @@ def _map(
             f"A token store's file must be readable, but {path} is not: "
             f"{error.strerror or error}. Delete {path.parent} and build it again."
         ) from error
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    """Turn a failure to write into one sentence."""
-    try:
-        yield
-    except PellucidError:
-        raise
-    except OSError as error:
-        raise OutputError(
-            f"The token store must be writable, but {folder} is not: {error.strerror or error}. "
-            "Free some space or choose another folder."
-        ) from error
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make a folder's entries durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _word_dropped(dropped: Mapping[str, int] | None) -> str:

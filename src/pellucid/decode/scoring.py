@@ -32,11 +32,10 @@ def score_tokens(
     """
     memory_BSD = model.encode(source_BS, source_mask_BS)
     states_BTD = model.decode(target_in_BT, memory_BSD, source_mask_BS)
+    # Row by row, so that one sentence's logits are held at a time and not the batch's.
     rows = [
-        _log_probabilities(model, state_1TD, target_1T)
-        for state_1TD, target_1T in zip(
-            states_BTD.split(1), target_out_BT.split(1), strict=True
-        )
+        _log_probabilities(model, states_BTD[row, None], target_out_BT[row, None])
+        for row in range(len(states_BTD))
     ]
     return torch.cat(rows)
 

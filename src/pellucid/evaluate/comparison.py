@@ -80,6 +80,8 @@ def compare(
     Differs:
         The p-values are sacreBLEU's (``--paired-bs``), which counts one tail, with one exception:
         equal scores give 1, where sacreBLEU calls a system significantly different from itself.
+        One tail means that, between two equally good systems in either order, about one pair in
+        ten falls below 0.05.
 
     Source:
         Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".

@@ -15,10 +15,13 @@ from pellucid.errors import ConfigurationError
 
 __all__ = ["MOSES_LANGUAGES", "lowercase_and_tokenize", "moses_signature"]
 
-MOSES_LANGUAGES = tuple(
-    "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr nl or pa pl pt ro ru "
-    "sk sl sv ta tdt te yue zh".split()
+# fmt: off
+MOSES_LANGUAGES = (
+    "as", "bn", "ca", "cs", "de", "el", "en", "es", "et", "fi", "fr", "ga", "gu", "hi", "hu",
+    "is", "it", "kn", "lt", "lv", "ml", "mni", "mr", "nl", "or", "pa", "pl", "pt", "ro", "ru",
+    "sk", "sl", "sv", "ta", "tdt", "te", "yue", "zh",
 )
+# fmt: on
 """Languages whose abbreviations Moses knows; for others it would silently use English rules."""
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
 
 from pellucid.errors import ConfigurationError, DataError, InputError
 from pellucid.evaluate.moses import lowercase_and_tokenize, moses_signature
+from pellucid.evaluate.ter import BoundedTER
 
 __all__ = [
     "Floats",
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
-Metric: TypeAlias = BLEU | CHRF | TER
+Metric: TypeAlias = BLEU | CHRF | BoundedTER
 
 
 def make_metrics(*, is_tokenized: bool) -> dict[str, Metric]:
     """Make the three metrics with sacreBLEU's defaults; tokenised text is not tokenised again."""
     # force silences advice to detokenise, which is beside the point for text tokenised on purpose.
     bleu = BLEU(tokenize="none", force=True) if is_tokenized else BLEU()
-    return {"bleu": bleu, "chrf": CHRF(), "ter": TER()}
+    return {"bleu": bleu, "chrf": CHRF(), "ter": BoundedTER()}
 
 
 def prepare_lines(

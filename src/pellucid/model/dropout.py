@@ -43,7 +43,8 @@ class Dropout:
         keep = self._random_bytes(tensor, place) >= dropped_levels
         factor = _LEVELS / (_LEVELS - dropped_levels)
         # One kernel for tensor * keep * factor, with its own derivative.
-        return torch.ops.aten.native_dropout_backward(tensor, keep, factor)
+        dropped: Tensor = torch.ops.aten.native_dropout_backward(tensor, keep, factor)
+        return dropped
 
     def _random_bytes(self, tensor: Tensor, place: str) -> Tensor:
         if tensor.device.type == "cpu":

@@ -75,7 +75,8 @@ class MultiHeadAttention(nn.Module):
         return key_BHMK, key_BHMK
 
     def _split_heads(self, wide: Tensor) -> Tensor:
-        return wide.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        batch, length, width = wide.shape
+        return wide.view(batch, length, self.num_heads, width // self.num_heads).transpose(1, 2)
 
     def forward(
         self,
@@ -217,12 +218,14 @@ class EncoderLayer(nn.Module):
         def attend(x_BSD: Tensor) -> Tensor:
             query_BHSK = self.self_attention.project_query(x_BSD)
             key_BHSK, value_BHSE = self.self_attention.project_key_value(x_BSD)
-            return self.self_attention(
+            output_BSD: Tensor = self.self_attention(
                 query_BHSK, key_BHSK, value_BHSE, mask=mask, site=f"{site}.self", probe=probe
             )
+            return output_BSD
 
         def feed_forward(x_BSD: Tensor) -> Tensor:
-            return self.feed_forward(x_BSD, site=f"{site}.feed_forward", probe=probe)
+            output_BSD: Tensor = self.feed_forward(x_BSD, site=f"{site}.feed_forward", probe=probe)
+            return output_BSD
 
         x_BSD = self.around(
             x_BSD,
@@ -276,19 +279,22 @@ class DecoderLayer(nn.Module):
             if cache is not None:
                 grown = cache.layers[self.index].self_attention
                 key_BHMK, value_BHME = grown.append(key_BHMK, value_BHME)
-            return self.self_attention(
+            output_BTD: Tensor = self.self_attention(
                 query_BHTK, key_BHMK, value_BHME, mask=self_mask, site=f"{site}.self", probe=probe
             )
+            return output_BTD
 
         def attend_to_source(x_BTD: Tensor) -> Tensor:
             query_BHTK = self.cross_attention.project_query(x_BTD)
             key_BHSK, value_BHSE = self._source_key_value(memory_BSD, cache)
-            return self.cross_attention(
+            output_BTD: Tensor = self.cross_attention(
                 query_BHTK, key_BHSK, value_BHSE, mask=cross_mask, site=f"{site}.cross", probe=probe
             )
+            return output_BTD
 
         def feed_forward(x_BTD: Tensor) -> Tensor:
-            return self.feed_forward(x_BTD, site=f"{site}.feed_forward", probe=probe)
+            output_BTD: Tensor = self.feed_forward(x_BTD, site=f"{site}.feed_forward", probe=probe)
+            return output_BTD
 
         for name, sublayer, norm in (
             ("self", attend_to_target, self.self_attention_norm),

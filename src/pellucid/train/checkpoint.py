@@ -74,9 +74,7 @@ def restore_optimizer(
         BundleError: they belong to another model.
     """
     for name, parameter in model.named_parameters():
-        moments = {
-            key: tensors.get(f"{key}.{name}") for key in ("step", "exp_avg", "exp_avg_sq")
-        }
+        moments = {key: tensors.get(f"{key}.{name}") for key in ("step", "exp_avg", "exp_avg_sq")}
         shapes = {key: None if t is None else t.shape for key, t in moments.items()}
         expected = {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
         if shapes != expected:

@@ -25,7 +25,7 @@ from pellucid.data import Batch, BatchOrder, TokenStore, make_batch
 from pellucid.errors import TrainingError
 from pellucid.hardware import describe_machine
 from pellucid.model import Dropout, Transformer, initialize
-from pellucid.train.checkpoint import TrainingState, load_newest_checkpoint, save_checkpoint
+from pellucid.train.checkpoint import load_newest_checkpoint, save_checkpoint
 from pellucid.train.interruption import Interruption
 from pellucid.train.loss import smoothed_cross_entropy
 from pellucid.train.prepare import PreparedData, prepare_data
@@ -118,9 +118,7 @@ class Trainer:
             run.log(message)
         self._interval = _Interval()
 
-    def run_to_the_end(
-        self, interruption: Interruption, bar: TrainingProgress
-    ) -> TrainingSummary:
+    def run_to_the_end(self, interruption: Interruption, bar: TrainingProgress) -> TrainingSummary:
         """Train until a limit is reached, validating and saving on the way."""
         self._announce()
         started = time.monotonic() - self.state.seconds
@@ -223,9 +221,7 @@ class Trainer:
         self._interval = _Interval()
 
     def _validate(self) -> None:
-        translator = Translator(
-            self.model, self.tokenizer, decoding=self.config.decoding
-        )
+        translator = Translator(self.model, self.tokenizer, decoding=self.config.decoding)
         found = validate_model(translator, self.prepared.validation)
         state = self.state
         self.run.record(
@@ -362,6 +358,7 @@ def batches_from(
         store.target_lengths,
         seed=recipe.training.seed,
         max_tokens_per_batch=recipe.training.max_tokens_per_batch,
+        pad_to=recipe.data.pad_to,
     )
     for number in itertools.count(step):
         epoch, index = order.locate(number)

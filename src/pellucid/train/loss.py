@@ -41,7 +41,7 @@ def smoothed_cross_entropy(
     Source:
         Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
     """
-    smoothed, plain = _ProjectedCrossEntropy.apply(
+    smoothed, plain = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         states_PD, weight_VD, bias_V, target_P, smoothing
     )
     return smoothed, plain

@@ -13,7 +13,14 @@ from pellucid.config import Recipe, TokenizerConfig
 from pellucid.data import TokenStore, build_store
 from pellucid.errors import BundleError, DataError
 from pellucid.files import new_folder, read_bytes, write_bytes, write_text
-from pellucid.text import Pair, Tokenizer, learn_tokenizer, load_tokenizer, read_pairs, reason_to_drop
+from pellucid.text import (
+    Pair,
+    Tokenizer,
+    learn_tokenizer,
+    load_tokenizer,
+    read_pairs,
+    reason_to_drop,
+)
 from pellucid.train.run_folder import RunFolder
 
 __all__ = ["PreparedData", "prepare_data"]
@@ -48,7 +55,7 @@ def prepare_data(recipe: Recipe, base: Path, run: RunFolder) -> PreparedData:
         DataError: the text cannot be used; says where.
     """
     validation = [
-        pair for pair in read_pairs(recipe.data, "validation", base=base) if pair.source.strip()
+        pair for pair in read_pairs(recipe.data, "validation", base) if pair.source.strip()
     ]
     if not validation:
         raise DataError(
@@ -58,16 +65,14 @@ def prepare_data(recipe: Recipe, base: Path, run: RunFolder) -> PreparedData:
     if not run.data.is_dir():
         with new_folder(run.data) as part:
             _prepare_into(part, recipe, base)
-    return PreparedData(
-        _load_tokenizer(run.data), TokenStore.open(run.data / "train"), validation
-    )
+    return PreparedData(_load_tokenizer(run.data), TokenStore.open(run.data / "train"), validation)
 
 
 def _prepare_into(folder: Path, recipe: Recipe, base: Path) -> None:
     tokenizer = learn_tokenizer(
         recipe.tokenizer,
-        lambda: (pair.source for pair in read_pairs(recipe.data, "train", base=base)),
-        lambda: (pair.target for pair in read_pairs(recipe.data, "train", base=base)),
+        lambda: (pair.source for pair in read_pairs(recipe.data, "train", base)),
+        lambda: (pair.target for pair in read_pairs(recipe.data, "train", base)),
     )
     dropped: Counter[str] = Counter()
     build_store(
@@ -86,7 +91,7 @@ def _kept_pairs(
     recipe: Recipe, base: Path, tokenizer: Tokenizer, dropped: Counter[str]
 ) -> Iterator[tuple[list[int], list[int]]]:
     limit = min(recipe.data.max_length, recipe.data.pad_to or recipe.data.max_length)
-    for pair in read_pairs(recipe.data, "train", base=base):
+    for pair in read_pairs(recipe.data, "train", base):
         source_ids = tokenizer.encode_source(pair.source)
         target_ids = tokenizer.encode_target(pair.target)
         reason = reason_to_drop(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pellucid.config import TrainingConfig
 
 __all__ = ["learning_rate"]
@@ -24,5 +26,5 @@ def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
         Vaswani et al. 2017, equation 3.
     """
     warmup = training.warmup_steps
-    peak = training.learning_rate or (d_model * warmup) ** -0.5
-    return peak * min(step / warmup, (warmup / step) ** 0.5)
+    peak = training.learning_rate or 1 / math.sqrt(d_model * warmup)
+    return peak * min(step / warmup, math.sqrt(warmup / step))

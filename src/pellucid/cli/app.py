@@ -1,0 +1,84 @@
+"""The table of commands, of which only the one that is asked for is loaded."""
+
+from __future__ import annotations
+
+import signal
+from importlib import import_module
+from typing import Annotated, NoReturn
+
+import typer
+
+from pellucid.errors import InputError, suggestion
+
+__all__ = ["COMMANDS", "build_app", "dispatch"]
+
+COMMANDS = {
+    "train": "Train a model as a recipe says; the same command again resumes.",
+    "translate": "Translate lines of text, keeping their order.",
+    "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
+    "inspect": "Show what a model is: sizes, parameters, data, training, hashes.",
+    "score": "Say how likely a model finds given translations.",
+}
+"""Name to one line of help. The function NAME is in the module NAME of this folder."""
+
+
+def dispatch(arguments: list[str]) -> int:
+    """Run the command that the arguments name.
+
+    Raises:
+        InputError: there is no such command (with the nearest name).
+    """
+    name = next((argument for argument in arguments if not argument.startswith("-")), None)
+    if name is not None and name not in COMMANDS:
+        raise InputError(
+            f"The command must be one of pellucid's, but is {name!r}. {suggestion(name, COMMANDS)}"
+        )
+    code = build_app(name)(arguments, prog_name="pellucid", standalone_mode=False)
+    if code == 128 + signal.SIGINT:  # Typer turns Ctrl-C into this code and says nothing.
+        raise KeyboardInterrupt
+    return int(code or 0)
+
+
+def build_app(name: str | None) -> typer.Typer:
+    """Make the application, with one command loaded and the others there by name only.
+
+    Args:
+        name: the command to load; None loads none, which is enough for the list of them.
+    """
+    app = typer.Typer(
+        help="Train, run and look inside encoder-decoder Transformers.",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for known, line in COMMANDS.items():
+        function = _not_loaded
+        if known == name:
+            function = getattr(import_module(f"pellucid.cli.{known}"), known)
+        app.command(known, short_help=line)(function)
+    return app
+
+
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from pellucid import __version__
+
+        typer.echo(f"pellucid {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def _not_loaded() -> NoReturn:
+    raise AssertionError("Only the command that was asked for is ever called.")

@@ -1,0 +1,59 @@
+"""Which class a kind of tokenizer is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pellucid.config import TokenizerConfig, TokenizerRecipe
+from pellucid.errors import BundleError
+from pellucid.text.subwords import SentencePieceTokenizer
+from pellucid.text.tokenizer import Lines, Tokenizer
+from pellucid.text.words import WordTokenizer
+
+__all__ = ["learn_tokenizer", "load_tokenizer"]
+
+_KINDS: dict[str, type[SentencePieceTokenizer] | type[WordTokenizer]] = {
+    "sentencepiece": SentencePieceTokenizer,
+    "words": WordTokenizer,
+}
+
+
+def learn_tokenizer(recipe: TokenizerRecipe, sources: Lines, targets: Lines) -> Tokenizer:
+    """Learn a tokenizer from training text.
+
+    It depends on the text and the recipe alone, not on the machine.
+
+    Args:
+        recipe: the recipe's tokenizer section.
+        sources: a function that gives the source lines; joint vocabularies read both sides.
+        targets: a function that gives the target lines.
+
+    Returns:
+        A `SentencePieceTokenizer` or a `WordTokenizer`.
+
+    Raises:
+        ConfigurationError: the vocabulary size is impossible for this text.
+        DataError: there is no text, or reading it failed.
+    """
+    return _KINDS[recipe.kind].learn(recipe, sources, targets)
+
+
+def load_tokenizer(config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Tokenizer:
+    """Read a tokenizer from a bundle's files.
+
+    Args:
+        config: the bundle's tokenizer section.
+        files: bytes by file name; others than the tokenizer's are ignored.
+        where: the bundle, for messages.
+
+    Raises:
+        BundleError: a file is missing, damaged, or disagrees with the configuration.
+    """
+    tokenizer = _KINDS[config.kind].load(config, files, where)
+    if config.target_start_id >= tokenizer.target_vocabulary_size:
+        raise BundleError(
+            f"tokenizer.target_start_id must be one of the {tokenizer.target_vocabulary_size} "
+            f"target ids, but is {config.target_start_id} ({where}/config.json). Copy the whole "
+            "folder again."
+        )
+    return tokenizer

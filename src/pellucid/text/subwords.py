@@ -1,0 +1,299 @@
+"""Subword vocabularies: SentencePiece, trained and used in memory, giving text back exactly."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self, final
+
+import sentencepiece
+
+from pellucid.config import TokenizerConfig, TokenizerRecipe
+from pellucid.errors import BundleError, ConfigurationError, DataError
+from pellucid.text.tokenizer import (
+    SPECIAL_TOKENS,
+    Lines,
+    Tokenizer,
+    config_of,
+    prepare_lines,
+    take_file,
+)
+
+__all__ = ["SentencePieceTokenizer", "SubwordVocabulary", "train_model"]
+
+# A trained model's bytes depend on the number of threads (unigram sums in their order, and the
+# file records it), so it is fixed rather than taken from the machine.
+_NUM_THREADS = 4
+
+# Longer lines are cut for training. The trainer silently drops lines over 4192 bytes unless told
+# otherwise, and its unigram model needs seconds for one unbroken word of 100,000 letters.
+_MAX_LINE_CHARACTERS = 2000
+
+# SentencePiece writes a space as U+2581 and cannot tell it from a real U+2581. A real one
+# therefore passes through as a noncharacter that the text does not use, and then gets the byte
+# tokens of U+2581 itself.
+_SPACE_SIGN = "\u2581"
+_STAND_INS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
+
+# What never reaches the trainer: it skips whole lines with NUL or U+2585.
+_NOT_LEARNED = re.compile(f"[\0\u2585{_SPACE_SIGN}{_STAND_INS}]")
+
+
+@final
+class SubwordVocabulary:
+    """One SentencePiece model as a vocabulary.
+
+    With byte fallback every text comes back exactly. Without it, characters the training text
+    did not hold become ``<unk>``.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        """Read a model.
+
+        Args:
+            model: a serialized SentencePiece model.
+
+        Raises:
+            RuntimeError: it is not one.
+            UnicodeDecodeError: a piece is not UTF-8.
+        """
+        self._model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        self._processor.LoadFromSerializedProto(model)
+        self.special_ids = (
+            self._processor.pad_id(),
+            self._processor.unk_id(),
+            self._processor.bos_id(),
+            self._processor.eos_id(),
+        )
+        tokens = [self._processor.id_to_piece(id_) for id_ in range(len(self._processor))]
+        for name, id_ in zip(SPECIAL_TOKENS, self.special_ids, strict=True):
+            if id_ >= 0:
+                tokens[id_] = name
+        self._tokens = tuple(tokens)
+        unknown = self._processor.unk_id()
+        self._stand_ins = [
+            letter for letter in _STAND_INS if self._processor.piece_to_id(letter) == unknown
+        ]
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """Every piece; a space is written U+2581, a byte ``<0x00>``."""
+        return self._tokens
+
+    def encode(self, text: str) -> list[int]:
+        """Cut one text into ids."""
+        stand_in = self._stand_in(text) if _SPACE_SIGN in text else None
+        if stand_in is None:
+            ids: list[int] = self._processor.encode(text)
+            return ids
+        ids = self._processor.encode(text.replace(_SPACE_SIGN, stand_in))
+        return _replace_run(ids, self._byte_ids(stand_in), self._byte_ids(_SPACE_SIGN))
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """Cut many texts into ids, on every core."""
+        if any(_SPACE_SIGN in text for text in texts):
+            return [self.encode(text) for text in texts]
+        encoded: list[list[int]] = self._processor.encode(list(texts))
+        return encoded
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Put ids together to a text; bytes that are no UTF-8 become U+FFFD."""
+        text: str = self._processor.decode(list(ids))
+        return text
+
+    def to_bytes(self) -> bytes:
+        """The serialized model."""
+        return self._model
+
+    def _stand_in(self, text: str) -> str | None:
+        """A noncharacter that the text does not hold; where it holds all, U+2581 gets lost."""
+        return next((letter for letter in self._stand_ins if letter not in text), None)
+
+    def _byte_ids(self, letter: str) -> list[int]:
+        return [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in letter.encode()]
+
+
+def _replace_run(ids: list[int], old: list[int], new: list[int]) -> list[int]:
+    """Replace each run of ids by another of the same length."""
+    result = list(ids)
+    for start in range(len(ids) - len(old) + 1):
+        if ids[start : start + len(old)] == old:
+            result[start : start + len(new)] = new
+    return result
+
+
+@final
+class SentencePieceTokenizer(Tokenizer):
+    """A tokenizer of subwords: ``tokenizer.model``, or ``source.model`` and ``target.model``."""
+
+    @classmethod
+    def learn(cls, recipe: TokenizerRecipe, sources: Lines, targets: Lines) -> Self:
+        """Learn the pieces from training text.
+
+        Args:
+            recipe: the recipe's tokenizer section.
+            sources: gives the source lines.
+            targets: gives the target lines.
+
+        Raises:
+            ConfigurationError: the vocabulary size is impossible for this text.
+            DataError: there is no text.
+        """
+        if recipe.sharing == "joint":
+            both = SubwordVocabulary(train_model(recipe, sources, targets))
+            return cls(config_of(recipe), both, both)
+        source = SubwordVocabulary(train_model(recipe, sources))
+        return cls(config_of(recipe), source, SubwordVocabulary(train_model(recipe, targets)))
+
+    @classmethod
+    def load(cls, config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Self:
+        """Read the pieces from a bundle's files.
+
+        Args:
+            config: the bundle's tokenizer section.
+            files: bytes by file name; others than the tokenizer's are ignored.
+            where: the bundle, for messages.
+
+        Raises:
+            BundleError: a file is missing, damaged, or disagrees with the configuration.
+        """
+        if config.sharing == "joint":
+            both = _load_vocabulary(config, files, "tokenizer.model", where)
+            return cls(config, both, both)
+        return cls(
+            config,
+            _load_vocabulary(config, files, "source.model", where),
+            _load_vocabulary(config, files, "target.model", where),
+        )
+
+    def files(self) -> dict[str, bytes]:
+        """The model files that a bundle keeps, by name."""
+        if self.config.sharing == "joint":
+            return {"tokenizer.model": self._source.to_bytes()}
+        return {"source.model": self._source.to_bytes(), "target.model": self._target.to_bytes()}
+
+
+def train_model(recipe: TokenizerRecipe, *sides: Lines) -> bytes:
+    """Train one SentencePiece model.
+
+    The same text and recipe give the same bytes, on any number of cores. The trainer keeps its
+    text in memory: at most ``recipe.max_training_lines`` lines, a sample of all where there are
+    more.
+
+    Args:
+        recipe: the recipe's tokenizer section.
+        sides: what gives the lines to learn from.
+
+    Returns:
+        The serialized model.
+
+    Raises:
+        ConfigurationError: the vocabulary size is impossible for this text.
+        DataError: there is no text.
+    """
+    feed = _Feed(prepare_lines(recipe, *sides))
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(feed),
+            model_writer=model,
+            model_type=recipe.model_type,
+            vocab_size=recipe.vocabulary_size,
+            character_coverage=recipe.character_coverage,
+            byte_fallback=recipe.byte_fallback,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            add_dummy_prefix=True,
+            pad_id=0,
+            unk_id=1,
+            bos_id=2,
+            eos_id=3,
+            pad_piece=SPECIAL_TOKENS[0],
+            unk_piece=SPECIAL_TOKENS[1],
+            bos_piece=SPECIAL_TOKENS[2],
+            eos_piece=SPECIAL_TOKENS[3],
+            unk_surface=SPECIAL_TOKENS[1],
+            max_sentence_length=_MAX_LINE_CHARACTERS * 4,
+            input_sentence_size=recipe.max_training_lines,
+            shuffle_input_sentence=True,
+            num_threads=_NUM_THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        if feed.error is not None:
+            raise feed.error from None
+        raise _training_error(recipe, feed, str(error)) from None
+    return model.getvalue()
+
+
+class _Feed:
+    """Lines for the trainer, cut so that it drops none of them.
+
+    The trainer wraps what the lines raise into an error of its own; ``error`` keeps the first.
+    """
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self.count = 0
+        self.error: BaseException | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            for line in self._lines:
+                for part in _NOT_LEARNED.split(line):
+                    for start in range(0, len(part), _MAX_LINE_CHARACTERS):
+                        self.count += 1
+                        yield part[start : start + _MAX_LINE_CHARACTERS]
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+def _training_error(recipe: TokenizerRecipe, feed: _Feed, message: str) -> Exception:
+    """Word what the trainer said."""
+    size = recipe.vocabulary_size
+    if feed.count == 0:
+        return DataError(
+            "The training text must hold text to learn a vocabulary from, but every line is "
+            "empty. Check the files in the recipe's data section."
+        )
+    if most := re.search(r"too high .*<= (\d+)", message):
+        return ConfigurationError(
+            f"tokenizer.vocabulary_size must be at most {most[1]} for so little text, but is "
+            f"{size}. Lower it, or give more text."
+        )
+    if least := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        return ConfigurationError(
+            f"tokenizer.vocabulary_size must be at least {least[1]} for the characters of this "
+            f"text, but is {size}. Raise it, or lower tokenizer.character_coverage."
+        )
+    return ConfigurationError(
+        f"The tokenizer section must suit the training text, but SentencePiece says: {message}. "
+        "Change tokenizer.vocabulary_size or tokenizer.model_type."
+    )
+
+
+def _load_vocabulary(
+    config: TokenizerConfig, files: Mapping[str, bytes], name: str, where: str
+) -> SubwordVocabulary:
+    """Read and check one model file."""
+    model = take_file(files, name, where)
+    try:
+        vocabulary = SubwordVocabulary(model)
+    except (RuntimeError, UnicodeDecodeError):
+        raise BundleError(
+            f"{name} must be a SentencePiece model, but its {len(model)} bytes are not one "
+            f"({where}/{name}). The file is damaged; copy it again."
+        ) from None
+    expected = (config.pad_id, config.unk_id, config.bos_id, config.eos_id)
+    if vocabulary.special_ids != expected:
+        raise BundleError(
+            f"The ids of <pad>, <unk>, <s> and </s> must be {expected} as config.json says, but "
+            f"are {vocabulary.special_ids} ({where}/{name}). The two files belong to "
+            "different models; copy the whole folder again."
+        )
+    return vocabulary

@@ -1,0 +1,169 @@
+"""What every tokenizer can do: text to ids and back, for a source and a target side."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, Protocol
+
+from pellucid.config import TokenizerConfig, TokenizerRecipe
+from pellucid.errors import BundleError
+from pellucid.text.normalization import normalize
+
+__all__ = [
+    "SPECIAL_TOKENS",
+    "Lines",
+    "Tokenizer",
+    "Vocabulary",
+    "config_of",
+    "prepare_lines",
+    "prepare_text",
+    "take_file",
+]
+
+SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
+
+Lines = Callable[[], Iterable[str]]
+"""Gives the lines of one side of the training text, afresh at each call.
+
+A function rather than a list, so that text larger than memory can be read as often as needed.
+"""
+
+
+class Vocabulary(Protocol):
+    """One set of tokens, with both directions between text and ids.
+
+    Text comes normalized; ids go without start, end and padding.
+    """
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """Every token; its place is its id."""
+
+    def encode(self, text: str) -> list[int]:
+        """Cut one text into ids."""
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """Cut many texts into ids."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Put ids together to a text."""
+
+    def to_bytes(self) -> bytes:
+        """The file that a bundle keeps."""
+
+
+class Tokenizer(ABC):
+    """Text in, ids out, and back; one vocabulary for both sides or one for each.
+
+    Encoded texts end in ``</s>``. A target has no start token: training and decoding put
+    ``config.target_start_id`` in front.
+
+    Attributes:
+        config: what a bundle says of the tokenizer.
+    """
+
+    def __init__(self, config: TokenizerConfig, source: Vocabulary, target: Vocabulary) -> None:
+        """Put a tokenizer together.
+
+        Args:
+            config: which kind it is, its normalization and its special ids.
+            source: the source side's vocabulary.
+            target: the target side's; the same object where they are joint.
+        """
+        self.config = config
+        self._source = source
+        self._target = target
+        self._silent = frozenset((config.pad_id, config.bos_id, config.eos_id))
+
+    @abstractmethod
+    def files(self) -> dict[str, bytes]:
+        """The files that a bundle keeps, by name."""
+
+    @property
+    def source_vocabulary_size(self) -> int:
+        """How many source tokens there are."""
+        return len(self._source.tokens)
+
+    @property
+    def target_vocabulary_size(self) -> int:
+        """How many target tokens there are."""
+        return len(self._target.tokens)
+
+    def normalized(self, text: str) -> str:
+        """The text as it is cut, and as decoding gives it back where nothing is unknown.
+
+        Only ``drop_punctuation`` takes away more than this.
+        """
+        return prepare_text(text, self.config)
+
+    def encode_source(self, text: str) -> list[int]:
+        """Cut a source text into ids that end in ``</s>``."""
+        return [*self._source.encode(self.normalized(text)), self.config.eos_id]
+
+    def encode_target(self, text: str) -> list[int]:
+        """Cut a target text into ids that end in ``</s>``; no start token."""
+        return [*self._target.encode(self.normalized(text)), self.config.eos_id]
+
+    def encode_sources(self, texts: Sequence[str]) -> list[list[int]]:
+        """Do as `encode_source`, for many texts at once, which is faster."""
+        return self._encode_many(self._source, texts)
+
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """Do as `encode_target`, for many texts at once, which is faster."""
+        return self._encode_many(self._target, texts)
+
+    def decode_source(self, ids: Sequence[int]) -> str:
+        """Put source ids together to a text; padding, start and end say nothing."""
+        return self._source.decode([id_ for id_ in ids if id_ not in self._silent])
+
+    def decode_target(self, ids: Sequence[int]) -> str:
+        """Put target ids together to a text; padding, start and end say nothing."""
+        return self._target.decode([id_ for id_ in ids if id_ not in self._silent])
+
+    def source_tokens(self, ids: Sequence[int]) -> list[str]:
+        """The source token of each id; special ones as ``<pad> <unk> <s> </s>``."""
+        return [self._source.tokens[id_] for id_ in ids]
+
+    def target_tokens(self, ids: Sequence[int]) -> list[str]:
+        """The target token of each id; special ones as ``<pad> <unk> <s> </s>``."""
+        return [self._target.tokens[id_] for id_ in ids]
+
+    def vocabulary(self, side: Literal["source", "target"]) -> list[str]:
+        """Every token of one side, in the order of the ids."""
+        return list((self._source if side == "source" else self._target).tokens)
+
+    def _encode_many(self, vocabulary: Vocabulary, texts: Sequence[str]) -> list[list[int]]:
+        encoded = vocabulary.encode_many([self.normalized(text) for text in texts])
+        return [[*ids, self.config.eos_id] for ids in encoded]
+
+
+def prepare_text(text: str, config: TokenizerConfig) -> str:
+    """Bring a text into the form that is cut: lower case where asked for, then normalized."""
+    return normalize(text.lower() if config.lowercase else text, config.normalization)
+
+
+def prepare_lines(recipe: TokenizerRecipe, *sides: Lines) -> Iterator[str]:
+    """The training lines of some sides, one side after the other, in the form that is cut."""
+    for side in sides:
+        for line in side():
+            yield prepare_text(line, recipe)
+
+
+def config_of(recipe: TokenizerRecipe) -> TokenizerConfig:
+    """What a bundle keeps of a recipe's tokenizer section."""
+    return TokenizerConfig(**{name: getattr(recipe, name) for name in TokenizerConfig.model_fields})
+
+
+def take_file(files: Mapping[str, bytes], name: str, where: str) -> bytes:
+    """Take one of a tokenizer's files.
+
+    Raises:
+        BundleError: it is not there.
+    """
+    if name not in files:
+        raise BundleError(
+            f"A bundle must hold {name} as its config.json says, but does not ({where}). "
+            "Copy the whole folder again."
+        )
+    return files[name]

@@ -1,0 +1,59 @@
+"""Asking for help costs next to nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pellucid.cli.app import COMMANDS, build_app
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+HEAVY = {"torch", "numpy", "sacrebleu", "sentencepiece", "safetensors", "matplotlib"}
+
+
+def loaded_after(run_python: Run, statement: str) -> set[str]:
+    """The top-level packages that a fresh Python has loaded after a statement."""
+    code = (
+        "import io, json, sys\n"
+        "sys.stdout = io.StringIO()\n"
+        f"{statement}\n"
+        "sys.__stdout__.write(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))\n"
+    )
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout))
+
+
+def test_import_pellucid_leaves_heavy_libraries_unimported(run_python: Run) -> None:
+    loaded = loaded_after(run_python, "import pellucid; dir(pellucid); pellucid.__version__")
+    assert not loaded & {*HEAVY, "pydantic", "typer"}
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_leaves_heavy_libraries_unimported(run_python: Run, command: str) -> None:
+    arguments = [command, "--help"] if command else ["--help"]
+    statement = f"from pellucid.cli.main import run; assert run({arguments!r}) == 0"
+    loaded = loaded_after(run_python, statement)
+    assert "typer" in loaded
+    assert not loaded & HEAVY
+
+
+def test_guard_heavy_import_is_seen(run_python: Run) -> None:
+    assert "numpy" in loaded_after(run_python, "import pellucid.randomness")
+
+
+def test_every_command_module_is_in_the_table_and_says_the_same(modules: dict[str, Path]) -> None:
+    folder = "pellucid.cli."
+    others = {"app", "ending", "main", "options", "streams"}
+    names = {name.removeprefix(folder) for name in modules if name.startswith(folder)} - others
+    assert names == set(COMMANDS)
+    for name, line in COMMANDS.items():
+        command = next(c for c in build_app(name).registered_commands if c.name == name)
+        assert command.callback is not None
+        summary = (command.callback.__doc__ or "").splitlines()[0]
+        assert summary.startswith(line.removesuffix(".")), name

@@ -1,0 +1,129 @@
+"""The project as files: one version, no private places, nothing too long, no dead links."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import pellucid
+
+MAX_FILE_LINES = 450
+MAX_FUNCTION_LINES = 65
+
+# Written apart, so that this file does not find itself.
+PRIVATE = re.compile(
+    "|".join(
+        [
+            r"(?<![\w.])/" + r"(?:work|root|opt|home)/",
+            r"(?<![\w.])/" + r"tmp/w\b",
+            "py" + r"pi\.org",
+            "python" + r"hosted\.org",
+            r"download\.py" + r"torch\.org",
+            "npm" + r"js\.(?:org|com)",
+        ]
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def project_files(root: Path) -> list[Path]:
+    """Every file that belongs to the project."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode == 0:
+        names = [root / name for name in listing.stdout.split("\0") if name]
+    else:  # an unpacked source archive
+        names = [p for top in ("src", "tests", "docs") for p in (root / top).rglob("*")]
+    return [path for path in names if path.is_file() and "__pycache__" not in path.parts]
+
+
+def find_long_functions(source: str) -> list[str]:
+    """Functions that are too long, their docstring not counted."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        length = (node.end_lineno or 0) - node.lineno + 1
+        if ast.get_docstring(node) is not None:
+            text = node.body[0]
+            length -= (text.end_lineno or 0) - text.lineno + 1
+        if length > MAX_FUNCTION_LINES:
+            found.append(f"{node.name} has {length} lines")
+    return found
+
+
+def test_version_is_the_same_everywhere(root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert pellucid.__version__ == project["version"]
+    released = re.findall(r"^## \[(\d[^\]]*)\]", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert released[:1] in ([], [project["version"]])
+    try:
+        installed = importlib.metadata.version("pellucid")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("pellucid is run from its source folder, without having been installed")
+    assert installed == project["version"]
+
+
+def test_constraints_pin_every_direct_dependency_exactly(root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
+    lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
+    pinned = {pin.split("==")[0].lower().replace("_", "-") for pin in pins}
+    assert {re.split(r"[><=]", name)[0].lower() for name in wanted} <= pinned
+    assert "torch==2.13.0" in pins
+
+
+def test_no_file_names_private_places_or_registries(project_files: list[Path], root: Path) -> None:
+    found = []
+    for path in project_files:
+        text = path.read_bytes().decode("utf-8", errors="ignore")
+        found += [f"{path.relative_to(root)}: {match}" for match in PRIVATE.findall(text)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("text", ["see /" + "work/main", "from https://py" + "pi.org/simple"])
+def test_guard_private_place_is_found(text: str) -> None:
+    assert PRIVATE.search(text)
+
+
+def test_source_files_and_functions_are_short(modules: dict[str, Path]) -> None:
+    found = []
+    for module, path in modules.items():
+        source = path.read_text(encoding="utf-8")
+        num_lines = source.count("\n")
+        if num_lines > MAX_FILE_LINES:
+            found.append(f"{module} has {num_lines} lines")
+        found += [f"{module}: {long}" for long in find_long_functions(source)]
+    assert not found, "\n".join(found)
+
+
+def test_guard_long_function_is_found() -> None:
+    body = "    pass\n" * MAX_FUNCTION_LINES
+    assert find_long_functions(f"def f():\n{body}")
+    docstring = '    """' + "\n    word" * MAX_FUNCTION_LINES + '"""\n'
+    assert not find_long_functions(f"def f():\n{docstring}    pass\n")
+
+
+def test_links_between_documents_lead_somewhere(project_files: list[Path], root: Path) -> None:
+    found = []
+    for path in project_files:
+        if path.suffix != ".md":
+            continue
+        for target in re.findall(r"\]\(([^)\s#]+)[^)]*\)", path.read_text(encoding="utf-8")):
+            is_elsewhere = "://" in target or target.startswith("mailto:")
+            if not is_elsewhere and not (path.parent / target).exists():
+                found.append(f"{path.relative_to(root)} links to {target}")
+    assert not found, "\n".join(found)
