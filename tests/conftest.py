@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -69,6 +71,28 @@ def run_cli(run_python: Run) -> Run:
 
 
 @pytest.fixture
+def run_here(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run ``pellucid ARGUMENTS`` in this process, which saves loading PyTorch each time."""
+    from pellucid.cli import main
+
+    def run(*arguments: str, stdin: str | bytes = b"") -> subprocess.CompletedProcess[str]:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        streams = {"stdin": io.BytesIO(data), "stdout": io.BytesIO(), "stderr": io.BytesIO()}
+        handler = signal.getsignal(signal.SIGTERM)
+        with monkeypatch.context() as patch:
+            for name, stream in streams.items():
+                patch.setattr(sys, name, io.TextIOWrapper(stream, write_through=True))
+            try:
+                code = main.run(arguments)
+                output, errors = (streams[name].getvalue() for name in ("stdout", "stderr"))
+            finally:
+                signal.signal(signal.SIGTERM, handler)
+        return subprocess.CompletedProcess(arguments, code, output.decode(), errors.decode())
+
+    return run
+
+
+@pytest.fixture
 def write_lines(tmp_path: Path) -> Callable[..., str]:
     """Write lines into a file of the test's folder and hand back its path."""
 
@@ -92,7 +116,7 @@ def bundle_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     words = ["The pizza came out of the oven .", "La pizza est sortie du four ."]
     settings = TokenizerRecipe(kind="words", sharing="joint")
-    tokenizer = learn_tokenizer(settings, words[:1], words[1:], seed=1, num_threads=1)
+    tokenizer = learn_tokenizer(settings, lambda: iter(words[:1]), lambda: iter(words[1:]))
     size = tokenizer.source_vocabulary_size
     model_config = ModelConfig.model_validate(
         {"d_model": 6, "d_ff": 11, "num_heads": 2, "d_key": 3, "d_value": 5}

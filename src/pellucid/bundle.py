@@ -259,6 +259,11 @@ def _load_model(path: Path, config: BundleConfig) -> Transformer:
                 f"The tensor {name} must be float32 {shape}, but is "
                 f"{str(actual.dtype).removeprefix('torch.')} {tuple(actual.shape)} ({path})."
             )
+        if not bool(torch.isfinite(actual).all()):
+            raise BundleError(
+                f"Every weight must be a finite number, but {name} holds others ({path}). "
+                "The training that made it failed."
+            )
     model.load_state_dict(tensors, assign=True)
     return model.eval().requires_grad_(False)
 

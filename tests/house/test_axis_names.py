@@ -104,7 +104,9 @@ def make_pairs() -> list[tuple[list[int], list[int]]]:
 
 
 def make_training_batch(folder: Path) -> Batch:
-    store = build_store(folder / "store", make_pairs())
+    store = build_store(
+        folder / "store", make_pairs(), source_vocabulary_size=37, target_vocabulary_size=37
+    )
     return make_batch(store, np.arange(5), pad_id=PAD, start_id=START)
 
 
@@ -141,8 +143,10 @@ def test_axis_names_while_training_and_decoding_agree_with_shapes(
     initialize(model, 1)
     found: set[str] = set()
     seen: set[str] = set()
+    # The first step makes PyTorch load much that is slow to watch.
+    train_one_step(model, make_training_batch(tmp_path / "first"))
     with watch(found, seen):
-        batch = make_training_batch(tmp_path)
+        batch = make_training_batch(tmp_path / "second")
         train_one_step(model, batch)
         source_BS, source_mask_BS = make_source_batch([s for s, _ in make_pairs()], pad_id=PAD)
         decode_greedily(

@@ -241,10 +241,10 @@ def test_model_of_every_kind_equals_numpy(case: str) -> None:
     assert largest <= 1e-10, f"{case}: largest difference {largest:.3g}, mean {mean:.3g}"
 
 
-@pytest.mark.parametrize("case", ["the paper's", "pre-norm", "nothing tied, output bias"])
+@pytest.mark.parametrize("case", ["pre-norm", "nothing tied, output bias"])
 def test_every_weight_when_changed_is_noticed(case: str) -> None:
     """A guard on the comparison above: no tensor is so weak that a mistake in it would hide."""
-    model = make_model(**CASES[case])
+    model = make_model(**CASES[case], num_encoder_layers=1, num_decoder_layers=2)
     source_BS, target_BT, source_mask_BS = make_batch()
     numbers = torch.Generator().manual_seed(41)
     unnoticed = []

@@ -254,9 +254,7 @@ def run_both(
 
 @pytest.mark.parametrize("has_target_padding", [False, True])
 @pytest.mark.parametrize(("norm", "activation"), LAYER_KINDS)
-def test_whole_stack_equals_pytorchs(
-    norm: str, activation: str, has_target_padding: bool
-) -> None:
+def test_whole_stack_equals_pytorchs(norm: str, activation: str, has_target_padding: bool) -> None:
     ours = fill(Transformer(make_config(norm=norm, activation=activation)))
     actual, expected = run_both(ours, pytorch_twin(ours), has_target_padding=has_target_padding)
     assert_near(actual, expected)

@@ -11,6 +11,9 @@ import torch
 from pellucid.config import ModelConfig
 from pellucid.model import Transformer, initialize
 
+GOLDEN_QUERY = [-0.041450973600149155, -0.20136727392673492, -0.030179433524608612]
+GOLDEN_EMBEDDING = [-0.004322638735175133, -0.03131905570626259, 0.08354023844003677]
+
 
 def make_model(seed: int, **changes: Any) -> Transformer:
     sizes: dict[str, Any] = {
@@ -62,7 +65,7 @@ def test_initialize_with_another_seed_gives_other_matrices() -> None:
 
 
 def test_initialize_gives_every_matrix_its_own_numbers() -> None:
-    matrices = [p.flatten()[:8] for p in make_model(7).parameters() if p.dim() == 2]
+    matrices = [p.detach().flatten()[:8] for p in make_model(7).parameters() if p.dim() == 2]
     for index, matrix in enumerate(matrices):
         for other in matrices[index + 1 :]:
             ratio = matrix / other
@@ -77,7 +80,7 @@ def test_initialize_of_a_weight_depends_on_its_name_and_shape_only() -> None:
 
 
 def test_initialize_fills_each_kind_as_documented() -> None:
-    for name, parameter in make_model(7).named_parameters():
+    for name, parameter in make_model(7).state_dict().items():
         if name.endswith("norm.weight"):
             assert torch.equal(parameter, torch.ones_like(parameter)), name
         elif name.endswith("bias"):
@@ -96,7 +99,7 @@ def test_initialize_starts_logits_near_variance_one() -> None:
     model = make_model(7)
     ids = torch.arange(2 * 101).view(2, 101)
     logits_BTV = model(ids, ids)
-    assert float(logits_BTV.var()) == pytest.approx(1.0, rel=0.2)
+    assert float(logits_BTV.detach().var()) == pytest.approx(1.0, rel=0.2)
 
 
 def test_initialize_of_a_float64_model_gives_the_same_numbers_unrounded() -> None:
@@ -114,7 +117,3 @@ def test_initialize_gives_the_numbers_it_always_gave() -> None:
     assert query[0, :3].tolist() == pytest.approx(GOLDEN_QUERY, abs=1e-7)
     table = model.get_parameter("source_embedding.weight")
     assert table[0, :3].tolist() == pytest.approx(GOLDEN_EMBEDDING, abs=1e-7)
-
-
-GOLDEN_QUERY = [0.0, 0.0, 0.0]
-GOLDEN_EMBEDDING = [0.0, 0.0, 0.0]

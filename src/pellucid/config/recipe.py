@@ -120,9 +120,10 @@ class TokenizerRecipe(TokenizerConfig):
 class TrainingConfig(Strict):
     """How to train: the paper's settings unless a recipe says otherwise.
 
-    The learning rate rises linearly to ``learning_rate`` over ``warmup_steps`` and then falls
-    with the inverse square root of the step: the paper's schedule, whose peak is
-    ``d_model^-0.5 * warmup_steps^-0.5``, which ``learning_rate = 0`` asks for.
+    The learning rate rises linearly to ``learning_rate`` over ``warmup_steps``. Then it falls
+    with the inverse square root of the step, the paper's ``schedule``, or ``linear``ly, to zero
+    at ``max_steps``. ``learning_rate = 0`` asks for the paper's peak,
+    ``d_model^-0.5 * warmup_steps^-0.5``.
 
     Training ends at the first of ``max_steps``, ``max_minutes`` (0: no limit) and ``patience``
     validations without a better BLEU (0: never).
@@ -135,6 +136,7 @@ class TrainingConfig(Strict):
     max_tokens_per_batch: PositiveInt = 4096
     learning_rate: NonNegativeFloat = 0.0
     warmup_steps: PositiveInt = 4000
+    schedule: Literal["inverse_square_root", "linear"] = "inverse_square_root"
     beta1: float = Field(default=0.9, ge=0, lt=1)
     beta2: float = Field(default=0.98, ge=0, lt=1)
     epsilon: PositiveFloat = 1e-9

@@ -21,7 +21,7 @@ from pellucid.model.layers import DecoderLayer, EncoderLayer
 __all__ = ["Stack", "Transformer"]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _position_table(
     length: int, d_model: int, halves: bool, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
@@ -98,8 +98,9 @@ class Stack(nn.Module):
             return None
         if kind == "learned":
             return self.positions.weight[start:end]
+        rounded = 1 << max(6, (end - 1).bit_length())
         table = _position_table(
-            self.max_length, like.shape[-1], kind == "sinusoidal_halves", like.dtype, like.device
+            rounded, like.shape[-1], kind == "sinusoidal_halves", like.dtype, like.device
         )
         return table[start:end]
 

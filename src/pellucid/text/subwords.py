@@ -179,8 +179,8 @@ def train_model(recipe: TokenizerRecipe, *sides: Lines) -> bytes:
     """Train one SentencePiece model.
 
     The same text and recipe give the same bytes, on any number of cores. The trainer keeps its
-    text in memory: at most ``recipe.max_training_lines`` lines, a sample of all where there are
-    more.
+    text in memory: at most ``recipe.max_training_lines`` lines, evenly spaced over all where
+    there are more.
 
     Args:
         recipe: the recipe's tokenizer section.
@@ -193,7 +193,7 @@ def train_model(recipe: TokenizerRecipe, *sides: Lines) -> bytes:
         ConfigurationError: the vocabulary size is impossible for this text.
         DataError: there is no text.
     """
-    feed = _Feed(prepare_lines(recipe, *sides))
+    feed = _Feed(_sample(recipe, sides))
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -216,8 +216,7 @@ def train_model(recipe: TokenizerRecipe, *sides: Lines) -> bytes:
             eos_piece=SPECIAL_TOKENS[3],
             unk_surface=SPECIAL_TOKENS[1],
             max_sentence_length=_MAX_LINE_CHARACTERS * 4,
-            input_sentence_size=recipe.max_training_lines,
-            shuffle_input_sentence=True,
+            input_sentence_size=0,  # all it is given; its own sample differs at each start
             num_threads=_NUM_THREADS,
             minloglevel=2,
         )
@@ -226,6 +225,15 @@ def train_model(recipe: TokenizerRecipe, *sides: Lines) -> bytes:
             raise feed.error from None
         raise _training_error(recipe, feed, str(error)) from None
     return model.getvalue()
+
+
+def _sample(recipe: TokenizerRecipe, sides: Sequence[Lines]) -> Iterator[str]:
+    """All prepared lines, or as many as the recipe allows, evenly spaced."""
+    limit = recipe.max_training_lines
+    count = sum(1 for side in sides for _ in side())
+    for place, line in enumerate(prepare_lines(recipe, *sides)):
+        if count <= limit or (place + 1) * limit // count > place * limit // count:
+            yield line
 
 
 class _Feed:

@@ -75,14 +75,8 @@ def train(
         SystemExit: SIGTERM, likewise.
     """
     run = RunFolder(out, recipe)
-    is_new = not out.exists()
-    try:
+    with run.created():
         prepared = prepare_data(recipe, recipe_folder, run)
-    except BaseException:
-        if is_new and out.is_dir() and not any(out.iterdir()):
-            out.rmdir()
-        raise
-    run.create()
     trainer = Trainer(recipe, run, prepared)
     with Interruption() as interruption, TrainingProgress(is_wanted=progress) as bar:
         return trainer.run_to_the_end(interruption, bar)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,13 @@ class RunFolder:
         self.recipe_toml = to_toml(recipe)
         self._check_same_run(recipe)
 
-    def create(self) -> None:
-        """Make the folder and write the resolved recipe into it."""
+    @contextmanager
+    def created(self) -> Iterator[None]:
+        """Make the folder with the resolved recipe; take both back if the block fails.
+
+        Only what was new is taken back: a run that was there before stays as it was.
+        """
+        is_new_folder, is_new_run = not self.path.exists(), not self._recipe_file.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -59,6 +65,14 @@ class RunFolder:
                 f"{error.strerror or error}. Choose another with --out."
             ) from error
         write_text(self._recipe_file, self.recipe_toml)
+        try:
+            yield
+        except BaseException:
+            if is_new_run:
+                self._recipe_file.unlink(missing_ok=True)
+            if is_new_folder and not any(self.path.iterdir()):
+                self.path.rmdir()
+            raise
 
     def log(self, message: str) -> None:
         """Say something on standard error and in ``log.txt``."""
@@ -108,7 +122,8 @@ class RunFolder:
             return
         earlier = parse_toml(read_bytes(self._recipe_file), str(self._recipe_file))
         differing = _differing_keys(earlier, parse_toml(self.recipe_toml.encode(), "recipe"))
-        changed = sorted(differing - MAY_CHANGE)
+        fixed = {"training.max_steps"} if recipe.training.schedule == "linear" else set()
+        changed = sorted(differing - (MAY_CHANGE - fixed))
         if changed:
             raise ConfigurationError(
                 f"A run can only be continued with the same recipe, but {', '.join(changed)} "

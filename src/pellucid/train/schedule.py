@@ -10,16 +10,16 @@ __all__ = ["learning_rate"]
 
 
 def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
-    r"""The paper's schedule: linear warm-up, then the inverse square root of the step.
+    r"""Linear warm-up, then a fall.
 
+    The paper's schedule falls with the inverse square root of the step:
     $$\text{rate} = d^{-0.5} \min(\text{step}^{-0.5}, \text{step} \cdot \text{warmup}^{-1.5})$$
-
     Its peak, at the end of the warm-up, is $(d \cdot \text{warmup})^{-0.5}$;
-    ``training.learning_rate`` above 0 sets another peak for the same curve.
+    ``training.learning_rate`` above 0 sets another. ``linear`` falls to zero at ``max_steps``.
 
     Args:
         step: from 1.
-        training: peak and warm-up.
+        training: peak, warm-up, schedule.
         d_model: the model's width.
 
     Source:
@@ -27,4 +27,9 @@ def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
     """
     warmup = training.warmup_steps
     peak = training.learning_rate or 1 / math.sqrt(d_model * warmup)
-    return peak * min(step / warmup, math.sqrt(warmup / step))
+    if step <= warmup:
+        return peak * step / warmup
+    if training.schedule == "linear":
+        left = (training.max_steps - step) / max(1, training.max_steps - warmup)
+        return peak * max(0.0, left)
+    return peak * math.sqrt(warmup / step)

@@ -1,0 +1,167 @@
+"""The command line as a whole: help, mistakes in what was typed, and how a process ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pellucid
+from pellucid.cli.app import COMMANDS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def is_one_sentence(stderr: str) -> bool:
+    return stderr.startswith("pellucid: ") and stderr.count("\n") == 1 and stderr.endswith("\n")
+
+
+def test_help_without_arguments_lists_every_command(run_cli: Run) -> None:
+    bare, asked = run_cli(), run_cli("--help")
+    assert bare.returncode == asked.returncode == 0
+    assert bare.stdout == asked.stdout
+    assert all(f"  {name} " in asked.stdout for name in COMMANDS)
+    assert asked.stderr == ""
+
+
+def test_version_option_prints_the_version(run_cli: Run) -> None:
+    assert run_cli("--version").stdout == f"pellucid {pellucid.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_command_starts_with_its_summary(run_cli: Run, command: str) -> None:
+    done = run_cli(command, "-h")
+    assert done.returncode == 0
+    assert COMMANDS[command].removesuffix(".") in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["tranlsate", "x"], "Did you mean 'translate'?"),
+        (["xyzzy"], "Known are: evaluate, inspect, score, train, translate."),
+        (["translate"], "Missing argument"),
+        (["translate", "--beem", "5", "x"], "--beem"),
+        (["--nothing"], "--nothing"),
+        (["score", "model", "--source", "x"], "--target"),
+        (["translate", "x", "--threads", "two"], "'--threads'"),
+    ],
+)
+def test_usage_mistake_gives_one_sentence_and_2(
+    run_cli: Run, arguments: list[str], expected: str
+) -> None:
+    done = run_cli(*arguments)
+    assert done.returncode == 2
+    assert is_one_sentence(done.stderr), done.stderr
+    assert expected in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["translate", "no-such-model"],
+        ["inspect", "no-such-model"],
+        ["score", "no-such-model", "--source", __file__, "--target", __file__],
+    ],
+)
+def test_missing_model_gives_one_sentence_and_2(run_here: Run, arguments: list[str]) -> None:
+    done = run_here(*arguments)
+    assert done.returncode == 2
+    assert is_one_sentence(done.stderr), done.stderr
+    assert "no-such-model" in done.stderr
+
+
+def test_unexpected_exception_names_its_type_and_traceback_only_on_request(
+    run_python: Run,
+) -> None:
+    code = (
+        "import sys; from pellucid.cli import app, main\n"
+        "def dispatch(arguments): raise KeyError('x')\n"
+        "app.dispatch = dispatch\n"
+        "sys.exit(main.run(['score']))\n"
+    )
+    plain = run_python("-c", code)
+    assert plain.returncode == 1
+    assert is_one_sentence(plain.stderr)
+    assert "KeyError" in plain.stderr
+    assert "report" in plain.stderr
+    debug = run_python("-c", code, env={"PELLUCID_DEBUG": "1"})
+    assert debug.returncode == 1
+    assert "Traceback" in debug.stderr
+
+
+def test_interrupt_gives_130_and_a_short_line(run_python: Run) -> None:
+    code = (
+        "import sys, typer; from pellucid.cli import main, score\n"
+        "def score_(): raise KeyboardInterrupt\n"
+        "score.score = score_\n"
+        "sys.exit(main.run(['score']))\n"
+    )
+    done = run_python("-c", code)
+    assert done.returncode == 130
+    assert done.stderr == "pellucid: Stopped by Ctrl-C.\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_sigterm_while_reading_gives_143_and_leaves_no_file(tmp_path: Path, root: Path) -> None:
+    # A named pipe that nobody writes to keeps the command waiting, without any model.
+    pipe, output = tmp_path / "pipe", tmp_path / "out.txt"
+    os.mkfifo(pipe)
+    code = (
+        "import sys; from pellucid.cli import main, streams, score\n"
+        "def score_():\n"
+        f"    with streams.open_output({str(output)!r}, may_overwrite=False) as stream:\n"
+        "        stream.write('half'); stream.flush()\n"
+        f"        open({str(pipe)!r}).read()\n"
+        "score.score = score_\n"
+        "sys.exit(main.run(['score']))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(root / "src")}
+    )
+    part = tmp_path / "out.txt.part"
+    deadline = time.monotonic() + 30
+    while not part.exists() or part.stat().st_size == 0:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 143
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]
+
+
+def run_with_stdout(stdout: int, root: Path, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "pellucid", *arguments],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(root / "src")},
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stderr.decode()
+
+
+def test_closed_pipe_ends_quietly_with_0(root: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert run_with_stdout(writer, root, "--help") == (0, "")
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_gives_one_sentence_and_1(root: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        code, stderr = run_with_stdout(full.fileno(), root, "--help")
+    assert code == 1
+    assert is_one_sentence(stderr), stderr
+    assert "No space left" in stderr

@@ -1,0 +1,146 @@
+"""``pellucid evaluate`` on files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WriteLines = Callable[..., str]
+
+REFERENCES = [
+    "Une pizza est sortie du four et elle était bonne.",
+    "Le chien a trouvé de la pizza à côté du bébé.",
+    "Un homme fait du vélo dans la rue avec son chien.",
+    "Deux enfants jouent au ballon dans un grand parc.",
+    "La banque a dit à l’homme qu’il était en faillite.",
+]
+WORSE = [line.replace("une", "un").replace("du", "de le") for line in REFERENCES]
+
+
+def test_evaluate_perfect_hypothesis_scores_100_with_interval_and_signature(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    path = write_lines("reference.txt", *REFERENCES)
+    done = run_here("evaluate", "--hypothesis", path, "--reference", path, "--json")
+    assert done.returncode == 0, done.stderr
+    scores = json.loads(done.stdout)
+    assert set(scores) == {"bleu", "chrf", "ter"}
+    for name, best in {"bleu": 100.0, "chrf": 100.0, "ter": 0.0}.items():
+        assert set(scores[name]) == {"score", "low", "high", "signature"}
+        assert scores[name]["score"] == pytest.approx(best)
+        assert scores[name]["low"] <= scores[name]["score"] + 1e-9
+        assert "version:" in scores[name]["signature"]
+
+
+def test_evaluate_as_text_has_one_line_a_metric(run_cli: Run, write_lines: WriteLines) -> None:
+    hypothesis = write_lines("hypothesis.txt", *WORSE)
+    reference = write_lines("reference.txt", *REFERENCES)
+    done = run_cli("evaluate", "--hypothesis", hypothesis, "--reference", reference)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["BLEU", "chrF", "TER"]
+
+
+def test_evaluate_baseline_adds_differences_and_p_values(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    reference = write_lines("reference.txt", *REFERENCES)
+    worse = write_lines("worse.txt", *WORSE)
+    arguments = ("--hypothesis", reference, "--reference", reference, "--baseline", worse)
+    found = json.loads(run_here("evaluate", *arguments, "--json").stdout)
+    assert set(found) == {"bleu", "chrf", "ter", "baseline"}
+    bleu = found["baseline"]["bleu"]
+    assert bleu["difference"] == pytest.approx(found["bleu"]["score"] - bleu["score"])
+    assert bleu["difference"] > 0
+    assert 0 < bleu["p_value"] < 1
+    assert len(run_here("evaluate", *arguments).stdout.splitlines()) == 6
+
+
+def test_evaluate_lowercased_tokenized_forgives_case(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    hypothesis = write_lines("hypothesis.txt", *[line.upper() for line in REFERENCES])
+    reference = write_lines("reference.txt", *REFERENCES)
+    arguments = ("--hypothesis", hypothesis, "--reference", reference, "--json")
+    plain = json.loads(run_here("evaluate", *arguments).stdout)
+    lowered = json.loads(run_here("evaluate", *arguments, "--lowercased-tokenized", "fr").stdout)
+    assert plain["bleu"]["score"] < 10
+    assert lowered["bleu"]["score"] == pytest.approx(100)
+
+
+def test_evaluate_gzip_and_standard_input_equal_plain_files(
+    run_here: Run, write_lines: WriteLines, tmp_path: Path
+) -> None:
+    reference = write_lines("reference.txt", *REFERENCES)
+    worse = write_lines("worse.txt", *WORSE)
+    packed = tmp_path / "worse.txt.gz"
+    packed.write_bytes(gzip.compress(Path(worse).read_bytes()))
+    expected = run_here("evaluate", "--hypothesis", worse, "--reference", reference).stdout
+    assert expected
+    for hypothesis in (str(packed), "-"):
+        done = run_here(
+            *("evaluate", "--hypothesis", hypothesis, "--reference", reference),
+            stdin=Path(worse).read_bytes(),
+        )
+        assert done.stdout == expected
+
+
+def test_evaluate_different_lengths_names_both_counts(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    short = write_lines("short.txt", *REFERENCES[:3])
+    reference = write_lines("reference.txt", *REFERENCES)
+    done = run_here("evaluate", "--hypothesis", short, "--reference", reference)
+    assert done.returncode == 2
+    assert "short.txt has 3" in done.stderr
+    assert "reference.txt has 5" in done.stderr
+
+
+def test_evaluate_invalid_utf8_names_file_and_line(
+    run_here: Run, write_lines: WriteLines, tmp_path: Path
+) -> None:
+    reference = write_lines("reference.txt", "one", "two", "three")
+    broken = tmp_path / "broken.txt"
+    broken.write_bytes(b"one\ntw\xff\nthree\n")
+    done = run_here("evaluate", "--hypothesis", str(broken), "--reference", reference)
+    assert done.returncode == 2
+    assert "broken.txt:2" in done.stderr
+    assert "0xff" in done.stderr
+
+
+def test_evaluate_separators_of_unicode_do_not_shift_lines(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    path = write_lines("odd.txt", "a\u2028b c d e", "f\x0cg\x85h i j k", "\u202eשלום 🍕")
+    done = run_here("evaluate", "--hypothesis", path, "--reference", path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "neither is"),
+        (["model", "--hypothesis", "FILE"], "both are"),
+        (["model"], "--source"),
+        (["--hypothesis", "FILE", "--source", "FILE"], "--source"),
+        (["--hypothesis", "missing.txt"], "missing.txt"),
+        (["--hypothesis", "FILE", "--lowercased-tokenized", "xx"], "'xx'"),
+        (["--hypothesis", "EMPTY"], "empty"),
+    ],
+)
+def test_evaluate_wrong_arguments_give_one_sentence_and_2(
+    run_here: Run, write_lines: WriteLines, arguments: list[str], expected: str
+) -> None:
+    paths = {"FILE": write_lines("file.txt", "a b c d"), "EMPTY": write_lines("empty.txt")}
+    reference = paths["EMPTY" if "EMPTY" in arguments else "FILE"]
+    given = [paths.get(argument, argument) for argument in arguments]
+    done = run_here("evaluate", *given, "--reference", reference)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert expected in done.stderr

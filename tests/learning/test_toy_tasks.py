@@ -1,0 +1,74 @@
+"""From text files to a model that solves an exact task on sequences it has never seen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pellucid
+from pellucid.config import Recipe, validate
+from pellucid.train import train
+
+LETTERS = "abcdefghijk"
+TASKS: dict[str, Callable[[list[str]], list[str]]] = {
+    "copy": lambda letters: letters,
+    "reverse": lambda letters: letters[::-1],
+    "sort": sorted,
+}
+
+
+def make_pairs(task: str, count: int) -> list[tuple[str, str]]:
+    numbers = random.Random(7)
+    sources: dict[str, None] = {}
+    while len(sources) < count:
+        length = numbers.randint(1, 7)
+        sources[" ".join(numbers.choice(LETTERS) for _ in range(length))] = None
+    return [(source, " ".join(TASKS[task](source.split()))) for source in sources]
+
+
+def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> None:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+
+
+@pytest.mark.parametrize("task", sorted(TASKS))
+def test_training_on_a_toy_task_solves_unseen_sequences(task: str, tmp_path: Path) -> None:
+    pairs = make_pairs(task, 6300)
+    test, validation, training = pairs[:200], pairs[200:300], pairs[300:]
+    write_pairs(tmp_path / "train.tsv", training)
+    write_pairs(tmp_path / "validation.tsv", validation)
+    recipe = validate(
+        Recipe,
+        {
+            "data": {"train": "train.tsv", "validation": "validation.tsv"},
+            "tokenizer": {"kind": "words"},
+            "model": {
+                "d_model": 64,
+                "d_ff": 128,
+                "num_heads": 4,
+                "num_encoder_layers": 2,
+                "num_decoder_layers": 2,
+            },
+            "training": {
+                "max_tokens_per_batch": 1000,
+                "learning_rate": 0.004,
+                "warmup_steps": 100,
+                "schedule": "linear",
+                "dropout": 0.0,
+                "label_smoothing": 0.0,
+                "max_steps": 600,
+                "validate_every": 600,
+            },
+        },
+        "test",
+    )
+    summary = train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    translator = pellucid.load(summary.bundle)
+    translations = translator.translate([source for source, _ in test])
+    num_right = sum(
+        translation.text == target
+        for translation, (_, target) in zip(translations, test, strict=True)
+    )
+    assert num_right >= 0.99 * len(test), f"{task}: {num_right} of {len(test)} right"

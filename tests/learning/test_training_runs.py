@@ -1,0 +1,255 @@
+"""A training run as a whole: its folder, its limits, and going on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pellucid
+from pellucid.bundle import load_bundle
+from pellucid.config import Recipe, to_toml, validate
+from pellucid.errors import ConfigurationError, DataError, TrainingError
+from pellucid.train import train
+
+Changes = dict[str, dict[str, Any]]
+
+NUM_WORDS = 14
+SOURCE_TEXT = "the a small big red dog cat man sees finds eats runs on in park house"
+TARGET_TEXT = "le un petit grand rouge chien chat homme voit trouve mange court sur dans parc"
+
+
+def write_text(folder: Path) -> None:
+    """Two small parallel files: each source word has its own target word."""
+    numbers = random.Random(5)
+    for name, count in (("train", 400), ("validation", 30)):
+        rows = [
+            [numbers.randrange(NUM_WORDS) for _ in range(numbers.randint(2, 9))]
+            for _ in range(count)
+        ]
+        for suffix, words in (("en", SOURCE_TEXT.split()), ("fr", TARGET_TEXT.split())):
+            lines = [" ".join(words[index] for index in row) for row in rows]
+            (folder / f"{name}.{suffix}").write_text("\n".join(lines) + "\n")
+
+
+def make_recipe(**changes: dict[str, Any]) -> Recipe:
+    values: Changes = {
+        "data": {
+            "train_source": "train.en",
+            "train_target": "train.fr",
+            "validation_source": "validation.en",
+            "validation_target": "validation.fr",
+        },
+        "tokenizer": {"vocabulary_size": 350},
+        "model": {
+            "d_model": 16,
+            "d_ff": 32,
+            "num_heads": 2,
+            "num_encoder_layers": 1,
+            "num_decoder_layers": 1,
+        },
+        "training": {
+            "max_tokens_per_batch": 400,
+            "warmup_steps": 10,
+            "dropout": 0.1,
+            "max_steps": 23,
+            "validate_every": 10,
+            "log_every": 5,
+        },
+    }
+    for section, entries in changes.items():
+        values[section] = values[section] | entries
+    return validate(Recipe, values, "test")
+
+
+def model_bytes(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+def read_metrics(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_run_folder_holds_what_the_format_says(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    summary = train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    run = tmp_path / "run"
+    assert summary.bundle == run / "bundle"
+    assert summary.steps == 23
+    names = {"recipe.toml", "data", "checkpoints", "bundle", "log.txt", "metrics.jsonl"}
+    assert {path.name for path in run.iterdir()} == names
+    steps = sorted(path.name for path in (run / "checkpoints").iterdir())
+    assert steps == ["step-00000020", "step-00000023"]
+    records = read_metrics(run)
+    assert {record["kind"] for record in records} == {"train", "validation"}
+    for record in records:
+        expected = {
+            "train": {"step", "epoch", "seconds", "target_tokens", "loss", "learning_rate"}
+            | {"gradient_norm"},
+            "validation": {"step", "seconds", "loss", "bleu", "chrf"},
+        }[record["kind"]]
+        assert set(record) == expected | {"kind"}
+    assert [record["step"] for record in records if record["kind"] == "validation"] == [10, 20, 23]
+    losses = [record["loss"] for record in records if record["kind"] == "train"]
+    assert losses[-1] < losses[0]
+    manifest = load_bundle(run / "bundle").manifest
+    assert manifest["data"]["pairs"] == 400
+    assert (run / "bundle" / "recipe.toml").read_text() == (run / "recipe.toml").read_text()
+
+
+@pytest.mark.parametrize("stop_at", [3, 10, 17])
+def test_resumed_training_ends_with_the_same_bytes(stop_at: int, tmp_path: Path) -> None:
+    write_text(tmp_path)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train(make_recipe(), whole, recipe_folder=tmp_path, progress=False)
+    first = make_recipe(training={"max_steps": stop_at})
+    train(first, parts, recipe_folder=tmp_path, progress=False)
+    train(make_recipe(), parts, recipe_folder=tmp_path, progress=False)
+    last = Path("checkpoints") / "step-00000023"
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        assert (whole / last / name).read_bytes() == (parts / last / name).read_bytes(), name
+    assert [record["step"] for record in read_metrics(parts) if record["kind"] == "train"] == (
+        [record["step"] for record in read_metrics(whole) if record["kind"] == "train"]
+    )
+
+
+def test_two_seeds_differ_and_one_seed_repeats(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    for name, seed in (("first", 1), ("again", 1), ("other", 2)):
+        recipe = make_recipe(training={"seed": seed, "max_steps": 3})
+        train(recipe, tmp_path / name, recipe_folder=tmp_path, progress=False)
+    first, again, other = (
+        model_bytes(tmp_path / name / "bundle") for name in ("first", "again", "other")
+    )
+    assert first == again
+    assert first != other
+
+
+def test_damaged_newest_checkpoint_is_skipped_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_text(tmp_path)
+    run = tmp_path / "run"
+    train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+    expected = model_bytes(run / "checkpoints" / "step-00000023")
+    weights = run / "checkpoints" / "step-00000023" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    capsys.readouterr()
+    train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+    said = capsys.readouterr().err
+    assert "Skipped a damaged checkpoint" in said
+    assert "Going on after step 20" in said
+    assert model_bytes(run / "checkpoints" / "step-00000023") == expected
+
+
+def test_run_folder_of_another_recipe_is_refused_naming_the_key(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    run = tmp_path / "run"
+    train(make_recipe(training={"max_steps": 2}), run, recipe_folder=tmp_path, progress=False)
+    before = model_bytes(run / "bundle")
+    with pytest.raises(ConfigurationError, match=r"training\.dropout differs"):
+        train(make_recipe(training={"dropout": 0.3}), run, recipe_folder=tmp_path, progress=False)
+    assert model_bytes(run / "bundle") == before
+
+
+def test_run_folder_that_holds_something_else_is_refused_and_kept(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "thesis.txt").write_text("years of work")
+    with pytest.raises(ConfigurationError, match="holds something else"):
+        train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+    assert [path.name for path in run.iterdir()] == ["thesis.txt"]
+
+
+def test_files_of_different_length_leave_no_run_folder(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    with (tmp_path / "train.fr").open("a") as stream:
+        stream.write("une ligne de trop\n")
+    with pytest.raises(DataError, match=r"400.*401|401.*400"):
+        train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_dropped_pairs_are_counted_by_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_text(tmp_path)
+    with (tmp_path / "train.en").open("a") as stream:
+        stream.write("\nthe dog\n" + "the dog " * 300 + "\n")
+    with (tmp_path / "train.fr").open("a") as stream:
+        stream.write("le chien\n\nle chien\n")
+    recipe = make_recipe(training={"max_steps": 1})
+    train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    said = capsys.readouterr().err
+    for part in ("400 of 403", "1 empty source", "1 empty target", "1 source too long"):
+        assert part in said
+
+
+def test_loss_that_is_no_number_stops_with_the_last_checkpoint_whole(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"learning_rate": 1e30, "max_steps": 200, "warmup_steps": 1})
+    with pytest.raises(TrainingError, match="The loss must be a number"):
+        train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+
+
+def test_separate_vocabularies_and_fixed_size_train_and_translate(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(
+        data={"pad_to": 37},
+        tokenizer={"kind": "words", "sharing": "separate"},
+        model={"tied_embeddings": "decoder", "positions": "learned", "norm": "pre"},
+        training={"max_steps": 2},
+    )
+    summary = train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    names = {path.name for path in summary.bundle.iterdir()}
+    assert {"source.txt", "target.txt"} <= names
+    translations = pellucid.load(tmp_path / "run").translate(["the dog", ""])
+    assert [translation.error for translation in translations] == [None, None]
+    assert translations[1].text == ""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_while_training_saves_and_the_same_command_goes_on(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"max_steps": 100_000, "validate_every": 100_000})
+    (tmp_path / "recipe.toml").write_text(to_toml(recipe))
+    command = [sys.executable, "-m", "pellucid", "train", str(tmp_path / "recipe.toml")]
+    command += ["--out", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}
+    )
+    assert process.stderr is not None
+    while "step" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    assert "Stopped after step" in said
+    (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
+    step = int(checkpoint.name.removeprefix("step-"))
+    changed = [*command, "--set", f"training.max_steps={step + 1}"]
+    done = subprocess.run(changed, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"Going on after step {step}" in done.stderr
+    assert (tmp_path / "run" / "bundle" / "manifest.json").is_file()
+
+
+def test_time_limit_ends_training_with_a_bundle(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"max_minutes": 1e-4, "max_steps": 10_000})
+    started = time.monotonic()
+    summary = train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert summary.steps < 10_000
+    assert summary.seconds <= time.monotonic() - started
+    assert load_bundle(summary.bundle).config.model.d_model == 16

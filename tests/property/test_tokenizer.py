@@ -1,0 +1,77 @@
+"""Any text comes back from its tokens, whatever characters it holds."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pellucid.config import TokenizerRecipe
+from pellucid.text import Normalization, Tokenizer, learn_tokenizer, load_tokenizer, normalize
+from pellucid.text.words import bare_words, join_words, split_words
+
+# Everything a line can hold; the second kind is thick with what tokenizers stumble over.
+LINES = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=60),
+    st.text(
+        st.sampled_from(
+            "aé '-!\u2581\u2585\uffed\t\r\x00\u00a0\u202f\u2028\u0301\ufdd0<s/>_\u65e5"
+        ),
+        max_size=30,
+    ),
+)
+
+
+FORMS: tuple[Normalization, ...] = ("nfc", "nfkc", "none")
+
+
+@cache
+def subwords(model_type: str) -> Tokenizer:
+    text = "the black cat eats a red apple le chat noir mange une pomme été\u00a0!"
+    dice, words = random.Random(5), text.split(" ")
+    lines = [" ".join(dice.choices(words, k=8)) for _ in range(200)]
+    recipe = TokenizerRecipe.model_validate({"model_type": model_type, "vocabulary_size": 295})
+    return learn_tokenizer(recipe, lambda: lines, lambda: lines)
+
+
+@settings(max_examples=300, deadline=None)
+@given(LINES)
+def test_subwords_any_line_comes_back_normalized(text: str) -> None:
+    for model_type in ("bpe", "unigram"):
+        tokenizer = subwords(model_type)
+        ids = tokenizer.encode_source(text)
+        assert tokenizer.decode_source(ids) == normalize(text, "nfc")
+        assert not {0, 1, 2, 3} & set(ids[:-1])
+        assert ids[-1] == 3
+
+
+@settings(max_examples=300, deadline=None)
+@given(LINES)
+def test_words_any_line_comes_back(text: str) -> None:
+    tokens = split_words(text)
+    assert join_words(tokens) == text
+    assert not {"<pad>", "<unk>", "<s>", "</s>", ""} & set(tokens)
+    assert not any(word.isspace() for word in bare_words(text))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(LINES.filter(bool), min_size=1, max_size=5))
+def test_words_learned_lines_come_back_through_the_file(lines: list[str]) -> None:
+    recipe = TokenizerRecipe(kind="words")
+    learned = learn_tokenizer(recipe, lambda: lines, lambda: lines)
+    tokenizer = load_tokenizer(learned.config, learned.files(), "bundle")
+    for line in lines:
+        ids = tokenizer.encode_target(line)
+        assert 1 not in ids
+        assert tokenizer.decode_target(ids) == normalize(line, "nfc")
+
+
+@settings(max_examples=200, deadline=None)
+@given(LINES)
+def test_normalize_twice_changes_nothing(text: str) -> None:
+    for form in FORMS:
+        once = normalize(text, form)
+        assert normalize(once, form) == once
+        assert "\n" not in once

@@ -1,0 +1,217 @@
+"""Bundles: whole ones load, everything else is refused in one sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+from pellucid.bundle import load_bundle, resolve_model, save_bundle
+from pellucid.errors import BundleError, InputFileNotFoundError, OutputError, PellucidError
+
+
+@pytest.fixture
+def folder(bundle_folder: Path, tmp_path: Path) -> Path:
+    """A bundle of our own to damage."""
+    return Path(shutil.copytree(bundle_folder, tmp_path / "model"))
+
+
+def change_json(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    values = json.loads(path.read_text())
+    change(values)
+    path.write_text(json.dumps(values))
+
+
+def sign_again(folder: Path) -> None:
+    """Make the manifest agree with the files, as a stranger who knows the format would."""
+
+    def update(manifest: dict[str, Any]) -> None:
+        for name in manifest["files"]:
+            data = (folder / name).read_bytes()
+            digest = hashlib.sha256(data).hexdigest()
+            manifest["files"][name] = {"sha256": digest, "size": len(data)}
+
+    change_json(folder / "manifest.json", update)
+
+
+def change_tensors(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> None:
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    change(tensors)
+    path.write_bytes(safetensors.torch.save(tensors))
+    sign_again(folder)
+
+
+def change_model_config(folder: Path, **changes: Any) -> None:
+    change_json(folder / "config.json", lambda values: values["model"].update(changes))
+    sign_again(folder)
+
+
+def test_bundle_saved_from_what_was_loaded_is_equal_byte_for_byte(
+    folder: Path, tmp_path: Path
+) -> None:
+    bundle = load_bundle(folder)
+    save_bundle(
+        tmp_path / "again",
+        config=bundle.config,
+        weights=bundle.model.state_dict(),
+        tokenizer=bundle.tokenizer,
+        recipe_toml="",
+        provenance={"data": {"pairs": 1}},
+    )
+    again = load_bundle(tmp_path / "again")
+    assert again.manifest["files"] == bundle.manifest["files"]
+    assert again.model_hash == bundle.model_hash
+    names = {path.name for path in folder.iterdir()}
+    assert names == {*bundle.manifest["files"], "manifest.json"}
+    without_time = [
+        {key: value for key, value in found.manifest.items() if key != "created"}
+        for found in (bundle, again)
+    ]
+    assert without_time[0] == without_time[1]
+
+
+def test_weights_carry_no_metadata(folder: Path) -> None:
+    data = (folder / "model.safetensors").read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    assert "__metadata__" not in header
+
+
+def test_model_hash_ignores_the_recipe_and_sees_a_weight(folder: Path) -> None:
+    before = load_bundle(folder).model_hash
+    (folder / "recipe.toml").write_text("# a remark\n")
+    sign_again(folder)
+    assert load_bundle(folder).model_hash == before
+    change_tensors(folder, lambda tensors: tensors["embedding.weight"][3].add_(1))
+    assert load_bundle(folder).model_hash != before
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "vocabulary.txt"])
+@pytest.mark.parametrize("damage", ["missing", "shorter", "changed", "empty"])
+def test_damaged_file_is_refused_by_name(name: str, damage: str, folder: Path) -> None:
+    path = folder / name
+    data = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    elif damage == "changed":
+        path.write_bytes(data[:-5] + bytes([data[-5] ^ 1]) + data[-4:])
+    else:
+        path.write_bytes(data[:-1] if damage == "shorter" else b"")
+    with pytest.raises(BundleError) as raised:
+        load_bundle(folder)
+    assert name in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"format": 1}', '{"format": 1, "files": {"../x": {}}}', "\x00"]
+)
+def test_manifest_that_is_none_is_refused(text: str, folder: Path) -> None:
+    (folder / "manifest.json").write_text(text)
+    with pytest.raises(BundleError, match=r"manifest\.json|manifest"):
+        load_bundle(folder)
+
+
+def test_newer_format_is_refused_with_what_to_do(folder: Path) -> None:
+    change_json(folder / "manifest.json", lambda manifest: manifest.update(format=2))
+    with pytest.raises(BundleError, match="newer version"):
+        load_bundle(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tensors: tensors.pop("embedding.weight"), "lacks embedding.weight"),
+        (lambda tensors: tensors.update(extra=torch.zeros(2)), "also has extra"),
+        (
+            lambda tensors: tensors.update({"embedding.weight": torch.zeros(3, 6)}),
+            r"embedding\.weight must be float32 .*\(3, 6\)",
+        ),
+        (
+            lambda tensors: tensors.update(
+                {"embedding.weight": tensors["embedding.weight"].double()}
+            ),
+            "is float64",
+        ),
+        (lambda tensors: tensors["embedding.weight"][1].fill_(math.nan), "finite"),
+    ],
+    ids=["missing", "extra", "shape", "dtype", "nan"],
+)
+def test_tensors_of_a_stranger_are_refused(
+    change: Callable[[dict[str, torch.Tensor]], None], message: str, folder: Path
+) -> None:
+    change_tensors(folder, change)
+    with pytest.raises(BundleError, match=message):
+        load_bundle(folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"d_model": 10**12},
+        {"num_encoder_layers": 10**9},
+        {"num_heads": 10**9},
+        {"d_ff": -1},
+        {"source_vocabulary_size": 5, "target_vocabulary_size": 5},
+        {"d_mode": 5},
+        {"norm": "sideways"},
+    ],
+    ids=lambda changes: "-".join(changes),
+)
+def test_configuration_with_impossible_sizes_is_refused(
+    changes: dict[str, Any], folder: Path
+) -> None:
+    change_model_config(folder, **changes)
+    with pytest.raises(PellucidError) as raised:
+        load_bundle(folder)
+    assert raised.value.exit_code == 2
+
+
+def test_enormous_length_limit_costs_nothing(folder: Path) -> None:
+    change_model_config(folder, max_source_length=10**15)
+    bundle = load_bundle(folder)
+    with torch.inference_mode():
+        assert bundle.model.encode(torch.tensor([[4, 5, 3]])).shape == (1, 3, 6)
+
+
+def test_weights_that_are_a_pickle_are_refused(folder: Path) -> None:
+    torch.save({"embedding.weight": torch.zeros(2)}, folder / "model.safetensors")
+    sign_again(folder)
+    with pytest.raises(BundleError, match="safetensors"):
+        load_bundle(folder)
+
+
+def test_resolve_model_finds_bundle_and_run_and_refuses_the_rest(
+    folder: Path, tmp_path: Path
+) -> None:
+    assert resolve_model(folder) == folder
+    run = tmp_path / "run"
+    run.mkdir()
+    with pytest.raises(BundleError, match=r"no manifest\.json"):
+        resolve_model(run)
+    shutil.copytree(folder, run / "bundle")
+    assert resolve_model(str(run)) == run / "bundle"
+    with pytest.raises(InputFileNotFoundError, match="does not exist"):
+        resolve_model(tmp_path / "nothing")
+
+
+def test_saving_into_a_file_s_place_keeps_the_file(folder: Path, tmp_path: Path) -> None:
+    bundle = load_bundle(folder)
+    (tmp_path / "taken").write_text("kept")
+    with pytest.raises(OutputError):
+        save_bundle(
+            tmp_path / "taken" / "model",
+            config=bundle.config,
+            weights=bundle.model.state_dict(),
+            tokenizer=bundle.tokenizer,
+            recipe_toml="",
+            provenance={},
+        )
+    assert (tmp_path / "taken").read_text() == "kept"

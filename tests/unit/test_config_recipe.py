@@ -1,0 +1,240 @@
+"""Recipes: TOML in and out, changes on top, sizes by name, and errors a person can act on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pellucid.config import (
+    NAMED_SIZES,
+    Recipe,
+    apply_overrides,
+    load_recipe,
+    parse_toml,
+    to_toml,
+    validate,
+)
+from pellucid.errors import ConfigurationError, InputFileNotFoundError
+
+MINIMAL = """
+[data]
+train_source = "train.en"
+train_target = "train.fr"
+validation = "validation.tsv"
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "recipe.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refused(folder: Path, text: str, *overrides: str) -> str:
+    path = write(folder, text)
+    with pytest.raises(ConfigurationError) as caught:
+        load_recipe(path, overrides)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+def test_recipe_with_data_alone_is_tiny_with_the_papers_settings(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path, MINIMAL))
+    assert recipe.data.train_source == ("train.en",)
+    assert recipe.data.validation == ("validation.tsv",)
+    sizes = {name: getattr(recipe.model, name) for name in NAMED_SIZES["tiny"]}
+    assert sizes == NAMED_SIZES["tiny"]
+    assert (recipe.training.beta1, recipe.training.beta2) == (0.9, 0.98)
+    assert recipe.training.epsilon == 1e-9
+    assert recipe.training.label_smoothing == recipe.training.dropout == 0.1
+    assert recipe.training.warmup_steps == 4000
+
+
+@pytest.mark.parametrize("size", sorted(NAMED_SIZES))
+def test_recipe_with_a_named_size_has_its_numbers(tmp_path: Path, size: str) -> None:
+    recipe = load_recipe(write(tmp_path, f'{MINIMAL}[model]\nsize = "{size}"\n'))
+    assert {name: getattr(recipe.model, name) for name in NAMED_SIZES[size]} == NAMED_SIZES[size]
+
+
+def test_recipe_with_a_named_size_lets_other_keys_change_it(tmp_path: Path) -> None:
+    text = f'{MINIMAL}[model]\nsize = "small"\nnum_decoder_layers = 1\nd_ff = 512\n'
+    model = load_recipe(write(tmp_path, text)).model
+    assert (model.d_model, model.num_heads, model.num_encoder_layers) == (256, 8, 3)
+    assert (model.num_decoder_layers, model.d_ff, model.d_key) == (1, 512, 32)
+
+
+def test_recipe_written_out_and_read_again_is_the_same(tmp_path: Path) -> None:
+    text = f"""{MINIMAL}
+[tokenizer]
+vocabulary_size = 997
+[model]
+size = "small"
+d_key = 5
+positions = "learned"
+[training]
+learning_rate = 3e-4
+epsilon = 1e-9
+max_minutes = 2.5
+"""
+    recipe = load_recipe(write(tmp_path, text))
+    resolved = to_toml(recipe)
+    assert validate(Recipe, parse_toml(resolved.encode(), "resolved"), "resolved") == recipe
+    assert load_recipe(write(tmp_path, resolved)) == recipe
+    assert to_toml(load_recipe(write(tmp_path, resolved))) == resolved
+
+
+def test_recipe_written_out_spells_out_every_default(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path, MINIMAL))
+    resolved = parse_toml(to_toml(recipe).encode(), "resolved")
+    for section in ("data", "tokenizer", "model", "training", "decoding"):
+        assert set(resolved[section]) == set(getattr(recipe, section).model_dump())
+
+
+@pytest.mark.parametrize(
+    ("text", "fragments"),
+    [
+        ("[trainning]\nseed = 1\n", ["'trainning'", "Did you mean 'training'?"]),
+        ("[training]\nmax_step = 3\n", ["'training.max_step'", "Did you mean 'max_steps'?"]),
+        ("[model]\nd_modell = 3\n", ["'model.d_modell'", "Did you mean 'd_model'?"]),
+        ("[model]\nsizes = 'tiny'\n", ["'model.sizes'", "Did you mean 'size'?"]),
+        ("[tokenizer]\nvocab_size = 3\n", ["'tokenizer.vocab_size'", "'vocabulary_size'"]),
+        ("[decoding]\nbeams = 3\n", ["'decoding.beams'", "max_length_ratio"]),
+        ("[model]\nsize = 'huge'\n", ["model.size", "'huge'", "tiny", "small", "base", "big"]),
+        ("[model]\nsize = 'Tiny'\n", ["model.size", "'Tiny'", "Did you mean 'tiny'?"]),
+        ("[model]\nsize = ['tiny']\n", ["model.size", "tiny"]),
+        ("[model]\nnum_heads = 3\n", ["model", "num_heads", "128", "3"]),
+        ("[model]\nd_model = 0\n", ["model.d_model", "greater than 0", "0"]),
+        ("[model]\nd_ff = 'wide'\n", ["model.d_ff", "integer", "'wide'"]),
+        ("[training]\nmax_steps = 0\n", ["training.max_steps", "greater than 0", "0"]),
+        ("[training]\ndropout = 1.0\n", ["training.dropout", "less than 1", "1.0"]),
+        ("[training]\ndropout = -0.1\n", ["training.dropout", "0", "-0.1"]),
+        ("[training]\nmax_minutes = inf\n", ["training.max_minutes", "finite", "inf"]),
+        ("[training]\nseed = true\n", ["training.seed", "integer", "True"]),
+        ("[training]\nseed = -1\n", ["training.seed", "-1"]),
+        ("[tokenizer]\nkind = 'words '\n", ["tokenizer.kind", "'words'", "'words '"]),
+        ("[tokenizer]\ncharacter_coverage = 0.5\n", ["tokenizer.character_coverage", "0.5"]),
+        ("[tokenizer]\nsharing = 'separate'\n", ["model.tied_embeddings", "separate", "'all'"]),
+        ("[model]\nmax_source_length = 100\n", ["data.max_length", "256", "100"]),
+        ("model = 3\n", ["model", "3"]),
+        ("training = []\n", ["training", "[]"]),
+    ],
+)
+def test_recipe_that_is_wrong_says_which_key_of_which_file(
+    tmp_path: Path, text: str, fragments: list[str]
+) -> None:
+    message = refused(tmp_path, MINIMAL + text if text.startswith("[") else text + MINIMAL)
+    for fragment in fragments:
+        assert fragment in message, message
+
+
+@pytest.mark.parametrize(
+    ("data", "fragments"),
+    [
+        ("", ["'data'", "must be given"]),
+        ("[data]\n", ["data", "train_source", "train_target", "none"]),
+        ("[data]\ntrain = 'a.tsv'\n", ["data", "validation", "none"]),
+        (
+            "[data]\ntrain_source = ['a', 'b']\ntrain_target = 'c'\nvalidation = 'v'\n",
+            ["data", "train_source", "train_target", "2", "1"],
+        ),
+        ("[data]\ntrain = 3\nvalidation = 'v'\n", ["data.train", "3"]),
+        ("[data]\nfolder = 3\ntrain = 'a'\nvalidation = 'v'\n", ["data.folder", "string", "3"]),
+        ("[data]\ntrain = [3]\nvalidation = 'v'\n", ["data.train.0", "string", "3"]),
+        ("[data]\nfolders = 'x'\ntrain = 'a'\nvalidation = 'v'\n", ["data.folders", "'folder'"]),
+    ],
+)
+def test_recipe_with_impossible_data_says_which_key_of_which_file(
+    tmp_path: Path, data: str, fragments: list[str]
+) -> None:
+    message = refused(tmp_path, data)
+    for fragment in fragments:
+        assert fragment in message, message
+
+
+@pytest.mark.parametrize("text", ["[data\n", "a = \n", "[data]\n[data]\n", "= 3", "a = 'b"])
+def test_recipe_that_is_not_toml_says_the_line(tmp_path: Path, text: str) -> None:
+    message = refused(tmp_path, text)
+    assert "TOML" in message
+    assert "line" in message or "end of document" in message
+
+
+def test_recipe_that_is_not_utf8_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_bytes("a = 'été'".encode("latin-1"))
+    with pytest.raises(ConfigurationError, match=r"UTF-8.*byte 6.*recipe\.toml"):
+        load_recipe(path)
+
+
+def test_recipe_that_does_not_exist_says_which(tmp_path: Path) -> None:
+    with pytest.raises(InputFileNotFoundError, match=r"missing\.toml"):
+        load_recipe(tmp_path / "missing.toml")
+
+
+@pytest.mark.parametrize(
+    ("override", "section", "key", "value"),
+    [
+        ("training.max_steps=2000", "training", "max_steps", 2000),
+        ("training.learning_rate=1e-3", "training", "learning_rate", 0.001),
+        ("training.learning_rate = 0.5", "training", "learning_rate", 0.5),
+        ("model.projection_bias=true", "model", "projection_bias", True),
+        ("tokenizer.byte_fallback=false", "tokenizer", "byte_fallback", False),
+        ("model.norm=pre", "model", "norm", "pre"),
+        ("model.norm='pre'", "model", "norm", "pre"),
+        ('model.norm="pre"', "model", "norm", "pre"),
+        ("data.folder=/data/multi 30k", "data", "folder", "/data/multi 30k"),
+        ("data.folder=a=b", "data", "folder", "a=b"),
+        ("data.folder=$MULTI30K", "data", "folder", "$MULTI30K"),
+        ("data.folder=C:\\data", "data", "folder", "C:\\data"),
+        ("data.train=['a.tsv', 'b.tsv']", "data", "train", ("a.tsv", "b.tsv")),
+        ("data.train=a.tsv", "data", "train", ("a.tsv",)),
+    ],
+)
+def test_override_of_any_type_reaches_the_recipe(
+    tmp_path: Path, override: str, section: str, key: str, value: Any
+) -> None:
+    recipe = load_recipe(write(tmp_path, MINIMAL), [override])
+    assert getattr(getattr(recipe, section), key) == value
+    assert type(getattr(getattr(recipe, section), key)) is type(value)
+
+
+def test_override_of_the_size_expands_it(tmp_path: Path) -> None:
+    model = load_recipe(write(tmp_path, MINIMAL), ["model.size=base", "model.d_ff=64"]).model
+    assert (model.d_model, model.d_ff) == (512, 64)
+
+
+def test_override_given_twice_takes_the_last(tmp_path: Path) -> None:
+    overrides = ["training.seed=5", "training.seed=7"]
+    assert load_recipe(write(tmp_path, MINIMAL), overrides).training.seed == 7
+
+
+@pytest.mark.parametrize(
+    "override", ["training.max_steps", "max_steps=3", "=3", ".x=3", "training.=3", ""]
+)
+def test_override_of_another_form_is_refused_with_an_example(override: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"section\.key=value") as caught:
+        apply_overrides({}, [override])
+    assert repr(override) in str(caught.value)
+
+
+def test_override_of_an_unknown_key_suggests_the_nearest(tmp_path: Path) -> None:
+    message = refused(tmp_path, MINIMAL, "training.max_stepz=3")
+    assert "'training.max_stepz'" in message
+    assert "Did you mean 'max_steps'?" in message
+
+
+def test_override_into_a_value_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"'model' must be a section"):
+        apply_overrides({"model": 3}, ["model.d_model=3"])
+
+
+def test_overrides_leave_the_values_they_were_given_alone() -> None:
+    values = {"training": {"seed": 1}}
+    assert apply_overrides(values, ["training.seed=2", "model.d_ff=3"]) == {
+        "training": {"seed": 2},
+        "model": {"d_ff": 3},
+    }
+    assert values == {"training": {"seed": 1}}

@@ -1,0 +1,304 @@
+"""What ends a line, gzip by content, messages with file and line, and writes that survive."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pellucid.errors import DataError, InputFileNotFoundError, OutputError
+from pellucid.files import (
+    count_lines,
+    decode_line,
+    hash_bytes,
+    hash_file,
+    new_folder,
+    open_binary,
+    read_bytes,
+    read_lines,
+    write_bytes,
+    write_text,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write(folder: Path, data: bytes, name: str = "text.en") -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a", ["a"]),
+        (b"a\n", ["a"]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\n\nb\n\n", ["a", "", "b", ""]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"\r\n", [""]),
+        (b"a\r\r\n", ["a\r"]),
+        (b"a\rb\n", ["a\rb"]),
+        (b" a\t \n", [" a\t "]),
+        (b"a\x00b\x1ac\n", ["a\x00b\x1ac"]),
+    ],
+)
+def test_read_lines_ends_a_line_at_newline_only(
+    tmp_path: Path, data: bytes, lines: list[str]
+) -> None:
+    path = write(tmp_path, data)
+    assert list(read_lines(path)) == lines
+    assert count_lines(path) == len(lines)
+
+
+@pytest.mark.parametrize(
+    "separator", ["\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\r"]
+)
+def test_read_lines_keeps_what_others_take_for_line_ends(tmp_path: Path, separator: str) -> None:
+    line = f"before{separator}after"
+    assert list(read_lines(write(tmp_path, f"{line}\nnext\n".encode()))) == [line, "next"]
+
+
+@pytest.mark.parametrize(
+    "line", ["“Où ?” – l’été", "🙂\u200d🎉", "שלום", "日本語", "a\u0301", "x\ufeffy", "z" * 100_000]
+)
+def test_read_lines_changes_no_character(tmp_path: Path, line: str) -> None:
+    assert list(read_lines(write(tmp_path, f"first\n{line}\n".encode()))) == ["first", line]
+
+
+def test_read_lines_drops_a_byte_order_mark_at_the_start_only(tmp_path: Path) -> None:
+    mark = b"\xef\xbb\xbf"
+    path = write(tmp_path, mark + b"a\n" + mark + b"b\n")
+    assert list(read_lines(path)) == ["a", "\ufeffb"]
+
+
+@pytest.mark.parametrize("name", ["text.en", "text.en.gz", "text.txt"])
+def test_read_lines_of_gzip_content_unpacks_it_whatever_its_name(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, gzip.compress("é\nb\r\nc".encode()), name)
+    assert list(read_lines(path)) == ["é", "b", "c"]
+
+
+def test_read_lines_of_plain_text_named_gz_reads_it_as_it_is(tmp_path: Path) -> None:
+    assert list(read_lines(write(tmp_path, b"a\nb\n", "text.gz"))) == ["a", "b"]
+
+
+def test_read_lines_of_several_gzip_members_reads_them_all(tmp_path: Path) -> None:
+    path = write(tmp_path, gzip.compress(b"a\nb") + gzip.compress(b"c\nd\n"))
+    assert list(read_lines(path)) == ["a", "bc", "d"]
+
+
+def damaged(kind: str) -> bytes:
+    whole = gzip.compress(b"".join(b"%d %d\n" % (n, n * n * 7919) for n in range(20000)))
+    middle = len(whole) // 2
+    return {
+        "cut short": whole[:middle],
+        "two bytes": whole[:2],
+        "checksum": whole[:-8] + b"\0\0\0\0" + whole[-4:],
+        "overwritten": whole[:middle] + b"\xff" * 64 + whole[middle + 64 :],
+        "rubbish after it": whole + b"rubbish",
+        "header": whole[:2] + b"\x99" + whole[3:],
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind", ["cut short", "two bytes", "checksum", "overwritten", "rubbish after it", "header"]
+)
+def test_read_lines_of_damaged_gzip_raises_data_error_with_file_and_line(
+    tmp_path: Path, kind: str
+) -> None:
+    path = write(tmp_path, damaged(kind), "text.gz")
+    with pytest.raises(DataError, match=r"damaged after line \d+") as caught:
+        list(read_lines(path))
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_read_lines_of_invalid_utf8_raises_data_error_with_file_line_and_byte(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    path = write(tmp_path, pack(b"un\ndeux\n" + "l'été\n".encode("latin-1")))
+    lines = read_lines(path)
+    assert [next(lines), next(lines)] == ["un", "deux"]
+    with pytest.raises(DataError, match="byte 3 of the line is 0xe9") as caught:
+        next(lines)
+    assert f"({path}:3)" in str(caught.value)
+
+
+def test_decode_line_of_a_cut_character_raises_data_error() -> None:
+    with pytest.raises(DataError, match=r"byte 2 of the line is 0xc3 .*here:7"):
+        decode_line(b"a\xc3\n", "here", 7)
+
+
+def test_read_lines_of_no_file_raises_input_file_not_found_error(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.en"
+    for read in (lambda: list(read_lines(missing)), lambda: read_bytes(missing)):
+        with pytest.raises(InputFileNotFoundError, match=r"missing\.en"):
+            read()
+    with pytest.raises(FileNotFoundError):
+        open_binary(missing)
+
+
+def test_read_lines_of_a_folder_raises_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=str(tmp_path)):
+        list(read_lines(tmp_path))
+    with pytest.raises(DataError, match=str(tmp_path)):
+        read_bytes(tmp_path)
+
+
+def test_read_lines_of_a_dash_reads_standard_input_and_leaves_it_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO("a\u2028b\r\nc".encode()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert list(read_lines("-")) == ["a\u2028b", "c"]
+    assert not stdin.buffer.closed
+
+
+def test_hashes_of_a_file_and_of_its_bytes_are_sha256(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 5003
+    assert hash_bytes(data) == hash_file(write(tmp_path, data)) == hashlib.sha256(data).hexdigest()
+
+
+def test_write_bytes_replaces_the_content_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    path = write(tmp_path, b"old")
+    write_bytes(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert names(tmp_path) == ["text.en"]
+
+
+def test_write_text_keeps_newlines_and_writes_utf8(tmp_path: Path) -> None:
+    write_text(tmp_path / "a", "é\n\u2028\r\n")
+    assert (tmp_path / "a").read_bytes() == "é\n\u2028\r\n".encode()
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_write_bytes_that_fails_leaves_the_old_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    path = write(tmp_path, b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    if failing == "fsync":
+        monkeypatch.setattr(os, "fsync", fail)
+    else:
+        monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OutputError, match="No space left on device") as caught:
+        write_bytes(path, b"new")
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["text.en"]
+
+
+def test_write_bytes_where_it_cannot_be_raises_output_error(tmp_path: Path) -> None:
+    file = write(tmp_path, b"a file")
+    for place in (tmp_path / "no" / "folder", tmp_path, tmp_path / ("n" * 300), file / "in-a-file"):
+        with pytest.raises(OutputError):
+            write_bytes(place, b"new")
+    assert names(tmp_path) == ["text.en"]
+
+
+def test_new_folder_appears_whole_under_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "bundle"
+    with new_folder(path) as part:
+        (part / "weights").write_bytes(b"new")
+        assert not path.exists()
+    assert (path / "weights").read_bytes() == b"new"
+    assert names(path.parent) == ["bundle"]
+
+
+def test_new_folder_replaces_an_older_one_wholly(tmp_path: Path) -> None:
+    path = tmp_path / "bundle"
+    for name in ("first", "second", "third"):
+        with new_folder(path) as part:
+            (part / name).write_bytes(b"")
+        assert names(path) == [name]
+    assert names(tmp_path) == ["bundle"]
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, RuntimeError, OSError, DataError])
+def test_new_folder_with_a_failure_inside_leaves_the_older_one(
+    tmp_path: Path, problem: type[BaseException]
+) -> None:
+    path = tmp_path / "bundle"
+    with new_folder(path) as part:
+        (part / "old").write_bytes(b"old")
+    expected = OutputError if problem is OSError else problem
+
+    def fill_and_fail() -> None:
+        with new_folder(path) as part:
+            (part / "new").write_bytes(b"new")
+            raise problem("half way")
+
+    with pytest.raises(expected):
+        fill_and_fail()
+    assert (path / "old").read_bytes() == b"old"
+    assert names(tmp_path) == ["bundle"]
+
+
+def test_new_folder_whose_last_rename_fails_leaves_the_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bundle"
+    with new_folder(path) as part:
+        (part / "old").write_bytes(b"old")
+    rename = Path.rename
+
+    def fail_for_the_new(self: Path, target: Path) -> Path:
+        if self.name.endswith(".part"):
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail_for_the_new)
+    with pytest.raises(OutputError), new_folder(path) as part:
+        (part / "new").write_bytes(b"new")
+    assert names(path) == ["old"]
+    assert names(tmp_path) == ["bundle"]
+
+
+def crash(path: Path, *, after: str) -> None:
+    """Leave on disk what a loss of power at that moment would leave."""
+    with new_folder(path) as part:
+        (part / "old").write_bytes(b"old")
+    older, part = path.with_name(f".{path.name}.older"), path.with_name(f".{path.name}.part")
+    part.mkdir()
+    (part / "new").write_bytes(b"new")
+    if after in ("first rename", "second rename"):
+        path.rename(older)
+    if after == "second rename":
+        part.rename(path)
+
+
+@pytest.mark.parametrize("after", ["filling", "first rename", "second rename"])
+def test_new_folder_after_a_crash_cleans_up_and_works(tmp_path: Path, after: str) -> None:
+    path = tmp_path / "bundle"
+    crash(path, after=after)
+    with new_folder(path) as part:
+        assert names(part) == []
+        (part / "newest").write_bytes(b"newest")
+    assert names(path) == ["newest"]
+    assert names(tmp_path) == ["bundle"]
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [("filling", "old"), ("first rename", "old"), ("second rename", "new")]
+)
+def test_new_folder_after_a_crash_and_a_failure_has_a_whole_folder(
+    tmp_path: Path, after: str, expected: str
+) -> None:
+    path = tmp_path / "bundle"
+    crash(path, after=after)
+    with pytest.raises(RuntimeError), new_folder(path):
+        raise RuntimeError
+    assert names(path) == [expected]
