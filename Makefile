@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test clean
+.PHONY: help setup check format test bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,15 @@ format: setup ## put the code into its format
 
 test: setup ## run every test
 	$(BIN)/python -m pytest
+
+bench: setup ## measure quality and speed on Multi30k (needs MULTI30K, about an hour)
+	$(BIN)/python benchmarks/padding.py
+	$(BIN)/python benchmarks/multi30k.py --recipe multi30k-en-fr --run runs/multi30k-en-fr
+	$(BIN)/python benchmarks/multi30k.py --recipe multi30k-en-de --run runs/multi30k-en-de
+
+docs: setup ## write the pages that are made from the code
+	$(BIN)/python docs/attention/make_worked_numbers.py
+	$(BIN)/python docs/reference/make_recipes.py
 
 clean: ## delete the environment and the caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

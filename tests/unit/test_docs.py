@@ -1,0 +1,49 @@
+"""What the pages show runs, and pages that are written by a script are up to date."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def python_blocks(page: Path) -> str:
+    return "\n".join(
+        re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "model"), [("README.md", "runs/en-fr"), ("docs/start.md", "runs/mine")]
+)
+def test_python_of_a_page_runs_on_any_model(
+    page: str, model: str, bundle_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = python_blocks(ROOT / page)
+    assert model in code
+    names: dict[str, Any] = {}
+    exec(code.replace(model, str(bundle_folder)), names)
+    if page == "docs/start.md":
+        rows, sources = names["weights_BHLM"].shape[2:]
+        assert rows == len(names["translation"].tokens)
+        assert sources == names["source_BS"].shape[1]
+    else:
+        assert "tensor" in capsys.readouterr().out
+
+
+def test_reference_of_recipes_is_up_to_date() -> None:
+    folder = ROOT / "docs" / "reference"
+    page = runpy.run_path(str(folder / "make_recipes.py"))["page"]()
+    assert (folder / "recipes.md").read_text(encoding="utf-8") == page, "run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / link).exists(), link
