@@ -14,7 +14,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -110,7 +110,8 @@ def decode_line(raw: bytes, path: Path | str, number: int) -> str:
     """
     if number == 1:
         raw = raw.removeprefix(_BOM)
-    raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+    if raw.endswith(b"\n"):
+        raw = raw[:-1].removesuffix(b"\r")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -170,7 +171,8 @@ def write_bytes(path: Path, data: bytes) -> None:
             os.fsync(stream.fileno())
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise OutputError(
             f"The output must be writable, but {path} is not: {error.strerror or error}. "
             "Free some space or choose another folder."
@@ -196,6 +198,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     older = path.with_name(f".{path.name}.older")
     try:
         _restore(path, older)
+        # Still there only where a crash came before it was deleted: the new one stands.
+        shutil.rmtree(older, ignore_errors=True)
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         yield part

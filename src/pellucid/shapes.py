@@ -23,6 +23,7 @@ AXES: dict[str, str] = {
     "V": "vocabulary",
     "N": "layers",
     "W": "beam width",
+    "A": "rows of a batch whose sentence is still growing",
     "P": "target positions of a whole batch, padding left out",
     "C": "rows of one chunk of those positions",
     "1": "broadcast, always one",

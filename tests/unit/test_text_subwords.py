@@ -250,7 +250,7 @@ def test_sentencepiece_error_while_reading_comes_through(
 
 def test_sentencepiece_sample_takes_lines_from_everywhere() -> None:
     lines = [*["quiz"] * 5000, *["jazz"] * 5000]
-    recipe = TokenizerRecipe(vocabulary_size=274, max_training_lines=1000)
+    recipe = TokenizerRecipe(vocabulary_size=275, max_training_lines=1000)
     tokenizer = learn_tokenizer(recipe, lambda: lines, lambda: [])
     assert {"\u2581quiz", "\u2581jazz"} <= set(tokenizer.vocabulary("source"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -15,8 +15,11 @@ __all__ = ["Strict", "validate"]
 class Strict(BaseModel):
     """A frozen section of configuration that refuses what it does not know."""
 
+    short_cuts: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Keys that a validator turns into others, by section, so that they are suggested too."""
+
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=()
+        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=()
     )
 
 
@@ -47,7 +50,10 @@ def _sentence(section: type[Strict], problem: dict[str, Any], where: str) -> str
     key = ".".join(path) or section.__name__
     given = problem.get("input")
     if problem["type"] == "extra_forbidden":
-        known = list(_known_keys(section, path[:-1]))
+        known = [
+            *_known_keys(section, path[:-1]),
+            *section.short_cuts.get(".".join(path[:-1]), ()),
+        ]
         return f"Every key must be known, but {key!r} is not ({where}). " + suggestion(
             path[-1], known
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -57,7 +58,9 @@ class DataConfig(Strict):
     )
     @classmethod
     def _one_or_many(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return (value,)
+        return tuple(value) if isinstance(value, list) else value
 
     @model_validator(mode="after")
     def _check_sides(self) -> DataConfig:
@@ -157,6 +160,8 @@ class Recipe(Strict):
     ``model.size`` names a ready-made size (``tiny`` unless given) that the other keys change.
     """
 
+    short_cuts: ClassVar[Mapping[str, tuple[str, ...]]] = {"model": ("size",)}
+
     data: DataConfig
     tokenizer: TokenizerRecipe = Field(default_factory=TokenizerRecipe)
     model: ModelConfig
@@ -173,7 +178,7 @@ class Recipe(Strict):
             return values
         model = dict(model)
         size = model.pop("size", "tiny")
-        if size not in NAMED_SIZES:
+        if not isinstance(size, str) or size not in NAMED_SIZES:
             raise ValueError(
                 f"model.size must be a known size, but is {size!r}. "
                 + suggestion(str(size), NAMED_SIZES).removesuffix(".")

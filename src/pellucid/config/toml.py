@@ -24,7 +24,7 @@ def parse_toml(data: bytes, where: str) -> dict[str, Any]:
         ConfigurationError: it is not UTF-8 or not TOML, with the line.
     """
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigurationError(
             f"A recipe must be UTF-8 text, but byte {error.start + 1} is not ({where})."

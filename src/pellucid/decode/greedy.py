@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.model import Transformer
+from pellucid.model import DecoderCache, Transformer
 
 __all__ = ["choose_likeliest", "decode_greedily"]
 
@@ -42,34 +42,43 @@ def decode_greedily(
     Source:
         Notes "Transformers", section 4.1.
     """
-    memory_BSD = model.encode(source_BS, source_mask_BS)
+    memory_ASD, mask_AS = model.encode(source_BS, source_mask_BS), source_mask_BS
     cache = model.new_cache()
     rows = list(range(source_BS.shape[0]))
     ids: list[list[int]] = [[] for _ in rows]
     log_probabilities: list[list[float]] = [[] for _ in rows]
-    newest_B1 = source_BS.new_full((len(rows), 1), start_id)
+    newest_A = source_BS.new_full((len(rows),), start_id)
     while rows:
-        states_B1D = model.decode(newest_B1, memory_BSD, source_mask_BS, cache=cache)
-        chosen_B, chosen_log_B = choose_likeliest(model.logits(states_B1D)[:, -1])
-        keep = []
-        for index, (row, token, log_probability) in enumerate(
-            zip(rows, chosen_B.tolist(), chosen_log_B.tolist(), strict=True)
-        ):
+        newest_A, logs = _take_step(model, newest_A, memory_ASD, mask_AS, cache)
+        going_on = []
+        for place, (row, token, log) in enumerate(zip(rows, newest_A.tolist(), logs, strict=True)):
             ids[row].append(token)
-            log_probabilities[row].append(log_probability)
+            log_probabilities[row].append(log)
             if token != eos_id and len(ids[row]) < max_lengths[row]:
-                keep.append(index)
-        if len(keep) < len(rows):
-            keep_B = torch.tensor(keep, dtype=torch.long, device=source_BS.device)
-            cache.reorder(keep_B)
-            memory_BSD, source_mask_BS = memory_BSD[keep_B], source_mask_BS[keep_B]
-            chosen_B = chosen_B[keep_B]
-            rows = [rows[index] for index in keep]
-        newest_B1 = chosen_B[:, None]
+                going_on.append(place)
+        if len(going_on) < len(rows):
+            rows = [rows[place] for place in going_on]
+            kept_A = torch.tensor(going_on, dtype=torch.long, device=source_BS.device)
+            cache.reorder(kept_A)
+            memory_ASD, mask_AS = memory_ASD[kept_A], mask_AS[kept_A]
+            newest_A = newest_A[kept_A]
     return [
         Hypothesis(tuple(tokens), tuple(logs), tokens[-1] == eos_id)
         for tokens, logs in zip(ids, log_probabilities, strict=True)
     ]
+
+
+def _take_step(
+    model: Transformer,
+    newest_A: Tensor,
+    memory_ASD: Tensor,
+    mask_AS: Tensor,
+    cache: DecoderCache,
+) -> tuple[Tensor, list[float]]:
+    """Read one token of each sentence that goes on; choose the next, with its log-probability."""
+    states_A1D = model.decode(newest_A[:, None], memory_ASD, mask_AS, cache=cache)
+    chosen_A, chosen_log_A = choose_likeliest(model.logits(states_A1D)[:, -1])
+    return chosen_A, chosen_log_A.tolist()
 
 
 def choose_likeliest(logits_BV: Tensor) -> tuple[Tensor, Tensor]:

@@ -37,7 +37,7 @@ class Dropout:
 
     def __call__(self, tensor: Tensor, place: str) -> Tensor:
         """Set some elements to zero and scale the others, so that the mean stays."""
-        dropped_levels = round(self.rate * _LEVELS)
+        dropped_levels = min(round(self.rate * _LEVELS), _LEVELS - 1)
         if dropped_levels == 0:
             return tensor
         keep = self._random_bytes(tensor, place) >= dropped_levels

@@ -25,7 +25,9 @@ __all__ = ["Stack", "Transformer"]
 def _position_table(
     length: int, d_model: int, halves: bool, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
-    return sinusoidal_positions(length, d_model, halves=halves, dtype=dtype, device=device)
+    # Kept for later calls, which may be training: it must not be an inference tensor.
+    with torch.inference_mode(False):
+        return sinusoidal_positions(length, d_model, halves=halves, dtype=dtype, device=device)
 
 
 class Stack(nn.Module):

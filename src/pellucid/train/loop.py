@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from pellucid.data import Batch, BatchOrder, TokenStore, make_batch
 from pellucid.errors import TrainingError
 from pellucid.hardware import describe_machine
 from pellucid.model import Dropout, Transformer, initialize
+from pellucid.text import check_files, describe_drops
 from pellucid.train.checkpoint import load_newest_checkpoint, save_checkpoint
 from pellucid.train.interruption import Interruption
 from pellucid.train.loss import smoothed_cross_entropy
@@ -74,6 +76,7 @@ def train(
         KeyboardInterrupt: Ctrl-C; the step was finished and saved.
         SystemExit: SIGTERM, likewise.
     """
+    check_files(recipe.data, recipe_folder)
     run = RunFolder(out, recipe)
     with run.created():
         prepared = prepare_data(recipe, recipe_folder, run)
@@ -282,12 +285,11 @@ class Trainer:
         prepared, store = self.prepared, self.prepared.store
         num_weights = sum(parameter.numel() for parameter in self.model.parameters())
         num_pairs = len(store) + sum(store.dropped.values())
-        dropped = ", ".join(f"{count} {reason}" for reason, count in store.dropped.items())
+        drops = Counter(store.dropped)
         self.run.log(
-            f"Training pairs: {len(store):,} of {num_pairs:,} (dropped: "
-            f"{dropped or 'none'}); source tokens {int(store.source_lengths.sum()):,}, target "
-            f"tokens {int(store.target_lengths.sum()):,}; validation pairs "
-            f"{len(prepared.validation):,}."
+            f"Training pairs: {len(store):,}. {describe_drops(drops, num_pairs)} Source tokens "
+            f"{int(store.source_lengths.sum()):,}, target tokens "
+            f"{int(store.target_lengths.sum()):,}; validation pairs {len(prepared.validation):,}."
         )
         sizes = {self.tokenizer.source_vocabulary_size, self.tokenizer.target_vocabulary_size}
         self.run.log(

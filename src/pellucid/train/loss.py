@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 __all__ = ["smoothed_cross_entropy"]
 
@@ -90,6 +91,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         return smoothed / num_rows, plain
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad_smoothed: Tensor, _grad_plain: Tensor) -> tuple[Any, ...]:
         grad_states_PD, grad_weight_VD, grad_bias_V = ctx.saved_tensors
         return (

@@ -1,0 +1,163 @@
+"""French forms: gender and number, elision, contraction, and the joining of words into pieces.
+
+Everything here is about spelling alone. Words come in one by one, in French order, each with
+the English words it translates; `join_words` writes them as French is written, so that *de* and
+*le* become *du*, and *le* and *homme* become the one piece *l'homme*, linked to both words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Literal, NamedTuple
+
+__all__ = [
+    "NARROW_SPACE",
+    "Gender",
+    "Piece",
+    "Word",
+    "agree",
+    "begins_with_vowel",
+    "join_words",
+    "make_plural",
+    "make_prenominal",
+    "to_plural_verb",
+]
+
+Gender = Literal["m", "f"]
+
+NARROW_SPACE = "\u202f"
+"""What stands before ``!`` and ``?`` in French: a no-break space, narrow."""
+
+
+class Word(NamedTuple):
+    """A French word before joining: its form, the English words it translates, its role."""
+
+    text: str
+    links: tuple[int, ...]
+    role: int = 0
+
+
+class Piece(NamedTuple):
+    """What stands between two spaces: its text, all English links, all roles."""
+
+    text: str
+    links: tuple[int, ...]
+    roles: tuple[int, ...]
+
+
+_VOWELS = frozenset("aeiouàâéèêëîïôùûœAEIOUÀÂÉÈÊËÎÏÔÙÛŒ")
+_ASPIRATED = frozenset({"harpe", "harpes", "haut", "hauts"})
+_ELIDED = {"le": "l'", "la": "l'", "de": "d'", "que": "qu'", "je": "j'", "ne": "n'", "se": "s'"}
+_CONTRACTED = {
+    ("de", "le"): "du",
+    ("de", "les"): "des",
+    ("à", "le"): "au",
+    ("à", "les"): "aux",
+}
+# Masculine singular, feminine singular, masculine plural, feminine plural.
+_IRREGULAR = {
+    "beau": ("beau", "belle", "beaux", "belles"),
+    "nouveau": ("nouveau", "nouvelle", "nouveaux", "nouvelles"),
+    "vieux": ("vieux", "vieille", "vieux", "vieilles"),
+    "blanc": ("blanc", "blanche", "blancs", "blanches"),
+    "bon": ("bon", "bonne", "bons", "bonnes"),
+    "italien": ("italien", "italienne", "italiens", "italiennes"),
+    "canadien": ("canadien", "canadienne", "canadiens", "canadiennes"),
+    "européen": ("européen", "européenne", "européens", "européennes"),
+    "culturel": ("culturel", "culturelle", "culturels", "culturelles"),
+    "cher": ("cher", "chère", "chers", "chères"),
+}
+_BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
+_PLURAL_VERBS = {
+    "a": "ont",
+    "est": "sont",
+    "ouvre": "ouvrent",
+    "fonctionne": "fonctionnent",
+    "coûte": "coûtent",
+    "s'est": "se sont",
+}
+
+
+def begins_with_vowel(text: str) -> bool:
+    """Whether the word before it loses its vowel: a vowel or a mute h, not an aspirated one."""
+    return text[0] in _VOWELS or (text[0] in "hH" and text.lower() not in _ASPIRATED)
+
+
+def make_plural(noun: str) -> str:
+    """The plural of a noun or a masculine adjective."""
+    if noun[-1] in "sxz":
+        return noun
+    if noun.endswith("au"):
+        return noun + "x"
+    if noun.endswith("al"):
+        return noun[:-1] + "ux"
+    return noun + "s"
+
+
+@cache
+def agree(adjective: str, gender: Gender, *, is_plural: bool) -> str:
+    """The form of an adjective or participle that agrees with a noun.
+
+    Args:
+        adjective: its masculine singular.
+        gender: the noun's.
+        is_plural: the noun's number.
+    """
+    forms = _IRREGULAR.get(adjective) or _regular_forms(adjective)
+    return forms[(gender == "f") + 2 * is_plural]
+
+
+def _regular_forms(adjective: str) -> tuple[str, str, str, str]:
+    if adjective.endswith("e"):
+        feminine = adjective
+    elif adjective.endswith("eux"):
+        feminine = adjective[:-1] + "se"
+    else:
+        feminine = adjective + "e"
+    return adjective, feminine, make_plural(adjective), feminine + "s"
+
+
+def make_prenominal(adjective: str, gender: Gender, *, is_plural: bool, following: str) -> str:
+    """The form of an adjective that stands before its noun: *un vieil homme*, *un bel hôtel*."""
+    if gender == "m" and not is_plural and begins_with_vowel(following):
+        return _BEFORE_VOWEL.get(adjective, adjective)
+    return agree(adjective, gender, is_plural=is_plural)
+
+
+def to_plural_verb(verb: str) -> str:
+    """The third person plural of a finite form that predicates use: *était* to *étaient*."""
+    if verb in _PLURAL_VERBS:
+        return _PLURAL_VERBS[verb]
+    if verb.endswith("ait"):
+        return verb[:-1] + "ent"
+    return verb
+
+
+def join_words(words: Sequence[Word]) -> list[Piece]:
+    """Write words as French does: *de le four* as *du four*, *que il* as *qu'il*.
+
+    Elision comes first, so that *de le homme* is *de l'homme* and nothing is contracted.
+
+    Args:
+        words: in French order.
+
+    Returns:
+        The pieces between spaces; a piece made of two words has the links and roles of both.
+    """
+    pieces: list[Piece] = []
+    for text, links, role in reversed(words):
+        roles = (role,) if role else ()
+        if pieces:
+            after = pieces[-1]
+            joined = None
+            if text in _ELIDED and begins_with_vowel(after.text):
+                joined = _ELIDED[text] + after.text
+            elif text in ("de", "à"):
+                joined = _CONTRACTED.get((text, after.text))
+            if joined is not None:
+                pieces[-1] = Piece(joined, links + after.links, roles + after.roles)
+                continue
+        pieces.append(Piece(text, links, roles))
+    pieces.reverse()
+    return pieces

@@ -1,0 +1,190 @@
+"""A sentence pair as it grows: English words, French words, links, roles, held-out pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal, NamedTuple
+
+from pellucid.corpora.french import (
+    Word,
+    agree,
+    begins_with_vowel,
+    make_prenominal,
+    to_plural_verb,
+)
+from pellucid.corpora.lexicon import Adjective, Noun
+
+__all__ = ["Article", "Combination", "Entity", "Link", "Sentence"]
+
+Article = Literal["the", "a", "some", "no", ""]
+
+
+class Combination(NamedTuple):
+    """Two words that belong together, such as an adjective and its noun."""
+
+    relation: Literal["adjective", "object", "predicate"]
+    word: str
+    noun: str
+
+
+class Entity(NamedTuple):
+    """A noun in a sentence, which a later word may agree with or stand for."""
+
+    noun: Noun
+    is_plural: bool
+    role: int
+    english: int
+
+
+class Link(NamedTuple):
+    """A pronoun and its antecedent: the English indices, and the roles of the French words."""
+
+    english: int
+    english_antecedent: int
+    role: int
+    role_antecedent: int
+
+
+class _Template(NamedTuple):
+    text: str
+    links: tuple[int, ...]
+    agrees: bool
+    is_finite: bool
+
+
+@dataclass(slots=True)
+class Sentence:
+    """What a construction has said so far, in both languages.
+
+    The French words are not joined yet: *de le* is two words here.
+    """
+
+    construction: str
+    english: list[str] = field(default_factory=list)
+    french: list[Word] = field(default_factory=list)
+    combinations: list[Combination] = field(default_factory=list)
+    pronouns: list[Link] = field(default_factory=list)
+    num_roles: int = 0
+    mood: Literal["statement", "order", "question"] = "statement"
+
+    def copy(self) -> Sentence:
+        """A copy that can grow on its own."""
+        return Sentence(
+            self.construction,
+            self.english.copy(),
+            self.french.copy(),
+            self.combinations.copy(),
+            self.pronouns.copy(),
+            self.num_roles,
+            self.mood,
+        )
+
+    def say(self, english: str, french: str, subject: Entity | None = None) -> None:
+        """Add a phrase.
+
+        Args:
+            english: its words.
+            french: its words in the lexicon's notation.
+            subject: what ``@`` and ``^`` words agree with; masculine singular without one.
+        """
+        start = len(self.english)
+        self.english += english.split()
+        gender = subject.noun.gender if subject else "m"
+        is_plural = subject is not None and subject.is_plural
+        for text, links, agrees, is_finite in _read_template(french):
+            form = text
+            if agrees:
+                form = agree(text, gender, is_plural=is_plural)
+            elif is_finite and is_plural:
+                form = to_plural_verb(text)
+            self.french.append(Word(form, tuple(start + link for link in links)))
+
+    def noun_phrase(
+        self, article: Article, noun: Noun, *, is_plural: bool = False, adjective: Adjective | None = None
+    ) -> Entity:
+        """Add an article, at most one adjective and a noun.
+
+        Args:
+            article: ``the``; ``a`` (in the plural nothing, which is *des*); ``some`` of a mass
+                or some things; ``no`` for *any* after a negation, which is *de*; ``""`` for a
+                noun in general, which takes *le* in French.
+            noun: the noun.
+            is_plural: its number.
+            adjective: what describes it.
+        """
+        name = noun.english_plural if is_plural else noun.english
+        start = len(self.english)
+        first = adjective.english if adjective else name
+        self._english_article(article, first, is_plural=is_plural)
+        has_article = len(self.english) > start
+        noun_index = len(self.english) + (adjective is not None)
+        article_links = (start,) if has_article else (noun_index,)
+        if adjective:
+            self.english.append(adjective.english)
+            self.combinations.append(Combination("adjective", adjective.english, noun.english))
+        self.english.append(name)
+
+        self.num_roles += 1
+        text = noun.french_plural if is_plural else noun.french
+        head = Word(text, (noun_index,), self.num_roles)
+        is_de = article in ("a", "some") and is_plural and adjective and adjective.is_before
+        for word in ("de",) if is_de else _french_article(article, noun, is_plural=is_plural):
+            self.french.append(Word(word, article_links))
+        if adjective is None:
+            self.french.append(head)
+        elif adjective.is_before:
+            form = make_prenominal(
+                adjective.french, noun.gender, is_plural=is_plural, following=text
+            )
+            self.french += [Word(form, (noun_index - 1,)), head]
+        else:
+            form = agree(adjective.french, noun.gender, is_plural=is_plural)
+            self.french += [head, Word(form, (noun_index - 1,))]
+        return Entity(noun, is_plural, self.num_roles, noun_index)
+
+    def _english_article(self, article: Article, first: str, *, is_plural: bool) -> None:
+        if article == "a":
+            if not is_plural:
+                self.english.append("an" if begins_with_vowel(first) and first[0] != "h" else "a")
+        elif article == "no":
+            self.english.append("any")
+        elif article:
+            self.english.append(article)
+
+    def pronoun(self, english: str, french: str, antecedent: Entity) -> None:
+        """Add a pronoun that stands for something said before."""
+        self.num_roles += 1
+        index = len(self.english)
+        self.english.append(english)
+        self.french.append(Word(french, (index,), self.num_roles))
+        self.pronouns.append(Link(index, antecedent.english, self.num_roles, antecedent.role))
+
+    def predicate_of(self, word: str, entity: Entity) -> None:
+        """Note that a predicate has been said of a noun."""
+        self.combinations.append(Combination("predicate", word, entity.noun.english))
+
+
+def _french_article(article: Article, noun: Noun, *, is_plural: bool) -> tuple[str, ...]:
+    if article == "no":
+        return ("de",)
+    if article in ("a", "some"):
+        if is_plural:
+            return ("des",)
+        if article == "a":
+            return ("un",) if noun.gender == "m" else ("une",)
+        return ("de", "le") if noun.gender == "m" else ("de", "la")
+    if is_plural:
+        return ("les",)
+    return ("le",) if noun.gender == "m" else ("la",)
+
+
+@cache
+def _read_template(french: str) -> tuple[_Template, ...]:
+    templates = []
+    for entry in french.split():
+        text, _, links = entry.partition(":")
+        agrees, is_finite = text[0] == "@", text[0] == "^"
+        indices = tuple(int(link) for link in links.split(","))
+        templates.append(_Template(text.lstrip("@^"), indices, agrees, is_finite))
+    return tuple(templates)
