@@ -79,7 +79,7 @@ def main() -> None:
     """Draw one picture."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model")
-    parser.add_argument("--text", default="A man is riding a red bicycle on the street.")
+    parser.add_argument("--text", default="A girl in a blue dress is eating an ice cream.")
     parser.add_argument("--layer", type=int, default=3)
     default_out = Path(__file__).with_name("cross-attention.png")
     parser.add_argument("--out", type=Path, default=default_out)

@@ -46,12 +46,18 @@ def open_binary(path: Path | str) -> BinaryIO:
         DataError: it is a folder or cannot be read.
     """
     if str(path) == "-":
+        if sys.stdin is None:
+            raise DataError("Standard input must be open, but is closed. Name a file instead.")
         return sys.stdin.buffer
-    path = Path(path)
     try:
-        with path.open("rb") as probe:
-            is_gzip = probe.read(2) == _GZIP_MAGIC
-        return gzip.open(path, "rb") if is_gzip else path.open("rb")  # type: ignore[return-value]
+        # Opened once only: a named pipe can be read a single time.
+        stream = Path(path).open("rb")  # noqa: SIM115
+        if stream.peek(2)[:2] != _GZIP_MAGIC:
+            return stream
+        unpacked = gzip.GzipFile(fileobj=stream)
+        # So that closing one closes both.
+        unpacked.myfileobj = stream  # type: ignore[assignment]
+        return unpacked  # type: ignore[return-value]
     except FileNotFoundError as error:
         raise InputFileNotFoundError(
             f"The file must exist, but {path} does not. Check the name and the folder."

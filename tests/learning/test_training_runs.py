@@ -190,7 +190,13 @@ def test_dropped_pairs_are_counted_by_reason(
     recipe = make_recipe(training={"max_steps": 1})
     train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     said = capsys.readouterr().err
-    for part in ("Training pairs: 400", "Left out 3 of 403 pairs", "1 empty source", "1 empty target", "1 source too long"):
+    for part in (
+        "Training pairs: 400",
+        "Left out 3 of 403 pairs",
+        "1 empty source",
+        "1 empty target",
+        "1 source too long",
+    ):
         assert part in said
 
 

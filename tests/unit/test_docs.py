@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def python_blocks(page: Path) -> str:
@@ -41,9 +40,3 @@ def test_reference_of_recipes_is_up_to_date() -> None:
     folder = ROOT / "docs" / "reference"
     page = runpy.run_path(str(folder / "make_recipes.py"))["page"]()
     assert (folder / "recipes.md").read_text(encoding="utf-8") == page, "run `make docs`"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / link).exists(), link

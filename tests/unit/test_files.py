@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -302,3 +303,21 @@ def test_new_folder_after_a_crash_and_a_failure_has_a_whole_folder(
     with pytest.raises(RuntimeError), new_folder(path):
         raise RuntimeError
     assert names(path) == [expected]
+
+
+def test_named_pipe_gives_every_line(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(b"one\ntwo\n"),))
+    writer.start()
+    assert list(read_lines(pipe)) == ["one", "two"]
+    writer.join()
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"three\n",))
+    writer.start()
+    assert list(read_lines(pipe)) == ["three"]
+    writer.join()
+
+
+def test_last_line_without_an_end_keeps_its_carriage_return(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"one\r\ntwo\r")
+    assert list(read_lines(tmp_path / "text")) == ["one", "two\r"]

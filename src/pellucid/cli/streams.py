@@ -9,7 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -152,7 +152,8 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
         ) from error
     finally:
         if not is_special:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # the error that counts is the one that led here
+                part.unlink()
 
 
 def to_json_line(values: Any) -> str:

@@ -57,13 +57,25 @@ class Noun:
 
 @dataclass(frozen=True, eq=False)
 class Adjective:
-    """An adjective, whether it stands before its noun in French, and the kinds it describes."""
+    """An adjective, whether it stands before its noun in French, and what it describes.
+
+    Of ``predicative_kinds`` it is said after *is* alone: *the lemons are expensive*, but hardly
+    *an expensive lemon*. It is never said of the nouns in ``never``.
+    """
 
     english: str
     french: str
     is_before: bool
     kinds: tuple[Kind, ...]
+    predicative_kinds: tuple[Kind, ...] = ()
     is_predicative: bool = True
+    never: tuple[str, ...] = ()
+
+    @property
+    def nouns(self) -> tuple[Noun, ...]:
+        """All nouns that it can describe."""
+        nouns = nouns_of(*self.kinds, *self.predicative_kinds)
+        return tuple(noun for noun in nouns if noun.english not in self.never)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +114,13 @@ _IRREGULAR_PLURALS = {
     "box": "boxes",
     "bus": "buses",
     "dress": "dresses",
+    "actress": "actresses",
     "glass": "glasses",
     "crisis": "crises",
 }
 
 _TABLE: dict[Kind, str] = {
-    "food": "pizza=pizza.f soup=soupe.f bread=pain.m* cake=gâteau.m cheese=fromage.m* "
+    "food": "pizza=pizza.f soup=soupe.f* bread=pain.m* cake=gâteau.m cheese=fromage.m* "
     "rice=riz.m* omelette=omelette.f tart=tarte.f meat=viande.f*",
     "fruit": "apple=pomme.f orange=orange.f lemon=citron.m banana=banane.f melon=melon.m",
     "drink": "water=eau.f* milk=lait.m* coffee=café.m* tea=thé.m* wine=vin.m* oil=huile.f*",
@@ -167,15 +180,17 @@ ADJECTIVES: tuple[Adjective, ...] = (
     Adjective("small", "petit", True, ("building", "animal", *_GOODS)),
     Adjective("old", "vieux", True, ("building", "animal", *_GOODS)),
     Adjective("new", "nouveau", True, ("building", *_GOODS), is_predicative=False),
-    Adjective("beautiful", "beau", True, ("building", "animal", "vehicle", "instrument", "clothes")),
-    Adjective("good", "bon", True, ("food", "text"), is_predicative=False),
+    Adjective(
+        "beautiful", "beau", True, ("building", "animal", "vehicle", "instrument", "clothes")
+    ),
+    Adjective("good", "bon", True, ("food", "text")),
     Adjective("young", "jeune", True, ("animal",)),
     Adjective("red", "rouge", False, ("vehicle", "clothes", "container", "furniture", "part")),
     Adjective("black", "noir", False, ("vehicle", "clothes", "container", "animal", "furniture")),
     Adjective("white", "blanc", False, ("clothes", "container", "animal", "building", "part")),
     Adjective("green", "vert", False, ("vehicle", "clothes", "container", "furniture", "part")),
     Adjective("blue", "bleu", False, ("vehicle", "clothes", "container", "furniture", "part")),
-    Adjective("expensive", "cher", False, ("food", "fruit", "vehicle", "instrument", "clothes")),
+    Adjective("expensive", "cher", False, ("vehicle", "instrument", "clothes"), ("food", "fruit")),
     Adjective("heavy", "lourd", False, ("container", "instrument", "furniture")),
     Adjective("empty", "vide", False, ("container", "building")),
     Adjective("clean", "propre", False, ("vehicle", "clothes", "container", "furniture")),
@@ -190,7 +205,7 @@ ADJECTIVES: tuple[Adjective, ...] = (
     Adjective("interesting", "intéressant", False, ("text", "building")),
     Adjective("fast", "rapide", False, ("vehicle",)),
     Adjective("Italian", "italien", False, ("vehicle", "instrument", "text", "clothes")),
-    Adjective("awesome", "génial", False, ("food", "text", "vehicle")),
+    Adjective("awesome", "génial", False, (), ("food", "text", "vehicle")),
 )
 NATIONALITIES: tuple[Adjective, ...] = (
     Adjective("European", "européen", False, ("institution",)),
@@ -201,9 +216,11 @@ NATIONALITIES: tuple[Adjective, ...] = (
 )
 RELATIONAL: tuple[Adjective, ...] = (
     Adjective("economic", "économique", False, ("institution",)),
-    Adjective("political", "politique", False, ("institution",)),
+    Adjective(
+        "political", "politique", False, ("institution",), never=("bank", "market", "center")
+    ),
     Adjective("national", "national", False, ("institution",)),
-    Adjective("cultural", "culturel", False, ("institution",)),
+    Adjective("cultural", "culturel", False, ("institution",), never=("bank",)),
     Adjective("commercial", "commercial", False, ("institution",)),
 )
 INSTITUTION_PREDICATES: tuple[Phrase, ...] = (

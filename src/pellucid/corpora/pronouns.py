@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pellucid.corpora.french import Word
 from pellucid.corpora.lexicon import (
     KINDS,
     NOUNS,
@@ -20,11 +21,20 @@ from pellucid.corpora.lexicon import (
     Noun,
     Phrase,
     Verb,
+    nouns_of,
 )
 from pellucid.corpora.picking import Pick, adjective_for
 from pellucid.corpora.sentence import Article, Combination, Entity, Sentence
 
-__all__ = ["FRAMES", "PLACES", "Frame", "say_object_pronoun", "say_predicate"]
+__all__ = [
+    "FRAMES",
+    "PLACES",
+    "Frame",
+    "draw_found_beside_person",
+    "draw_told",
+    "say_object_pronoun",
+    "say_predicate",
+]
 
 PLACES = (
     ("next to", "à:0 côté:0 de:1"),
@@ -76,11 +86,11 @@ _BESIDE: tuple[tuple[Kind, Kind], ...] = (
     ("container", "instrument"),
 )
 # A person may well eat a hen, so that food and animals are kept apart where somebody acts.
-_FOUND_BESIDE = tuple(
-    pair
-    for pair in _BESIDE
-    if set(pair) not in ({"food", "animal"}, {"fruit", "animal"})
-) + (("vehicle", "text"), ("clothes", "vehicle"), ("text", "vehicle"))  # fmt: skip
+_FOUND_BESIDE = (
+    *(pair for pair in _BESIDE if set(pair) not in ({"food", "animal"}, {"fruit", "animal"})),
+    ("text", "vehicle"),
+    ("clothes", "vehicle"),
+)
 _LEADS = tuple(verb for verb in VERBS if verb.name in ("find", "see"))
 # Verbs whose object can be of one kind only; food and fruit are never in one frame.
 _TELLING: dict[Kind, tuple[Verb, ...]] = {
@@ -90,6 +100,17 @@ _TELLING: dict[Kind, tuple[Verb, ...]] = {
     for kind in KINDS
 }
 _PEOPLE = tuple(noun for noun in KINDS["person"] if noun.english != "baby")
+_MEN_AND_WOMEN = tuple(noun for noun in _PEOPLE if noun.english != "child")
+_TELLERS = tuple(NOUNS[name] for name in ("bank", "school", "hospital"))
+_STATES: tuple[Phrase, ...] = (
+    Phrase("was bankrupt", "^était:0 en:1 faillite:1"),
+    Phrase("was late", "^était:0 en:1 retard:1"),
+    Phrase("was right", "^avait:0 raison:1"),
+    Phrase("was wrong", "^avait:0 tort:1"),
+    Phrase("was tired", "^était:0 @fatigué:1"),
+    Phrase("was sick", "^était:0 @malade:1"),
+)
+_STATE_ADJECTIVES = ("tired", "sick")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +187,8 @@ def _two_nouns(pick: Pick, kinds: tuple[Kind, Kind]) -> tuple[Noun, Noun, bool]:
     return first, second, is_plural
 
 
-def draw_place(pick: Pick) -> Frame:
-    """*The guitar was next to the coat and it was out of tune.*"""
+def _draw_place(pick: Pick) -> Frame:
+    """Such as *The guitar was next to the coat and it was out of tune.*."""
     kinds = pick.one(_BESIDE)
     first, second, is_plural = _two_nouns(pick, kinds)
     sentence = Sentence("subject pronoun, place")
@@ -179,8 +200,8 @@ def draw_place(pick: Pick) -> Frame:
     return Frame(sentence, (one, other), ways, _finish_subject)
 
 
-def draw_oven(pick: Pick) -> Frame:
-    """*The pizza came out of the oven and it tasted good.*"""
+def _draw_oven(pick: Pick) -> Frame:
+    """Such as *The pizza came out of the oven and it tasted good.*."""
     first, second = pick.one(KINDS["food"]), pick.one(_WHOLES)
     is_plural = pick.chance(0.1) and not first.is_mass
     sentence = Sentence("subject pronoun, origin")
@@ -191,8 +212,8 @@ def draw_oven(pick: Pick) -> Frame:
     return Frame(sentence, (one, other), ways, _finish_subject)
 
 
-def draw_sound(pick: Pick) -> Frame:
-    """*The dog followed the cow and it mooed.*"""
+def _draw_sound(pick: Pick) -> Frame:
+    """Such as *The dog followed the cow and it mooed.*."""
     names = tuple(SOUNDS)
     first = pick.one(names)
     second = pick.one([name for name in names if name != first])
@@ -205,15 +226,13 @@ def draw_sound(pick: Pick) -> Frame:
     return Frame(sentence, (one, other), ways, _finish_subject)
 
 
-def draw_found(pick: Pick) -> Frame:
-    """*The man found the letter next to the cake and read it.*"""
+def _draw_found(pick: Pick) -> Frame:
+    """Such as *The man found the letter next to the cake and read it.*."""
     kinds = pick.one(_FOUND_BESIDE)
     first, second, is_plural = _two_nouns(pick, kinds)
     is_past = pick.chance(0.6)
     sentence = Sentence("object pronoun")
-    agent = sentence.noun_phrase(
-        "the", pick.one(_PEOPLE), is_plural=is_past and pick.chance(0.2)
-    )
+    agent = sentence.noun_phrase("the", pick.one(_PEOPLE), is_plural=is_past and pick.chance(0.2))
     lead = pick.one(_LEADS)
     if is_past:
         sentence.say(lead.past, f"^a:0 {lead.participle}:0", agent)
@@ -235,9 +254,56 @@ def draw_found(pick: Pick) -> Frame:
     return Frame(sentence, (one, other), (_TELLING[kinds[0]], _TELLING[kinds[1]]), finish)
 
 
+def draw_told(pick: Pick) -> Sentence:
+    """*Then the bank told the man he was bankrupt*: *qu'il*, *qu'elle*."""
+    sentence = Sentence("told")
+    if pick.chance(0.3):
+        sentence.say("then", "puis:0")
+    person = pick.one(_MEN_AND_WOMEN)
+    others = tuple(noun for noun in _MEN_AND_WOMEN if noun.gender != person.gender)
+    teller = pick.one((pick.one(others), pick.one(_TELLERS)))
+    first = sentence.noun_phrase("the", teller)
+    sentence.say("told", "^a:0 dit:0 à:0", first)
+    second = sentence.noun_phrase("the", person)
+    can_be_first = teller.kind == "person"
+    antecedent = first if can_be_first and pick.chance(0.5) else second
+    if pick.chance(0.3):
+        sentence.say("that", "que:0")
+    else:
+        sentence.french.append(Word("que", ()))
+    is_man = antecedent.noun.gender == "m"
+    sentence.pronoun("he" if is_man else "she", "il" if is_man else "elle", antecedent)
+    state = pick.one(_STATES)
+    adjective = state.english.removeprefix("was ")
+    if adjective in _STATE_ADJECTIVES:
+        sentence.combinations.append(Combination("adjective", adjective, antecedent.noun.english))
+    sentence.say(state.english, state.french, antecedent)
+    return sentence
+
+
+def draw_found_beside_person(pick: Pick) -> Sentence:
+    """*The dog found some pizza next to the baby and ate it*: nobody eats the baby."""
+    sentence = Sentence("object pronoun, animal")
+    agent = sentence.noun_phrase("the", pick.one(KINDS["animal"]))
+    food = pick.one(nouns_of("food", "fruit"))
+    is_plural = not food.is_mass and pick.chance(0.3)
+    sentence.say("found", "^a:0 trouvé:0", agent)
+    article: Article = pick.one(("the", "some"))
+    if article == "some" and not food.is_mass and not is_plural and food.english != "pizza":
+        article = "a"
+    eaten = sentence.noun_phrase(article, food, is_plural=is_plural)
+    sentence.combinations.append(Combination("object", "find", food.english))
+    sentence.say(*pick.one(PLACES))
+    sentence.noun_phrase("the", pick.one(KINDS["person"]))
+    sentence.say("and", "et:0")
+    verb = next(verb for verb in VERBS if verb.name == "eat")
+    say_object_pronoun(sentence, eaten, verb, is_past=True, agent=agent)
+    return sentence
+
+
 FRAMES: dict[str, Callable[[Pick], Frame]] = {
-    "subject pronoun, place": draw_place,
-    "subject pronoun, origin": draw_oven,
-    "subject pronoun, sound": draw_sound,
-    "object pronoun": draw_found,
+    "subject pronoun, place": _draw_place,
+    "subject pronoun, origin": _draw_oven,
+    "subject pronoun, sound": _draw_sound,
+    "object pronoun": _draw_found,
 }

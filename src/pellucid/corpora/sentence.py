@@ -66,7 +66,7 @@ class Sentence:
     combinations: list[Combination] = field(default_factory=list)
     pronouns: list[Link] = field(default_factory=list)
     num_roles: int = 0
-    mood: Literal["statement", "order", "question"] = "statement"
+    mood: Literal["statement", "order", "question", "name"] = "statement"
 
     def copy(self) -> Sentence:
         """A copy that can grow on its own."""
@@ -101,7 +101,12 @@ class Sentence:
             self.french.append(Word(form, tuple(start + link for link in links)))
 
     def noun_phrase(
-        self, article: Article, noun: Noun, *, is_plural: bool = False, adjective: Adjective | None = None
+        self,
+        article: Article,
+        noun: Noun,
+        *,
+        is_plural: bool = False,
+        adjective: Adjective | None = None,
     ) -> Entity:
         """Add an article, at most one adjective and a noun.
 

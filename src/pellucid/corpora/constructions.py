@@ -1,0 +1,421 @@
+"""The sentences of the corpus: each construction draws one at random.
+
+Together they show what makes French differ from English word by word: the order of adjectives,
+agreement, elision, contraction, partitives, two words for one and one for two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pellucid.corpora.french import Word, agree
+from pellucid.corpora.lexicon import (
+    INSTITUTION_PREDICATES,
+    KINDS,
+    MEASURES,
+    NATIONALITIES,
+    NOUNS,
+    PREDICATES,
+    RELATIONAL,
+    SOUNDS,
+    VERBS,
+    Kind,
+    Noun,
+    nouns_of,
+)
+from pellucid.corpora.picking import Pick, adjective_for, adjectives_of
+from pellucid.corpora.pronouns import (
+    PLACES,
+    draw_found_beside_person,
+    draw_told,
+    say_predicate,
+)
+from pellucid.corpora.sentence import Article, Combination, Entity, Sentence
+
+__all__ = ["CONSTRUCTIONS", "say_adjective", "say_institution"]
+
+_PEOPLE = tuple(noun for noun in KINDS["person"] if noun.english != "baby")
+_THINGS = nouns_of("vehicle", "instrument", "text", "clothes", "container", "furniture", "fruit")
+_DESCRIBED = tuple(
+    noun for kind in KINDS if adjectives_of(kind, is_predicative=True) for noun in KINDS[kind]
+)
+_SAID_OF: tuple[Kind, ...] = tuple(PREDICATES)
+_IN_GENERAL = tuple(
+    noun for noun in KINDS["food"] if noun.is_mass or noun.english in ("pizza", "soup", "cake")
+)
+_GENERAL_ADJECTIVES = ("awesome", "expensive", "good")
+_TAKEN = tuple(verb for verb in VERBS if verb.name in ("drink", "buy", "find"))
+_EATEN = tuple(verb for verb in VERBS if verb.name in ("eat", "drink", "buy", "find"))
+_SUBJECTS: dict[str, tuple[Noun, ...]] = {
+    "in": nouns_of("food", "fruit", "text", "clothes"),
+    "on": nouns_of("text", "clothes", "fruit"),
+    "under": tuple(NOUNS[name] for name in ("dog", "cat", "hen", "bird", "frog", "child", "baby")),
+    "place": nouns_of("animal", "person"),
+}
+_SPOTS: dict[str, tuple[str, tuple[Noun, ...]]] = {
+    "in": ("dans:0", KINDS["container"]),
+    "on": ("sur:0", KINDS["furniture"]),
+    "under": ("sous:0", (*KINDS["furniture"], *KINDS["vehicle"])),
+}
+_MOVES = (
+    ("went to", "^est:0 @allé:0 à:1"),
+    ("arrived at", "^est:0 @arrivé:0 à:1"),
+    ("came out of", "^est:0 @sorti:0,1 de:2"),
+    ("came back from", "^est:0 @revenu:0,1 de:2"),
+    ("went into", "^est:0 @entré:0 dans:1"),
+)
+_WITH_DOORS = (
+    *KINDS["building"],
+    *(NOUNS[name] for name in ("car", "truck", "taxi", "van", "bus")),
+)
+_NUMBERS = (("two", "deux"), ("three", "trois"), ("four", "quatre"))
+_GIVING = (("Show", "montre"), ("Give", "donne"), ("Bring", "apporte"), ("Lend", "prête"))
+_LET_US = (
+    ("eat", "mangeons"),
+    ("visit", "visitons"),
+    ("read", "lisons"),
+    ("buy", "achetons"),
+    ("sell", "vendons"),
+    ("drink", "buvons"),
+    ("translate", "traduisons"),
+    ("feed", "nourrissons"),
+)
+_LET_US_ALONE = (
+    ("eat", "mangeons"),
+    ("sing", "chantons"),
+    ("dance", "dansons"),
+    ("leave", "partons"),
+    ("begin", "commençons"),
+    ("sleep", "dormons"),
+    ("run", "courons"),
+)
+
+
+def say_adjective(sentence: Sentence, subject: Entity, english: str, french: str) -> None:
+    """Say an adjective of a noun after *is*."""
+    sentence.combinations.append(Combination("adjective", english, subject.noun.english))
+    sentence.say(english, f"@{french}:0", subject)
+
+
+def say_institution(pick: Pick, sentence: Sentence) -> Entity:
+    """*The European economic area*: both adjectives follow in French, the other way round."""
+    nationality, relational = pick.one(NATIONALITIES), pick.one(RELATIONAL)
+    noun = pick.one(relational.nouns)
+    is_plural = pick.chance(0.15)
+    start = len(sentence.english)
+    name = noun.english_plural if is_plural else noun.english
+    sentence.english += ["the", nationality.english, relational.english, name]
+    article = "les" if is_plural else "le" if noun.gender == "m" else "la"
+    sentence.num_roles += 1
+    sentence.french += [
+        Word(article, (start,)),
+        Word(noun.french_plural if is_plural else noun.french, (start + 3,), sentence.num_roles),
+        Word(agree(relational.french, noun.gender, is_plural=is_plural), (start + 2,)),
+        Word(agree(nationality.french, noun.gender, is_plural=is_plural), (start + 1,)),
+    ]
+    for adjective in (nationality, relational):
+        sentence.combinations.append(Combination("adjective", adjective.english, noun.english))
+    return Entity(noun, is_plural, sentence.num_roles, start + 3)
+
+
+def _subject(sentence: Sentence, pick: Pick, noun: Noun, *, is_plural: bool) -> Entity:
+    adjective = adjective_for(pick, noun) if pick.chance(0.25) else None
+    return sentence.noun_phrase("the", noun, is_plural=is_plural, adjective=adjective)
+
+
+def _object(sentence: Sentence, pick: Pick, noun: Noun, article: Article) -> Entity:
+    is_plural = not noun.is_mass and (article == "no" or pick.chance(0.2))
+    if article == "a" and (noun.is_mass or is_plural):
+        article = "some"
+    elif article == "some" and not noun.is_mass and not is_plural:
+        article = "a"
+    chance = 0.3 if article != "no" else 0.0
+    adjective = adjective_for(pick, noun) if pick.chance(chance) else None
+    return sentence.noun_phrase(article, noun, is_plural=is_plural, adjective=adjective)
+
+
+def _draw_institution(pick: Pick) -> Sentence:
+    """*The French national bank has changed*, or the name alone."""
+    sentence = Sentence("institution")
+    subject = say_institution(pick, sentence)
+    if pick.chance(0.2):
+        sentence.mood = "name"
+        return sentence
+    phrase = pick.one(INSTITUTION_PREDICATES)
+    english = phrase.english
+    if subject.is_plural:
+        first, _, rest = english.partition(" ")
+        plural = {"is": "are", "has": "have", "was": "were", "costs": "cost"}[first]
+        english = f"{plural} {rest}"
+    sentence.say(english, phrase.french, subject)
+    return sentence
+
+
+def _draw_statement(pick: Pick) -> Sentence:
+    """*The violins were out of tune*: a noun and what alone fits it."""
+    sentence = Sentence("statement")
+    if pick.chance(0.15):
+        name = pick.one(tuple(SOUNDS))
+        subject = _subject(sentence, pick, NOUNS[name], is_plural=pick.chance(0.3))
+        say_predicate(sentence, subject, SOUNDS[name])
+        return sentence
+    kind = pick.one(_SAID_OF)
+    noun = pick.one(KINDS[kind])
+    is_plural = not noun.is_mass and pick.chance(0.3)
+    subject = _subject(sentence, pick, noun, is_plural=is_plural)
+    say_predicate(sentence, subject, pick.one(PREDICATES[kind]))
+    return sentence
+
+
+def _draw_description(pick: Pick) -> Sentence:
+    """*The red car is not fast*; *Pizza is awesome*."""
+    sentence = Sentence("description")
+    is_definite = pick.chance(0.9)
+    if not is_definite:
+        noun = pick.one(_IN_GENERAL)
+        subject = sentence.noun_phrase("", noun)
+    else:
+        noun = pick.one(_DESCRIBED)
+        is_plural = not noun.is_mass and pick.chance(0.35)
+        # A kind with few adjectives would have nothing left to say of it.
+        if len(adjectives_of(noun.kind, is_predicative=True)) > 2:
+            subject = _subject(sentence, pick, noun, is_plural=is_plural)
+        else:
+            subject = sentence.noun_phrase("the", noun, is_plural=is_plural)
+    said = {combination.word for combination in sentence.combinations}
+    options = [
+        adjective
+        for adjective in adjectives_of(noun.kind, is_predicative=True)
+        if adjective.english not in said
+        and (is_definite or adjective.english in _GENERAL_ADJECTIVES)
+    ]
+    adjective = pick.one(options)
+    english = "are" if subject.is_plural else "is"
+    if pick.chance(0.25):
+        sentence.say(f"{english} not", "ne:1 ^est:0 pas:1", subject)
+    else:
+        sentence.say(english, "^est:0", subject)
+    say_adjective(sentence, subject, adjective.english, adjective.french)
+    return sentence
+
+
+def _draw_transitive(pick: Pick) -> Sentence:
+    """*The actress did not buy the old piano*: somebody does something to something."""
+    sentence = Sentence("transitive")
+    return _act(sentence, pick, pick.one(VERBS), is_some=False)
+
+
+def _draw_partitive(pick: Pick) -> Sentence:
+    """*The man ate some bread*, *did not drink any water*: *du*, *de l'*, *des*, *d'*."""
+    return _act(Sentence("partitive"), pick, pick.one(_EATEN), is_some=True)
+
+
+def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Sentence:
+    person = pick.one(_PEOPLE)
+    tense = pick.one(("past", "past", "present", "negative"))
+    agent = _subject(sentence, pick, person, is_plural=tense != "present" and pick.chance(0.25))
+    options = nouns_of(*verb.kinds)
+    if is_some:
+        options = nouns_of(*(kind for kind in verb.kinds if kind in ("food", "fruit", "drink")))
+    noun = pick.one([noun for noun in options if noun is not person])
+    if tense == "past":
+        sentence.say(verb.past, f"^a:0 {verb.participle}:0", agent)
+    elif tense == "present":
+        sentence.say(verb.english_third, f"{verb.il}:0")
+    else:
+        sentence.say(f"did not {verb.name}", f"ne:1 ^a:0 pas:1 {verb.participle}:2", agent)
+    if verb.particle:
+        sentence.english.append(verb.particle)
+        head = sentence.french[-1]
+        sentence.french[-1] = head._replace(links=(*head.links, len(sentence.english) - 1))
+    article: Article = pick.one(("the", "the", "a"))
+    if tense == "negative" or verb.name == "like":
+        article = "the"
+    if is_some:
+        article = "no" if tense == "negative" else "some"
+    sentence.combinations.append(Combination("object", verb.name, noun.english))
+    _object(sentence, pick, noun, article)
+    return sentence
+
+
+def _draw_measure(pick: Pick) -> Sentence:
+    """*The girl drank a glass of water*: *un verre d'eau*."""
+    sentence = Sentence("measure")
+    agent = _subject(sentence, pick, pick.one(_PEOPLE), is_plural=pick.chance(0.25))
+    verb = pick.one(_TAKEN)
+    name = pick.one(tuple(MEASURES))
+    noun = NOUNS[
+        pick.one([drink for drink in MEASURES[name] if drink != "oil" or verb.name != "drink"])
+    ]
+    sentence.say(verb.past, f"^a:0 {verb.participle}:0", agent)
+    if pick.chance(0.5):
+        sentence.noun_phrase("a", NOUNS[name])
+    else:
+        english, french = pick.one(_NUMBERS)
+        sentence.say(
+            f"{english} {NOUNS[name].english_plural}", f"{french}:0 {NOUNS[name].french_plural}:1"
+        )
+    sentence.say(f"of {noun.english}", f"de:0 {noun.french}:1")
+    if verb.name == "drink":
+        sentence.combinations.append(Combination("object", verb.name, noun.english))
+    return sentence
+
+
+def _draw_location(pick: Pick) -> Sentence:
+    """Such as *The black cat is under the table.*."""
+    sentence = Sentence("location")
+    place = pick.one((*_SPOTS, "place", "place"))
+    what = _SUBJECTS[place]
+    noun = pick.one(what)
+    is_plural = not noun.is_mass and pick.chance(0.25)
+    subject = _subject(sentence, pick, noun, is_plural=is_plural)
+    sentence.say("are" if is_plural else "is", "^est:0", subject)
+    if place in _SPOTS:
+        french, wholes = _SPOTS[place]
+        sentence.say(place, french)
+    else:
+        english, french = pick.one(PLACES)
+        wholes = nouns_of("building", "vehicle")
+        sentence.say(english, french)
+    _subject(sentence, pick, pick.one(wholes), is_plural=False)
+    return sentence
+
+
+def _draw_motion(pick: Pick) -> Sentence:
+    """*The women came out of the church*: the participle agrees after *être*."""
+    sentence = Sentence("motion")
+    agent = _subject(sentence, pick, pick.one(_PEOPLE), is_plural=pick.chance(0.35))
+    english, french = pick.one(_MOVES)
+    sentence.say(english, french, agent)
+    is_plural = english in ("went to", "came back from") and pick.chance(0.2)
+    _subject(sentence, pick, pick.one(KINDS["building"]), is_plural=is_plural)
+    return sentence
+
+
+def _draw_genitive(pick: Pick) -> Sentence:
+    """*The door of the house is red*: *la porte de la maison*."""
+    sentence = Sentence("genitive")
+    part = pick.one(KINDS["part"])
+    is_plural = part.english != "roof" and pick.chance(0.4)
+    subject = sentence.noun_phrase("the", part, is_plural=is_plural)
+    sentence.say("of", "de:0")
+    wholes = KINDS["building"] if part.english == "roof" else _WITH_DOORS
+    _subject(sentence, pick, pick.one(wholes), is_plural=False)
+    sentence.say("are" if is_plural else "is", "^est:0", subject)
+    adjective = pick.one(adjectives_of("part"))
+    say_adjective(sentence, subject, adjective.english, adjective.french)
+    return sentence
+
+
+def _draw_order(pick: Pick) -> Sentence:
+    """Such as *Show me the money!*, *Peel the apple.*."""
+    sentence = Sentence("order", mood="order")
+    article: Article = pick.one(("the", "the", "a", "some"))
+    if pick.chance(0.6):
+        english, french = pick.one(_GIVING)
+        sentence.say(f"{english.lower()} me", f"{french}-moi:0,1")
+        noun = pick.one((*_THINGS, *KINDS["food"], *KINDS["drink"], *KINDS["money"]))
+        _object(sentence, pick, noun, article)
+        return sentence
+    if pick.chance(0.15):
+        sentence.say("help", "aide:0")
+        sentence.noun_phrase("the", pick.one(KINDS["person"]), is_plural=pick.chance(0.3))
+        return sentence
+    verb = pick.one([verb for verb in VERBS if verb.name not in ("see", "like", "find")])
+    noun = pick.one(nouns_of(*verb.kinds))
+    links = "0,1" if verb.particle else "0"
+    sentence.say(f"{verb.name} {verb.particle}", f"{verb.je}:{links}")
+    sentence.combinations.append(Combination("object", verb.name, noun.english))
+    _object(sentence, pick, noun, "the")
+    return sentence
+
+
+def _draw_lets(pick: Pick) -> Sentence:
+    """*Let's go to the station*: *Allons à la gare*."""
+    sentence = Sentence("let's", mood="order")
+    choice = pick.one(("place", "place", "object", "object", "object", "alone"))
+    if choice == "alone":
+        english, french = pick.one(_LET_US_ALONE)
+        sentence.say(f"let's {english}", f"{french}:0,1")
+    elif choice == "place":
+        sentence.say("let's go to", "allons:0,1 à:2")
+        _subject(sentence, pick, pick.one(KINDS["building"]), is_plural=False)
+    else:
+        english, french = pick.one(_LET_US)
+        verb = next(verb for verb in VERBS if verb.name == english)
+        noun = pick.one(nouns_of(*verb.kinds))
+        sentence.say(f"let's {english}", f"{french}:0,1")
+        sentence.combinations.append(Combination("object", verb.name, noun.english))
+        _object(sentence, pick, noun, "the")
+    return sentence
+
+
+def _draw_first_person(pick: Pick) -> Sentence:
+    """*I have an apple*, *I buy the violin*: *j'ai*, *j'achète*."""
+    sentence = Sentence("first person")
+    if pick.chance(0.4):
+        sentence.say("I have", "je:0 ai:1")
+        _object(sentence, pick, pick.one(_THINGS), "a")
+        return sentence
+    # "I read" and "I put" would leave the tense open.
+    verb = pick.one([verb for verb in VERBS if verb.name not in ("read", "put")])
+    noun = pick.one(nouns_of(*verb.kinds))
+    sentence.say(f"I {verb.english_first}", f"je:0 {verb.je}:1")
+    sentence.combinations.append(Combination("object", verb.name, noun.english))
+    _object(sentence, pick, noun, "the")
+    return sentence
+
+
+def _draw_question(pick: Pick) -> Sentence:
+    """Such as *Where is the station?*, *Who bought the car?*."""
+    sentence = Sentence("question", mood="question")
+    if pick.chance(0.5):
+        noun = pick.one((*_THINGS, *nouns_of("building", "animal", "person")))
+        is_plural = pick.chance(0.3)
+        sentence.say(
+            "where are" if is_plural else "where is",
+            "où:0 sont:1" if is_plural else "où:0 est:1",
+        )
+        _subject(sentence, pick, noun, is_plural=is_plural)
+        return sentence
+    verb = pick.one(VERBS)
+    noun = pick.one(nouns_of(*verb.kinds))
+    links = "1,2" if verb.particle else "1"
+    sentence.say(f"who {verb.past} {verb.particle}", f"qui:0 a:1 {verb.participle}:{links}")
+    sentence.combinations.append(Combination("object", verb.name, noun.english))
+    _object(sentence, pick, noun, "the")
+    return sentence
+
+
+def _draw_playing(pick: Pick) -> Sentence:
+    """*The girl played the harp*: *a joué de la harpe*, without elision."""
+    sentence = Sentence("playing")
+    is_past = pick.chance(0.6)
+    agent = _subject(sentence, pick, pick.one(_PEOPLE), is_plural=is_past and pick.chance(0.2))
+    if is_past:
+        sentence.say("played", "^a:0 joué:0 de:0", agent)
+    else:
+        sentence.say("plays", "joue:0 de:0")
+    sentence.noun_phrase("the", pick.one(KINDS["instrument"]))
+    return sentence
+
+
+CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
+    "object pronoun, animal": (draw_found_beside_person, 3),
+    "told": (draw_told, 6),
+    "statement": (_draw_statement, 7),
+    "description": (_draw_description, 9),
+    "transitive": (_draw_transitive, 10),
+    "partitive": (_draw_partitive, 5),
+    "measure": (_draw_measure, 3),
+    "location": (_draw_location, 4),
+    "motion": (_draw_motion, 5),
+    "genitive": (_draw_genitive, 4),
+    "institution": (_draw_institution, 6),
+    "order": (_draw_order, 4),
+    "let's": (_draw_lets, 2),
+    "first person": (_draw_first_person, 3),
+    "question": (_draw_question, 3),
+    "playing": (_draw_playing, 2),
+}
+"""Every construction but the frames of `pronouns`, with how often it is drawn."""

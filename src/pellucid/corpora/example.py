@@ -1,0 +1,88 @@
+"""An example: a pair of sentences as they are written, with gold links and antecedents.
+
+A *piece* is what stands between two spaces. Punctuation belongs to the word before it, and an
+elided or contracted word is one piece with what follows: *l'homme*, *l'a*, *du*. Links run
+between pieces, so that ``l'a`` is linked both to *it* and to *ate*. The one space inside a
+piece is the narrow no-break space of ``vie !``; as it comes only before the last mark, indices
+stay the same for readers who cut there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pellucid.corpora.french import NARROW_SPACE, Piece
+from pellucid.corpora.sentence import Sentence
+
+__all__ = ["Example", "Pronoun", "Style", "make_example"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pronoun:
+    """Where a pronoun and the head of its antecedent stand, as pieces from 0, in both languages."""
+
+    source: int
+    source_antecedent: int
+    target: int
+    target_antecedent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A sentence pair of the corpus.
+
+    ``alignment`` holds sure links (English piece, French piece), sorted.
+    """
+
+    source: str
+    target: str
+    alignment: tuple[tuple[int, int], ...]
+    pronouns: tuple[Pronoun, ...]
+    construction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a sentence is written: with a capital or not, and its last mark."""
+
+    has_capital: bool
+    mark: str
+    is_title: bool = False
+
+
+def make_example(sentence: Sentence, pieces: Sequence[Piece], style: Style) -> Example:
+    """Write a sentence pair down.
+
+    Args:
+        sentence: what is said.
+        pieces: its French words, joined.
+        style: capital and last mark, the same in both languages.
+    """
+    english = list(sentence.english)
+    french = [piece.text for piece in pieces]
+    if style.is_title:
+        english = [_capital(word) for word in english]
+    if style.has_capital:
+        english[0], french[0] = _capital(english[0]), _capital(french[0])
+    english[-1] += style.mark
+    french[-1] += NARROW_SPACE + style.mark if style.mark in ("!", "?") else style.mark
+    alignment = {(link, j) for j, piece in enumerate(pieces) for link in piece.links}
+    places = {role: j for j, piece in enumerate(pieces) for role in piece.roles}
+    pronouns = tuple(
+        Pronoun(
+            link.english, link.english_antecedent, places[link.role], places[link.role_antecedent]
+        )
+        for link in sentence.pronouns
+    )
+    return Example(
+        " ".join(english),
+        " ".join(french),
+        tuple(sorted(alignment)),
+        pronouns,
+        sentence.construction,
+    )
+
+
+def _capital(word: str) -> str:
+    return word[0].upper() + word[1:]

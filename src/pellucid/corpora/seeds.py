@@ -1,0 +1,89 @@
+"""The example sentences that texts on attention like to use, as members of the corpus."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pellucid.corpora.example import Example, Style, make_example
+from pellucid.corpora.french import join_words
+from pellucid.corpora.lexicon import NOUNS, PREDICATES, VERBS, Phrase
+from pellucid.corpora.pronouns import say_object_pronoun, say_predicate
+from pellucid.corpora.sentence import Combination, Sentence
+
+__all__ = ["seed_examples", "seed_sentences"]
+
+_CAPITAL, _PLAIN = Style(True, ""), Style(False, "")
+
+
+def seed_sentences() -> list[tuple[str, str]]:
+    """The example sentences and their translations."""
+    return [(example.source, example.target) for example in seed_examples()]
+
+
+@cache
+def seed_examples() -> tuple[Example, ...]:
+    """The example sentences with links and antecedents."""
+    return tuple(
+        make_example(sentence, join_words(sentence.french), style)
+        for sentence, style in (
+            (_area(), Style(True, "", is_title=True)),
+            (_pizza_and_oven(), _CAPITAL),
+            (_phrase("pizza is awesome", "la:0 pizza:0 est:1 géniale:2"), _CAPITAL),
+            (_phrase("show me the money", "montre-moi:0,1 le:2 argent:3"), _CAPITAL),
+            (_phrase("not on your life", "jamais:0 de:1 la:2 vie:3"), Style(True, "!")),
+            (_phrase("help me", "aide-moi:0,1"), Style(False, "!")),
+            (_phrase("let's go", "allons-y:0,1"), _CAPITAL),
+            (_dog_and_baby(), _CAPITAL),
+            (_bank(is_later=False), _PLAIN),
+            (_bank(is_later=True), _PLAIN),
+        )
+    )
+
+
+def _phrase(english: str, french: str) -> Sentence:
+    sentence = Sentence("seed")
+    sentence.say(english, french)
+    return sentence
+
+
+def _area() -> Sentence:
+    return _phrase("the European economic area", "la:0 zone:3 économique:2 européenne:1")
+
+
+def _pizza_and_oven() -> Sentence:
+    sentence = Sentence("seed")
+    pizza = sentence.noun_phrase("the", NOUNS["pizza"])
+    sentence.say("came out of", "^est:0 @sorti:0,1 de:2", pizza)
+    sentence.noun_phrase("the", NOUNS["oven"])
+    sentence.say("and", "et:0")
+    sentence.pronoun("it", "elle", pizza)
+    say_predicate(sentence, pizza, PREDICATES["food"][0])
+    return sentence
+
+
+def _dog_and_baby() -> Sentence:
+    sentence = Sentence("seed")
+    dog = sentence.noun_phrase("the", NOUNS["dog"])
+    sentence.say("found", "^a:0 trouvé:0", dog)
+    pizza = sentence.noun_phrase("some", NOUNS["pizza"])
+    sentence.combinations.append(Combination("object", "find", "pizza"))
+    sentence.say("next to", "à:0 côté:0 de:1")
+    sentence.noun_phrase("the", NOUNS["baby"])
+    sentence.say("and", "et:0")
+    eat = next(verb for verb in VERBS if verb.name == "eat")
+    say_object_pronoun(sentence, pizza, eat, is_past=True, agent=dog)
+    return sentence
+
+
+def _bank(*, is_later: bool) -> Sentence:
+    sentence = Sentence("seed")
+    if is_later:
+        sentence.say("then", "puis:0")
+    bank = sentence.noun_phrase("the", NOUNS["bank"])
+    sentence.say("told", "^a:0 dit:0 à:0", bank)
+    man = sentence.noun_phrase("the", NOUNS["man"])
+    sentence.say("", "que:0")
+    sentence.french[-1] = sentence.french[-1]._replace(links=())
+    sentence.pronoun("he", "il", man)
+    say_predicate(sentence, man, Phrase("was bankrupt", "^était:0 en:1 faillite:1"))
+    return sentence

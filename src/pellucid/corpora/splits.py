@@ -1,0 +1,229 @@
+"""The splits, each a pure function of its name and a seed.
+
+Sentences are drawn one after another; a hash of the French words, without capitals and marks,
+says which split a sentence may enter, so that no two splits share an English or a French
+sentence, however many are drawn. A hash of everything before the predicate reserves whole
+frames for the pronoun test, whose sentences come two by two: the same but for the predicate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from typing import Literal, get_args
+
+from pellucid.corpora.constructions import CONSTRUCTIONS
+from pellucid.corpora.example import Example, Style, make_example
+from pellucid.corpora.french import begins_with_vowel, join_words
+from pellucid.corpora.holdout import held_out_combinations
+from pellucid.corpora.picking import Pick
+from pellucid.corpora.pronouns import FRAMES, Frame
+from pellucid.corpora.seeds import seed_examples
+from pellucid.corpora.sentence import Sentence
+from pellucid.errors import InputError, suggestion
+from pellucid.randomness import derive_key
+
+__all__ = ["DEFAULT_COUNTS", "SplitName", "iterate_split", "make_split"]
+
+SplitName = Literal["train", "validation", "test", "compositional", "pronoun"]
+
+DEFAULT_COUNTS: dict[SplitName, int] = {
+    "train": 60_000,
+    "validation": 1_000,
+    "test": 2_000,
+    "compositional": 2_000,
+    "pronoun": 2_000,
+}
+"""How many examples a split has unless told otherwise."""
+
+# Frames are drawn more often than anything else: pronouns are what the corpus is about.
+_FRAME_WEIGHTS = {
+    "subject pronoun, place": 18,
+    "subject pronoun, origin": 5,
+    "subject pronoun, sound": 4,
+    "object pronoun": 20,
+}
+_TRAIN_SHARE, _VALIDATION_SHARE = 0.84, 0.08
+_PRONOUN_SHARE = 0.15
+_SEED_EVERY = 100
+_PATIENCE = 30_000
+_STYLES = {
+    "statement": (*[Style(True, ".")] * 7, *[Style(True, "")] * 2, Style(False, "")),
+    "order": (
+        *[Style(True, "!")] * 4,
+        *[Style(True, ".")] * 2,
+        *[Style(True, "")] * 2,
+        Style(False, "!"),
+        Style(False, ""),
+    ),
+    "question": (*[Style(True, "?")] * 8, Style(False, "?")),
+    "name": (Style(True, "", is_title=True), Style(True, ""), Style(False, "")),
+}
+
+
+def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> list[Example]:
+    """Make a split of the English–French corpus.
+
+    A smaller count gives the beginning of a larger one. In the training split the example
+    sentences of `seed_sentences` come back regularly; nothing else occurs twice.
+
+    Args:
+        name: ``train``, ``validation``, ``test``, ``compositional`` (each sentence has a pair
+            of words that training never has together) or ``pronoun`` (minimal pairs: examples
+            2i and 2i + 1 differ in the predicate alone, and in the pronoun's French gender).
+        seed: another seed gives other sentences, held-out pairs and frames.
+        count: how many; `DEFAULT_COUNTS` unless given. An odd number of ``pronoun`` examples
+            leaves the last without its partner.
+
+    Raises:
+        InputError: there is no such split, or not so many sentences.
+    """
+    if name not in DEFAULT_COUNTS:
+        raise InputError(
+            f"A split must be one of the corpus, but is {name!r}. "
+            + suggestion(name, get_args(SplitName))
+        )
+    wanted = DEFAULT_COUNTS[name] if count is None else count
+    if wanted < 0:
+        raise InputError(f"The count must be 0 or more, but is {wanted}.")
+    examples = list(islice(iterate_split(name, seed=seed), wanted))
+    if len(examples) < wanted:
+        raise InputError(
+            f"The count must be within what the corpus has, but is {wanted:,} for a {name} split "
+            f"of about {len(examples):,}. Ask for fewer."
+        )
+    return examples
+
+
+def iterate_split(name: SplitName, *, seed: int = 1) -> Iterator[Example]:
+    """Yield the examples of a split one by one, until new ones become too rare."""
+    uniform = random.Random(derive_key(seed, "corpora", name)).random
+    pick = Pick(uniform)
+    if name == "pronoun":
+        return _iterate_minimal_pairs(pick, seed)
+    if name == "train":
+        return _with_seeds(_iterate(pick, name, seed))
+    return _iterate(pick, name, seed)
+
+
+def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
+    """Put one of the example sentences before every 99 others."""
+    seeds = seed_examples()
+    for number in range(2**62):
+        if number % _SEED_EVERY == 0:
+            yield seeds[number // _SEED_EVERY % len(seeds)]
+            continue
+        example = next(examples, None)
+        if example is None:
+            return
+        yield example
+
+
+def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
+    held_out = held_out_combinations(seed)
+    reserved = _seed_texts()
+    salt = derive_key(seed, "corpora split").to_bytes(16, "little")
+    names = [
+        name
+        for name, weight in (
+            *_FRAME_WEIGHTS.items(),
+            *((name, weight) for name, (_, weight) in CONSTRUCTIONS.items()),
+        )
+        for _ in range(weight)
+    ]
+    seen: set[str] = set()
+    num_misses = 0
+    while num_misses < _PATIENCE:
+        num_misses += 1
+        construction = pick.one(names)
+        if construction in FRAMES:
+            frame = FRAMES[construction](pick)
+            which = int(pick.chance(0.5))
+            sentence = frame.complete(which, pick.one(frame.ways[which]))
+            if name != "compositional" and _is_reserved(frame, salt):
+                continue
+        else:
+            sentence = CONSTRUCTIONS[construction][0](pick)
+        if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
+            continue
+        text = " ".join([word.text for word in sentence.french])
+        place, number = _hash(text, salt)
+        if name != "compositional" and _split_at(place) != name:
+            continue
+        english = " ".join(sentence.english)
+        if english in seen or text in reserved:
+            continue
+        seen.add(english)
+        num_misses = 0
+        pieces = join_words(sentence.french)
+        yield make_example(sentence, pieces, _style(sentence, number))
+
+
+def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
+    held_out = held_out_combinations(seed)
+    salt = derive_key(seed, "corpora split").to_bytes(16, "little")
+    names = [name for name, weight in _FRAME_WEIGHTS.items() for _ in range(weight)]
+    seen: set[str] = set()
+    num_misses = 0
+    while num_misses < _PATIENCE:
+        num_misses += 1
+        frame = FRAMES[pick.one(names)](pick)
+        first, second = frame.candidates
+        if first.noun.gender == second.noun.gender or not _is_reserved(frame, salt):
+            continue
+        pair = [frame.complete(which, pick.one(frame.ways[which])) for which in (0, 1)]
+        start = " ".join(frame.start.english)
+        is_held_out = any(not held_out.isdisjoint(sentence.combinations) for sentence in pair)
+        if start in seen or is_held_out or not all(_shows_gender(said) for said in pair):
+            continue
+        seen.add(start)
+        num_misses = 0
+        number = _hash(start, salt)[1]
+        for sentence in pair:
+            pieces = join_words(sentence.french)
+            yield make_example(sentence, pieces, _style(sentence, number))
+
+
+def _shows_gender(sentence: Sentence) -> bool:
+    """Whether the French tells the antecedent: not *les mange*, nor *l'épluche*, but *la mange*."""
+    role = sentence.pronouns[-1].role
+    words = [word.text for word in sentence.french]
+    index = next(i for i, word in enumerate(sentence.french) if word.role == role)
+    pronoun, verb = words[index], words[index + 1]
+    if pronoun not in ("le", "la", "les") or verb in ("a", "ont"):
+        return True
+    return pronoun != "les" and not begins_with_vowel(verb)
+
+
+def _split_at(place: float) -> SplitName:
+    if place < _TRAIN_SHARE:
+        return "train"
+    return "validation" if place < _TRAIN_SHARE + _VALIDATION_SHARE else "test"
+
+
+def _is_reserved(frame: Frame, salt: bytes) -> bool:
+    start = " ".join(word.text for word in frame.start.french)
+    return _hash(start, salt)[0] < _PRONOUN_SHARE
+
+
+def _hash(text: str, salt: bytes) -> tuple[float, int]:
+    """A number in [0, 1) and another, both from the text and the seed alone."""
+    digest = hashlib.blake2b(text.lower().encode(), digest_size=12, key=salt).digest()
+    return int.from_bytes(digest[:8], "little") / 2**64, int.from_bytes(digest[8:], "little")
+
+
+def _style(sentence: Sentence, number: int) -> Style:
+    styles = _STYLES[sentence.mood]
+    return styles[number % len(styles)]
+
+
+@cache
+def _seed_texts() -> frozenset[str]:
+    """The example sentences' French without capitals and marks, which only training has."""
+    return frozenset(
+        text[0].lower() + text[1:].removesuffix("\u202f!")
+        for text in (example.target for example in seed_examples())
+    )

@@ -1,0 +1,67 @@
+"""The corpus as files for other tools: one sentence a line, line i beside line i."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pellucid.corpora.example import Example
+from pellucid.errors import OutputError
+from pellucid.files import write_text
+
+__all__ = ["write_examples"]
+
+
+def write_examples(folder: Path, name: str, examples: Sequence[Example]) -> list[Path]:
+    """Write examples as parallel files.
+
+    ``NAME.en`` and ``NAME.fr`` hold the sentences; ``NAME.align`` the links between the pieces
+    that spaces separate, as ``i-j`` from 0; ``NAME.antecedents`` a JSON object a line with the
+    ``construction`` and for each of the ``pronouns`` where it and its antecedent stand.
+
+    Args:
+        folder: made where it is missing.
+        name: what the files are called.
+        examples: what they hold.
+
+    Returns:
+        The files.
+
+    Raises:
+        OutputError: the folder cannot take them.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"The output must be a folder, but {folder} cannot be one: "
+            f"{error.strerror or error}. Choose another name."
+        ) from error
+    columns = {
+        "en": [example.source for example in examples],
+        "fr": [example.target for example in examples],
+        "align": [" ".join(f"{i}-{j}" for i, j in example.alignment) for example in examples],
+        "antecedents": [_to_json(example) for example in examples],
+    }
+    paths = []
+    for ending, lines in columns.items():
+        path = folder / f"{name}.{ending}"
+        write_text(path, "".join(f"{line}\n" for line in lines))
+        paths.append(path)
+    return paths
+
+
+def _to_json(example: Example) -> str:
+    pronouns = [
+        {
+            "source": pronoun.source,
+            "source_antecedent": pronoun.source_antecedent,
+            "target": pronoun.target,
+            "target_antecedent": pronoun.target_antecedent,
+        }
+        for pronoun in example.pronouns
+    ]
+    return json.dumps(
+        {"construction": example.construction, "pronouns": pronouns}, ensure_ascii=False
+    )
