@@ -175,8 +175,8 @@ def test_files_of_different_length_leave_no_run_folder(tmp_path: Path) -> None:
     with (tmp_path / "train.fr").open("a") as stream:
         stream.write("une ligne de trop\n")
     with pytest.raises(DataError, match=r"400.*401|401.*400"):
-        train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
-    assert not (tmp_path / "run").exists()
+        train(make_recipe(), tmp_path / "runs" / "a", recipe_folder=tmp_path, progress=False)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_dropped_pairs_are_counted_by_reason(

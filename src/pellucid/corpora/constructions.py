@@ -21,6 +21,7 @@ from pellucid.corpora.lexicon import (
     VERBS,
     Kind,
     Noun,
+    Verb,
     nouns_of,
 )
 from pellucid.corpora.picking import Pick, adjective_for, adjectives_of
@@ -63,6 +64,13 @@ _MOVES = (
     ("came out of", "^est:0 @sorti:0,1 de:2"),
     ("came back from", "^est:0 @revenu:0,1 de:2"),
     ("went into", "^est:0 @entré:0 dans:1"),
+)
+_OPPOSITES = (
+    {"red", "black", "white", "green", "blue"},
+    {"big", "small"},
+    {"old", "new", "young"},
+    {"clean", "dirty"},
+    {"hot", "cold"},
 )
 _WITH_DOORS = (
     *KINDS["building"],
@@ -116,6 +124,11 @@ def say_institution(pick: Pick, sentence: Sentence) -> Entity:
     for adjective in (nationality, relational):
         sentence.combinations.append(Combination("adjective", adjective.english, noun.english))
     return Entity(noun, is_plural, sentence.num_roles, start + 3)
+
+
+def _clash(one: str, other: str) -> bool:
+    """Whether nobody would say both adjectives of one thing: *the blue table is red*."""
+    return one == other or any(one in group and other in group for group in _OPPOSITES)
 
 
 def _subject(sentence: Sentence, pick: Pick, noun: Noun, *, is_plural: bool) -> Entity:
@@ -186,7 +199,7 @@ def _draw_description(pick: Pick) -> Sentence:
     options = [
         adjective
         for adjective in adjectives_of(noun.kind, is_predicative=True)
-        if adjective.english not in said
+        if not any(_clash(adjective.english, word) for word in said)
         and (is_definite or adjective.english in _GENERAL_ADJECTIVES)
     ]
     adjective = pick.one(options)
@@ -302,7 +315,13 @@ def _draw_genitive(pick: Pick) -> Sentence:
     wholes = KINDS["building"] if part.english == "roof" else _WITH_DOORS
     _subject(sentence, pick, pick.one(wholes), is_plural=False)
     sentence.say("are" if is_plural else "is", "^est:0", subject)
-    adjective = pick.one(adjectives_of("part"))
+    said = {combination.word for combination in sentence.combinations}
+    options = [
+        adjective
+        for adjective in adjectives_of("part")
+        if not any(_clash(adjective.english, word) for word in said)
+    ]
+    adjective = pick.one(options)
     say_adjective(sentence, subject, adjective.english, adjective.french)
     return sentence
 

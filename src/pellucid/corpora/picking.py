@@ -45,7 +45,6 @@ def adjectives_of(kind: Kind, *, is_predicative: bool = False) -> tuple[Adjectiv
     return tuple(
         adjective
         for adjective in ADJECTIVES
-        if kind in adjective.kinds
-        and (adjective.is_predicative or not is_predicative)
+        if (kind in adjective.kinds and (adjective.is_predicative or not is_predicative))
         or (is_predicative and kind in adjective.predicative_kinds)
     )

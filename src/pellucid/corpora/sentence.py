@@ -93,12 +93,11 @@ class Sentence:
         gender = subject.noun.gender if subject else "m"
         is_plural = subject is not None and subject.is_plural
         for text, links, agrees, is_finite in _read_template(french):
-            form = text
             if agrees:
-                form = agree(text, gender, is_plural=is_plural)
+                text = agree(text, gender, is_plural=is_plural)
             elif is_finite and is_plural:
-                form = to_plural_verb(text)
-            self.french.append(Word(form, tuple(start + link for link in links)))
+                text = to_plural_verb(text)
+            self.french.append(Word(text, tuple([start + link for link in links])))
 
     def noun_phrase(
         self,

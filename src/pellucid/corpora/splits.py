@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from typing import Literal, get_args
 
 from pellucid.corpora.constructions import CONSTRUCTIONS
 from pellucid.corpora.example import Example, Style, make_example
-from pellucid.corpora.french import begins_with_vowel, join_words
+from pellucid.corpora.french import Piece, begins_with_vowel, join_words
 from pellucid.corpora.holdout import held_out_combinations
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.pronouns import FRAMES, Frame
@@ -124,7 +124,6 @@ def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
 
 def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
     held_out = held_out_combinations(seed)
-    reserved = _seed_texts()
     salt = derive_key(seed, "corpora split").to_bytes(16, "little")
     names = [
         name
@@ -141,10 +140,12 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
         construction = pick.one(names)
         if construction in FRAMES:
             frame = FRAMES[construction](pick)
+            if name != "compositional" and (
+                not held_out.isdisjoint(frame.start.combinations) or _is_reserved(frame, salt)
+            ):
+                continue
             which = int(pick.chance(0.5))
             sentence = frame.complete(which, pick.one(frame.ways[which]))
-            if name != "compositional" and _is_reserved(frame, salt):
-                continue
         else:
             sentence = CONSTRUCTIONS[construction][0](pick)
         if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
@@ -154,11 +155,11 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
         if name != "compositional" and _split_at(place) != name:
             continue
         english = " ".join(sentence.english)
-        if english in seen or text in reserved:
+        pieces = join_words(sentence.french)
+        if english in seen or _is_seed(pieces):
             continue
         seen.add(english)
         num_misses = 0
-        pieces = join_words(sentence.french)
         yield make_example(sentence, pieces, _style(sentence, number))
 
 
@@ -179,11 +180,13 @@ def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
         is_held_out = any(not held_out.isdisjoint(sentence.combinations) for sentence in pair)
         if start in seen or is_held_out or not all(_shows_gender(said) for said in pair):
             continue
+        joined = [join_words(sentence.french) for sentence in pair]
+        if any(map(_is_seed, joined)):
+            continue
         seen.add(start)
         num_misses = 0
         number = _hash(start, salt)[1]
-        for sentence in pair:
-            pieces = join_words(sentence.french)
+        for sentence, pieces in zip(pair, joined, strict=True):
             yield make_example(sentence, pieces, _style(sentence, number))
 
 
@@ -218,6 +221,10 @@ def _hash(text: str, salt: bytes) -> tuple[float, int]:
 def _style(sentence: Sentence, number: int) -> Style:
     styles = _STYLES[sentence.mood]
     return styles[number % len(styles)]
+
+
+def _is_seed(pieces: Sequence[Piece]) -> bool:
+    return " ".join([piece.text for piece in pieces]) in _seed_texts()
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ class RunFolder:
 
         Only what was new is taken back: a run that was there before stays as it was.
         """
-        is_new_folder, is_new_run = not self.path.exists(), not self._recipe_file.exists()
+        is_new_run = not self._recipe_file.exists()
+        new_folders = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -70,8 +71,9 @@ class RunFolder:
         except BaseException:
             if is_new_run:
                 self._recipe_file.unlink(missing_ok=True)
-            if is_new_folder and not any(self.path.iterdir()):
-                self.path.rmdir()
+            with suppress(OSError):  # A folder that holds something stays.
+                for path in new_folders:
+                    path.rmdir()
             raise
 
     def log(self, message: str) -> None:
