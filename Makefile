@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test bench docs clean
+.PHONY: help setup demo check format test bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
+
+demo: setup ## train on the built-in corpus, test, and look inside (about 4 minutes on 2 cores)
+	$(BIN)/pellucid demo
 
 check: setup ## look at format, lint, docstrings and types
 	$(BIN)/ruff format --check .

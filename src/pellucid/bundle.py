@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
 RECIPE = "recipe.toml"
+SHIPPED = ("demo",)
+"""Models that come with the package, as folders of its ``models``."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,17 @@ class Bundle:
 
 
 def resolve_model(name: str | Path) -> Path:
-    """Find the bundle that MODEL means: a bundle folder, or a run folder's best bundle.
+    """Find the bundle that MODEL means.
+
+    A bundle folder, a run folder (its best bundle), or the word ``demo``: the small model that
+    comes with the package.
 
     Raises:
         InputFileNotFoundError: there is no such folder.
         BundleError: the folder holds neither.
     """
+    if name in SHIPPED:
+        return Path(str(files("pellucid") / "models" / str(name)))
     folder = Path(name)
     for candidate in (folder, folder / "bundle"):
         if (candidate / MANIFEST).is_file() or (candidate / CONFIG).is_file():
@@ -71,7 +79,7 @@ def resolve_model(name: str | Path) -> Path:
     if not folder.exists():
         raise InputFileNotFoundError(
             f"MODEL must be a bundle folder or a run folder, but {folder} does not exist. "
-            "Check the name, or train one with: pellucid train RECIPE --out FOLDER."
+            "Check the name, or use the word demo for the small model that comes with pellucid."
         )
     raise BundleError(
         f"MODEL must be a bundle folder or a run folder, but {folder} holds no {MANIFEST} "
@@ -132,13 +140,13 @@ def save_bundle(
     with new_folder(folder) as part:
         for name, data in {**contents, **(extra_files or {})}.items():
             write_bytes(part / name, data)
-        files = {
+        entries = {
             name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
             for name, data in sorted(contents.items())
         }
         manifest = {
             "format": 1,
-            "files": files,
+            "files": entries,
             **provenance,
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         }
@@ -189,13 +197,13 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"The bundle's format must be 1, but is {version!r} ({path}). "
             "Use a newer version of pellucid."
         )
-    files = manifest.get("files")
-    well_formed = isinstance(files, dict) and all(
+    entries = manifest.get("files")
+    well_formed = isinstance(entries, dict) and all(
         isinstance(entry, dict)
         and isinstance(entry.get("sha256"), str)
         and isinstance(entry.get("size"), int)
         and Path(name).name == name
-        for name, entry in files.items()
+        for name, entry in entries.items()
     )
     if not well_formed:
         raise BundleError(

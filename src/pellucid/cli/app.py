@@ -13,10 +13,12 @@ from pellucid.errors import InputError, suggestion
 __all__ = ["COMMANDS", "build_app", "dispatch"]
 
 COMMANDS = {
+    "demo": "Train a small translator on the built-in corpus and look inside it.",
     "train": "Train a model as a recipe says; the same command again resumes.",
     "translate": "Translate lines of text, keeping their order.",
     "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
     "inspect": "Show what a model is: sizes, parameters, data, training, hashes.",
+    "corpus": "Write the built-in English-French corpus, with its gold links and antecedents.",
     "score": "Say how likely a model finds given translations.",
 }
 """Name to one line of help. The function NAME is in the module NAME of this folder."""

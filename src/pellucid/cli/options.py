@@ -9,7 +9,11 @@ import typer
 __all__ = ["Json", "Model", "Threads"]
 
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A bundle folder, or a run folder (its best bundle).")
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A bundle folder, a run folder (its best bundle), or the word demo.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Threads = Annotated[

@@ -24,21 +24,31 @@ from pellucid.corpora.lexicon import (
     Verb,
     nouns_of,
 )
-from pellucid.corpora.picking import Pick, adjective_for, adjectives_of
+from pellucid.corpora.phrases import say_adjective, say_object, say_subject
+from pellucid.corpora.picking import Pick, adjectives_of
 from pellucid.corpora.pronouns import (
     PLACES,
     draw_found_beside_person,
     draw_told,
     say_predicate,
 )
+from pellucid.corpora.requests import (
+    draw_first_person,
+    draw_lets,
+    draw_order,
+    draw_question,
+)
 from pellucid.corpora.sentence import Article, Combination, Entity, Sentence
 
-__all__ = ["CONSTRUCTIONS", "say_adjective", "say_institution"]
+__all__ = ["CONSTRUCTIONS"]
 
 _PEOPLE = tuple(noun for noun in KINDS["person"] if noun.english != "baby")
-_THINGS = nouns_of("vehicle", "instrument", "text", "clothes", "container", "furniture", "fruit")
 _DESCRIBED = tuple(
-    noun for kind in KINDS if adjectives_of(kind, is_predicative=True) for noun in KINDS[kind]
+    noun
+    for kind in KINDS
+    if adjectives_of(kind, is_predicative=True)
+    for noun in KINDS[kind]
+    if kind != "part"
 )
 _SAID_OF: tuple[Kind, ...] = tuple(PREDICATES)
 _IN_GENERAL = tuple(
@@ -70,46 +80,19 @@ _OPPOSITES = (
     {"big", "small"},
     {"old", "new", "young"},
     {"clean", "dirty"},
-    {"hot", "cold"},
 )
 _WITH_DOORS = (
     *KINDS["building"],
     *(NOUNS[name] for name in ("car", "truck", "taxi", "van", "bus")),
 )
 _NUMBERS = (("two", "deux"), ("three", "trois"), ("four", "quatre"))
-_GIVING = (("Show", "montre"), ("Give", "donne"), ("Bring", "apporte"), ("Lend", "prête"))
-_LET_US = (
-    ("eat", "mangeons"),
-    ("visit", "visitons"),
-    ("read", "lisons"),
-    ("buy", "achetons"),
-    ("sell", "vendons"),
-    ("drink", "buvons"),
-    ("translate", "traduisons"),
-    ("feed", "nourrissons"),
-)
-_LET_US_ALONE = (
-    ("eat", "mangeons"),
-    ("sing", "chantons"),
-    ("dance", "dansons"),
-    ("leave", "partons"),
-    ("begin", "commençons"),
-    ("sleep", "dormons"),
-    ("run", "courons"),
-)
 
 
-def say_adjective(sentence: Sentence, subject: Entity, english: str, french: str) -> None:
-    """Say an adjective of a noun after *is*."""
-    sentence.combinations.append(Combination("adjective", english, subject.noun.english))
-    sentence.say(english, f"@{french}:0", subject)
-
-
-def say_institution(pick: Pick, sentence: Sentence) -> Entity:
+def _say_institution(pick: Pick, sentence: Sentence) -> Entity:
     """*The European economic area*: both adjectives follow in French, the other way round."""
     nationality, relational = pick.one(NATIONALITIES), pick.one(RELATIONAL)
     noun = pick.one(relational.nouns)
-    is_plural = pick.chance(0.15)
+    is_plural = pick.chance(0.4)
     start = len(sentence.english)
     name = noun.english_plural if is_plural else noun.english
     sentence.english += ["the", nationality.english, relational.english, name]
@@ -117,7 +100,7 @@ def say_institution(pick: Pick, sentence: Sentence) -> Entity:
     sentence.num_roles += 1
     sentence.french += [
         Word(article, (start,)),
-        Word(noun.french_plural if is_plural else noun.french, (start + 3,), sentence.num_roles),
+        Word(noun.french_plural if is_plural else noun.french, (start + 3,), (sentence.num_roles,)),
         Word(agree(relational.french, noun.gender, is_plural=is_plural), (start + 2,)),
         Word(agree(nationality.french, noun.gender, is_plural=is_plural), (start + 1,)),
     ]
@@ -131,34 +114,24 @@ def _clash(one: str, other: str) -> bool:
     return one == other or any(one in group and other in group for group in _OPPOSITES)
 
 
-def _subject(sentence: Sentence, pick: Pick, noun: Noun, *, is_plural: bool) -> Entity:
-    adjective = adjective_for(pick, noun) if pick.chance(0.25) else None
-    return sentence.noun_phrase("the", noun, is_plural=is_plural, adjective=adjective)
-
-
-def _object(sentence: Sentence, pick: Pick, noun: Noun, article: Article) -> Entity:
-    is_plural = not noun.is_mass and (article == "no" or pick.chance(0.2))
-    if article == "a" and (noun.is_mass or is_plural):
-        article = "some"
-    elif article == "some" and not noun.is_mass and not is_plural:
-        article = "a"
-    chance = 0.3 if article != "no" else 0.0
-    adjective = adjective_for(pick, noun) if pick.chance(chance) else None
-    return sentence.noun_phrase(article, noun, is_plural=is_plural, adjective=adjective)
-
-
 def _draw_institution(pick: Pick) -> Sentence:
-    """*The French national bank has changed*, or the name alone."""
+    """*The French national bank has changed*, *the man talked about it*, or the name alone."""
     sentence = Sentence("institution")
-    subject = say_institution(pick, sentence)
-    if pick.chance(0.2):
+    if pick.chance(0.4):
+        person = pick.one(_PEOPLE)
+        agent = say_subject(sentence, pick, person, is_plural=pick.chance(0.25))
+        sentence.say("talked about", "^a:0 parlé:0 de:1", agent)
+        _say_institution(pick, sentence)
+        return sentence
+    subject = _say_institution(pick, sentence)
+    if pick.chance(0.12):
         sentence.mood = "name"
         return sentence
     phrase = pick.one(INSTITUTION_PREDICATES)
     english = phrase.english
     if subject.is_plural:
         first, _, rest = english.partition(" ")
-        plural = {"is": "are", "has": "have", "was": "were", "costs": "cost"}[first]
+        plural = {"is": "are", "has": "have"}[first]
         english = f"{plural} {rest}"
     sentence.say(english, phrase.french, subject)
     return sentence
@@ -169,13 +142,15 @@ def _draw_statement(pick: Pick) -> Sentence:
     sentence = Sentence("statement")
     if pick.chance(0.15):
         name = pick.one(tuple(SOUNDS))
-        subject = _subject(sentence, pick, NOUNS[name], is_plural=pick.chance(0.3))
+        subject = say_subject(sentence, pick, NOUNS[name], is_plural=pick.chance(0.45))
         say_predicate(sentence, subject, SOUNDS[name])
         return sentence
     kind = pick.one(_SAID_OF)
     noun = pick.one(KINDS[kind])
-    is_plural = not noun.is_mass and pick.chance(0.3)
-    subject = _subject(sentence, pick, noun, is_plural=is_plural)
+    if kind == "animal" and pick.chance(0.6):
+        noun = NOUNS[pick.one(("baby", "child"))]
+    is_plural = not noun.is_mass and pick.chance(0.45)
+    subject = say_subject(sentence, pick, noun, is_plural=is_plural)
     say_predicate(sentence, subject, pick.one(PREDICATES[kind]))
     return sentence
 
@@ -189,12 +164,12 @@ def _draw_description(pick: Pick) -> Sentence:
         subject = sentence.noun_phrase("", noun)
     else:
         noun = pick.one(_DESCRIBED)
-        is_plural = not noun.is_mass and pick.chance(0.35)
-        # A kind with few adjectives would have nothing left to say of it.
-        if len(adjectives_of(noun.kind, is_predicative=True)) > 2:
-            subject = _subject(sentence, pick, noun, is_plural=is_plural)
-        else:
+        is_plural = not noun.is_mass and pick.chance(0.5)
+        if noun.kind in ("fruit", "drink"):
+            # Too few adjectives fit, and after one there would be none left to say of it.
             subject = sentence.noun_phrase("the", noun, is_plural=is_plural)
+        else:
+            subject = say_subject(sentence, pick, noun, is_plural=is_plural)
     said = {combination.word for combination in sentence.combinations}
     options = [
         adjective
@@ -226,7 +201,7 @@ def _draw_partitive(pick: Pick) -> Sentence:
 def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Sentence:
     person = pick.one(_PEOPLE)
     tense = pick.one(("past", "past", "present", "negative"))
-    agent = _subject(sentence, pick, person, is_plural=tense != "present" and pick.chance(0.25))
+    agent = say_subject(sentence, pick, person, is_plural=tense != "present" and pick.chance(0.25))
     options = nouns_of(*verb.kinds)
     if is_some:
         options = nouns_of(*(kind for kind in verb.kinds if kind in ("food", "fruit", "drink")))
@@ -247,14 +222,14 @@ def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Senten
     if is_some:
         article = "no" if tense == "negative" else "some"
     sentence.combinations.append(Combination("object", verb.name, noun.english))
-    _object(sentence, pick, noun, article)
+    say_object(sentence, pick, noun, article)
     return sentence
 
 
 def _draw_measure(pick: Pick) -> Sentence:
     """*The girl drank a glass of water*: *un verre d'eau*."""
     sentence = Sentence("measure")
-    agent = _subject(sentence, pick, pick.one(_PEOPLE), is_plural=pick.chance(0.25))
+    agent = say_subject(sentence, pick, pick.one(_PEOPLE), is_plural=pick.chance(0.25))
     verb = pick.one(_TAKEN)
     name = pick.one(tuple(MEASURES))
     noun = NOUNS[
@@ -281,7 +256,7 @@ def _draw_location(pick: Pick) -> Sentence:
     what = _SUBJECTS[place]
     noun = pick.one(what)
     is_plural = not noun.is_mass and pick.chance(0.25)
-    subject = _subject(sentence, pick, noun, is_plural=is_plural)
+    subject = say_subject(sentence, pick, noun, is_plural=is_plural)
     sentence.say("are" if is_plural else "is", "^est:0", subject)
     if place in _SPOTS:
         french, wholes = _SPOTS[place]
@@ -290,18 +265,19 @@ def _draw_location(pick: Pick) -> Sentence:
         english, french = pick.one(PLACES)
         wholes = nouns_of("building", "vehicle")
         sentence.say(english, french)
-    _subject(sentence, pick, pick.one(wholes), is_plural=False)
+        is_plural = False
+    say_subject(sentence, pick, pick.one(wholes), is_plural=is_plural)
     return sentence
 
 
 def _draw_motion(pick: Pick) -> Sentence:
     """*The women came out of the church*: the participle agrees after *être*."""
     sentence = Sentence("motion")
-    agent = _subject(sentence, pick, pick.one(_PEOPLE), is_plural=pick.chance(0.35))
+    agent = say_subject(sentence, pick, pick.one(_PEOPLE), is_plural=pick.chance(0.35))
     english, french = pick.one(_MOVES)
     sentence.say(english, french, agent)
     is_plural = english in ("went to", "came back from") and pick.chance(0.2)
-    _subject(sentence, pick, pick.one(KINDS["building"]), is_plural=is_plural)
+    say_subject(sentence, pick, pick.one(KINDS["building"]), is_plural=is_plural)
     return sentence
 
 
@@ -313,96 +289,12 @@ def _draw_genitive(pick: Pick) -> Sentence:
     subject = sentence.noun_phrase("the", part, is_plural=is_plural)
     sentence.say("of", "de:0")
     wholes = KINDS["building"] if part.english == "roof" else _WITH_DOORS
-    _subject(sentence, pick, pick.one(wholes), is_plural=False)
+    say_subject(sentence, pick, pick.one(wholes), is_plural=False)
     sentence.say("are" if is_plural else "is", "^est:0", subject)
     said = {combination.word for combination in sentence.combinations}
-    options = [
-        adjective
-        for adjective in adjectives_of("part")
-        if not any(_clash(adjective.english, word) for word in said)
-    ]
+    options = [adjective for adjective in adjectives_of("part") if adjective.english not in said]
     adjective = pick.one(options)
     say_adjective(sentence, subject, adjective.english, adjective.french)
-    return sentence
-
-
-def _draw_order(pick: Pick) -> Sentence:
-    """Such as *Show me the money!*, *Peel the apple.*."""
-    sentence = Sentence("order", mood="order")
-    article: Article = pick.one(("the", "the", "a", "some"))
-    if pick.chance(0.6):
-        english, french = pick.one(_GIVING)
-        sentence.say(f"{english.lower()} me", f"{french}-moi:0,1")
-        noun = pick.one((*_THINGS, *KINDS["food"], *KINDS["drink"], *KINDS["money"]))
-        _object(sentence, pick, noun, article)
-        return sentence
-    if pick.chance(0.15):
-        sentence.say("help", "aide:0")
-        sentence.noun_phrase("the", pick.one(KINDS["person"]), is_plural=pick.chance(0.3))
-        return sentence
-    verb = pick.one([verb for verb in VERBS if verb.name not in ("see", "like", "find")])
-    noun = pick.one(nouns_of(*verb.kinds))
-    links = "0,1" if verb.particle else "0"
-    sentence.say(f"{verb.name} {verb.particle}", f"{verb.je}:{links}")
-    sentence.combinations.append(Combination("object", verb.name, noun.english))
-    _object(sentence, pick, noun, "the")
-    return sentence
-
-
-def _draw_lets(pick: Pick) -> Sentence:
-    """*Let's go to the station*: *Allons à la gare*."""
-    sentence = Sentence("let's", mood="order")
-    choice = pick.one(("place", "place", "object", "object", "object", "alone"))
-    if choice == "alone":
-        english, french = pick.one(_LET_US_ALONE)
-        sentence.say(f"let's {english}", f"{french}:0,1")
-    elif choice == "place":
-        sentence.say("let's go to", "allons:0,1 à:2")
-        _subject(sentence, pick, pick.one(KINDS["building"]), is_plural=False)
-    else:
-        english, french = pick.one(_LET_US)
-        verb = next(verb for verb in VERBS if verb.name == english)
-        noun = pick.one(nouns_of(*verb.kinds))
-        sentence.say(f"let's {english}", f"{french}:0,1")
-        sentence.combinations.append(Combination("object", verb.name, noun.english))
-        _object(sentence, pick, noun, "the")
-    return sentence
-
-
-def _draw_first_person(pick: Pick) -> Sentence:
-    """*I have an apple*, *I buy the violin*: *j'ai*, *j'achète*."""
-    sentence = Sentence("first person")
-    if pick.chance(0.4):
-        sentence.say("I have", "je:0 ai:1")
-        _object(sentence, pick, pick.one(_THINGS), "a")
-        return sentence
-    # "I read" and "I put" would leave the tense open.
-    verb = pick.one([verb for verb in VERBS if verb.name not in ("read", "put")])
-    noun = pick.one(nouns_of(*verb.kinds))
-    sentence.say(f"I {verb.english_first}", f"je:0 {verb.je}:1")
-    sentence.combinations.append(Combination("object", verb.name, noun.english))
-    _object(sentence, pick, noun, "the")
-    return sentence
-
-
-def _draw_question(pick: Pick) -> Sentence:
-    """Such as *Where is the station?*, *Who bought the car?*."""
-    sentence = Sentence("question", mood="question")
-    if pick.chance(0.5):
-        noun = pick.one((*_THINGS, *nouns_of("building", "animal", "person")))
-        is_plural = pick.chance(0.3)
-        sentence.say(
-            "where are" if is_plural else "where is",
-            "où:0 sont:1" if is_plural else "où:0 est:1",
-        )
-        _subject(sentence, pick, noun, is_plural=is_plural)
-        return sentence
-    verb = pick.one(VERBS)
-    noun = pick.one(nouns_of(*verb.kinds))
-    links = "1,2" if verb.particle else "1"
-    sentence.say(f"who {verb.past} {verb.particle}", f"qui:0 a:1 {verb.participle}:{links}")
-    sentence.combinations.append(Combination("object", verb.name, noun.english))
-    _object(sentence, pick, noun, "the")
     return sentence
 
 
@@ -410,7 +302,7 @@ def _draw_playing(pick: Pick) -> Sentence:
     """*The girl played the harp*: *a joué de la harpe*, without elision."""
     sentence = Sentence("playing")
     is_past = pick.chance(0.6)
-    agent = _subject(sentence, pick, pick.one(_PEOPLE), is_plural=is_past and pick.chance(0.2))
+    agent = say_subject(sentence, pick, pick.one(_PEOPLE), is_plural=is_past and pick.chance(0.2))
     if is_past:
         sentence.say("played", "^a:0 joué:0 de:0", agent)
     else:
@@ -421,20 +313,20 @@ def _draw_playing(pick: Pick) -> Sentence:
 
 CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     "object pronoun, animal": (draw_found_beside_person, 3),
-    "told": (draw_told, 6),
-    "statement": (_draw_statement, 7),
-    "description": (_draw_description, 9),
+    "told": (draw_told, 4),
+    "statement": (_draw_statement, 4),
+    "description": (_draw_description, 7),
     "transitive": (_draw_transitive, 10),
     "partitive": (_draw_partitive, 5),
     "measure": (_draw_measure, 3),
     "location": (_draw_location, 4),
     "motion": (_draw_motion, 5),
-    "genitive": (_draw_genitive, 4),
-    "institution": (_draw_institution, 6),
-    "order": (_draw_order, 4),
-    "let's": (_draw_lets, 2),
-    "first person": (_draw_first_person, 3),
-    "question": (_draw_question, 3),
+    "genitive": (_draw_genitive, 3),
+    "institution": (_draw_institution, 8),
+    "order": (draw_order, 4),
+    "let's": (draw_lets, 5),
+    "first person": (draw_first_person, 3),
+    "question": (draw_question, 3),
     "playing": (_draw_playing, 2),
 }
 """Every construction but the frames of `pronouns`, with how often it is drawn."""

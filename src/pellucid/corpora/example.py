@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pellucid.corpora.french import NARROW_SPACE, Piece
+from pellucid.corpora.french import NARROW_SPACE, Word
 from pellucid.corpora.sentence import Sentence
 
 __all__ = ["Example", "Pronoun", "Style", "make_example"]
@@ -51,7 +51,7 @@ class Style:
     is_title: bool = False
 
 
-def make_example(sentence: Sentence, pieces: Sequence[Piece], style: Style) -> Example:
+def make_example(sentence: Sentence, pieces: Sequence[Word], style: Style) -> Example:
     """Write a sentence pair down.
 
     Args:
@@ -63,7 +63,8 @@ def make_example(sentence: Sentence, pieces: Sequence[Piece], style: Style) -> E
     french = [piece.text for piece in pieces]
     if style.is_title:
         english = [_capital(word) for word in english]
-    if style.has_capital:
+    # *I* always has its capital, so a small French *je* could not be foreseen.
+    if style.has_capital or english[0] == "I":
         english[0], french[0] = _capital(english[0]), _capital(french[0])
     english[-1] += style.mark
     french[-1] += NARROW_SPACE + style.mark if style.mark in ("!", "?") else style.mark

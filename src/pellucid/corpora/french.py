@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 __all__ = [
     "NARROW_SPACE",
     "Gender",
-    "Piece",
     "Word",
     "agree",
     "begins_with_vowel",
@@ -31,19 +30,11 @@ NARROW_SPACE = "\u202f"
 
 
 class Word(NamedTuple):
-    """A French word before joining: its form, the English words it translates, its role."""
+    """A French word, or what is joined of several: its text, its English links, its roles."""
 
     text: str
     links: tuple[int, ...]
-    role: int = 0
-
-
-class Piece(NamedTuple):
-    """What stands between two spaces: its text, all English links, all roles."""
-
-    text: str
-    links: tuple[int, ...]
-    roles: tuple[int, ...]
+    roles: tuple[int, ...] = ()
 
 
 _VOWELS = frozenset("aeiouàâéèêëîïôùûœAEIOUÀÂÉÈÊËÎÏÔÙÛŒ")
@@ -63,7 +54,6 @@ _IRREGULAR = {
     "blanc": ("blanc", "blanche", "blancs", "blanches"),
     "bon": ("bon", "bonne", "bons", "bonnes"),
     "italien": ("italien", "italienne", "italiens", "italiennes"),
-    "canadien": ("canadien", "canadienne", "canadiens", "canadiennes"),
     "européen": ("européen", "européenne", "européens", "européennes"),
     "culturel": ("culturel", "culturelle", "culturels", "culturelles"),
     "cher": ("cher", "chère", "chers", "chères"),
@@ -72,10 +62,6 @@ _BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
 _PLURAL_VERBS = {
     "a": "ont",
     "est": "sont",
-    "ouvre": "ouvrent",
-    "fonctionne": "fonctionnent",
-    "coûte": "coûtent",
-    "s'est": "se sont",
 }
 
 
@@ -134,7 +120,7 @@ def to_plural_verb(verb: str) -> str:
     return verb
 
 
-def join_words(words: Sequence[Word]) -> list[Piece]:
+def join_words(words: Sequence[Word]) -> list[Word]:
     """Write words as French does: *de le four* as *du four*, *que il* as *qu'il*.
 
     Elision comes first, so that *de le homme* is *de l'homme* and nothing is contracted.
@@ -145,19 +131,21 @@ def join_words(words: Sequence[Word]) -> list[Piece]:
     Returns:
         The pieces between spaces; a piece made of two words has the links and roles of both.
     """
-    pieces: list[Piece] = []
-    for text, links, role in reversed(words):
-        roles = (role,) if role else ()
-        if pieces:
-            after = pieces[-1]
-            joined = None
+    pieces: list[Word] = []
+    after: Word | None = None
+    for word in reversed(words):
+        joined = None
+        if after is not None:
+            text = word.text
             if text in _ELIDED and begins_with_vowel(after.text):
                 joined = _ELIDED[text] + after.text
             elif text in ("de", "à"):
                 joined = _CONTRACTED.get((text, after.text))
-            if joined is not None:
-                pieces[-1] = Piece(joined, links + after.links, roles + after.roles)
-                continue
-        pieces.append(Piece(text, links, roles))
+        if joined is None or after is None:
+            after = word
+            pieces.append(word)
+        else:
+            after = Word(joined, word.links + after.links, word.roles + after.roles)
+            pieces[-1] = after
     pieces.reverse()
     return pieces

@@ -47,12 +47,18 @@ def held_out_combinations(seed: int) -> frozenset[Combination]:
 
 
 def _draw(seed: int) -> Iterator[Combination]:
-    for adjective in (*ADJECTIVES, *NATIONALITIES, *RELATIONAL):
+    for adjective in ADJECTIVES:
         nouns = [noun.english for noun in adjective.nouns]
         yield from _some(seed, "adjective", adjective.english, nouns)
     for verb in VERBS:
         nouns = [noun.english for noun in nouns_of(*verb.kinds)]
         yield from _some(seed, "object", verb.name, nouns)
+    order = generator(seed, "corpora institutions").permutation(len(KINDS["institution"]))
+    for number, adjective in enumerate((*NATIONALITIES, *RELATIONAL)):
+        noun = KINDS["institution"][order[number % len(order)]]
+        combination = Combination("adjective", adjective.english, noun.english)
+        if noun in adjective.nouns and combination not in _KEPT:
+            yield combination
     for kind, phrases in PREDICATES.items():
         order = generator(seed, "corpora predicates", kind).permutation(len(KINDS[kind]))
         yield from (

@@ -89,6 +89,9 @@ _BESIDE: tuple[tuple[Kind, Kind], ...] = (
 _FOUND_BESIDE = (
     *(pair for pair in _BESIDE if set(pair) not in ({"food", "animal"}, {"fruit", "animal"})),
     ("text", "vehicle"),
+    ("text", "building"),
+    ("clothes", "building"),
+    ("instrument", "building"),
     ("clothes", "vehicle"),
 )
 _LEADS = tuple(verb for verb in VERBS if verb.name in ("find", "see"))
@@ -177,13 +180,13 @@ def _finish_subject(sentence: Sentence, subject: Entity, way: Phrase | Verb) -> 
 def _described(
     sentence: Sentence, pick: Pick, noun: Noun, *, is_plural: bool, article: Article = "the"
 ) -> Entity:
-    adjective = adjective_for(pick, noun) if pick.chance(0.12) else None
+    adjective = adjective_for(pick, noun) if pick.chance(0.15) else None
     return sentence.noun_phrase(article, noun, is_plural=is_plural, adjective=adjective)
 
 
 def _two_nouns(pick: Pick, kinds: tuple[Kind, Kind]) -> tuple[Noun, Noun, bool]:
     first, second = pick.one(KINDS[kinds[0]]), pick.one(KINDS[kinds[1]])
-    is_plural = pick.chance(0.25) and not first.is_mass and not second.is_mass
+    is_plural = pick.chance(0.5) and not first.is_mass and not second.is_mass
     return first, second, is_plural
 
 
@@ -203,7 +206,7 @@ def _draw_place(pick: Pick) -> Frame:
 def _draw_oven(pick: Pick) -> Frame:
     """Such as *The pizza came out of the oven and it tasted good.*."""
     first, second = pick.one(KINDS["food"]), pick.one(_WHOLES)
-    is_plural = pick.chance(0.1) and not first.is_mass
+    is_plural = pick.chance(0.35) and not first.is_mass
     sentence = Sentence("subject pronoun, origin")
     one = _described(sentence, pick, first, is_plural=is_plural)
     sentence.say("came out of", "^est:0 @sorti:0,1 de:2", one)
@@ -217,7 +220,7 @@ def _draw_sound(pick: Pick) -> Frame:
     names = tuple(SOUNDS)
     first = pick.one(names)
     second = pick.one([name for name in names if name != first])
-    is_plural = pick.chance(0.2)
+    is_plural = pick.chance(0.3)
     sentence = Sentence("subject pronoun, sound")
     one = _described(sentence, pick, NOUNS[first], is_plural=is_plural)
     sentence.say(*pick.one(_CHASES), one)

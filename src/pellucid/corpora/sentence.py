@@ -131,7 +131,7 @@ class Sentence:
 
         self.num_roles += 1
         text = noun.french_plural if is_plural else noun.french
-        head = Word(text, (noun_index,), self.num_roles)
+        head = Word(text, (noun_index,), (self.num_roles,))
         is_de = article in ("a", "some") and is_plural and adjective and adjective.is_before
         for word in ("de",) if is_de else _french_article(article, noun, is_plural=is_plural):
             self.french.append(Word(word, article_links))
@@ -161,7 +161,7 @@ class Sentence:
         self.num_roles += 1
         index = len(self.english)
         self.english.append(english)
-        self.french.append(Word(french, (index,), self.num_roles))
+        self.french.append(Word(french, (index,), (self.num_roles,)))
         self.pronouns.append(Link(index, antecedent.english, self.num_roles, antecedent.role))
 
     def predicate_of(self, word: str, entity: Entity) -> None:

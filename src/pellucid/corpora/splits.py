@@ -17,7 +17,7 @@ from typing import Literal, get_args
 
 from pellucid.corpora.constructions import CONSTRUCTIONS
 from pellucid.corpora.example import Example, Style, make_example
-from pellucid.corpora.french import Piece, begins_with_vowel, join_words
+from pellucid.corpora.french import Word, begins_with_vowel, join_words
 from pellucid.corpora.holdout import held_out_combinations
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.pronouns import FRAMES, Frame
@@ -31,7 +31,7 @@ __all__ = ["DEFAULT_COUNTS", "SplitName", "iterate_split", "make_split"]
 SplitName = Literal["train", "validation", "test", "compositional", "pronoun"]
 
 DEFAULT_COUNTS: dict[SplitName, int] = {
-    "train": 60_000,
+    "train": 120_000,
     "validation": 1_000,
     "test": 2_000,
     "compositional": 2_000,
@@ -42,9 +42,9 @@ DEFAULT_COUNTS: dict[SplitName, int] = {
 # Frames are drawn more often than anything else: pronouns are what the corpus is about.
 _FRAME_WEIGHTS = {
     "subject pronoun, place": 18,
-    "subject pronoun, origin": 5,
-    "subject pronoun, sound": 4,
-    "object pronoun": 20,
+    "subject pronoun, origin": 4,
+    "subject pronoun, sound": 3,
+    "object pronoun": 22,
 }
 _TRAIN_SHARE, _VALIDATION_SHARE = 0.84, 0.08
 _PRONOUN_SHARE = 0.15
@@ -150,13 +150,14 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
             sentence = CONSTRUCTIONS[construction][0](pick)
         if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
             continue
-        text = " ".join([word.text for word in sentence.french])
-        place, number = _hash(text, salt)
+        english = " ".join(sentence.english)
+        if english in seen:
+            continue
+        place, number = _hash(" ".join([word.text for word in sentence.french]), salt)
         if name != "compositional" and _split_at(place) != name:
             continue
-        english = " ".join(sentence.english)
         pieces = join_words(sentence.french)
-        if english in seen or _is_seed(pieces):
+        if _is_seed(pieces):
             continue
         seen.add(english)
         num_misses = 0
@@ -194,7 +195,7 @@ def _shows_gender(sentence: Sentence) -> bool:
     """Whether the French tells the antecedent: not *les mange*, nor *l'épluche*, but *la mange*."""
     role = sentence.pronouns[-1].role
     words = [word.text for word in sentence.french]
-    index = next(i for i, word in enumerate(sentence.french) if word.role == role)
+    index = next(i for i, word in enumerate(sentence.french) if role in word.roles)
     pronoun, verb = words[index], words[index + 1]
     if pronoun not in ("le", "la", "les") or verb in ("a", "ont"):
         return True
@@ -223,7 +224,7 @@ def _style(sentence: Sentence, number: int) -> Style:
     return styles[number % len(styles)]
 
 
-def _is_seed(pieces: Sequence[Piece]) -> bool:
+def _is_seed(pieces: Sequence[Word]) -> bool:
     return " ".join([piece.text for piece in pieces]) in _seed_texts()
 
 

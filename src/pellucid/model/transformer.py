@@ -30,6 +30,12 @@ def _position_table(
         return sinusoidal_positions(length, d_model, halves=halves, dtype=dtype, device=device)
 
 
+def _table(rows: int, d_model: int) -> nn.Embedding:
+    # The weights come from `initialize` or from a file. PyTorch's own start would cost seconds
+    # on the meta device, where it loads the compiler.
+    return nn.Embedding(rows, d_model, _weight=torch.zeros(rows, d_model))
+
+
 class Stack(nn.Module):
     """What encoder and decoder share: the way in (embedding plus position) and the layers."""
 
@@ -49,7 +55,7 @@ class Stack(nn.Module):
         if config.norm == "pre":
             self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
         if config.positions == "learned":
-            self.positions = nn.Embedding(self.max_length, config.d_model)
+            self.positions = _table(self.max_length, config.d_model)
 
     def enter(
         self,
@@ -152,10 +158,10 @@ class Transformer(nn.Module):
             )
         self.config = config
         if config.tied_embeddings == "all":
-            self.embedding = nn.Embedding(config.source_vocabulary_size, config.d_model)
+            self.embedding = _table(config.source_vocabulary_size, config.d_model)
         else:
-            self.source_embedding = nn.Embedding(config.source_vocabulary_size, config.d_model)
-            self.target_embedding = nn.Embedding(config.target_vocabulary_size, config.d_model)
+            self.source_embedding = _table(config.source_vocabulary_size, config.d_model)
+            self.target_embedding = _table(config.target_vocabulary_size, config.d_model)
         self.encoder = Stack(config, "encoder")
         self.decoder = Stack(config, "decoder")
         self.output = _Output(config, has_output_bias)

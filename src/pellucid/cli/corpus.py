@@ -1,0 +1,61 @@
+"""``pellucid corpus``: the built-in English–French corpus as files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from pellucid.errors import InputError, suggestion
+
+if TYPE_CHECKING:
+    from pellucid.corpora import SplitName
+
+__all__ = ["corpus"]
+
+
+def corpus(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The folder to write into.")
+    ] = Path("corpus"),
+    split: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--split",
+            metavar="NAME",
+            help="train, validation, test, compositional or pronoun; may be repeated. "
+            "All of them unless given.",
+        ),
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "--count", metavar="N", min=1, help="Sentence pairs a split, instead of its own number."
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Another seed gives another corpus.")
+    ] = 1,
+) -> None:
+    """Write the built-in English-French corpus, with its gold links and antecedents.
+
+    Each split is four files, line by line beside each other: NAME.en and NAME.fr hold the
+    sentences, NAME.align the links between their words as i-j from 0, NAME.antecedents a JSON
+    object that says which noun each pronoun stands for. In the pronoun split lines 2i and
+    2i + 1 differ in the predicate alone, and so in what the pronoun stands for.
+    """
+    from pellucid.corpora import DEFAULT_COUNTS, make_split, write_examples
+
+    names = list(dict.fromkeys(split)) if split else list(DEFAULT_COUNTS)
+    for name in names:
+        if name not in DEFAULT_COUNTS:
+            raise InputError(
+                f"--split must be one of the corpus, but is {name!r}. "
+                + suggestion(name, DEFAULT_COUNTS)
+            )
+    for name in names:
+        examples = make_split(cast("SplitName", name), seed=seed, count=count)
+        for path in write_examples(out, name, examples):
+            sys.stdout.write(f"{path}\n")

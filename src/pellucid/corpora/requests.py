@@ -1,0 +1,108 @@
+"""Sentences from one speaker to another: orders, proposals, questions, *I*."""
+
+from __future__ import annotations
+
+from pellucid.corpora.lexicon import KINDS, VERBS, nouns_of
+from pellucid.corpora.phrases import say_object, say_subject
+from pellucid.corpora.picking import Pick
+from pellucid.corpora.pronouns import PLACES
+from pellucid.corpora.sentence import Article, Combination, Sentence
+
+__all__ = ["draw_first_person", "draw_lets", "draw_order", "draw_question"]
+
+_THINGS = nouns_of("vehicle", "instrument", "text", "clothes", "container", "furniture", "fruit")
+# What one person can hand to another.
+_GIVEN = nouns_of("instrument", "text", "clothes", "fruit", "food", "drink", "money")
+_GIVING = (("Show", "montre"), ("Give", "donne"), ("Bring", "apporte"), ("Lend", "prête"))
+_LET_US = (
+    ("eat", "mangeons"),
+    ("visit", "visitons"),
+    ("read", "lisons"),
+    ("buy", "achetons"),
+)
+_LET_US_SOMEWHERE = (("sing", "chantons"), ("dance", "dansons"), ("sleep", "dormons"))
+_VERBS = {verb.name: verb for verb in VERBS}
+_ORDERED = tuple(
+    _VERBS[name] for name in ("sell", "eat", "translate", "park", "drive", "feed", "visit", "empty")
+)
+# "I read" and "I put" would leave the tense open.
+_OWN = (*_ORDERED, *(_VERBS[name] for name in ("see", "like", "buy", "iron")))
+
+
+def draw_order(pick: Pick) -> Sentence:
+    """Such as *Show me the money!*, *Peel the apple.*."""
+    sentence = Sentence("order", mood="order")
+    article: Article = pick.one(("the", "the", "a", "some"))
+    if pick.chance(0.6):
+        english, french = pick.one(_GIVING)
+        sentence.say(f"{english.lower()} me", f"{french}-moi:0,1")
+        noun = pick.one(_GIVEN)
+        say_object(sentence, pick, noun, article)
+        return sentence
+    if pick.chance(0.25):
+        sentence.say("help", "aide:0")
+        say_object(sentence, pick, pick.one(KINDS["person"]), "the")
+        return sentence
+    verb = pick.one(_ORDERED)
+    noun = pick.one(nouns_of(*verb.kinds))
+    sentence.say(verb.name, f"{verb.je}:0")
+    sentence.combinations.append(Combination("object", verb.name, noun.english))
+    say_object(sentence, pick, noun, "the")
+    return sentence
+
+
+def draw_lets(pick: Pick) -> Sentence:
+    """*Let's go to the station*: *Allons à la gare*."""
+    sentence = Sentence("let's", mood="order")
+    choice = pick.one(("place", "object", "object", "somewhere"))
+    if choice == "place":
+        sentence.say("let's go to", "allons:0,1 à:2")
+        say_subject(sentence, pick, pick.one(KINDS["building"]), is_plural=False)
+    elif choice == "somewhere":
+        english, french = pick.one(_LET_US_SOMEWHERE)
+        sentence.say(f"let's {english}", f"{french}:0,1")
+        sentence.say(*pick.one((*PLACES, ("in", "dans:0"))))
+        say_subject(sentence, pick, pick.one(KINDS["building"]), is_plural=False)
+    else:
+        english, french = pick.one(_LET_US)
+        noun = pick.one(nouns_of(*_VERBS[english].kinds))
+        sentence.say(f"let's {english}", f"{french}:0,1")
+        sentence.combinations.append(Combination("object", english, noun.english))
+        say_object(sentence, pick, noun, pick.one(("the", "some")))
+    return sentence
+
+
+def draw_first_person(pick: Pick) -> Sentence:
+    """*I have an apple*, *I buy the violin*: *j'ai*, *j'achète*."""
+    sentence = Sentence("first person")
+    if pick.chance(0.4):
+        sentence.say("I have", "je:0 ai:1")
+        say_object(sentence, pick, pick.one(_THINGS), "a")
+        return sentence
+    verb = pick.one(_OWN)
+    noun = pick.one(nouns_of(*verb.kinds))
+    sentence.say(f"I {verb.english_first}", f"je:0 {verb.je}:1")
+    sentence.combinations.append(Combination("object", verb.name, noun.english))
+    say_object(sentence, pick, noun, "the")
+    return sentence
+
+
+def draw_question(pick: Pick) -> Sentence:
+    """Such as *Where is the station?*, *Who bought the car?*."""
+    sentence = Sentence("question", mood="question")
+    if pick.chance(0.5):
+        noun = pick.one((*_THINGS, *nouns_of("building", "animal", "person")))
+        is_plural = pick.chance(0.3)
+        sentence.say(
+            "where are" if is_plural else "where is",
+            "où:0 sont:1" if is_plural else "où:0 est:1",
+        )
+        say_subject(sentence, pick, noun, is_plural=is_plural)
+        return sentence
+    verb = pick.one(VERBS)
+    noun = pick.one(nouns_of(*verb.kinds))
+    links = "1,2" if verb.particle else "1"
+    sentence.say(f"who {verb.past} {verb.particle}", f"qui:0 a:1 {verb.participle}:{links}")
+    sentence.combinations.append(Combination("object", verb.name, noun.english))
+    say_object(sentence, pick, noun, "the")
+    return sentence

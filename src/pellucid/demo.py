@@ -1,0 +1,304 @@
+"""The main job on the built-in corpus: train, evaluate, translate, look inside."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from pellucid.bundle import Bundle
+from pellucid.config import Recipe, load_recipe
+from pellucid.corpora import (
+    DEFAULT_COUNTS,
+    Example,
+    SplitName,
+    baseline_accuracies,
+    majority_gender,
+    make_split,
+    seed_examples,
+    write_examples,
+)
+from pellucid.files import new_folder, read_lines, write_text
+from pellucid.hardware import describe_machine
+from pellucid.inside import (
+    CrossAttention,
+    attention_maps,
+    draw_row,
+    html_page,
+    html_table,
+    replay_cross_attention,
+)
+from pellucid.train import train
+from pellucid.train.run_folder import RunFolder
+from pellucid.translator import Translation, Translator, load
+
+__all__ = ["SplitResult", "evaluate_split", "row_of_piece", "run_demo"]
+
+TESTS: tuple[SplitName, ...] = ("validation", "test", "compositional", "pronoun")
+ABOUT = {
+    "validation": "new sentences; the best model was chosen on these",
+    "test": "new sentences",
+    "compositional": "pairs of words that training never has together",
+    "pronoun": "minimal pairs: another predicate, another antecedent",
+}
+
+
+@dataclass(frozen=True)
+class SplitResult:
+    """How many sentences of a split are translated exactly.
+
+    Attributes:
+        name: the split.
+        num_examples: its sentences.
+        num_right: those translated exactly.
+        num_pairs_right: minimal pairs with both right; None where there are none.
+    """
+
+    name: str
+    num_examples: int
+    num_right: int
+    num_pairs_right: int | None = None
+
+    @property
+    def exact_match(self) -> float:
+        """The share translated exactly."""
+        return self.num_right / max(1, self.num_examples)
+
+
+def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> None:
+    """Train on the built-in corpus, or show what an earlier call trained.
+
+    Args:
+        out: the folder; a run folder with the corpus, a report and a page beside the bundle.
+        recipe_file: the recipe ``demo``.
+        changes: ``section.key=value``, as for training.
+
+    Raises:
+        InputError: the folder holds something else.
+        KeyboardInterrupt: Ctrl-C; what was learned is saved.
+    """
+    started = time.monotonic()
+    recipe = load_recipe(recipe_file, changes)
+    run = RunFolder(out, recipe)
+    console = Console(stderr=True)
+    steps = recipe.training.max_steps
+    console.print(
+        f"Pellucid will write an English-French corpus into {out / 'corpus'}, train a small "
+        f"Transformer on it ({steps:,} steps, about three minutes on two cores), test it, and "
+        "look at what it attends to. Ctrl-C keeps what was learned; the same command goes on.",
+        highlight=False,
+    )
+    with run.created():
+        _write_corpus(out / "corpus", seed=recipe.training.seed)
+    summary = train(recipe, out, recipe_folder=out)
+    translator = load(out)
+    results = [
+        evaluate_split(translator, name, _read_split(out / "corpus", name)) for name in TESTS
+    ]
+    baselines = _baselines(seed=recipe.training.seed)
+    seeds = seed_examples()
+    translations = translator.translate([example.source for example in seeds])
+    _show(results, baselines, seeds, translations)
+    attentions = _replay_all(translator, translations)
+    _show_pronoun(seeds, translations, attentions)
+    _write_report(out, recipe, results, baselines, seeds, translations, summary.seconds)
+    _write_page(out, translations, attentions, translator)
+    minutes, training_minutes = (time.monotonic() - started) / 60, summary.seconds / 60
+    console.print(
+        f"\nDone in {minutes:.1f} minutes ({training_minutes:.1f} of training). The model is in "
+        f"{out / 'bundle'}; open {out / 'report.html'} and {out / 'look.html'}.\n"
+        f'Try: echo "The soup was next to the car and it was too salty." | '
+        f"pellucid translate {out}",
+        highlight=False,
+    )
+
+
+def evaluate_split(
+    translator: Translator, name: str, pairs: Sequence[tuple[str, str]]
+) -> SplitResult:
+    """Count the sentences that are translated exactly."""
+    translations = translator.translate([source for source, _ in pairs])
+    is_right = [
+        translation.text == target
+        for translation, (_, target) in zip(translations, pairs, strict=True)
+    ]
+    pairs_right = None
+    if name == "pronoun":
+        pairs_right = sum(map(all, zip(is_right[::2], is_right[1::2], strict=True)))
+    return SplitResult(name, len(pairs), sum(is_right), pairs_right)
+
+
+def _write_corpus(folder: Path, *, seed: int) -> None:
+    """Write all splits, unless an earlier call did."""
+    if folder.is_dir():
+        return
+    with new_folder(folder) as part:
+        for name in DEFAULT_COUNTS:
+            write_examples(part, name, make_split(name, seed=seed))
+
+
+def _read_split(folder: Path, name: str) -> list[tuple[str, str]]:
+    sides = [list(read_lines(folder / f"{name}.{side}")) for side in ("en", "fr")]
+    return list(zip(*sides, strict=True))
+
+
+def _baselines(*, seed: int) -> dict[str, float]:
+    majority = majority_gender(make_split("train", seed=seed, count=5000))
+    return baseline_accuracies(make_split("pronoun", seed=seed), majority=majority)
+
+
+def _show(
+    results: Sequence[SplitResult],
+    baselines: Mapping[str, float],
+    seeds: Sequence[Example],
+    translations: Sequence[Translation],
+) -> None:
+    write = sys.stdout.write
+    write("\nTranslated exactly:\n")
+    for result in results:
+        write(f"  {result.name:14s} {result.exact_match:6.1%}  {ABOUT[result.name]}\n")
+        if result.num_pairs_right is not None:
+            share = 2 * result.num_pairs_right / result.num_examples
+            write(f"  {'both of a pair':14s} {share:6.1%}\n")
+    write("Gender of the pronoun by a rule of thumb, on the pronoun test:\n")
+    for name, share in baselines.items():
+        write(f"  {name:16s} {share:6.1%}\n")
+    write("\n")
+    for example, translation in zip(seeds, translations, strict=True):
+        is_right = translation.text == example.target
+        note = "" if is_right else f"   (should be: {example.target})"
+        write(f"  {example.source}\n    {translation.text}{note}\n")
+    sys.stdout.flush()
+
+
+def _replay_all(
+    translator: Translator, translations: Sequence[Translation]
+) -> list[CrossAttention]:
+    bundle = _bundle(translator)
+    return [
+        replay_cross_attention(
+            bundle,
+            translation.source,
+            translation.ids,
+            log_probabilities=translation.token_log_probabilities,
+        )
+        for translation in translations
+    ]
+
+
+def _show_pronoun(
+    seeds: Sequence[Example],
+    translations: Sequence[Translation],
+    attentions: Sequence[CrossAttention],
+) -> None:
+    """Draw the decoder row that writes the pronoun of the first sentence that has one."""
+    index = next(i for i, example in enumerate(seeds) if example.pronouns)
+    row = row_of_piece(attentions[index], seeds[index].pronouns[0].target)
+    if row is None:
+        return
+    console = Console(highlight=False)
+    console.print(f"\nCross-attention weights, in per cent, for: {translations[index].source}")
+    for line in draw_row(attentions[index], row):
+        console.print(line)
+
+
+def row_of_piece(attention: CrossAttention, piece: int) -> int | None:
+    """The decoder row that predicts the beginning of a word, words counted from 0."""
+    starts = [row for row, token in enumerate(attention.predicted_tokens) if token.startswith("▁")]
+    return starts[piece] if piece < len(starts) else None
+
+
+def _bundle(translator: Translator) -> Bundle:
+    assert translator.bundle is not None, "A translator that was loaded has its bundle."
+    return translator.bundle
+
+
+def _write_report(
+    out: Path,
+    recipe: Recipe,
+    results: Sequence[SplitResult],
+    baselines: Mapping[str, float],
+    seeds: Sequence[Example],
+    translations: Sequence[Translation],
+    seconds: float,
+) -> None:
+    rows = [
+        (result.name, ABOUT[result.name], f"{result.num_examples}", f"{result.exact_match:.1%}")
+        for result in results
+    ]
+    pronoun = next(result for result in results if result.num_pairs_right is not None)
+    share = 2 * (pronoun.num_pairs_right or 0) / max(1, pronoun.num_examples)
+    rows.append(
+        ("pronoun, pairs", "both of a pair", f"{pronoun.num_examples // 2}", f"{share:.1%}")
+    )
+    page = html_page(
+        "A translator of the built-in corpus",
+        f"<p>{seconds / 60:.1f} minutes of training, {recipe.training.max_steps:,} steps. "
+        f"{describe_machine()}.</p>",
+        "<h2>Translated exactly</h2>",
+        html_table(("split", "what it asks", "sentences", "exact"), rows),
+        "<h2>Rules of thumb on the pronoun test</h2>",
+        "<p>How often each gives the pronoun the right French gender.</p>",
+        html_table(("rule", "right"), [(name, f"{s:.1%}") for name, s in baselines.items()]),
+        "<h2>Sentences</h2>",
+        html_table(
+            ("English", "the model", "the corpus"),
+            [
+                (example.source, translation.text, example.target)
+                for example, translation in zip(seeds, translations, strict=True)
+            ],
+        ),
+        "<h2>Loss</h2>",
+        _loss_curve(out / "metrics.jsonl"),
+        f"<p>Made by <code>pellucid demo --out {out}</code>, seed {recipe.training.seed}.</p>",
+    )
+    write_text(out / "report.html", page)
+
+
+def _loss_curve(metrics: Path) -> str:
+    """The training loss as a line, drawn as SVG."""
+    records = [json.loads(line) for line in read_lines(metrics)]
+    points = [(r["step"], r["loss"]) for r in records if r["kind"] == "train"]
+    if not points:
+        return "<p>No steps were logged.</p>"
+    last, top = points[-1][0], max(loss for _, loss in points)
+    line = " ".join(f"{40 + 560 * s / last:.1f},{200 - 180 * v / top:.1f}" for s, v in points)
+    return (
+        '<figure><svg viewBox="0 0 620 230" width="620" role="img" aria-label="training loss">'
+        '<g stroke="#999"><line x1="40" y1="200" x2="600" y2="200"/>'
+        '<line x1="40" y1="20" x2="40" y2="200"/></g>'
+        f'<polyline points="{line}" fill="none" stroke="#1f5fa8" stroke-width="2"/>'
+        '<g font-size="12" fill="#333">'
+        f'<text x="4" y="26">{top:.2f}</text><text x="22" y="204">0</text>'
+        f'<text x="40" y="220">0</text><text x="565" y="220">{last:,}</text>'
+        '<text x="290" y="220">step</text></g></svg>'
+        f"<figcaption>Loss per target token in nats, unsmoothed; at the end {points[-1][1]:.3f}."
+        "</figcaption></figure>"
+    )
+
+
+def _write_page(
+    out: Path,
+    translations: Sequence[Translation],
+    attentions: Sequence[CrossAttention],
+    translator: Translator,
+) -> None:
+    parts = [
+        "<p>Cross-attention weights of every decoder layer and head, none averaged, for greedy "
+        "translations in float32. A decoder row <em>reads</em> one token and <em>predicts</em> "
+        "the next; columns are the source's tokens. Numbers are per cent of the row.</p>"
+    ]
+    for translation, attention in zip(translations, attentions, strict=True):
+        table = html_table(("English", "French"), [(translation.source, translation.text)])
+        parts.append(
+            f"{table}<p class='note'>Replayed log-probabilities differ from the decode's by at "
+            f"most {attention.largest_difference:.1e}.</p>{attention_maps(attention)}"
+        )
+    model_hash = _bundle(translator).model_hash
+    parts.append(f'<p class="note">Model {model_hash}.</p>')
+    write_text(out / "look.html", html_page("What the decoder attends to", *parts))
