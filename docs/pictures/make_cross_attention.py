@@ -1,9 +1,8 @@
 """Draw the cross-attention of one decoder layer, head by head, for one sentence.
 
-    python docs/pictures/make_cross_attention.py MODEL [--text TEXT] [--layer L] [--out FILE]
+    python docs/pictures/make_cross_attention.py [MODEL] [--text TEXT] [--layer L] [--out FILE]
 
-The sentence is translated greedily; then the same tokens go through the model once more,
-teacher-forced, with a probe that keeps the weights. Nothing is averaged and no token is hidden.
+The sentence is translated greedily and replayed; nothing is averaged and no token is hidden.
 """
 
 from __future__ import annotations
@@ -13,61 +12,29 @@ from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
-import torch
-from torch import Tensor
 
 import pellucid
-from pellucid.translator import Translator
+from pellucid.inside import CrossAttention, replay_cross_attention
 
 matplotlib.use("Agg")
 
 
-class Keep:
-    """A probe that keeps the weights of one site."""
-
-    def __init__(self, site: str) -> None:
-        self.site = site
-        self.weights_HLM: Tensor | None = None
-
-    def see(self, site: str, stage: str, tensor: Tensor) -> None:
-        """Keep the weights where they pass by."""
-        if site == self.site and stage == "weights":
-            self.weights_HLM = tensor[0]
-
-
-@torch.inference_mode()
-def cross_attention(
-    translator: Translator, text: str, layer: int
-) -> tuple[Tensor, list[str], list[str], list[str]]:
-    """Weights (heads, rows, source), source pieces, and what each row reads and predicts."""
-    tokenizer = translator.tokenizer
-    translation = translator.translate([text])[0]
-    source_ids = tokenizer.encode_source(text)
-    read_ids = [tokenizer.config.target_start_id, *translation.ids[:-1]]
-    probe = Keep(f"decoder.{layer}.cross")
-    translator.model(torch.tensor([source_ids]), torch.tensor([read_ids]), probe=probe)
-    assert probe.weights_HLM is not None
-    return (
-        probe.weights_HLM,
-        tokenizer.source_tokens(source_ids),
-        tokenizer.target_tokens(read_ids),
-        list(translation.tokens),
-    )
-
-
-def draw(
-    weights_HLM: Tensor, source: list[str], reads: list[str], predicts: list[str], caption: str
-) -> plt.Figure:
+def draw(attention: CrossAttention, layer: int, caption: str) -> plt.Figure:
     """One panel a head, the same scale from 0 to 1 everywhere."""
-    num_heads = weights_HLM.shape[0]
+    weights_HTS = attention.weights_NHTS[layer]
+    num_heads = weights_HTS.shape[0]
     figure, panels = plt.subplots(
         1, num_heads, figsize=(2.2 + 2.6 * num_heads, 4.9), sharey=True, layout="constrained"
     )
+    source = attention.source_tokens
     for head, panel in enumerate(panels):
-        image = panel.imshow(weights_HLM[head], cmap="cividis", vmin=0, vmax=1, aspect="auto")
+        image = panel.imshow(weights_HTS[head], cmap="cividis", vmin=0, vmax=1, aspect="auto")
         panel.set_title(f"head {head}", fontsize=10)
         panel.set_xticks(range(len(source)), source, rotation=60, ha="right", fontsize=8)
-    rows = [f"{read} → {predicted}" for read, predicted in zip(reads, predicts, strict=True)]
+    rows = [
+        f"{read} → {predicted}"
+        for read, predicted in zip(attention.read_tokens, attention.predicted_tokens, strict=True)
+    ]
     panels[0].set_yticks(range(len(rows)), rows, fontsize=8)
     panels[0].set_ylabel("decoder row: reads → predicts", fontsize=9)
     figure.colorbar(image, ax=panels, label="weight", fraction=0.03, pad=0.01)
@@ -78,20 +45,27 @@ def draw(
 def main() -> None:
     """Draw one picture."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model")
-    parser.add_argument("--text", default="A girl in a blue dress is eating an ice cream.")
-    parser.add_argument("--layer", type=int, default=3)
+    parser.add_argument("model", nargs="?", default="demo")
+    parser.add_argument("--text", default="The pizza came out of the oven and it tasted good")
+    parser.add_argument("--layer", type=int, default=-1, help="the last unless given")
     default_out = Path(__file__).with_name("cross-attention.png")
     parser.add_argument("--out", type=Path, default=default_out)
     arguments = parser.parse_args()
     translator = pellucid.load(arguments.model)
-    found = cross_attention(translator, arguments.text, arguments.layer)
+    (translation,) = translator.translate([arguments.text])
     assert translator.bundle is not None
-    caption = (
-        f"Cross-attention weights, decoder layer {arguments.layer}, every head, "
-        f"greedy search, float32, model {translator.bundle.model_hash[:8]}"
+    attention = replay_cross_attention(
+        translator.bundle,
+        arguments.text,
+        translation.ids,
+        log_probabilities=translation.token_log_probabilities,
     )
-    draw(*found, caption).savefig(arguments.out, dpi=110)
+    layer = arguments.layer % attention.weights_NHTS.shape[0]
+    caption = (
+        f"Cross-attention weights, decoder layer {layer}, every head, greedy search, float32, "
+        f"model {translator.bundle.model_hash[:8]}"
+    )
+    draw(attention, layer, caption).savefig(arguments.out, dpi=110)
 
 
 if __name__ == "__main__":
