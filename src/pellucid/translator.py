@@ -208,6 +208,7 @@ class Translator:
 
     def _to_translation(self, source: str, hypothesis: Hypothesis) -> Translation:
         text = self.tokenizer.decode_target(list(hypothesis.ids))
+        # Bytes may spell a line break, which would put the lines out of step.
         return Translation(
             source,
             text.replace("\r", " ").replace("\n", " "),

@@ -51,20 +51,15 @@ def translate(
                 if json:
                     output.write(to_json_line(_to_record(number, translation)))
                 else:
-                    output.write(f"{_on_one_line(translation.text)}\n")
+                    output.write(f"{translation.text}\n")
                 number += 1
             output.flush()
     return 2 if has_errors else 0
 
 
-def _on_one_line(text: str) -> str:
-    """Keep lines in step: a line break inside a translation becomes a space."""
-    return text.replace("\r", " ").replace("\n", " ")
-
-
 def _to_record(number: int, translation: Translation) -> dict[str, Any]:
     hypothesis = {
-        "text": _on_one_line(translation.text),
+        "text": translation.text,
         "tokens": translation.tokens,
         "ids": translation.ids,
         "token_log_probabilities": translation.token_log_probabilities,
