@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pellucid.config import BundleConfig, validate
 from pellucid.errors import BundleError, InputFileNotFoundError
-from pellucid.files import hash_file, new_folder, read_bytes, write_bytes, write_text
+from pellucid.files import hash_bytes, hash_file, new_folder, read_bytes, write_bytes, write_text
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer, load_tokenizer
 
@@ -141,7 +141,7 @@ def save_bundle(
         for name, data in {**contents, **(extra_files or {})}.items():
             write_bytes(part / name, data)
         entries = {
-            name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+            name: {"sha256": hash_bytes(data), "size": len(data)}
             for name, data in sorted(contents.items())
         }
         manifest = {

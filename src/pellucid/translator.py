@@ -102,13 +102,12 @@ class Translator:
         """
         translations: list[Translation] = [Translation(text, "") for text in texts]
         sources: dict[int, list[int]] = {}
-        for index, text in enumerate(texts):
-            if not text.strip():
-                continue
-            ids = self.tokenizer.encode_source(text)
+        filled = [index for index, text in enumerate(texts) if text.strip()]
+        encoded = self.tokenizer.encode_sources([texts[index] for index in filled])
+        for index, ids in zip(filled, encoded, strict=True):
             problem = self._too_long(ids, "source")
             if problem:
-                translations[index] = Translation(text, "", error=problem)
+                translations[index] = Translation(texts[index], "", error=problem)
             else:
                 sources[index] = ids
         for batch in _group(sources, batch_tokens):
