@@ -2,54 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model
-from pellucid.config import DecodingConfig
+from pellucid.config import DecodingConfig, Precision, validate
 from pellucid.data import make_source_batch
-from pellucid.decode import Hypothesis, decode_greedily, score_tokens
-from pellucid.errors import DataError
+from pellucid.decode import (
+    Asker,
+    Constraints,
+    Decoder,
+    Hypothesis,
+    Request,
+    SpecialIds,
+    score_tokens,
+)
+from pellucid.errors import DataError, InputError
 from pellucid.hardware import set_threads
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
+from pellucid.text.sentences import split_sentences
 
-__all__ = ["Scored", "Translation", "Translator", "load"]
+__all__ = ["Scored", "TranslatedHypothesis", "Translation", "Translator", "load"]
 
 BATCH_TOKENS = 4096
+UNCONSTRAINED = Constraints()
 
 
 @dataclass(frozen=True)
-class Translation:
-    """One line translated.
+class TranslatedHypothesis:
+    """One translation of a line.
 
     Attributes:
-        source: the line as given.
-        text: its translation, one line; empty where there is an error.
-        tokens: the target's pieces, ``</s>`` included.
+        text: the translation, one line.
+        tokens: its pieces, ``</s>`` included.
         ids: their indices.
-        token_log_probabilities: natural logs of the model's softmax, one a token.
+        token_log_probabilities: natural logs of the model's softmax, one a token, before
+            temperature, penalties and constraints.
         log_probability: their sum.
-        score: the value hypotheses are ranked by; greedy search ranks by log-probability.
-        error: one sentence where the line could not be translated, otherwise None.
+        score: what hypotheses are ranked by, after the length penalty.
     """
 
-    source: str
     text: str
     tokens: tuple[str, ...] = ()
     ids: tuple[int, ...] = ()
     token_log_probabilities: tuple[float, ...] = ()
     log_probability: float = 0.0
     score: float = 0.0
+
+
+NOTHING = TranslatedHypothesis("")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One line translated.
+
+    What is asked of it beside these is the best hypothesis's, empty where there is an error.
+
+    Attributes:
+        source: the line as given.
+        hypotheses: as many as were asked for, where there are as many; the best first.
+        error: one sentence where the line could not be translated, otherwise None.
+    """
+
+    source: str
+    hypotheses: tuple[TranslatedHypothesis, ...]
     error: str | None = None
+
+    @property
+    def best(self) -> TranslatedHypothesis:
+        """The first hypothesis; an empty one where there is an error."""
+        return self.hypotheses[0] if self.hypotheses else NOTHING
+
+    @property
+    def text(self) -> str:
+        """The best hypothesis's text."""
+        return self.best.text
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The best hypothesis's pieces, ``</s>`` included."""
+        return self.best.tokens
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Their indices."""
+        return self.best.ids
+
+    @property
+    def token_log_probabilities(self) -> tuple[float, ...]:
+        """Natural logs of the model's softmax, one a token."""
+        return self.best.token_log_probabilities
+
+    @property
+    def log_probability(self) -> float:
+        """Their sum."""
+        return self.best.log_probability
+
+    @property
+    def score(self) -> float:
+        """What the best hypothesis was ranked by."""
+        return self.best.score
 
 
 @dataclass(frozen=True)
 class Scored:
     """One given pair, and how likely the model finds its target.
 
-    Attributes as in `Translation`; ``target`` is the line as given.
+    Attributes as in `TranslatedHypothesis`; ``source`` and ``target`` are the lines as given.
     """
 
     source: str
@@ -62,13 +128,14 @@ class Scored:
 
 
 class Translator:
-    """Translates and scores with one model and its tokenizer.
+    """Translates and scores with one model, or several together, and a tokenizer.
 
     Args:
         model: the weights.
         tokenizer: text to ids and back.
-        decoding: limits of a translation's length.
+        decoding: how to translate where nothing else is said.
         bundle: where the model came from, if from disk.
+        others: further models with the same vocabulary; all softmaxes are averaged.
     """
 
     def __init__(
@@ -78,43 +145,116 @@ class Translator:
         *,
         decoding: DecodingConfig | None = None,
         bundle: Bundle | None = None,
+        others: Sequence[Transformer] = (),
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.decoding = decoding or DecodingConfig()
         self.bundle = bundle
+        self._models = (model, *others)
+        self._asker = Asker(tokenizer, model.config)
+        ids = tokenizer.config
+        never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
+        special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never - {ids.eos_id}))
+        self._decoder = Decoder(self._models, special)
+
+    def configure(self, **options: Any) -> DecodingConfig:
+        """Join options with the model's own defaults.
+
+        Sampling takes the place of a beam that only the defaults ask for.
+
+        Raises:
+            ConfigurationError: an option is unknown, impossible, or contradicts another.
+        """
+        defaults = self.decoding.model_dump()
+        if options.get("sample"):
+            defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
+        return validate(DecodingConfig, defaults | options, "options")
 
     def translate(
-        self, texts: Sequence[str], *, batch_tokens: int = BATCH_TOKENS
+        self,
+        texts: Sequence[str],
+        *,
+        constraints: Constraints | Sequence[Constraints] = UNCONSTRAINED,
+        split_long: bool = False,
+        batch_tokens: int = BATCH_TOKENS,
+        **options: Any,
     ) -> list[Translation]:
-        """Translate lines greedily, in float32.
+        """Translate lines.
 
-        Lines are grouped by length so that little is padding, and come back in their order. An
+        Lines of about one length are searched side by side, and come back in their order. An
         empty or blank line gives an empty translation. A line that cannot be translated gives
-        an empty text and an ``error``; the others are translated.
+        no hypothesis and an ``error``; the others are translated.
 
         Args:
             texts: one sentence or paragraph a line.
-            batch_tokens: the most source positions computed at once, padding included.
+            constraints: what the translations may and must hold: one for all, or one each.
+            split_long: whether a line that is too long for the model is split at sentence ends.
+            batch_tokens: how many positions are computed at once, about.
+            options: those of `DecodingConfig`, over the model's defaults.
 
-        Returns:
-            One translation for each line.
+        Raises:
+            ConfigurationError: the options are impossible.
+            DataError: there are not as many constraints as texts.
         """
-        translations: list[Translation] = [Translation(text, "") for text in texts]
-        sources: dict[int, list[int]] = {}
+        config = self.configure(**options)
+        each = [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
+        if len(each) != len(texts):
+            raise DataError(
+                "There must be one set of constraints for each text, but there are "
+                f"{len(each)} for {len(texts)}."
+            )
+        translations = [Translation(text, (NOTHING,)) for text in texts]
         filled = [index for index, text in enumerate(texts) if text.strip()]
         encoded = self.tokenizer.encode_sources([texts[index] for index in filled])
+        asked: dict[int, list[Request]] = {}
         for index, ids in zip(filled, encoded, strict=True):
-            problem = self._too_long(ids, "source")
-            if problem:
-                translations[index] = Translation(texts[index], "", error=problem)
-            else:
-                sources[index] = ids
-        for batch in _group(sources, batch_tokens):
-            found = self._decode([sources[index] for index in batch])
-            for index, hypothesis in zip(batch, found, strict=True):
-                translations[index] = self._to_translation(texts[index], hypothesis)
+            try:
+                asked[index] = self._ask(texts[index], ids, each[index], config, split_long)
+            except InputError as error:
+                translations[index] = Translation(texts[index], (), error=str(error))
+        requests = [request for parts in asked.values() for request in parts]
+        answers = iter(self._decoder.decode(requests, config, batch_tokens=batch_tokens))
+        for index, parts in asked.items():
+            found = [next(answers) for _ in parts]
+            translations[index] = self._to_translation(texts[index], parts, found)
         return translations
+
+    def stream(
+        self, text: str, *, constraints: Constraints = UNCONSTRAINED, **options: Any
+    ) -> Iterator[str]:
+        """Translate one line and hand its text out piece by piece, as soon as it is decided.
+
+        With a beam, text is decided once all hypotheses agree on it.
+
+        Args:
+            text: the line.
+            constraints: what its translation may and must hold.
+            options: those of `DecodingConfig`; of several hypotheses there is only the best.
+
+        Yields:
+            Pieces whose concatenation is the translation.
+
+        Raises:
+            InputError: the line cannot be translated.
+        """
+        config = self.configure(**options)
+        if not text.strip():
+            return
+        source_ids = self.tokenizer.encode_source(text)
+        (request,) = self._ask(text, source_ids, constraints, config, split_long=False)
+        ids: tuple[int, ...] = ()
+        said = whole = ""
+        for ids in self._decoder.stream(request, config):
+            whole = self._to_text(ids)
+            # The end may still change: a space before what comes, or half a character's bytes.
+            sure = whole.rstrip(" \ufffd")
+            if sure.startswith(said) and len(sure) > len(said):
+                yield sure[len(said) :]
+                said = sure
+        if not ids:
+            raise InputError(_unmet(request))
+        yield whole[len(said) :]
 
     def score(
         self,
@@ -143,15 +283,13 @@ class Translator:
             )
         scored: list[Scored] = []
         pairs: dict[int, tuple[list[int], list[int]]] = {}
-        for index, (source, target) in enumerate(zip(sources, targets, strict=True)):
-            source_ids = self.tokenizer.encode_source(source)
-            target_ids = self.tokenizer.encode_target(target)
-            problem = self._too_long(source_ids, "source") or self._too_long(target_ids, "target")
-            scored.append(Scored(source, target, error=problem))
+        encoded = (self.tokenizer.encode_sources(sources), self.tokenizer.encode_targets(targets))
+        for index, (source_ids, target_ids) in enumerate(zip(*encoded, strict=True)):
+            problem = self._asker.too_long(source_ids) or self._target_too_long(target_ids)
+            scored.append(Scored(sources[index], targets[index], error=problem))
             if problem is None:
                 pairs[index] = (source_ids, target_ids)
-        lengths = {index: [0] * max(len(s), len(t)) for index, (s, t) in pairs.items()}
-        for group in _group(lengths, batch_tokens):
+        for group in _group(pairs, batch_tokens):
             self._score_group(group, pairs, scored)
         return scored
 
@@ -167,83 +305,155 @@ class Translator:
         target_out_BT, _ = make_source_batch(targets, pad_id=config.pad_id)
         target_in_BT = target_out_BT.roll(1, dims=1)
         target_in_BT[:, 0] = config.target_start_id
-        logs_BT = score_tokens(self.model, source_BS, source_mask_BS, target_in_BT, target_out_BT)
+        batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT)
+        each = torch.stack([score_tokens(model, *batch) for model in self._models])
+        logs_BT = each.logsumexp(dim=0) - math.log(len(each))
         for row, index in enumerate(group):
             ids = pairs[index][1]
             logs = tuple(logs_BT[row, : len(ids)].tolist())
-            scored[index] = Scored(
-                scored[index].source,
-                scored[index].target,
+            scored[index] = replace(
+                scored[index],
                 tokens=tuple(self.tokenizer.target_tokens(ids)),
                 ids=tuple(ids),
                 token_log_probabilities=logs,
                 log_probability=sum(logs),
             )
 
-    def _decode(self, sources: list[list[int]]) -> list[Hypothesis]:
-        config = self.tokenizer.config
-        source_BS, source_mask_BS = make_source_batch(sources, pad_id=config.pad_id)
-        return decode_greedily(
-            self.model,
-            source_BS,
-            source_mask_BS,
-            start_id=config.target_start_id,
-            eos_id=config.eos_id,
-            max_lengths=[self._max_target_length(len(ids)) for ids in sources],
+    def _ask(
+        self,
+        text: str,
+        ids: list[int],
+        constraints: Constraints,
+        config: DecodingConfig,
+        split_long: bool,
+    ) -> list[Request]:
+        """The requests of a line: one, or one for each part of a line that is split."""
+        problem = self._asker.too_long(ids)
+        if problem is None:
+            return [self._asker.ask(text, ids, constraints, config)]
+        if not split_long:
+            raise InputError(problem)
+        if constraints.required or constraints.prefix:
+            raise InputError(
+                "A line with a prefix or required phrases must not be split, but is too long. "
+                "Split it yourself, and say what belongs to which part."
+            )
+        parts = split_sentences(text)
+        encoded = self.tokenizer.encode_sources(parts)
+        for part_ids in encoded:
+            if self._asker.too_long(part_ids):
+                raise InputError(f"{problem} One of its sentences is too long by itself.")
+        return [
+            self._asker.ask(part, ids, constraints, config)
+            for part, ids in zip(parts, encoded, strict=True)
+        ]
+
+    def _to_translation(
+        self, source: str, parts: Sequence[Request], found: Sequence[tuple[Hypothesis, ...]]
+    ) -> Translation:
+        for request, hypotheses in zip(parts, found, strict=True):
+            if not hypotheses:
+                return Translation(source, (), error=_unmet(request))
+        if len(parts) == 1:
+            return Translation(source, tuple(self._to_hypothesis(one) for one in found[0]))
+        best = [self._to_hypothesis(hypotheses[0]) for hypotheses in found]
+        joined = TranslatedHypothesis(
+            " ".join(one.text for one in best),
+            tuple(token for one in best for token in one.tokens),
+            tuple(id_ for one in best for id_ in one.ids),
+            tuple(log for one in best for log in one.token_log_probabilities),
+            sum(one.log_probability for one in best),
+            sum(one.score for one in best),
         )
+        return Translation(source, (joined,))
 
-    def _max_target_length(self, source_length: int) -> int:
-        limit = int(source_length * self.decoding.max_length_ratio)
-        return min(limit + self.decoding.max_length_offset, self.model.config.max_target_length)
-
-    def _too_long(self, ids: Sequence[int], side: str) -> str | None:
-        limit: int = getattr(self.model.config, f"max_{side}_length")
-        if len(ids) <= limit:
-            return None
-        return (
-            f"A {side} line must have at most {limit} tokens for this model, but has {len(ids)}. "
-            "Split it into sentences."
-        )
-
-    def _to_translation(self, source: str, hypothesis: Hypothesis) -> Translation:
-        text = self.tokenizer.decode_target(list(hypothesis.ids))
-        # Bytes may spell a line break, which would put the lines out of step.
-        return Translation(
-            source,
-            text.replace("\r", " ").replace("\n", " "),
-            tokens=tuple(self.tokenizer.target_tokens(list(hypothesis.ids))),
+    def _to_hypothesis(self, hypothesis: Hypothesis) -> TranslatedHypothesis:
+        return TranslatedHypothesis(
+            self._to_text(hypothesis.ids),
+            tokens=tuple(self.tokenizer.target_tokens(hypothesis.ids)),
             ids=hypothesis.ids,
             token_log_probabilities=hypothesis.token_log_probabilities,
             log_probability=hypothesis.log_probability,
-            score=hypothesis.log_probability,
+            score=hypothesis.score,
+        )
+
+    def _to_text(self, ids: Sequence[int]) -> str:
+        # Bytes may spell a line break, which would put the lines out of step.
+        return self.tokenizer.decode_target(ids).replace("\r", " ").replace("\n", " ")
+
+    def _target_too_long(self, ids: Sequence[int]) -> str | None:
+        limit = self.model.config.max_target_length
+        if len(ids) <= limit:
+            return None
+        return (
+            f"A target line must have at most {limit} tokens for this model, but has {len(ids)}. "
+            "Split it into sentences."
         )
 
 
-def load(model: str | Path, *, threads: int | None = None) -> Translator:
+def load(
+    model: str | Path,
+    *,
+    threads: int | None = None,
+    precision: Precision | None = None,
+    ensemble: Sequence[str | Path] = (),
+) -> Translator:
     """Load a model to translate with.
 
     Args:
-        model: a bundle folder or a run folder.
+        model: a bundle folder, a run folder, or the word ``demo``.
         threads: processor threads to use; PyTorch's own choice unless given.
+        precision: of the products; what the bundle says unless given.
+        ensemble: further models, of the same vocabulary, whose softmaxes are averaged with its.
 
     Raises:
         InputFileNotFoundError: there is no such folder.
-        BundleError: the folder is damaged, incomplete, or not a bundle.
+        BundleError: a folder is damaged, incomplete, or not a bundle.
+        InputError: the models of an ensemble have different vocabularies.
     """
     set_threads(threads)
     bundle = load_bundle(resolve_model(model))
+    others = [load_bundle(resolve_model(other)) for other in ensemble]
+    for other in others:
+        _check_vocabulary(bundle, other)
+    decoding = bundle.config.decoding
+    if precision is not None:
+        decoding = validate(
+            DecodingConfig, decoding.model_dump() | {"precision": precision}, "options"
+        )
     return Translator(
-        bundle.model, bundle.tokenizer, decoding=bundle.config.decoding, bundle=bundle
+        bundle.model,
+        bundle.tokenizer,
+        decoding=decoding,
+        bundle=bundle,
+        others=[other.model for other in others],
     )
 
 
-def _group(sequences: dict[int, list[int]], batch_tokens: int) -> list[list[int]]:
-    """Group by length, longest first, so that rows times the longest stays in the budget."""
+def _check_vocabulary(bundle: Bundle, other: Bundle) -> None:
+    for side in ("source", "target"):
+        if bundle.tokenizer.vocabulary(side) != other.tokenizer.vocabulary(side):
+            raise InputError(
+                f"The models of an ensemble must have one {side} vocabulary, but that of "
+                f"{other.folder} is not that of {bundle.folder}. Train them with one tokenizer."
+            )
+
+
+def _unmet(request: Request) -> str:
+    return (
+        f"A translation within {request.max_length} tokens must be possible, but none meets the "
+        "constraints. Loosen them, widen the beam, or allow more with max_length."
+    )
+
+
+def _group(pairs: dict[int, tuple[list[int], list[int]]], batch_tokens: int) -> list[list[int]]:
+    """Group by the longer side, longest first, so that rows times longest stays in the budget."""
+    lengths = {index: max(map(len, pair)) for index, pair in pairs.items()}
     groups: list[list[int]] = []
     longest = 0
-    for index in sorted(sequences, key=lambda index: (-len(sequences[index]), index)):
+    for index in sorted(lengths, key=lambda index: (-lengths[index], index)):
         if not groups or (len(groups[-1]) + 1) * longest > batch_tokens:
             groups.append([])
-            longest = len(sequences[index])
+            longest = lengths[index]
         groups[-1].append(index)
     return groups

@@ -56,7 +56,7 @@ def decode_naively(model: Transformer, source: list[int], max_length: int) -> Hy
         best = min(range(V), key=lambda token: (-values[token], token))
         ids.append(best)
         logs.append(values[best])
-    return Hypothesis(tuple(ids), tuple(logs), ids[-1] == EOS)
+    return Hypothesis(tuple(ids), tuple(logs), ids[-1] == EOS, score=sum(logs))
 
 
 def assert_same(actual: Hypothesis, expected: Hypothesis) -> None:
@@ -138,7 +138,7 @@ def test_greedy_at_once_finished_gives_the_end_alone() -> None:
     for hypothesis in decode_greedily(
         model, source_BS, mask_BS, start_id=START, eos_id=EOS, max_lengths=[9] * 5
     ):
-        assert hypothesis == Hypothesis((EOS,), (0.0,), is_finished=True)
+        assert hypothesis == Hypothesis((EOS,), (0.0,), is_finished=True, score=0.0)
         assert hypothesis.log_probability == 0.0
 
 
@@ -204,4 +204,4 @@ def test_choose_likeliest_of_large_values_gives_finite_log_probabilities() -> No
 
 
 def test_hypothesis_log_probability_is_the_sum_of_its_tokens() -> None:
-    assert Hypothesis((5, 3), (-0.25, -0.5), is_finished=True).log_probability == -0.75
+    assert Hypothesis((5, 3), (-0.25, -0.5), is_finished=True, score=-0.4).log_probability == -0.75

@@ -67,7 +67,8 @@ def test_translation_log_probability_equals_the_score_of_its_tokens(
     for translation in translator.translate(WORDS):
         total = sum(translation.token_log_probabilities)
         assert translation.log_probability == pytest.approx(total)
-        assert translation.score == translation.log_probability
+        penalty = ((5 + len(translation.ids)) / 6) ** 0.6
+        assert translation.score == pytest.approx(translation.log_probability / penalty)
         assert len(translation.tokens) == len(translation.ids)
 
 

@@ -1,7 +1,8 @@
 """Frozen, validated configuration; TOML in and out; an unknown key is an error."""
 
 from pellucid.config.base import Strict, validate
-from pellucid.config.bundle import BundleConfig, DecodingConfig, LanguagesConfig
+from pellucid.config.bundle import BundleConfig, LanguagesConfig
+from pellucid.config.decoding import DecodingConfig, Precision
 from pellucid.config.model import NAMED_SIZES, ModelConfig
 from pellucid.config.recipe import DataConfig, Recipe, TokenizerRecipe, TrainingConfig
 from pellucid.config.tokenizer import TokenizerConfig
@@ -14,6 +15,7 @@ __all__ = [
     "DecodingConfig",
     "LanguagesConfig",
     "ModelConfig",
+    "Precision",
     "Recipe",
     "Strict",
     "TokenizerConfig",

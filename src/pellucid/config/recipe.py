@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from pellucid.config.base import Strict
-from pellucid.config.bundle import DecodingConfig
+from pellucid.config.decoding import DecodingConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig
 from pellucid.config.tokenizer import TokenizerConfig
 from pellucid.errors import suggestion

@@ -17,7 +17,8 @@ class TokenizerConfig(Strict):
     ``normalization`` is NFC by default: it composes accents and changes nothing else, so the
     no-break spaces of correct French survive (SentencePiece's own default erases them).
     ``lowercase`` and ``drop_punctuation`` belong to whole words (``kind = "words"``) and lose
-    information on purpose.
+    information on purpose. ``bos_id`` is None where there is no ``<s>``: models of Marian start
+    from their padding.
     """
 
     kind: Literal["sentencepiece", "words"] = "sentencepiece"
@@ -27,7 +28,7 @@ class TokenizerConfig(Strict):
     drop_punctuation: bool = False
     pad_id: int = Field(default=0, ge=0)
     unk_id: int = Field(default=1, ge=0)
-    bos_id: int = Field(default=2, ge=0)
+    bos_id: int | None = Field(default=2, ge=0)
     eos_id: int = Field(default=3, ge=0)
     target_start_id: int = Field(default=2, ge=0)
 

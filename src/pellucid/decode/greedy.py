@@ -63,7 +63,7 @@ def decode_greedily(
             memory_ASD, mask_AS = memory_ASD[kept_A], mask_AS[kept_A]
             newest_A = newest_A[kept_A]
     return [
-        Hypothesis(tuple(tokens), tuple(logs), tokens[-1] == eos_id)
+        Hypothesis(tuple(tokens), tuple(logs), tokens[-1] == eos_id, score=sum(logs))
         for tokens, logs in zip(ids, log_probabilities, strict=True)
     ]
 

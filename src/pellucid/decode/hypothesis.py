@@ -13,13 +13,16 @@ class Hypothesis:
 
     Attributes:
         ids: the chosen tokens, without the start token, with ``</s>`` where it was reached.
-        token_log_probabilities: natural logs of the model's softmax, one for each id.
+        token_log_probabilities: natural logs of the model's softmax, one for each id, before
+            temperature, penalties and constraints.
         is_finished: whether it ends in ``</s>`` rather than at the length limit.
+        score: what hypotheses are ranked by, after the length penalty.
     """
 
     ids: tuple[int, ...]
     token_log_probabilities: tuple[float, ...]
     is_finished: bool
+    score: float
 
     @property
     def log_probability(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -92,7 +93,7 @@ class Stack(nn.Module):
         if self.config.embedding_scale == "sqrt":
             x_BLD = x_BLD * math.sqrt(self.config.d_model)
         x_BLD = show(probe, self.part, "embedding", x_BLD)
-        positions_LD = self._positions(offset, end, like=x_BLD)
+        positions_LD = self.position_rows(offset, end, like=x_BLD)
         if positions_LD is not None:
             positions_BLD = positions_LD.expand_as(x_BLD)
             x_BLD = x_BLD + show(probe, self.part, "positions", positions_BLD)
@@ -100,7 +101,8 @@ class Stack(nn.Module):
             x_BLD = dropout(x_BLD, f"{self.part}.input")
         return show(probe, self.part, "input", x_BLD)
 
-    def _positions(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
+    def position_rows(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
+        """What positions ``start`` to ``end`` add to the embeddings: ``positions_LD``, or None."""
         kind = self.config.positions
         if kind == "none":
             return None
@@ -188,8 +190,7 @@ class Transformer(nn.Module):
         Raises:
             InputError: a sentence is longer than ``max_source_length``.
         """
-        tied = self.config.tied_embeddings == "all"
-        embedding = self.embedding if tied else self.source_embedding
+        embedding = self.embedding_of("source")
         x_BSD = self.encoder.enter(source_BS, embedding, probe=probe, dropout=dropout)
         mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
         for index, layer in enumerate(self.encoder.layers):
@@ -226,8 +227,7 @@ class Transformer(nn.Module):
             InputError: the target is longer than ``max_target_length``.
         """
         offset = 0 if cache is None else cache.length
-        tied = self.config.tied_embeddings == "all"
-        embedding = self.embedding if tied else self.target_embedding
+        embedding = self.embedding_of("target")
         x_BTD = self.decoder.enter(
             target_BT, embedding, offset=offset, probe=probe, dropout=dropout
         )
@@ -257,13 +257,18 @@ class Transformer(nn.Module):
         look_ahead_11LM = causal_mask(length, offset + length, device=target_BT.device)
         return look_ahead_11LM if mask is None else mask & look_ahead_11LM
 
+    def embedding_of(self, side: Literal["source", "target"]) -> nn.Embedding:
+        """The table that one side's tokens are looked up in."""
+        if self.config.tied_embeddings == "all":
+            return self.embedding
+        return self.source_embedding if side == "source" else self.target_embedding
+
     @property
     def output_weight(self) -> Tensor:
         """The matrix that turns states into logits, (V, D): the embeddings where tied."""
-        tied = self.config.tied_embeddings
-        if tied == "none":
+        if self.config.tied_embeddings == "none":
             return self.output.weight
-        return self.embedding.weight if tied == "all" else self.target_embedding.weight
+        return self.embedding_of("target").weight
 
     @property
     def output_bias(self) -> Tensor | None:

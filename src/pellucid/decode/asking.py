@@ -1,0 +1,83 @@
+"""From a line of text and what its translation may and must hold to what a search is asked."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+from pellucid.config import DecodingConfig, ModelConfig
+from pellucid.decode.forbidden import ForbiddenText, Spelling
+from pellucid.decode.request import Constraints, Request
+from pellucid.decode.required import prefix_ids, required_ids
+from pellucid.errors import InputError
+from pellucid.text import Tokenizer
+
+__all__ = ["Asker"]
+
+
+class Asker:
+    """Turns texts into requests, for one model and its tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer, model: ModelConfig) -> None:
+        self._tokenizer = tokenizer
+        self._model = model
+        self._forbidden: dict[str, ForbiddenText] = {}
+
+    @cached_property
+    def _spelling(self) -> Spelling:
+        return Spelling(self._tokenizer)
+
+    def ask(
+        self, text: str, source_ids: list[int], constraints: Constraints, config: DecodingConfig
+    ) -> Request:
+        """Make the request of one line.
+
+        Args:
+            text: the line; with the seed it decides its random numbers.
+            source_ids: the same in ids, no more than the model takes.
+            constraints: what its translation may and must hold.
+            config: how to search.
+
+        Raises:
+            InputError: the constraints cannot be written with this vocabulary, or not within the
+                length.
+        """
+        limit = self._max_length(len(source_ids), config)
+        shortest = max(config.min_length, math.ceil(len(source_ids) * config.min_length_ratio))
+        prefix = prefix_ids(self._tokenizer, constraints.prefix) if constraints.prefix else ()
+        required = tuple(required_ids(self._tokenizer, phrase) for phrase in constraints.required)
+        needed = 1 + max(len(prefix), sum(map(len, required)))
+        if max(shortest, needed) > limit:
+            what = "minimum length asks for" if shortest > limit else "prefix and phrases need"
+            raise InputError(
+                f"A translation of this line must have at most {limit} tokens, but the {what} "
+                f"{max(shortest, needed)}. Allow more with max_length, or ask for less."
+            )
+        return Request(
+            tuple(source_ids),
+            max_length=limit,
+            min_length=shortest,
+            prefix_ids=prefix,
+            required=required,
+            key=text,
+            forbidden_texts=tuple(self._forbid(phrase) for phrase in constraints.forbidden),
+        )
+
+    def too_long(self, source_ids: list[int]) -> str | None:
+        """Why a source cannot be read at once, in a sentence; None where it can."""
+        limit = self._model.max_source_length
+        if len(source_ids) <= limit:
+            return None
+        return (
+            f"A source line must have at most {limit} tokens for this model, but has "
+            f"{len(source_ids)}. Split it into sentences (--split-long does)."
+        )
+
+    def _max_length(self, source_length: int, config: DecodingConfig) -> int:
+        by_ratio = int(source_length * config.max_length_ratio) + config.max_length_offset
+        return min(config.max_length or by_ratio, self._model.max_target_length)
+
+    def _forbid(self, phrase: str) -> ForbiddenText:
+        if phrase not in self._forbidden:
+            self._forbidden[phrase] = self._spelling.forbid(phrase)
+        return self._forbidden[phrase]

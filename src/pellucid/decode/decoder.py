@@ -1,0 +1,143 @@
+"""One model or several, and every way to decode with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import torch
+
+from pellucid.config import DecodingConfig, Precision
+from pellucid.decode.batching import decode_requests, decode_strictly
+from pellucid.decode.engine import Engine
+from pellucid.decode.ensemble import Ensemble
+from pellucid.decode.hypothesis import Hypothesis
+from pellucid.decode.request import Request
+from pellucid.decode.search import Search, SpecialIds, Stepper
+from pellucid.model import Transformer
+
+__all__ = ["Decoder"]
+
+
+class Decoder:
+    """Answers requests with a model, or with several whose softmaxes are averaged.
+
+    What is prepared for a precision is kept for the next call, so the models' weights must not
+    change.
+    """
+
+    def __init__(self, models: Sequence[Transformer], special: SpecialIds) -> None:
+        self._models = models
+        self._special = special
+        self._steppers: dict[tuple[Precision, torch.dtype | None], Stepper] = {}
+
+    def decode(
+        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Answer requests: for each its ``n_best`` hypotheses, the best first.
+
+        Fewer where there are fewer; none where nothing fits the rules within the length.
+        """
+        if config.alternatives:
+            return self._decode_alternatives(requests, config, batch_tokens=batch_tokens)
+        if config.sample:
+            return self._draw(requests, config, batch_tokens=batch_tokens)
+        return self._search(requests, config, batch_tokens=batch_tokens)
+
+    def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
+        """Answer one request step by step.
+
+        Yields:
+            The ids that are decided so far, each time there are more; at last the whole answer.
+            Nothing where nothing fits the rules.
+        """
+        search = Search(
+            self._exact() if config.strict else self._stepper(config),
+            [_number(request, 0)],
+            config,
+            self._special,
+            sentences=1,
+        )
+        decided: tuple[int, ...] = ()
+        while not search.is_over:
+            answers = search.step()
+            agreed = search.agreed_ids()
+            for _, found in answers:
+                agreed = found.hypotheses[0].ids if found.hypotheses else ()
+            if len(agreed) > len(decided):
+                decided = agreed
+                yield decided
+
+    def _search(
+        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
+    ) -> list[tuple[Hypothesis, ...]]:
+        stepper = self._stepper(config)
+        if config.strict:
+            found = decode_strictly(
+                stepper, self._exact, requests, config, self._special, batch_tokens=batch_tokens
+            )
+        else:
+            found = decode_requests(
+                stepper, requests, config, self._special, batch_tokens=batch_tokens
+            )
+        return [answer.hypotheses for answer in found]
+
+    def _draw(
+        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Every sample is a request of its own, with random numbers of its own."""
+        count = config.n_best
+        drawn = self._search(
+            [_number(request, i) for request in requests for i in range(count)],
+            config.model_copy(update={"n_best": 1}),
+            batch_tokens=batch_tokens,
+        )
+        return [
+            tuple(hypothesis for one in drawn[i : i + count] for hypothesis in one)
+            for i in range(0, len(drawn), count)
+        ]
+
+    def _decode_alternatives(
+        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Find the likeliest tokens after each prefix, then continue each to the end."""
+        one_step = {"alternatives": False, "beam": config.n_best, "diverse_groups": 1}
+        firsts = self._search(
+            [replace(one, max_length=len(one.prefix_ids) + 1, required=()) for one in requests],
+            config.model_copy(update={**one_step, "length_penalty": "none", "stopping": "never"}),
+            batch_tokens=batch_tokens,
+        )
+        asked = [
+            replace(request, prefix_ids=hypothesis.ids)
+            for request, alternatives in zip(requests, firsts, strict=True)
+            for hypothesis in sorted(alternatives, key=lambda one: -one.log_probability)
+            if not hypothesis.is_finished
+        ]
+        rest = config.model_copy(update={"alternatives": False, "n_best": 1})
+        ends = iter(self._search(asked, rest, batch_tokens=batch_tokens))
+        return [
+            tuple(
+                end
+                for hypothesis in sorted(alternatives, key=lambda one: -one.log_probability)
+                for end in ((hypothesis,) if hypothesis.is_finished else next(ends))
+            )
+            for alternatives in firsts
+        ]
+
+    def _stepper(self, config: DecodingConfig) -> Stepper:
+        return self._prepared(config.precision, None)
+
+    def _exact(self) -> Stepper:
+        return self._prepared("float32", torch.float64)
+
+    def _prepared(self, precision: Precision, dtype: torch.dtype | None) -> Stepper:
+        key = (precision, dtype)
+        if key not in self._steppers:
+            engines = [Engine(model, precision, dtype=dtype) for model in self._models]
+            self._steppers[key] = engines[0] if len(engines) == 1 else Ensemble(engines)
+        return self._steppers[key]
+
+
+def _number(request: Request, index: int) -> Request:
+    """The request of one of several samples, which has random numbers of its own."""
+    return replace(request, key=f"{index}\x1f{request.key}")

@@ -1,0 +1,135 @@
+"""A glossary: which target terms a translation must hold, because of what the source says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import final
+
+from pellucid.errors import DataError
+from pellucid.files import read_lines
+from pellucid.text import normalize
+from pellucid.text.letters import word_pattern
+
+__all__ = ["Glossary", "load_glossary"]
+
+_Words = tuple[str, ...]
+
+# What a sentence's first word may stand behind.
+_SENTENCE_ENDS = frozenset(".!?…。！？")
+_BETWEEN = frozenset(" \"'“”„«»‘’‚‹›()[]¿¡-–—")
+
+
+@final
+class Glossary:
+    """Source terms and the target terms that translate them."""
+
+    def __init__(self, terms: Mapping[str, str]) -> None:
+        """Make it ready for looking up.
+
+        Args:
+            terms: the target term of each source term.
+        """
+        self.terms = dict(terms)
+        self._targets: dict[_Words, str] = {}
+        self._targets_of_capitalized: dict[_Words, str] = {}
+        for source, target in self.terms.items():
+            self._targets[_words(source)] = target
+            if source == source.lower():
+                capitalized = source[:1].upper() + source[1:]
+                self._targets_of_capitalized[_words(capitalized)] = target
+        lengths: dict[str, set[int]] = {}
+        for words in (*self._targets, *self._targets_of_capitalized):
+            lengths.setdefault(words[0], set()).add(len(words))
+        self._lengths = {word: sorted(sizes, reverse=True) for word, sizes in lengths.items()}
+
+    def terms_for(self, source: str) -> tuple[str, ...]:
+        """The target terms whose source terms stand in a text.
+
+        Terms are found as whole words, in the order of the text, each as often as it stands
+        there; of several that begin at one place the longest counts, and none overlaps another.
+        Runs of white space are equal. Case counts; but a term in lower case is also found with a
+        capital where a sentence begins.
+
+        Args:
+            source: the text.
+        """
+        words = _words(source)
+        found = []
+        place, is_start = 0, True
+        while place < len(words):
+            length, target = self._longest(words, place, is_start)
+            if target is not None:
+                found.append(target)
+            last = words[place + length - 1]
+            is_start = last in _SENTENCE_ENDS or (is_start and last in _BETWEEN)
+            place += length
+        return tuple(found)
+
+    def _longest(self, words: _Words, place: int, is_start: bool) -> tuple[int, str | None]:
+        """How long the longest term at a place is, and its translation; 1 and None without one."""
+        for length in self._lengths.get(words[place], ()):
+            term = words[place : place + length]
+            target = self._targets.get(term)
+            if target is None and is_start:
+                target = self._targets_of_capitalized.get(term)
+            if target is not None:
+                return len(term), target
+        return 1, None
+
+
+def load_glossary(path: Path | str) -> Glossary:
+    """Read a glossary.
+
+    Args:
+        path: a UTF-8 file, plain or gzip: source term, tab, target term on each line. Empty
+            lines and lines that begin with ``#`` say nothing.
+
+    Raises:
+        DataError: a line is not such, or a source term has two translations; says which line.
+        InputFileNotFoundError: the file does not exist.
+    """
+    terms: dict[str, str] = {}
+    first: dict[str, int] = {}
+    for number, line in _read_entries(path):
+        columns = [normalize(column, "nfc").strip() for column in line.split("\t")]
+        where = f"{path}:{number}"
+        if len(columns) != 2:
+            raise DataError(
+                "A line of a glossary must be source term, tab, target term, but has "
+                f"{len(columns) - 1} tabs ({where}). Correct or remove it."
+            )
+        if not all(columns):
+            side = "source" if not columns[0] else "target"
+            raise DataError(
+                f"Both terms of a glossary's line must hold text, but the {side} term is empty "
+                f"({where}). Correct or remove it."
+            )
+        source, target = " ".join(columns[0].split()), columns[1]
+        if terms.setdefault(source, target) != target:
+            raise DataError(
+                f"A source term must have one translation, but {source!r} has {target!r} beside "
+                f"{terms[source]!r} of line {first[source]} ({where}). Remove one of them."
+            )
+        first.setdefault(source, number)
+    return Glossary(terms)
+
+
+def _read_entries(path: Path | str) -> Iterator[tuple[int, str]]:
+    """The lines that say something, with their numbers."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip() and not line.startswith("#"):
+            yield number, line
+
+
+def _words(text: str) -> _Words:
+    """Cut a text into words, single other characters, and one space for white space."""
+    text = " ".join(normalize(text, "nfc").split())
+    return tuple(_pieces().findall(text))
+
+
+@cache
+def _pieces() -> re.Pattern[str]:
+    return re.compile(rf"{word_pattern().pattern}|.", re.DOTALL)

@@ -1,0 +1,62 @@
+"""Products with fixed weights, in the precision that was asked for."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pellucid.config import Precision
+from pellucid.errors import ConfigurationError
+
+__all__ = ["Linear", "make_linear"]
+
+Linear = Callable[[Tensor], Tensor]
+"""Maps rows of one width to rows of another."""
+
+
+def make_linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> Linear:
+    """Prepare ``x W^T + b`` for being computed many times.
+
+    ``float32`` and ``bfloat16`` compute in the weight's own type. ``int8`` keeps one signed byte
+    a weight with a scale a row, quantizes the input on the fly with one scale a batch, and sums
+    in 32-bit integers.
+
+    Args:
+        weight: (out, in).
+        bias: (out), or None.
+        precision: of the product.
+
+    Raises:
+        ConfigurationError: this PyTorch has no int8 products for this processor.
+    """
+    if precision == "int8":
+        return _make_int8(weight, bias)
+    return lambda rows: F.linear(rows, weight, bias)
+
+
+def _make_int8(weight: Tensor, bias: Tensor | None) -> Linear:
+    if not {"fbgemm", "x86"} & set(torch.backends.quantized.supported_engines):
+        raise ConfigurationError(
+            "The precision int8 must be supported by PyTorch on this processor, but is not. "
+            "Use float32 or bfloat16."
+        )
+    torch.backends.quantized.engine = "fbgemm"
+    scale = (weight.abs().amax(dim=1) / 127).clamp(min=torch.finfo(torch.float32).tiny)
+    zero = torch.zeros(len(weight), dtype=torch.long)
+    with warnings.catch_warnings():
+        # Deprecated in favor of a package of its own, whose kernels for processors are slower.
+        warnings.filterwarnings("ignore", message=".*quantized tensor creation.*")
+        quantized = torch.quantize_per_channel(weight, scale, zero, 0, torch.qint8)
+        packed = torch.ops.quantized.linear_prepack(quantized, bias)
+    # Without VNNI two products are added in 16 bits, which seven bits of input cannot overflow.
+    use_seven_bits = not torch.cpu._is_vnni_supported()
+
+    def multiply(rows: Tensor) -> Tensor:
+        product: Tensor = torch.ops.quantized.linear_dynamic(rows, packed, use_seven_bits)
+        return product
+
+    return multiply

@@ -1,0 +1,51 @@
+"""What a search is asked for: one sentence, and what its translation may and must hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pellucid.decode.forbidden import ForbiddenText
+
+__all__ = ["Constraints", "Request"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One sentence to translate, in ids.
+
+    Attributes:
+        source_ids: the source, ``</s>`` included.
+        max_length: the most tokens of a translation, ``</s>`` included.
+        min_length: the fewest, ``</s>`` included.
+        prefix_ids: what the translation begins with.
+        forbidden: token sequences that it must not hold.
+        required: token sequences that it must hold.
+        key: what its random numbers are derived from.
+        forbidden_texts: phrases that its text must not hold, however they are cut into tokens.
+    """
+
+    source_ids: tuple[int, ...]
+    max_length: int
+    min_length: int = 0
+    prefix_ids: tuple[int, ...] = ()
+    forbidden: tuple[tuple[int, ...], ...] = ()
+    required: tuple[tuple[int, ...], ...] = ()
+    key: str = ""
+    forbidden_texts: tuple[ForbiddenText, ...] = ()
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What the translation of one line may and must hold, as a user says it.
+
+    Attributes:
+        prefix: what the translation begins with.
+        forbidden: phrases that must not stand in it as whole words.
+        required: phrases that must stand in it; one that is given twice must stand there twice.
+    """
+
+    prefix: str = ""
+    forbidden: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()

@@ -1,0 +1,159 @@
+"""Choosing what to go on with: vectorised over all sentences and hypotheses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "Choice",
+    "best_of_rows",
+    "choose_best",
+    "choose_in_groups",
+    "log_normalizer",
+]
+
+BLOCK = 64
+ROWS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What each place of a sentence goes on with.
+
+    Attributes:
+        parent_BW: the place whose hypothesis is continued.
+        token_BW: with which token.
+        is_taken_BW: False where there was nothing left to put.
+        margin_B: how much better the last one taken is than the best one left; it can be chosen
+            otherwise by rounding only where this is small.
+    """
+
+    parent_BW: Tensor
+    token_BW: Tensor
+    is_taken_BW: Tensor
+    margin_B: Tensor
+
+    @staticmethod
+    def alone(token_B: Tensor, is_taken_B1: Tensor) -> Choice:
+        """Every hypothesis goes on by itself, with a token that was drawn for it."""
+        token_B1 = token_B[:, None]
+        nowhere_B = torch.full(token_B.shape, math.inf, dtype=torch.float64, device=token_B.device)
+        return Choice(torch.zeros_like(token_B1), token_B1, is_taken_B1, nowhere_B)
+
+
+def log_normalizer(logits_AV: Tensor) -> Tensor:
+    """The logarithm of the softmax's denominator, for each row: ``log_A``.
+
+    A few rows at a time, so that what is made on the way stays in the processor's cache.
+    """
+    return torch.cat([chunk.logsumexp(dim=-1) for chunk in torch.split(logits_AV, ROWS_AT_ONCE)])
+
+
+def best_of_rows(values_AV: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The highest values of each row and where they are, highest first.
+
+    The maximum of each block of columns is found first, which is several times cheaper than
+    sorting: the best ``count`` values lie in the ``count`` blocks with the highest maxima. Of
+    equal values a single best one is the first.
+
+    Returns:
+        ``value_AX``, ``id_AX``.
+    """
+    rows, width = values_AV.shape
+    blocks, rest = divmod(width, BLOCK)
+    if blocks < 4 * count:
+        return _top(values_AV, count)
+    highest_AX = values_AV[:, : width - rest].view(rows, blocks, BLOCK).amax(dim=-1)
+    _, block_AX = _top(highest_AX, count)
+    inside = torch.arange(BLOCK, device=values_AV.device)
+    columns = (block_AX[:, :, None] * BLOCK + inside).flatten(1)
+    if rest:
+        last = torch.arange(width - rest, width, device=values_AV.device)
+        columns = torch.cat([columns, last.expand(rows, -1)], dim=1)
+    value_AX, place_AX = _top(values_AV.gather(1, columns), count)
+    return value_AX, columns.gather(1, place_AX)
+
+
+def _top(values_AV: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    if count == 1:
+        best_A1 = values_AV.argmax(dim=-1, keepdim=True)
+        return values_AV.gather(1, best_A1), best_A1
+    return torch.topk(values_AV, count, dim=-1)
+
+
+def choose_best(value_AX: Tensor, id_AX: Tensor, total_BW: Tensor, num_places_B: Tensor) -> Choice:
+    """Choose for each sentence its best continuations, as many as it has places.
+
+    Args:
+        value_AX: the best values of each row's next token, more than ``width`` where there are.
+        id_AX: their tokens.
+        total_BW: each hypothesis's sum so far, −∞ where there is none.
+        num_places_B: how many may be chosen: the width less what is finished.
+    """
+    sentences, width = total_BW.shape
+    per_row = value_AX.shape[1]
+    candidate_BX = (total_BW.reshape(-1, 1) + value_AX).view(sentences, -1)
+    best_BX, place_BX = torch.topk(candidate_BX, min(width + 1, candidate_BX.shape[1]), dim=-1)
+    missing = width + 1 - best_BX.shape[1]
+    if missing > 0:
+        best_BX = torch.nn.functional.pad(best_BX, (0, missing), value=-math.inf)
+        place_BX = torch.nn.functional.pad(place_BX, (0, missing))
+    last_B = (num_places_B - 1).clamp(min=0)[:, None]
+    margin_B = (best_BX.gather(1, last_B) - best_BX.gather(1, last_B + 1))[:, 0]
+    # Where both are −∞ nothing had to be left out.
+    margin_B = margin_B.nan_to_num(nan=math.inf).masked_fill_(num_places_B == 0, math.inf)
+    place_BW = place_BX[:, :width]
+    ranks_W = torch.arange(width, device=total_BW.device)
+    return Choice(
+        place_BW // per_row,
+        id_AX.view(sentences, -1).gather(1, place_BW),
+        (ranks_W < num_places_B[:, None]) & (best_BX[:, :width] > -math.inf),
+        margin_B,
+    )
+
+
+def choose_in_groups(
+    values_AV: Tensor, total_BW: Tensor, num_places_BG: Tensor, *, diversity: float, extra: int
+) -> Choice:
+    """Choose group by group: a token costs more for each time an earlier group just chose it.
+
+    With one group this is `choose_best` alone.
+
+    Args:
+        values_AV: the values of every row's next token.
+        total_BW: each hypothesis's sum so far; a group is a run of neighbouring columns.
+        num_places_BG: how many may be chosen in each group.
+        diversity: what a token costs for each earlier choice of it in this step.
+        extra: how many more than needed to look at in each row, for the margin.
+
+    Source:
+        Vijayakumar et al. 2018, "Diverse Beam Search", with Hamming diversity.
+    """
+    sentences, groups = num_places_BG.shape
+    width = total_BW.shape[1] // groups
+    count = min(width + extra, values_AV.shape[1])
+    if groups == 1:
+        return choose_best(*best_of_rows(values_AV, count), total_BW, num_places_BG[:, 0])
+    values_BWV = values_AV.view(sentences, -1, values_AV.shape[1])
+    penalty_BV = torch.zeros_like(values_BWV[:, 0])
+    choices = []
+    for group in range(groups):
+        own = slice(group * width, (group + 1) * width)
+        own_AV = (values_BWV[:, own] - penalty_BV[:, None]).flatten(0, 1)
+        choice = choose_best(
+            *best_of_rows(own_AV, count), total_BW[:, own], num_places_BG[:, group]
+        )
+        penalty_BV.scatter_add_(
+            1, choice.token_BW, diversity * choice.is_taken_BW.to(penalty_BV.dtype)
+        )
+        choices.append(choice)
+    return Choice(
+        torch.cat([choice.parent_BW + i * width for i, choice in enumerate(choices)], dim=1),
+        torch.cat([choice.token_BW for choice in choices], dim=1),
+        torch.cat([choice.is_taken_BW for choice in choices], dim=1),
+        torch.stack([choice.margin_B for choice in choices]).amin(dim=0),
+    )

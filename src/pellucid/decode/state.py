@@ -1,0 +1,191 @@
+"""What decoding keeps between steps, for sentences that come and go.
+
+All rows share one axis of columns. A sentence that enters later begins at a later column, and
+does not see those before; so a step writes one column for everybody, whatever their lengths.
+Columns that nobody sees any more are given back when room is needed.
+
+The hypotheses of a sentence attend together, over the columns of all of them, each through a mask
+that lets it see its own past alone. When a hypothesis takes the place of another, only the small
+masks change places; the keys and values stay where they were written.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pellucid.config import ModelConfig
+
+__all__ = ["DecoderState", "Memory"]
+
+FIRST_COLUMNS = 32
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Encoded sentences: the keys and values of every decoder layer's cross-attention.
+
+    ``key_NBHSK`` and ``value_NBHSE`` are padded on the right; ``length_B`` says where it begins.
+    """
+
+    key_NBHSK: Tensor
+    value_NBHSE: Tensor
+    length_B: Tensor
+
+
+class DecoderState:
+    """Keys and values of some sentences, each with ``width`` rows (its hypotheses).
+
+    Row b · width + w is hypothesis w of sentence b; what it wrote in column c is key
+    c · width + w of the sentence. A source's keys and values are there once for all hypotheses.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        sentences: int,
+        width: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.sentences = sentences
+        self.width = width
+        self.longest = 0
+        self.self_mask: Tensor | None = None
+        self.cross_mask: Tensor | None = None
+        layers, heads = config.num_decoder_layers, config.num_heads
+        self._dtype, self._device = dtype, device
+        self._key_NBHMK = self._zeros(layers, sentences, heads, FIRST_COLUMNS * width, config.d_key)
+        self._value_NBHME = self._zeros(
+            layers, sentences, heads, FIRST_COLUMNS * width, config.d_value
+        )
+        self._hidden_B1WM = self._zeros(sentences, 1, width, FIRST_COLUMNS * width)
+        self._newest_WW = self._zeros(width, width).fill_(-math.inf).fill_diagonal_(0)
+        self._key_NBHSK = self._zeros(layers, sentences, heads, 0, config.d_key)
+        self._value_NBHSE = self._zeros(layers, sentences, heads, 0, config.d_value)
+        self._source_length_B = torch.ones(sentences, dtype=torch.long, device=device)
+        self._start_B = torch.zeros(sentences, dtype=torch.long, device=device)
+        self._is_empty_B = torch.ones(sentences, dtype=torch.bool, device=device)
+        self._first = 0
+        self._end = 0
+
+    def insert(self, places_X: Tensor, memory: Memory, chosen_X: Tensor) -> None:
+        """Let sentences of a memory begin at the next column, in the place of others.
+
+        Args:
+            places_X: which of the state's sentences they replace.
+            memory: encoded sentences.
+            chosen_X: which of those.
+        """
+        length_X = memory.length_B[chosen_X]
+        longest = int(length_X.max())
+        if longest > self._key_NBHSK.shape[3]:
+            more = longest - self._key_NBHSK.shape[3]
+            self._key_NBHSK = torch.nn.functional.pad(self._key_NBHSK, (0, 0, 0, more))
+            self._value_NBHSE = torch.nn.functional.pad(self._value_NBHSE, (0, 0, 0, more))
+        self._key_NBHSK[:, places_X, :, :longest] = memory.key_NBHSK[:, chosen_X, :, :longest]
+        self._value_NBHSE[:, places_X, :, :longest] = memory.value_NBHSE[:, chosen_X, :, :longest]
+        self._source_length_B[places_X] = length_X
+        self._start_B[places_X] = self._end
+        self._hidden_B1WM[places_X] = -math.inf
+        self._is_empty_B[places_X] = False
+        self._mask_source()
+
+    def retire(self, places_X: Tensor) -> None:
+        """Say that sentences are done, so that nothing is kept or made wide for their sake."""
+        self._source_length_B[places_X] = 1
+        self._is_empty_B[places_X] = True
+
+    def keep(self, places_B: Tensor) -> None:
+        """Go on with these sentences alone."""
+        self.sentences = len(places_B)
+        for name in ("_key_NBHMK", "_value_NBHME", "_key_NBHSK", "_value_NBHSE"):
+            setattr(self, name, getattr(self, name).index_select(1, places_B))
+        for name in ("_hidden_B1WM", "_source_length_B", "_start_B", "_is_empty_B"):
+            setattr(self, name, getattr(self, name)[places_B])
+        self._mask_source()
+
+    def reorder(self, parents_BW: Tensor) -> None:
+        """Let every hypothesis go on from what another one of its sentence has read.
+
+        Args:
+            parents_BW: the place of that other one.
+        """
+        seen = slice(self._first * self.width, self._end * self.width)
+        hidden_BWM = self._hidden_B1WM[:, 0, :, seen]
+        parents_BWM = parents_BW[:, :, None].expand(hidden_BWM.shape)
+        self._hidden_B1WM[:, 0, :, seen] = hidden_BWM.gather(1, parents_BWM)
+
+    def advance(self) -> Tensor:
+        """Make room for one more column, and say at which position of its text each row is."""
+        # Where nobody is every step is the first, which one column serves.
+        self._start_B.masked_fill_(self._is_empty_B, self._end)
+        self._first = int(self._start_B.min())
+        if self._end * self.width == self._key_NBHMK.shape[3]:
+            self._make_room()
+        newest = slice(self._end * self.width, (self._end + 1) * self.width)
+        self._hidden_B1WM[:, 0, :, newest] = self._newest_WW
+        self._end += 1
+        length_B = self._end - 1 - self._start_B
+        self.longest = self._end - self._first
+        is_ragged = self.width > 1 or int(length_B.min()) + 1 < self.longest
+        self.self_mask = None
+        if is_ragged:
+            self.self_mask = self._hidden_B1WM[..., self._first * self.width : newest.stop]
+        return length_B.repeat_interleave(self.width)
+
+    def append(self, layer: int, key_AHK: Tensor, value_AHE: Tensor) -> tuple[Tensor, Tensor]:
+        """Write the newest column and hand out all columns that somebody sees.
+
+        Returns:
+            ``key_BHMK``, ``value_BHME``, for queries of all hypotheses and `self_mask`.
+        """
+        newest = slice((self._end - 1) * self.width, self._end * self.width)
+        seen = slice(self._first * self.width, self._end * self.width)
+        key_BHMK, value_BHME = self._key_NBHMK[layer], self._value_NBHME[layer]
+        key_BHMK[:, :, newest] = self.by_sentence(key_AHK)
+        value_BHME[:, :, newest] = self.by_sentence(value_AHE)
+        return key_BHMK[:, :, seen], value_BHME[:, :, seen]
+
+    def by_sentence(self, rows_AHK: Tensor) -> Tensor:
+        """Rows of all hypotheses, sentence by sentence: ``rows_BHWK``."""
+        return rows_AHK.view(self.sentences, self.width, *rows_AHK.shape[1:]).transpose(1, 2)
+
+    def memory(self, layer: int) -> tuple[Tensor, Tensor]:
+        """The source's keys and values of one layer: ``key_BHSK``, ``value_BHSE``."""
+        return (
+            self._key_NBHSK[layer, :, :, : self._longest_source],
+            self._value_NBHSE[layer, :, :, : self._longest_source],
+        )
+
+    def _mask_source(self) -> None:
+        self._longest_source = int(self._source_length_B.max())
+        self.cross_mask = None
+        if int(self._source_length_B.min()) < self._longest_source:
+            columns_S = torch.arange(self._longest_source, device=self._device)
+            hidden_BS = columns_S >= self._source_length_B[:, None]
+            mask_BS = self._zeros(*hidden_BS.shape).masked_fill_(hidden_BS, -math.inf)
+            self.cross_mask = mask_BS[:, None, None]
+
+    def _make_room(self) -> None:
+        """Drop the columns that nobody sees, or double where there are few of those."""
+        capacity = self._key_NBHMK.shape[3]
+        seen = slice(self._first * self.width, self._end * self.width)
+        used = seen.stop - seen.start
+        capacity = 2 * capacity if 2 * used > capacity else capacity
+        for name in ("_key_NBHMK", "_value_NBHME"):
+            older = getattr(self, name)
+            newer = self._zeros(*older.shape[:3], capacity, older.shape[4])
+            newer[:, :, :, :used] = older[:, :, :, seen]
+            setattr(self, name, newer)
+        hidden_B1WM = self._zeros(self.sentences, 1, self.width, capacity)
+        hidden_B1WM[..., :used] = self._hidden_B1WM[..., seen]
+        self._hidden_B1WM = hidden_B1WM
+        self._start_B -= self._first
+        self._end, self._first = self._end - self._first, 0
+
+    def _zeros(self, *shape: int) -> Tensor:
+        return torch.zeros(shape, dtype=self._dtype, device=self._device)

@@ -1,0 +1,47 @@
+"""What a word is where its edges count: a run of letters, digits and their marks."""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from functools import cache
+
+__all__ = ["is_unspaced", "is_word_letter", "word_pattern"]
+
+# Scripts that write no spaces: Thai, Lao, Burmese, Khmer, kana, Bopomofo and Chinese characters.
+# Every place in them may be the edge of a word.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\u3005-\u3007\u3040-\u30ff\u3100-\u312f"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+
+
+@cache
+def word_pattern() -> re.Pattern[str]:
+    """The pattern of a whole run of word letters; apostrophes and hyphens end it."""
+    unspaced = _unspaced_pattern()
+    marks = "".join(
+        letter
+        for letter in map(chr, range(0x300, sys.maxunicode + 1))
+        if unicodedata.category(letter) in ("Mn", "Mc", "Me") and not unspaced.match(letter)
+    )
+    return re.compile(rf"(?:[^\W_{_UNSPACED}]|[{marks}])+")
+
+
+def is_word_letter(letter: str) -> bool:
+    """Whether a character beside another of its kind belongs to the same word.
+
+    Letters, digits and their marks do, but not those of scripts without spaces.
+    """
+    return word_pattern().match(letter) is not None
+
+
+def is_unspaced(letter: str) -> bool:
+    """Whether a character belongs to a script that puts no spaces between words."""
+    return _unspaced_pattern().match(letter) is not None
+
+
+@cache
+def _unspaced_pattern() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")

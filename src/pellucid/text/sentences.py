@@ -1,0 +1,133 @@
+"""Where one sentence ends and the next begins."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+
+from pellucid.text.letters import is_unspaced
+
+__all__ = ["split_sentences", "split_to_fit"]
+
+# A sentence's end: its marks and what is closed after them. Quotation marks that open in one
+# language close in another; French puts a space before ».
+_END = re.compile(
+    r"""(?P<marks>[.!?…。！？｡؟۔।॥]+)"""
+    r"""(?:["'”’»›)\]」』】）》〉]|[“‘«‹](?=\s|\Z)|[ \u00a0\u202f][»›](?!\w))*"""
+)
+_WIDE_MARKS = frozenset("。！？｡")
+
+# What follows: white space, what is opened, and the first character.
+_NEXT = re.compile(
+    r"""(?P<space>\s*)["'“„”‘‚«‹»›(\[¿¡「『【（《〈\s–—-]*(?P<first>.?)""", re.DOTALL
+)
+_BEGINNINGS = frozenset(("Lu", "Lt", "Lo", "Nd", "Nl", "No", "Sc", "So"))
+
+# What is written before a full stop that ends no sentence: titles and the like; those in lower
+# case also with a capital.
+_ABBREVIATIONS = (
+    "Mr Mrs Ms Dr Prof Rev Hon Gen Col Maj Capt Lt Sgt Sen Rep Gov Pres St Ste Mt Ft "
+    "MM Mme Mmes Mlle Mlles Mgr Pr Hr Fr Frl Dipl Ing Mag Mio Mrd Sr Sra Srta Dra Dña Ud Uds "
+    "Sig Dott Avv vs cf ca approx env bzw bspw ggf vgl sog evtl inkl geb dt engl franz"
+)
+# Those that do so only before a number.
+_BEFORE_NUMBERS = (
+    "no nos nr art arts fig figs p pp vol vols ch chap sec eq ed abb abs abschn bd str tel núm "
+    "pág págs jan feb febr mar apr jun jul aug sep sept oct okt nov dec dez janv févr avr juil déc"
+)
+_ALWAYS, _NUMBERED = frozenset(_ABBREVIATIONS.split()), frozenset(_BEFORE_NUMBERS.split())
+_DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
+_LAST_WORD = re.compile(r"[^\s\"'“„«‹»›(\[’]*\Z")
+_LONGEST_WORD = 20
+
+
+def split_sentences(text: str) -> list[str]:
+    """Cut a text into its sentences.
+
+    A sentence ends at a full stop, a question or exclamation mark or an ellipsis (and what is
+    closed after it), where white space and the beginning of a sentence follow: an opening mark,
+    a digit, or any letter but a lower-case one. The marks of Chinese and Japanese need no white
+    space, unless a quotation is closed after them. A full stop is no end after a common
+    abbreviation, a single letter, a word with full stops inside (``z.B.``), or a number of one
+    or two digits (``am 3. Mai``); in doubt two sentences stay together.
+
+    Args:
+        text: any text.
+
+    Returns:
+        The sentences without white space around them; together they hold all else of the text.
+    """
+    return [text[start:end] for start, end in _spans(text)]
+
+
+def split_to_fit(text: str, fits: Callable[[str], bool]) -> list[str] | None:
+    """Cut a text into as few runs of whole sentences as fit.
+
+    Args:
+        text: any text.
+        fits: whether a piece of text is short enough; what is shorter than one that fits must
+            fit too.
+
+    Returns:
+        The runs, each as it stands in the text; None where one sentence alone does not fit.
+    """
+    runs: list[tuple[int, int]] = []
+    for start, end in _spans(text):
+        if runs and fits(text[runs[-1][0] : end]):
+            runs[-1] = (runs[-1][0], end)
+        elif fits(text[start:end]):
+            runs.append((start, end))
+        else:
+            return None
+    return [text[start:end] for start, end in runs]
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where each sentence begins and ends, white space around it left out."""
+    start = 0
+    for match in _END.finditer(text):
+        if _is_end(text, match):
+            yield from _trimmed(text, start, match.end())
+            start = match.end()
+    yield from _trimmed(text, start, len(text))
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The span without white space around it, if anything is left."""
+    piece = text[start:end]
+    if length := len(piece.strip()):
+        start += len(piece) - len(piece.lstrip())
+        yield start, start + length
+
+
+def _is_end(text: str, match: re.Match[str]) -> bool:
+    """Whether a sentence ends with these marks."""
+    following = _NEXT.match(text, match.end())
+    if following is None or not following["first"]:
+        return True
+    first = following["first"]
+    if not _WIDE_MARKS.isdisjoint(match["marks"]):
+        # Where a quotation is closed, the sentence around it may go on.
+        is_quotation = match.end() > match.end("marks")
+        return not is_quotation or following.start("first") > match.end()
+    if not (following["space"] or is_unspaced(first)):
+        return False
+    if unicodedata.category(first) not in _BEGINNINGS:
+        return False
+    return match[0] != "." or not _is_abbreviated(text, match.start(), first)
+
+
+def _is_abbreviated(text: str, end: int, first: str) -> bool:
+    """Whether the full stop at a place belongs to the word before it."""
+    before = _LAST_WORD.search(text[max(0, end - _LONGEST_WORD) : end])
+    word = before[0] if before else ""
+    if word.isdecimal():
+        return len(word) <= 2 and first.isalpha()
+    return (
+        (len(word) == 1 and word.isalpha() and not is_unspaced(word))
+        or word in _ALWAYS
+        or word[:1].lower() + word[1:] in _ALWAYS
+        or (first.isdecimal() and word.lower() in _NUMBERED)
+        or _DOTTED.fullmatch(word) is not None
+    )

@@ -1,0 +1,136 @@
+"""The engine computes what the model computes, whatever comes, goes and changes places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from pellucid.config import ModelConfig
+from pellucid.decode.engine import Engine
+from pellucid.model import Transformer, initialize
+
+VOCABULARY = 23
+SOURCES = [[5, 7, 3], [11, 13, 17, 19, 3], [4, 3], [6, 8, 9, 10, 12, 14, 3], [3]]
+
+SWITCHES: list[dict[str, Any]] = [
+    {},
+    {"norm": "pre"},
+    {"norm": "none"},
+    {"activation": "swish", "positions": "sinusoidal_halves", "projection_bias": True},
+    {"activation": "gelu", "positions": "learned"},
+    {"positions": "none", "embedding_scale": "none", "scale_scores": False},
+    {"tied_embeddings": "none", "residual": False},
+    {"tied_embeddings": "decoder", "source_vocabulary_size": 29},
+    {"projections": "qk", "d_value": 5},
+    {"projections": "none", "d_key": 7, "d_value": 7},
+]
+
+
+def make_model(seed: int = 1, **changes: Any) -> Transformer:
+    values: dict[str, Any] = {
+        "d_model": 14,
+        "d_ff": 11,
+        "num_heads": 2,
+        "d_key": 5,
+        "d_value": 3,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 3,
+        "source_vocabulary_size": VOCABULARY,
+        "target_vocabulary_size": VOCABULARY,
+        "max_source_length": 97,
+        "max_target_length": 97,
+    }
+    model = Transformer(ModelConfig.model_validate(values | changes), has_output_bias=bool(changes))
+    initialize(model, seed)
+    for parameter in model.parameters():
+        if parameter.dim() == 1:  # biases and gains that start as 0 and 1 would hide mistakes
+            parameter.data += 0.1 * torch.randn(parameter.shape)
+    return model.eval()
+
+
+def expected_logits(model: Transformer, source: list[int], target: list[int]) -> torch.Tensor:
+    with torch.inference_mode():
+        return model(torch.tensor([source]), torch.tensor([target]))[0, -1]
+
+
+@pytest.mark.parametrize("changes", SWITCHES, ids=str)
+def test_step_of_every_architecture_equals_the_model(changes: dict[str, Any]) -> None:
+    torch.manual_seed(1)
+    model = make_model(**changes).double()
+    engine = Engine(model, dtype=torch.float64)
+    state = engine.open(len(SOURCES), 1)
+    everybody = torch.arange(len(SOURCES))
+    state.insert(everybody, engine.encode(SOURCES), everybody)
+    targets = torch.randint(0, VOCABULARY, (len(SOURCES), 13))
+    for length in range(1, 13):
+        logits_AV = engine.step(state, targets[:, length - 1])
+        for row, source in enumerate(SOURCES):
+            wanted_V = expected_logits(model, source, targets[row, :length].tolist())
+            torch.testing.assert_close(logits_AV[row], wanted_V, atol=1e-10, rtol=1e-10)
+
+
+@torch.inference_mode()
+def test_step_while_sentences_and_rows_come_and_go_equals_the_model() -> None:
+    torch.manual_seed(2)
+    model = make_model(norm="pre")
+    engine = Engine(model)
+    width = 3
+    state = engine.open(4, width)
+    memory = engine.encode(SOURCES)
+    places = torch.arange(4)
+    state.insert(places, memory, places)
+    owners = [0, 1, 2, 3]
+    texts = [[[] for _ in range(width)] for _ in range(4)]
+    for step in range(61):
+        if step in (9, 20, 33):  # one is done and another comes
+            state.retire(torch.tensor([step % len(owners)]))
+            state.insert(torch.tensor([step % len(owners)]), memory, torch.tensor([4]))
+            owners[step % len(owners)] = 4
+            texts[step % len(owners)] = [[] for _ in range(width)]
+        if step == 27:  # one leaves
+            state.retire(torch.tensor([1]))
+            state.keep(torch.tensor([0, 2, 3]))
+            owners, texts = [owners[i] for i in (0, 2, 3)], [texts[i] for i in (0, 2, 3)]
+        newest = torch.randint(0, VOCABULARY, (len(owners) * width,))
+        logits_AV = engine.step(state, newest)
+        for row, token in enumerate(newest.tolist()):
+            texts[row // width][row % width].append(token)
+        for row in range(len(newest)):
+            source, text = SOURCES[owners[row // width]], texts[row // width][row % width]
+            wanted_V = expected_logits(model, source, text)
+            torch.testing.assert_close(logits_AV[row], wanted_V, atol=2e-5, rtol=1e-4)
+        parents = torch.randint(0, width, (len(owners), width))
+        state.reorder(parents)
+        texts = [
+            [list(text[parent]) for parent in chosen]
+            for text, chosen in zip(texts, parents.tolist(), strict=True)
+        ]
+
+
+def test_step_in_float64_is_as_exact_as_the_model_in_float64() -> None:
+    model = make_model()
+    engine = Engine(model, dtype=torch.float64)
+    model.double()
+    state = engine.open(1, 1)
+    state.insert(torch.tensor([0]), engine.encode(SOURCES[:1]), torch.tensor([0]))
+    logits_AV = engine.step(state, torch.tensor([2]))
+    assert logits_AV.dtype == torch.float64
+    torch.testing.assert_close(
+        logits_AV[0], expected_logits(model, SOURCES[0], [2]), atol=1e-12, rtol=0
+    )
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("bfloat16", 0.15), ("int8", 0.15)])
+def test_step_in_fewer_bits_is_near_the_model(precision: Any, tolerance: float) -> None:
+    torch.manual_seed(3)
+    model = make_model(projection_bias=True)
+    engine = Engine(model, precision)
+    state = engine.open(1, 1)
+    state.insert(torch.tensor([0]), engine.encode(SOURCES[1:2]), torch.tensor([0]))
+    logits_AV = engine.step(state, torch.tensor([2]))
+    wanted_V = expected_logits(model, SOURCES[1], [2])
+    assert logits_AV.dtype == torch.float32
+    assert not torch.equal(logits_AV[0], wanted_V)
+    assert (logits_AV[0] - wanted_V).norm() < tolerance * wanted_V.norm()

@@ -1,0 +1,143 @@
+"""A glossary: which terms a source asks for, and what a damaged file is told."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pellucid.decode.glossary import Glossary, load_glossary
+from pellucid.errors import DataError, InputFileNotFoundError
+
+TERMS = {
+    "house": "Haus",
+    "house by the lake": "Haus am See",
+    "lake": "See",
+    "by the sea": "am Meer",
+    "Bill": "Wilhelm",
+    "bill": "Rechnung",
+    "well-known": "bekannt",
+    "C++": "C++",
+    "été": "Sommer",
+    "猫": "Katze",
+    "NATO": "NATO",
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("the house is here", ["Haus"]),
+        ("a house, a house and a lake", ["Haus", "Haus", "See"]),
+        ("the house by the lake", ["Haus am See"]),
+        ("the house  by\tthe\u00a0lake", ["Haus am See"]),
+        ("the house by the sea", ["Haus", "am Meer"]),
+        ("houses and lakes, warehouse", []),
+        ("House and House", ["Haus"]),  # the second is a name
+        ("It is late. House!", ["Haus"]),
+        ("“House” he said", ["Haus"]),
+        ("HOUSE", []),
+        ("Bill pays the bill", ["Wilhelm", "Rechnung"]),
+        ("the Bill pays", ["Wilhelm"]),
+        ("a well-known house", ["bekannt", "Haus"]),
+        ("well known", []),
+        ("C++, not C+", ["C++"]),
+        ("l'e\u0301te\u0301", ["Sommer"]),
+        ("黒猫がいる", ["Katze"]),
+        ("Nato nato NATO", ["NATO"]),
+        ("house-boat", ["Haus"]),
+        ("", []),
+        ("   ", []),
+    ],
+)
+def test_terms_for_finds_whole_words(source: str, expected: list[str]) -> None:
+    assert Glossary(TERMS).terms_for(source) == tuple(expected)
+
+
+def find_naively(terms: list[str], source: str) -> list[str]:
+    """Longest first at each place, by comparing letters; for texts of plain words."""
+    found, place = [], 0
+    while place < len(source):
+        is_edge = place == 0 or not (source[place - 1].isalnum() and source[place].isalnum())
+        for term in sorted(terms, key=len, reverse=True):
+            after = source[place + len(term) :][:1]
+            if is_edge and source.startswith(term, place) and not after.isalnum():
+                found.append(term)
+                place += len(term)
+                break
+        else:
+            place += 1
+    return found
+
+
+WORDS = st.sampled_from(["xa", "xb", "xab", "7", "xa xb", "xb-xa", "xa xb xa", "xab xb"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, max_size=4, unique=True), st.lists(WORDS, max_size=9), st.booleans())
+def test_terms_for_random_texts_gives_what_a_loop_gives(
+    terms: list[str], words: list[str], has_commas: bool
+) -> None:
+    source = (", " if has_commas else " ").join(words)
+    glossary = Glossary({term: term.upper() for term in terms})
+    expected = [term.upper() for term in find_naively(terms, source)]
+    assert list(glossary.terms_for(source)) == expected
+
+
+def test_load_glossary_reads_terms(write_lines: Callable[..., str]) -> None:
+    path = write_lines(
+        "g.tsv",
+        "\ufeff# a comment",
+        "",
+        " house \tHaus ",
+        "  ",
+        "by  the lake\tam See",
+        "house\tHaus",
+    )
+    assert load_glossary(path).terms == {"house": "Haus", "by the lake": "am See"}
+
+
+def test_load_glossary_reads_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "g.tsv.gz"
+    path.write_bytes(gzip.compress(b"la maison\tthe house\n"))
+    assert load_glossary(path).terms_for("dans la maison.") == ("the house",)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("house", "source term, tab, target term, but has 0 tabs"),
+        ("house\tHaus\tHeim", "source term, tab, target term, but has 2 tabs"),
+        ("\tHaus", "the source term is empty"),
+        ("house\t ", "the target term is empty"),
+        ("tree\tStrauch", "'tree' has 'Strauch' beside 'Baum' of line 1"),
+    ],
+)
+def test_load_glossary_wrong_line_is_named(
+    write_lines: Callable[..., str], line: str, message: str
+) -> None:
+    path = write_lines("g.tsv", "tree\tBaum", "# more", line)
+    with pytest.raises(DataError, match=f"{re.escape(message)}.*{re.escape(path)}:3"):
+        load_glossary(path)
+
+
+def test_load_glossary_other_encoding_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "g.tsv"
+    path.write_bytes("tree\tBaum\nété\tSommer\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"g\.tsv:2"):
+        load_glossary(path)
+
+
+def test_load_glossary_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputFileNotFoundError, match=r"nothing\.tsv"):
+        load_glossary(tmp_path / "nothing.tsv")
+
+
+def test_glossary_large_one_is_looked_up_by_its_first_words() -> None:
+    glossary = Glossary({f"a term{number} b": str(number) for number in range(20_000)})
+    assert glossary.terms_for("x a term17 b, a term19999 b a term3 c") == ("17", "19999")

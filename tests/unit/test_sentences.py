@@ -1,0 +1,91 @@
+"""Where sentences end, in several languages, and runs of sentences that fit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pellucid.text.sentences import split_sentences, split_to_fit
+
+# Sentences are set apart by a bar here, with the white space around it.
+TEXTS = [
+    "One sentence.",
+    "It is late. | We go home! | Do you come? | Yes",
+    "Wait... | What is that?! | Nothing… | 3 cats.",
+    'He said "Stop." | "Why?" she asked. | (It was dark.) | So he went.',
+    "He asked “Why?” | “No reason.” | Then he left.",
+    "Mr. Smith and Dr. Jones live in St. Louis, cf. Prof. Brown vs. Rev. Green. | They met.",
+    "J. S. Bach, e.g. Mass in B minor, i.e. BWV 232, costs 3.14 or 5.00. | It is 2.50.",
+    "The U.S. President said no. | Nobody heard. | See No. 5 and Fig. 3, on p. 12, of Jan. 5.",
+    "He told me. | I like art. | It is 1990. | Then came 2000.",
+    "visit example.com. | Then write to a.b@example.org now.",
+    "M. Dupont et Mme Durand sont là. | « Oui ! » dit-il. | « Vraiment ? » | Elle rit.",
+    "C’est fini\u00a0! | L’été est là… | Où\u202f? | À Paris.",
+    "Das ist z.B. Herr Müller. | Am 3. Mai kommt er, bzw. Hr. Maier. | „Gut.“ | Er geht.",
+    "Er ging. | »Komm!« | Sie kam. | Es kostet 5 Mio. Euro.",
+    "¿Qué pasa? | ¡Nada! | El Sr. García no viene.",
+    "Он ушёл. | Она осталась. | – Где он? – спросил он.",
+    "مرحبا. | كيف حالك؟ | بخير",
+    "यह घर है। | वह गया।",
+    "今日は。|元気ですか？|「はい。」と言った。|「はい。」|「いいえ。」 |彼は行った！",
+    "他走了。|“好！”我说。 | Then English. | 然后中文。|Ok. | 好",
+    "I like it! and you? yes.",
+    "Price: $5. | €3 is less. | 😀 is a face. | Ok",
+    "no end",
+    "...",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_split_sentences_at_the_bars_alone(text: str) -> None:
+    expected = [sentence.strip() for sentence in text.split("|")]
+    assert split_sentences(text.replace("|", "")) == expected
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t \u00a0"])
+def test_split_sentences_of_nothing_are_none(text: str) -> None:
+    assert split_sentences(text) == []
+    assert split_to_fit(text, lambda _: False) == []
+
+
+LINES = st.text(st.sampled_from("aB1 .!?…。！\"'»«()と日\u00a0\t"), max_size=40)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.one_of(LINES, st.text(max_size=40)))
+def test_split_sentences_lose_nothing(text: str) -> None:
+    sentences = split_sentences(text)
+    assert "".join("".join(sentences).split()) == "".join(text.split())
+    assert all(sentence and sentence == sentence.strip() for sentence in sentences)
+
+
+@settings(max_examples=300, deadline=None)
+@given(LINES, st.integers(1, 30))
+def test_split_to_fit_gives_whole_sentences_as_long_as_they_fit(text: str, limit: int) -> None:
+    sentences = split_sentences(text)
+    runs = split_to_fit(text, lambda piece: len(piece) <= limit)
+    if any(len(sentence) > limit for sentence in sentences):
+        assert runs is None
+        return
+    assert runs is not None
+    assert all(len(run) <= limit and run in text for run in runs)
+    # Every run holds the next sentences, and no run could hold one more.
+    place = 0
+    for run in runs:
+        rest = run
+        while rest:
+            assert rest.startswith(sentences[place])
+            rest = rest[len(sentences[place]) :].lstrip()
+            place += 1
+        if place < len(sentences):
+            start = text.index(run)
+            longer = text[start : text.index(sentences[place], start + len(run))]
+            assert len(longer) + len(sentences[place]) > limit or text.count(run) > 1
+    assert place == len(sentences)
+
+
+def test_split_to_fit_keeps_what_stands_between_sentences() -> None:
+    text = " 今日は。元気？ One  two.  Three.\tFour."
+    runs = ["今日は。元気？", "One  two.", "Three.\tFour."]
+    assert split_to_fit(text, lambda piece: len(piece) < 14) == runs
