@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pellucid.attention.stages import AttentionSteps, attend
     from pellucid.errors import PellucidError
-    from pellucid.translator import Translation, Translator, load
+    from pellucid.translation import Translation
+    from pellucid.translator import Translator, load
 
 __all__ = [
     "AttentionSteps",
@@ -28,7 +29,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AttentionSteps": "pellucid.attention.stages",
     "PellucidError": "pellucid.errors",
-    "Translation": "pellucid.translator",
+    "Translation": "pellucid.translation",
     "Translator": "pellucid.translator",
     "attend": "pellucid.attention.stages",
     "load": "pellucid.translator",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +20,13 @@ from pellucid.config import BundleConfig, validate
 from pellucid.errors import BundleError, InputFileNotFoundError
 from pellucid.files import hash_bytes, hash_file, new_folder, read_bytes, write_bytes, write_text
 from pellucid.model import Transformer
+from pellucid.model.quantization import (
+    SCALE_SUFFIX,
+    is_quantized,
+    pack_weights,
+    packed_types,
+    unpack_weights,
+)
 from pellucid.text import Tokenizer, load_tokenizer
 
 __all__ = [
@@ -42,7 +49,11 @@ SHIPPED = ("demo",)
 
 @dataclass(frozen=True)
 class Bundle:
-    """One model, ready to use: weights, configuration, tokenizer, and where they come from."""
+    """One model, ready to use: weights, configuration, tokenizer, and where they come from.
+
+    ``model`` is float32 whatever the precision: it has the very numbers that are stored, so that
+    `pellucid.model.quantization.quantize_rows` gives the stored integers of an int8 bundle again.
+    """
 
     config: BundleConfig
     model: Transformer
@@ -90,6 +101,8 @@ def resolve_model(name: str | Path) -> Path:
 def load_bundle(folder: Path) -> Bundle:
     """Read a bundle, after checking every file's size and hash, every tensor's name and shape.
 
+    The tensors of a bfloat16 or int8 bundle become a float32 model.
+
     Raises:
         BundleError: something is missing, damaged, or does not belong.
     """
@@ -120,8 +133,8 @@ def save_bundle(
 
     Args:
         folder: where; an older bundle there is replaced.
-        config: what the model is.
-        weights: its tensors, by the names of the format.
+        config: what the model is, and the precision that its weights are stored in.
+        weights: its float32 tensors, by the names of the format.
         tokenizer: its tokenizer.
         recipe_toml: the resolved recipe.
         provenance: further entries of the manifest: data, training, metrics, durations.
@@ -132,7 +145,7 @@ def save_bundle(
         OutputError: the disk cannot take it.
     """
     contents: dict[str, bytes] = {
-        WEIGHTS: serialize_tensors(weights),
+        WEIGHTS: serialize_tensors(pack_weights(weights, config.precision)),
         CONFIG: to_json(config.model_dump(mode="json")).encode(),
         RECIPE: recipe_toml.encode(),
         **tokenizer.files(),
@@ -258,22 +271,42 @@ def _load_model(path: Path, config: BundleConfig) -> Transformer:
     _verify_sizes(config, tensors, path)
     with torch.device("meta"):
         model = Transformer(config.model, has_output_bias="output.bias" in tensors)
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    _verify_names(expected, tensors, path)
-    for name, shape in expected.items():
-        actual = tensors[name]
-        if tuple(actual.shape) != shape or actual.dtype != torch.float32:
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    _verify_tensors(packed_types(shapes, config.precision), tensors, path)
+    model.load_state_dict(unpack_weights(tensors), assign=True)
+    return model.eval().requires_grad_(False)
+
+
+def _verify_tensors(
+    expected: Mapping[str, tuple[tuple[int, ...], torch.dtype]],
+    tensors: Mapping[str, Tensor],
+    path: Path,
+) -> None:
+    """Compare names, shapes and types, and look for numbers that no precision gives."""
+    _verify_names(expected.keys(), tensors.keys(), path)
+    for name, (shape, dtype) in expected.items():
+        tensor = tensors[name]
+        if tuple(tensor.shape) != shape or tensor.dtype != dtype:
             raise BundleError(
-                f"The tensor {name} must be float32 {shape}, but is "
-                f"{str(actual.dtype).removeprefix('torch.')} {tuple(actual.shape)} ({path})."
+                f"The tensor {name} must be {_name_type(dtype)} {shape}, but is "
+                f"{_name_type(tensor.dtype)} {tuple(tensor.shape)} ({path})."
             )
-        if not bool(torch.isfinite(actual).all()):
+    for name, tensor in tensors.items():
+        if tensor.dtype == torch.int8:
+            if not is_quantized(tensor, tensors[name + SCALE_SUFFIX]):
+                raise BundleError(
+                    f"Every row of {name} and its scale must be as pellucid quantizes, but some "
+                    f"are not ({path}). Export the float32 model again."
+                )
+        elif not bool(torch.isfinite(tensor).all()):
             raise BundleError(
                 f"Every weight must be a finite number, but {name} holds others ({path}). "
                 "The training that made it failed."
             )
-    model.load_state_dict(tensors, assign=True)
-    return model.eval().requires_grad_(False)
+
+
+def _name_type(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _verify_sizes(config: BundleConfig, tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -286,12 +319,10 @@ def _verify_sizes(config: BundleConfig, tensors: Mapping[str, Tensor], path: Pat
         )
 
 
-def _verify_names(
-    expected: Mapping[str, tuple[int, ...]], tensors: Mapping[str, Tensor], path: Path
-) -> None:
+def _verify_names(expected: Set[str], actual: Set[str], path: Path) -> None:
     for word, names in (
-        ("lacks", sorted(expected.keys() - tensors.keys())),
-        ("also has", sorted(tensors.keys() - expected.keys())),
+        ("lacks", sorted(expected - actual)),
+        ("also has", sorted(actual - expected)),
     ):
         if names:
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")

@@ -35,7 +35,8 @@ from pellucid.inside import (
 )
 from pellucid.train import train
 from pellucid.train.run_folder import RunFolder
-from pellucid.translator import Translation, Translator, load
+from pellucid.translation import Translation
+from pellucid.translator import Translator, load
 
 __all__ = ["SplitResult", "evaluate_split", "row_of_piece", "run_demo"]
 

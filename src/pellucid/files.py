@@ -35,6 +35,9 @@ __all__ = [
 ]
 
 _GZIP_MAGIC = b"\x1f\x8b"
+LONGEST_LINE = 1 << 24
+"""In bytes. A line is held in memory as a whole."""
+
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -81,13 +84,19 @@ def read_lines(path: Path | str) -> Iterator[str]:
         Each line without its end.
 
     Raises:
-        DataError: a line is not UTF-8 (with file and line), or the gzip data is damaged.
+        DataError: a line is not UTF-8 (with file and line) or longer than `LONGEST_LINE`, or the
+            gzip data is damaged.
         InputFileNotFoundError: nothing is there.
     """
     stream = open_binary(path)
     number = 0
     try:
-        for number, raw in enumerate(stream, start=1):
+        for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), start=1):
+            if len(raw) > LONGEST_LINE:
+                raise DataError(
+                    f"A line must have at most {LONGEST_LINE} bytes, but has more "
+                    f"({path}:{number}). Check that the file is text, and break its lines."
+                )
             yield decode_line(raw, path, number)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(

@@ -26,6 +26,10 @@ AXES: dict[str, str] = {
     "A": "rows of a batch whose sentence is still growing",
     "P": "target positions of a whole batch, padding left out",
     "C": "rows of one chunk of those positions",
+    "R": "requests of a search",
+    "G": "groups of a beam, or different sets of phrases",
+    "Q": "phrases of a request",
+    "X": "columns of a small table, such as candidates",
     "1": "broadcast, always one",
 }
 

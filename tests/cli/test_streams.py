@@ -5,16 +5,33 @@ from __future__ import annotations
 import gzip
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pellucid.cli.streams import WINDOW, open_output, parallel_windows, to_json_line, windows
+from pellucid.cli import streams
+from pellucid.cli.streams import (
+    MAX_CHARACTERS,
+    MAX_LINES,
+    Readers,
+    Window,
+    check_files,
+    open_output,
+    parallel_windows,
+    to_json_line,
+)
 from pellucid.errors import DataError, InputError, OutputError
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def read(path: Path, max_lines: int = MAX_LINES) -> Iterator[Window]:
+    return Readers({"--input": str(path)}).windows(max_lines)
 
 
 def test_open_output_success_writes_the_file_with_plain_line_ends(tmp_path: Path) -> None:
@@ -87,21 +104,90 @@ def test_open_output_full_device_is_an_output_error() -> None:
         stream.write("pizza\n")
 
 
-def test_windows_are_bounded_and_complete(tmp_path: Path) -> None:
+def test_windows_are_bounded_by_lines_and_complete(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
-    path.write_text("".join(f"{n}\n" for n in range(2 * WINDOW + 7)))
-    found = list(windows(str(path)))
-    assert [len(window) for window in found] == [WINDOW, WINDOW, 7]
-    assert [line for window in found for line in window] == [str(n) for n in range(2 * WINDOW + 7)]
+    path.write_text("".join(f"{n}\n" for n in range(2 * MAX_LINES + 7)))
+    found = list(read(path))
+    assert [len(window.columns["--input"]) for window in found] == [MAX_LINES, MAX_LINES, 7]
+    assert [window.first for window in found] == [0, MAX_LINES, 2 * MAX_LINES]
+    lines = [line for window in found for line in window.columns["--input"]]
+    assert lines == [str(n) for n in range(2 * MAX_LINES + 7)]
 
 
-def test_windows_before_a_bad_line_are_handed_out_first(tmp_path: Path) -> None:
+def test_windows_of_long_lines_are_bounded_by_characters(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    length = MAX_CHARACTERS // 3
+    path.write_text(("é" * length + "\n") * 7)
+    counts = [len(window.columns["--input"]) for window in read(path)]
+    assert counts == [4, 3]  # the line that crosses the bound ends the window
+
+
+@given(
+    lengths=st.lists(st.integers(0, 11), max_size=40),
+    max_lines=st.integers(1, 7),
+    data=st.data(),
+)
+def test_windows_from_any_window_on_are_the_same(
+    lengths: list[int],
+    max_lines: int,
+    data: st.DataObject,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("lines") / "lines.txt"
+    path.write_text("".join("x" * length + "\n" for length in lengths))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "MAX_CHARACTERS", 23)
+        whole = list(read(path, max_lines))
+        assert sum(len(window.columns["--input"]) for window in whole) == len(lengths)
+        if not whole:
+            return
+        start = data.draw(st.integers(0, len(whole) - 1))
+        readers = Readers({"--input": str(path)})
+        readers.skip(whole[start].first)
+        assert list(readers.windows(max_lines)) == whole[start:]
+
+
+def test_windows_before_a_bad_line_are_handed_out_first_and_not_whole(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(b"one\ntwo\n\xff\n")
-    reader = windows(str(path))
-    assert next(reader) == ["one", "two"]
+    windows = read(path)
+    assert next(windows) == Window(0, {"--input": ["one", "two"]}, is_whole=False)
     with pytest.raises(DataError, match=r"lines\.txt:3"):
-        next(reader)
+        next(windows)
+
+
+def test_readers_hash_is_of_the_lines_read_so_far_whatever_ends_them(tmp_path: Path) -> None:
+    hashes = []
+    for name, data in (
+        ("plain", b"one\ntwo\nthree\n"),
+        ("windows", b"\xef\xbb\xbfone\r\ntwo\r\nfour"),
+        ("packed", gzip.compress(b"one\ntwo\n")),
+        ("other", b"one\n two\n"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(data)
+        readers = Readers({"--input": str(path)})
+        readers.skip(2)
+        hashes.append(readers.hashes()["--input"])
+    assert hashes[0] == hashes[1] == hashes[2] != hashes[3]
+
+
+def test_readers_skip_beyond_the_end_stops_there(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"one\ntwo")
+    readers = Readers({"--input": str(path)})
+    readers.skip(5)
+    assert readers.num_lines == 2
+
+
+def test_check_files_counts_lines_and_refuses_other_numbers_of_them(tmp_path: Path) -> None:
+    for name, count in (("a", 3), ("b", 3), ("c", 5)):
+        (tmp_path / name).write_text("x\n" * count)
+    files = {name: str(tmp_path / name) for name in ("a", "b", "c")}
+    assert check_files({name: files[name] for name in "ab"}) == {"a": 3, "b": 3}
+    assert check_files({"a": files["a"], "c": "-"}) == {"a": 3}
+    with pytest.raises(DataError, match=r"a .* has 3 and c .* has 5"):
+        check_files({name: files[name] for name in "ac"})
 
 
 def test_parallel_windows_two_standard_inputs_are_refused() -> None:

@@ -24,6 +24,7 @@ FLOORS = {
     "bundle": 3,
     "inside": 4,
     "formats": 4,
+    "translation": 4,
     "translator": 5,
     "train": 6,
     "serve": 6,

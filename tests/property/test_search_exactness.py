@@ -197,6 +197,43 @@ def test_beam_of_one_equals_choosing_the_likeliest_each_time(seed: int) -> None:
         assert found.hypotheses[0].ids == ids
 
 
+def beam_naively(
+    model: Transformer, request: Request, config: DecodingConfig
+) -> list[tuple[Ids, float]]:
+    """A beam, written as it is described: finished hypotheses keep their places."""
+    growing: list[tuple[Ids, float]] = [((), 0.0)]
+    finished: list[tuple[Ids, float]] = []
+    for length in range(1, request.max_length + 1):
+        candidates = []
+        for ids, total in growing:
+            for word in range(model.config.target_vocabulary_size):
+                if word != START:
+                    log = token_logs(model, request.source_ids, (*ids, word))[-1]
+                    candidates.append(((*ids, word), total + log))
+        candidates.sort(key=lambda one: -one[1])
+        taken = candidates[: config.beam - len(finished)]
+        finished += [(ids, s / penalty(config, length)) for ids, s in taken if ids[-1] == EOS]
+        growing = [one for one in taken if one[0][-1] != EOS]
+    cut = [(ids, s / penalty(config, len(ids))) for ids, s in growing]
+    by_score = sorted(finished, key=lambda one: -one[1]) + sorted(cut, key=lambda one: -one[1])
+    return by_score[: config.n_best]
+
+
+@pytest.mark.parametrize("beam", [2, 3, 5])
+@pytest.mark.parametrize("stopping", ["safe", "never"])
+def test_narrow_beam_equals_a_naive_one(beam: int, stopping: str) -> None:
+    for seed in range(3):
+        model = make_model(seed, sharpness=2.0, vocabulary=11)
+        requests = [Request(source, max_length=7) for source in SOURCES]
+        options: dict[str, Any] = PENALTIES[1 + seed] | {"beam": beam, "n_best": 2}
+        found = search(model, requests, stopping=stopping, **options)
+        for request, answer in zip(requests, found, strict=True):
+            wanted = beam_naively(model, request, DecodingConfig(**options))
+            assert [one.ids for one in answer.hypotheses] == [ids for ids, _ in wanted]
+            scores = [one.score for one in answer.hypotheses]
+            assert scores == pytest.approx([score for _, score in wanted], abs=1e-5)
+
+
 def check_safe_stopping(seeds: Sequence[int]) -> int:
     """Compare safe stopping with running to the end; how many searches stopped earlier."""
     earlier = 0

@@ -14,8 +14,9 @@ import pytest
 import safetensors.torch
 import torch
 
-from pellucid.bundle import load_bundle, resolve_model, save_bundle
+from pellucid.bundle import Bundle, load_bundle, resolve_model, save_bundle
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError, PellucidError
+from pellucid.model.quantization import quantize_rows
 
 
 @pytest.fixture
@@ -185,6 +186,95 @@ def test_weights_that_are_a_pickle_are_refused(folder: Path) -> None:
     torch.save({"embedding.weight": torch.zeros(2)}, folder / "model.safetensors")
     sign_again(folder)
     with pytest.raises(BundleError, match="safetensors"):
+        load_bundle(folder)
+
+
+def save_as(folder: Path, precision: str, source: Path) -> Bundle:
+    """The same model in another precision."""
+    bundle = load_bundle(source)
+    save_bundle(
+        folder,
+        config=bundle.config.model_copy(update={"precision": precision}),
+        weights=bundle.model.state_dict(),
+        tokenizer=bundle.tokenizer,
+        recipe_toml="",
+        provenance={},
+    )
+    return load_bundle(folder)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_bundle_in_fewer_bits_loads_as_float32_and_saves_as_the_same_bytes(
+    precision: str, folder: Path, tmp_path: Path
+) -> None:
+    bundle = save_as(tmp_path / "few", precision, folder)
+    stored = safetensors.torch.load_file(tmp_path / "few" / "model.safetensors")
+    for name, weight in bundle.model.state_dict().items():
+        assert weight.dtype == torch.float32
+        kept = stored[name].float()
+        if stored[name].dtype == torch.int8:
+            kept *= stored[f"{name}_scale"][:, None]
+        assert torch.equal(weight, kept)
+    again = save_as(tmp_path / "again", precision, tmp_path / "few")
+    assert again.model_hash == bundle.model_hash
+    sizes = [(f / "model.safetensors").stat().st_size for f in (folder, tmp_path / "few")]
+    assert sizes[1] < sizes[0]
+
+
+def test_int8_bundle_gives_its_integers_again(folder: Path, tmp_path: Path) -> None:
+    bundle = save_as(tmp_path / "few", "int8", folder)
+    stored = safetensors.torch.load_file(tmp_path / "few" / "model.safetensors")
+    matrices = [name for name, tensor in stored.items() if tensor.dtype == torch.int8]
+    assert "embedding.weight" in matrices
+    for name in matrices:
+        values, scale = quantize_rows(bundle.model.state_dict()[name])
+        assert torch.equal(values, stored[name])
+        assert torch.equal(scale, stored[f"{name}_scale"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda tensors: tensors.pop("embedding.weight_scale"),
+            r"lacks embedding\.weight_scale",
+        ),
+        (
+            lambda tensors: tensors.update(
+                {"embedding.weight_scale": tensors["embedding.weight_scale"][:3].clone()}
+            ),
+            r"embedding\.weight_scale must be float32 .*\(3,\)",
+        ),
+        (
+            lambda tensors: tensors.update(
+                {"embedding.weight": tensors["embedding.weight"].float()}
+            ),
+            r"embedding\.weight must be int8",
+        ),
+        (
+            lambda tensors: tensors["embedding.weight_scale"].mul_(1.1),
+            r"row of embedding\.weight and its scale",
+        ),
+        (
+            lambda tensors: tensors["encoder.layers.0.feed_forward.inner.bias"].fill_(math.nan),
+            "finite",
+        ),
+    ],
+    ids=["missing", "shape", "dtype", "scale", "nan"],
+)
+def test_int8_tensors_of_a_stranger_are_refused(
+    change: Callable[[dict[str, torch.Tensor]], None], message: str, folder: Path, tmp_path: Path
+) -> None:
+    save_as(tmp_path / "few", "int8", folder)
+    change_tensors(tmp_path / "few", change)
+    with pytest.raises(BundleError, match=message):
+        load_bundle(tmp_path / "few")
+
+
+def test_precision_that_the_weights_do_not_have_is_refused(folder: Path) -> None:
+    change_json(folder / "config.json", lambda values: values.update(precision="bfloat16"))
+    sign_again(folder)
+    with pytest.raises(BundleError, match="must be bfloat16"):
         load_bundle(folder)
 
 

@@ -120,6 +120,15 @@ def test_draw_top_k_with_ties_keeps_exactly_k() -> None:
     assert sorted(set(token_A.tolist())) == [0, 1, 2]
 
 
+def test_draw_top_p_of_a_flat_distribution_keeps_as_many_as_it_takes() -> None:
+    size = 1000
+    uniform_A = torch.linspace(0, 1 - 1e-9, 4 * size)
+    log_AV = torch.zeros(4 * size, size).log_softmax(1)
+    log_AV[0, 0] = 9.0  # one row that needs few tokens
+    token_A = draw(log_AV, uniform_A, **{**OFF, "top_p": 0.6999})
+    assert set(token_A.tolist()) == set(range(700))
+
+
 def test_draw_extremes_of_the_uniform_number_stay_inside() -> None:
     log_AV = torch.full((2, V), -math.inf)
     log_AV[:, 4], log_AV[:, 9] = -1.0, -300.0

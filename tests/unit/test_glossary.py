@@ -26,6 +26,7 @@ TERMS = {
     "été": "Sommer",
     "猫": "Katze",
     "NATO": "NATO",
+    "eBay": "eBay",
 }
 
 
@@ -51,6 +52,7 @@ TERMS = {
         ("黒猫がいる", ["Katze"]),
         ("Nato nato NATO", ["NATO"]),
         ("house-boat", ["Haus"]),
+        ("EBay sells", []),
         ("", []),
         ("   ", []),
     ],

@@ -172,8 +172,8 @@ def test_stream_is_the_translation_in_pieces(rough: Translator) -> None:
 def test_stream_of_what_cannot_be_translated_is_one_sentence(translator: Translator) -> None:
     with pytest.raises(InputError, match="at most 256 tokens"):
         list(translator.stream("word " * 600))
+    constraints = Constraints(required=("pizza",), forbidden=("pizza",))
     with pytest.raises(InputError, match="none meets the constraints"):
-        constraints = Constraints(required=("pizza",), forbidden=("pizza",))
         list(translator.stream(PIZZA, constraints=constraints))
 
 

@@ -20,6 +20,8 @@ COMMANDS = {
     "inspect": "Show what a model is: sizes, parameters, data, training, hashes.",
     "corpus": "Write the built-in English-French corpus, with its gold links and antecedents.",
     "score": "Say how likely a model finds given translations.",
+    "convert": "Import a Marian or OPUS-MT model into a bundle.",
+    "export": "Write a model for Marian or CTranslate2, or as a bundle of lower precision.",
 }
 """Name to one line of help. The function NAME is in the module NAME of this folder."""
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.ending import warn
-from pellucid.cli.options import Json, Model
-from pellucid.cli.streams import parallel_windows, to_json_line
+from pellucid.cli.options import Ensemble, Json, Model, OutputFile, Overwrite, Threads
+from pellucid.cli.streams import STANDARD, open_output, parallel_windows, to_json_line
 
 if TYPE_CHECKING:
-    from pellucid.translator import Scored
+    from pellucid.translation import Scored
 
 __all__ = ["score"]
 
@@ -28,29 +28,37 @@ def score(
         bool, typer.Option("--tokens", help="Add each token and its log-probability.")
     ] = False,
     json: Json = False,
+    output_file: OutputFile = STANDARD,
+    overwrite: Overwrite = False,
+    ensemble: Ensemble = None,
+    threads: Threads = None,
 ) -> int:
     """Say how likely a model finds given translations: one natural log-probability a line.
 
     It is the sum over the target's tokens, the final </s> included. With --tokens the tokens
     and their log-probabilities follow on the same line, separated by tabs. A pair that cannot
     be scored gives an empty line and a sentence on standard error, and the exit code is 2.
+
+    To score several translations of a line, repeat the line in the file of sources.
     """
     from pellucid.translator import load
 
-    translator = load(model)
+    files = {"--source": source, "--target": target}
     has_errors = False
     number = 0
-    for sources, targets in parallel_windows({"--source": source, "--target": target}):
-        for scored in translator.score(sources, targets):
-            if scored.error is not None:
-                has_errors = True
-                warn(f"line {number + 1}: {scored.error}")
-            if json:
-                line = to_json_line(_to_record(number, scored, has_tokens=tokens))
-            else:
-                line = _to_line(scored, has_tokens=tokens)
-            typer.echo(line, nl=False)
-            number += 1
+    with open_output(output_file, may_overwrite=overwrite) as output:
+        translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
+        for sources, targets in parallel_windows(files):
+            for scored in translator.score(sources, targets):
+                if scored.error is not None:
+                    has_errors = True
+                    warn(f"line {number + 1}: {scored.error}")
+                if json:
+                    output.write(to_json_line(_to_record(number, scored, has_tokens=tokens)))
+                else:
+                    output.write(_to_line(scored, has_tokens=tokens))
+                number += 1
+            output.flush()
     return 2 if has_errors else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import math
@@ -10,62 +11,171 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError, OutputError, PellucidError
 from pellucid.files import count_lines, read_lines
 
 __all__ = [
-    "check_input",
+    "STANDARD",
+    "Readers",
+    "Window",
+    "check_files",
+    "check_standard",
+    "check_target",
+    "is_special",
     "open_output",
     "parallel_windows",
     "read_parallel",
     "to_json_line",
-    "windows",
 ]
 
-WINDOW = 2000
-"""How many lines are worked on at once: enough to group by length, few enough for memory."""
+MAX_LINES = 2000
+MAX_CHARACTERS = 200_000
+"""How much is worked on at once: enough to group by length, little enough for memory."""
 
 STANDARD = "-"
 
 
-def check_input(path: str) -> None:
-    """Read an input file through once, so that a damaged one is refused before anything is done.
+@dataclass(frozen=True)
+class Window:
+    """Some lines that are worked on together.
 
-    Standard input and pipes can be read only once and are left alone.
+    Attributes:
+        first: the number of its first line, from 0.
+        columns: equally many lines of each file, by what the file is called.
+        is_whole: False where a bad line behind it cut it short.
+    """
+
+    first: int
+    columns: Mapping[str, list[str]]
+    is_whole: bool
+
+
+class Readers:
+    """Files read side by side, line i with line i, and a hash of what was read of each.
+
+    Args:
+        files: what each file is called (``--source``), and its path.
 
     Raises:
-        DataError: a line is not UTF-8, or the file is damaged.
+        InputError: standard input is asked for, but closed, or asked for twice.
+    """
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        check_standard(files)
+        self.num_lines = 0
+        self._files = files
+        self._lines = {name: read_lines(path) for name, path in files.items()}
+        self._digests = {name: hashlib.sha256() for name in files}
+
+    def hashes(self) -> dict[str, str]:
+        r"""SHA-256 of the lines read so far, each with one ``\n``, by what the file is called."""
+        return {name: digest.hexdigest() for name, digest in self._digests.items()}
+
+    def skip(self, num_lines: int) -> None:
+        """Read as many lines, or as many as there are."""
+        while self.num_lines < num_lines and self._next_row() is not None:
+            pass
+
+    def windows(self, max_lines: int = MAX_LINES) -> Iterator[Window]:
+        """Read windows until the end.
+
+        A window ends after so many lines or `MAX_CHARACTERS`, whichever comes first, so where
+        one ends follows from the files alone. What was read before a bad line is still handed
+        out; the error comes after it.
+
+        Raises:
+            DataError: a line is not UTF-8, a file is damaged, or one has fewer lines.
+        """
+        is_whole = True
+        while is_whole:
+            first, size = self.num_lines, 0
+            columns: dict[str, list[str]] = {name: [] for name in self._files}
+            problem = None
+            while self.num_lines - first < max_lines and size < MAX_CHARACTERS:
+                try:
+                    row = self._next_row()
+                except DataError as error:
+                    problem, is_whole = error, False
+                    break
+                if row is None:
+                    break
+                for column, line in zip(columns.values(), row, strict=True):
+                    column.append(line)
+                    size += len(line)
+            if self.num_lines > first:
+                yield Window(first, columns, is_whole)
+            if problem is not None:
+                raise problem
+            if self.num_lines == first:
+                break
+
+    def _next_row(self) -> list[str] | None:
+        """The next line of each file; None at the end of all."""
+        row = {name: next(lines, None) for name, lines in self._lines.items()}
+        found = [line for line in row.values() if line is not None]
+        if not found:
+            return None
+        if len(found) < len(row):
+            self._refuse({name: line is not None for name, line in row.items()})
+        for digest, line in zip(self._digests.values(), found, strict=True):
+            digest.update(line.encode() + b"\n")
+        self.num_lines += 1
+        return found
+
+    def _refuse(self, has_more: Mapping[str, bool]) -> NoReturn:
+        """Say that one file ends before another."""
+        counts: dict[str, int | str] = {}
+        for name, path in self._files.items():
+            if has_more[name] and is_special(path):  # a person may be typing: no waiting
+                counts[name] = f"more than {self.num_lines}"
+            else:
+                counts[name] = self.num_lines + has_more[name] + sum(1 for _ in self._lines[name])
+        _refuse_lengths(self._files, counts)
+
+
+def check_files(files: Mapping[str, str]) -> dict[str, int]:
+    """Read files through once, so that a damaged one is refused before anything is done.
+
+    Standard input, pipes and devices can be read only once and are left alone.
+
+    Args:
+        files: what each file is called (``--source``), and its path.
+
+    Returns:
+        How many lines each has, as far as they can be counted.
+
+    Raises:
+        DataError: a line is not UTF-8, a file is damaged, or they have different numbers of lines.
+        InputError: standard input is asked for twice.
         InputFileNotFoundError: nothing is there.
     """
-    if path != STANDARD and not _is_special(Path(path)):
-        count_lines(path)
+    check_standard(files)
+    counts = {name: count_lines(path) for name, path in files.items() if not is_special(path)}
+    if len(set(counts.values())) > 1:
+        _refuse_lengths({name: files[name] for name in counts}, counts)
+    return counts
 
 
-def windows(path: str) -> Iterator[list[str]]:
-    """Read lines some thousands at a time, or one by one where a person types them.
+def check_standard(files: Mapping[str, str]) -> None:
+    """Refuse to read standard input twice, or where it is closed.
 
-    What was read before a bad line is still handed out; the error comes after it.
+    Args:
+        files: what each file is called (``--source``), and its path.
+
+    Raises:
+        InputError: more than one is standard input, or one is and that is closed.
     """
-    is_typed = path == STANDARD and sys.stdin is not None and sys.stdin.isatty()
-    size = 1 if is_typed else WINDOW
-    lines = _lines(path)
-    window: list[str] = []
-    try:
-        for line in lines:
-            window.append(line)
-            if len(window) == size:
-                yield window
-                window = []
-    except DataError:
-        if window:
-            yield window
-        raise
-    if window:
-        yield window
+    names = [name for name, path in files.items() if path == STANDARD]
+    if len(names) > 1:
+        raise InputError(
+            f"Only one file may be standard input, but {' and '.join(names)} are both '-'."
+        )
+    if names and sys.stdin is None:
+        raise InputError("Standard input must be open, but is closed. Name a file instead of '-'.")
 
 
 def parallel_windows(files: Mapping[str, str]) -> Iterator[tuple[list[str], ...]]:
@@ -81,24 +191,11 @@ def parallel_windows(files: Mapping[str, str]) -> Iterator[tuple[list[str], ...]
         DataError: the files have different numbers of lines (naming both), or none.
         InputError: more than one of them is standard input.
     """
-    if list(files.values()).count(STANDARD) > 1:
-        raise InputError(
-            f"Only one file may be standard input, but {' and '.join(files)} are both '-'."
-        )
-    for path in files.values():
-        check_input(path)
-    readers = [_lines(path) for path in files.values()]
-    counts = [0] * len(readers)
-    while True:
-        window = [list(islice(reader, WINDOW)) for reader in readers]
-        counts = [count + len(lines) for count, lines in zip(counts, window, strict=True)]
-        if len(set(counts)) > 1:
-            rest = [sum(1 for _ in reader) for reader in readers]
-            _refuse_lengths(files, [a + b for a, b in zip(counts, rest, strict=True)])
-        if not window[0]:
-            break
-        yield tuple(window)
-    if not counts[0]:
+    check_files(files)
+    readers = Readers(files)
+    for window in readers.windows():
+        yield tuple(window.columns.values())
+    if not readers.num_lines:
         raise DataError(
             f"There must be at least one line, but {next(iter(files.values()))} is empty."
         )
@@ -134,14 +231,14 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
         yield sys.stdout
         return
     target = Path(path).resolve()
-    is_special = _is_special(target)
-    if not is_special:
-        _check_target(target, path, may_overwrite=may_overwrite)
-    part = target if is_special else target.with_name(target.name + ".part")
+    is_direct = is_special(path)
+    if not is_direct:
+        check_target(path, may_overwrite=may_overwrite)
+    part = target if is_direct else target.with_name(target.name + ".part")
     try:
         with _open_text(part, is_gzip=target.suffix == ".gz") as stream:
             yield stream
-        if not is_special:
+        if not is_direct:
             part.replace(target)
     except (PellucidError, BrokenPipeError):
         raise
@@ -151,9 +248,35 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
             "Free some space or choose another place."
         ) from error
     finally:
-        if not is_special:
+        if not is_direct:
             with suppress(OSError):  # the error that counts is the one that led here
                 part.unlink()
+
+
+def is_special(path: str) -> bool:
+    """Whether it is a standard stream, a device or a pipe: neither file nor folder, but there."""
+    place = Path(path)
+    return path == STANDARD or (place.exists() and not place.is_file() and not place.is_dir())
+
+
+def check_target(path: str, *, may_overwrite: bool) -> None:
+    """Refuse a place for results that cannot take them.
+
+    Raises:
+        InputError: the file is there already, is a folder, or its folder is missing.
+    """
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise InputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
+    if target.exists() and not may_overwrite:
+        raise InputError(
+            f"The output must be a new file, but {path} exists. "
+            "Choose another name, or add --overwrite."
+        )
+    if not target.parent.is_dir():
+        raise InputError(
+            f"The output's folder must exist, but {target.parent} does not. Make it first."
+        )
 
 
 def to_json_line(values: Any) -> str:
@@ -171,31 +294,6 @@ def _finite(values: Any) -> Any:
     return values
 
 
-def _lines(path: str) -> Iterator[str]:
-    if path == STANDARD and sys.stdin is None:
-        raise InputError("Standard input must be open, but is closed. Name a file instead of '-'.")
-    return read_lines(path)
-
-
-def _is_special(path: Path) -> bool:
-    """Whether it is a device or a pipe: neither file nor folder, but there."""
-    return path.exists() and not path.is_file() and not path.is_dir()
-
-
-def _check_target(target: Path, path: str, *, may_overwrite: bool) -> None:
-    if target.is_dir():
-        raise InputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
-    if target.exists() and not may_overwrite:
-        raise InputError(
-            f"The output must be a new file, but {path} exists. "
-            "Choose another name, or add --overwrite."
-        )
-    if not target.parent.is_dir():
-        raise InputError(
-            f"The output's folder must exist, but {target.parent} does not. Make it first."
-        )
-
-
 @contextmanager
 def _open_text(part: Path, *, is_gzip: bool) -> Iterator[TextIO]:
     raw = part.open("wb")
@@ -208,11 +306,8 @@ def _open_text(part: Path, *, is_gzip: bool) -> Iterator[TextIO]:
             os.fsync(written.fileno())
 
 
-def _refuse_lengths(files: Mapping[str, str], counts: list[int]) -> None:
-    parts = [
-        f"{name} {path} has {count}"
-        for (name, path), count in zip(files.items(), counts, strict=True)
-    ]
+def _refuse_lengths(files: Mapping[str, str], counts: Mapping[str, int | str]) -> NoReturn:
+    parts = [f"{name} {path} has {counts[name]}" for name, path in files.items()]
     raise DataError(
         f"The files must have equally many lines, but {' and '.join(parts)}. "
         "Line i of one must belong to line i of the other."

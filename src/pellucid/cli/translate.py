@@ -2,73 +2,159 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-import typer
-
+from pellucid.cli.constraints import INPUT, ConstraintOptions
 from pellucid.cli.ending import warn
-from pellucid.cli.options import Json, Model, Threads
-from pellucid.cli.streams import check_input, open_output, to_json_line, windows
-
-if TYPE_CHECKING:
-    from pellucid.translator import Translation
+from pellucid.cli.job import Job, load_job
+from pellucid.cli.options import (
+    CONSTRAINTS,
+    SEARCH,
+    Ensemble,
+    InputFile,
+    Json,
+    Model,
+    OutputFile,
+    Overwrite,
+    Progress,
+    SplitLong,
+    Stream,
+    Threads,
+    useless_options,
+    with_options,
+)
+from pellucid.cli.progress import is_terminal, show_progress
+from pellucid.cli.resumable import DirectOutput, ResumableOutput, open_lasting
+from pellucid.cli.streams import (
+    STANDARD,
+    Readers,
+    Window,
+    check_files,
+    check_target,
+    is_special,
+)
+from pellucid.errors import InputError
 
 __all__ = ["translate"]
 
+Output = DirectOutput | ResumableOutput
 
+
+@with_options(SEARCH, CONSTRAINTS)
 def translate(
     model: Model,
-    input_file: Annotated[
-        str,
-        typer.Option("-i", "--input", metavar="FILE", help="Lines to translate, plain or .gz."),
-    ] = "-",
-    output_file: Annotated[
-        str, typer.Option("-o", "--output", metavar="FILE", help="Where the translations go.")
-    ] = "-",
+    input_file: InputFile = STANDARD,
+    output_file: OutputFile = STANDARD,
+    overwrite: Overwrite = False,
     json: Json = False,
+    stream: Stream = False,
+    progress: Progress = None,
+    split_long: SplitLong = False,
+    ensemble: Ensemble = None,
     threads: Threads = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
-    ] = False,
+    **options: Any,
 ) -> int:
     """Translate lines of text, keeping their order.
 
     Without -i and -o, or with '-', the standard streams are used. A line that cannot be
     translated gives an empty line and a sentence on standard error, and the exit code is 2.
+
+    With -o FILE the same command goes on where it was interrupted. Options of the search that
+    are not given are the model's own.
     """
-    check_input(input_file)
-    has_errors = False
-    number = 0
-    with open_output(output_file, may_overwrite=overwrite) as output:
-        from pellucid.translator import load
+    given = {name: options[name] for name in SEARCH if options[name] is not None}
+    constraints = ConstraintOptions.read(options, input_file)
+    files = {INPUT: input_file, **constraints.files}
+    total = check_files(files).get(INPUT)
+    if not is_special(output_file):
+        check_target(output_file, may_overwrite=overwrite)
+    job = load_job(
+        model,
+        given=given,
+        constraints=constraints,
+        form="json" if json else "n-best" if "n_best" in given else "plain",
+        split_long=split_long,
+        ensemble=tuple(ensemble or ()),
+        threads=threads,
+    )
+    for sentence in useless_options(given, job.decoding, is_score_shown=job.form != "plain"):
+        warn(sentence)
+    if overwrite and is_special(output_file):
+        warn("--overwrite has no effect without -o FILE.")
+    is_typed = input_file == STANDARD and is_terminal("stdin")
+    by_line = stream or is_typed
+    is_read = output_file == STANDARD and is_terminal("stdout")
+    if progress is None:
+        progress = is_terminal("stderr") and not by_line and not is_read
+    with open_lasting(
+        output_file,
+        run={} if is_special(output_file) else job.identify() | {"--stream": by_line},
+        may_overwrite=overwrite,
+        may_resume=not is_typed,
+    ) as output:
+        readers = _start_reading(files, output)
+        windows = readers.windows(1 if by_line else job.max_lines)
+        if is_typed and is_read:
+            windows = _prompt(windows)
+        if progress:
+            warn(job.describe())
+        answer = _answer_at_once if by_line and is_read and job.can_stream else _answer
+        with show_progress(is_wanted=progress, total=total, done=readers.num_lines) as update:
+            for window in windows:
+                if isinstance(output, ResumableOutput) and not window.is_whole:
+                    continue  # its lines come again once the bad line behind them is mended
+                num_failed = output.state.num_failed + answer(job, window, output)
+                output.keep(readers.num_lines, num_failed, readers.hashes())
+                update(readers.num_lines)
+    return 2 if output.state.num_failed else 0
 
-        translator = load(model, threads=threads)
-        for lines in windows(input_file):
-            for translation in translator.translate(lines):
-                if translation.error is not None:
-                    has_errors = True
-                    warn(f"line {number + 1}: {translation.error}")
-                if json:
-                    output.write(to_json_line(_to_record(number, translation)))
-                else:
-                    output.write(f"{translation.text}\n")
-                number += 1
-            output.flush()
-    return 2 if has_errors else 0
+
+def _start_reading(files: Mapping[str, str], output: Output) -> Readers:
+    """Read the input up to where the output is, after finding out that the two belong together."""
+    readers = Readers(files)
+    if isinstance(output, ResumableOutput) and output.state.num_lines:
+        readers.skip(output.state.num_lines)
+        can_restart = not any(map(is_special, files.values()))
+        if not output.check_input(readers.num_lines, readers.hashes(), can_restart=can_restart):
+            readers = Readers(files)
+    return readers
 
 
-def _to_record(number: int, translation: Translation) -> dict[str, Any]:
-    hypothesis = {
-        "text": translation.text,
-        "tokens": translation.tokens,
-        "ids": translation.ids,
-        "token_log_probabilities": translation.token_log_probabilities,
-        "log_probability": translation.log_probability,
-        "score": translation.score,
-    }
-    return {
-        "line": number,
-        "source": translation.source,
-        "error": translation.error,
-        "hypotheses": [hypothesis] if translation.error is None else [],
-    }
+def _prompt(windows: Iterator[Window]) -> Iterator[Window]:
+    """Ask for each line on standard error."""
+    while True:
+        sys.stderr.write("> ")
+        sys.stderr.flush()
+        window = next(windows, None)
+        if window is None:
+            sys.stderr.write("\n")
+            return
+        yield window
+
+
+def _answer(job: Job, window: Window, output: Output) -> int:
+    """Write the translations of a window; say what is wrong with lines, and how many these are."""
+    num_failed = 0
+    for number, translation in enumerate(job.translate(window.columns), start=window.first):
+        output.write(job.write(number, translation))
+        if translation.error is not None:
+            num_failed += 1
+            warn(f"line {number + 1}: {translation.error}")
+    return num_failed
+
+
+def _answer_at_once(job: Job, window: Window, _output: Output) -> int:
+    """Show the translation of one line on the terminal while it is found; likewise."""
+    problem = None
+    try:
+        for piece in job.stream(window.columns):
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+    except InputError as error:
+        problem = error
+    sys.stdout.write("\n")
+    if problem is not None:
+        warn(f"line {window.first + 1}: {problem}")
+    return int(problem is not None)

@@ -6,11 +6,12 @@ import math
 from functools import cached_property
 
 from pellucid.config import DecodingConfig, ModelConfig
-from pellucid.decode.forbidden import ForbiddenText, Spelling
+from pellucid.decode.forbidden import Spelling
 from pellucid.decode.request import Constraints, Request
 from pellucid.decode.required import prefix_ids, required_ids
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer
+from pellucid.text.letters import is_word_letter
 
 __all__ = ["Asker"]
 
@@ -21,7 +22,6 @@ class Asker:
     def __init__(self, tokenizer: Tokenizer, model: ModelConfig) -> None:
         self._tokenizer = tokenizer
         self._model = model
-        self._forbidden: dict[str, ForbiddenText] = {}
 
     @cached_property
     def _spelling(self) -> Spelling:
@@ -53,6 +53,11 @@ class Asker:
                 f"A translation of this line must have at most {limit} tokens, but the {what} "
                 f"{max(shortest, needed)}. Allow more with max_length, or ask for less."
             )
+        whole = tuple(
+            ids
+            for phrase, ids in zip(constraints.required, required, strict=True)
+            if is_word_letter(phrase.strip()[-1])
+        )
         return Request(
             tuple(source_ids),
             max_length=limit,
@@ -60,7 +65,11 @@ class Asker:
             prefix_ids=prefix,
             required=required,
             key=text,
-            forbidden_texts=tuple(self._forbid(phrase) for phrase in constraints.forbidden),
+            forbidden_texts=tuple(map(self._spelling.forbid, constraints.forbidden))
+            if constraints.forbidden
+            else (),
+            whole=whole,
+            spelling=self._spelling if whole else None,
         )
 
     def too_long(self, source_ids: list[int]) -> str | None:
@@ -76,8 +85,3 @@ class Asker:
     def _max_length(self, source_length: int, config: DecodingConfig) -> int:
         by_ratio = int(source_length * config.max_length_ratio) + config.max_length_offset
         return min(config.max_length or by_ratio, self._model.max_target_length)
-
-    def _forbid(self, phrase: str) -> ForbiddenText:
-        if phrase not in self._forbidden:
-            self._forbidden[phrase] = self._spelling.forbid(phrase)
-        return self._forbidden[phrase]

@@ -48,8 +48,8 @@ class Decoder:
         """Answer one request step by step.
 
         Yields:
-            The ids that are decided so far, each time there are more; at last the whole answer.
-            Nothing where nothing fits the rules.
+            The ids that are decided so far, each time there are more; at last the whole answer,
+            which is empty where nothing fits the rules.
         """
         search = Search(
             self._exact() if config.strict else self._stepper(config),
@@ -58,15 +58,17 @@ class Decoder:
             self._special,
             sentences=1,
         )
-        decided: tuple[int, ...] = ()
-        while not search.is_over:
+        num_decided = 0
+        while True:
             answers = search.step()
+            if answers:
+                hypotheses = answers[0][1].hypotheses
+                yield hypotheses[0].ids if hypotheses else ()
+                return
             agreed = search.agreed_ids()
-            for _, found in answers:
-                agreed = found.hypotheses[0].ids if found.hypotheses else ()
-            if len(agreed) > len(decided):
-                decided = agreed
-                yield decided
+            if len(agreed) > num_decided:
+                num_decided = len(agreed)
+                yield agreed
 
     def _search(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int

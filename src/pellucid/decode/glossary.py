@@ -132,4 +132,6 @@ def _words(text: str) -> _Words:
 
 @cache
 def _pieces() -> re.Pattern[str]:
-    return re.compile(rf"{word_pattern().pattern}|.", re.DOTALL)
+    # ASCII comes first, because it is fast to see.
+    ascii_piece = r"[\0-/:-@\[-`{-\x7f]|[A-Za-z0-9]++(?![^\0-\x7f])"
+    return re.compile(f"{ascii_piece}|{word_pattern().pattern}|.", re.DOTALL)

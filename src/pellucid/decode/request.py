@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pellucid.decode.forbidden import ForbiddenText
+    from pellucid.decode.forbidden import ForbiddenText, Spelling
 
 __all__ = ["Constraints", "Request"]
 
@@ -24,6 +24,8 @@ class Request:
         required: token sequences that it must hold.
         key: what its random numbers are derived from.
         forbidden_texts: phrases that its text must not hold, however they are cut into tokens.
+        whole: those token sequences after which a word must end.
+        spelling: the vocabulary's, where there are any of those.
     """
 
     source_ids: tuple[int, ...]
@@ -34,6 +36,8 @@ class Request:
     required: tuple[tuple[int, ...], ...] = ()
     key: str = ""
     forbidden_texts: tuple[ForbiddenText, ...] = ()
+    whole: tuple[tuple[int, ...], ...] = ()
+    spelling: Spelling | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Constraints:
     Attributes:
         prefix: what the translation begins with.
         forbidden: phrases that must not stand in it as whole words.
-        required: phrases that must stand in it; one that is given twice must stand there twice.
+        required: phrases that must stand in it as whole words; one that is given twice must
+            stand there twice. What ends such a phrase ends its word wherever it is written.
     """
 
     prefix: str = ""

@@ -293,7 +293,7 @@ def allocate(
     num_there_BX = torch.zeros_like(bank_BC[:, :1]).expand(-1, int(num_banks_B.max())).clone()
     num_there_BX.scatter_add_(1, bank_BC, is_there_BC.long())
     room_BX = _share(num_there_BX, num_places_B, num_banks_B)
-    # Candidates that are not there come last, so they do not count for the rank of another.
+    # Candidates that are not there come last in their bank, beyond its room.
     by_bank_BC = bank_BC.argsort(dim=1, stable=True)
     bank_size_BX = torch.zeros_like(num_there_BX).scatter_add_(1, bank_BC, torch.ones_like(bank_BC))
     first_BX = bank_size_BX.cumsum(1) - bank_size_BX
@@ -304,7 +304,6 @@ def allocate(
     is_chosen_BC = torch.empty_like(is_there_BC).scatter_(
         1, by_bank_BC, rank_BC < room_BX.gather(1, sorted_bank_BC)
     )
-    is_chosen_BC &= is_there_BC
     # The chosen ones to the front, still by score.
     front_BC = is_chosen_BC.long().argsort(dim=1, descending=True, stable=True)
     index_BC, is_filled_BC = order_BC.gather(1, front_BC), is_chosen_BC.gather(1, front_BC)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodingConfig
-from pellucid.decode.forbidden import TextRule
+from pellucid.decode.forbidden import Spelling, TextRule
 from pellucid.decode.request import Request
 from pellucid.decode.written import Rule as Rule
 from pellucid.decode.written import Written as Written
@@ -69,6 +69,10 @@ def make_rules(
         texts, places = _distinct(request.forbidden_texts for request in requests)
         max_lengths = [request.max_length for request in requests]
         rules.append(TextRule(texts, places, max_lengths, device))
+    if any(request.whole for request in requests):
+        sequences, places = _distinct(request.whole for request in requests)
+        spelling = next(request.spelling for request in requests if request.spelling)
+        rules.append(_WholeWords(sequences, places, spelling, device))
     if any(request.prefix_ids for request in requests):
         return [_ForcedPrefix([request.prefix_ids for request in requests], rules, device)]
     return rules
@@ -186,8 +190,8 @@ class _ForbiddenSequences:
         self._num_before = max(map(len, sequences)) - 1
         num_sequences = max(map(len, sets))
         before = [
-            [self._pad_left(sequence) for sequence in group]
-            + [self._pad_left((0,))] * (num_sequences - len(group))
+            [_pad_left(sequence[:-1], self._num_before) for sequence in group]
+            + [_pad_left((), self._num_before)] * (num_sequences - len(group))
             for group in sets
         ]
         self._before_GQX = torch.tensor(before, dtype=torch.long, device=device)
@@ -202,9 +206,37 @@ class _ForbiddenSequences:
         fits_AQ = ((before_AQX == -1) | (before_AQX == last_A1X)).all(-1)
         lower(values_AV, last_AQ, fits_AQ & (last_AQ >= 0), -torch.inf)
 
-    def _pad_left(self, sequence: tuple[int, ...]) -> list[int]:
-        """All tokens but the last, aligned right."""
-        return [-1] * (self._num_before - len(sequence) + 1) + list(sequence[:-1])
+
+@final
+class _WholeWords:
+    """After a sequence that ends with a word only what leaves the word may be written."""
+
+    def __init__(
+        self,
+        sets: Sequence[tuple[tuple[int, ...], ...]],
+        set_of_request: Sequence[int],
+        spelling: Spelling,
+        device: Device,
+    ) -> None:
+        self._width = max(len(sequence) for group in sets for sequence in group)
+        # No token is -2, so what fills a set up is never written.
+        num_sequences = max(map(len, sets))
+        padded = [[*group, *[(-2,)] * (num_sequences - len(group))] for group in sets]
+        rows = [[_pad_left(sequence, self._width) for sequence in group] for group in padded]
+        self._tokens_GQX = torch.tensor(rows, dtype=torch.long, device=device)
+        self._group_R = torch.tensor(set_of_request, device=device)
+        self._goes_on_V = ~spelling.leaves_V.to(device)
+
+    def __call__(self, values_AV: Tensor, written: Written) -> None:
+        tokens_AQX = self._tokens_GQX[self._group_R[written.request_A]]
+        last_A1X = newest(written, self._width)[:, None]
+        is_written_AQ = ((tokens_AQX == -1) | (tokens_AQX == last_A1X)).all(-1)
+        values_AV.masked_fill_(is_written_AQ.any(1)[:, None] & self._goes_on_V, -torch.inf)
+
+
+def _pad_left(sequence: tuple[int, ...], width: int) -> list[int]:
+    """A sequence aligned right, -1 in front."""
+    return [-1] * (width - len(sequence)) + list(sequence)
 
 
 @final

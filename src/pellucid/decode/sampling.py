@@ -120,4 +120,5 @@ def _invert(probability_AV: Tensor, uniform_A: Tensor) -> Tensor:
     sum_AV = probability_AV.cumsum(1)
     # A little less than the total, which no sum exceeds; otherwise rounding could bring it there.
     target_A1 = uniform_A[:, None] * sum_AV[:, -1:] * (1 - 2**-50)
+    # Sums made in parallel may also rise by rounding, where the probability is 0.
     return ((sum_AV > target_A1) & (probability_AV > 0)).byte().argmax(1)

@@ -98,13 +98,12 @@ class Search:
         self._special = special
         self._size = min(sentences, len(requests))
         self._device = stepper.device
-        self._never = torch.tensor(special.never, dtype=torch.long, device=self._device)
         self._rules = make_rules(
             requests,
             config,
             eos_id=special.eos,
             vocabulary_size=stepper.vocabulary_size,
-            never=(),
+            never=special.never,
             device=self._device,
         )
         self._phrases = None
@@ -145,9 +144,8 @@ class Search:
         board = self.board
         logits_AV = self._stepper.step(self._state, self._newest_A)
         normalizer_A = log_normalizer(logits_AV)
-        logits_AV[:, self._never] = -math.inf
         values_AV, logs_AV = self._apply_rules(logits_AV, normalizer_A)
-        choice = self._choose(values_AV)
+        choice = self._choose(values_AV, normalizer_A)
         board.margin_B = torch.minimum(board.margin_B, choice.margin_B)
 
         sentences_B1 = torch.arange(self._size, device=self._device)[:, None]
@@ -184,24 +182,27 @@ class Search:
 
     @property
     def _is_normalized(self) -> bool:
-        """Whether the values of a step are log-probabilities rather than logits."""
-        return bool(self._rules) or self._phrases is not None or self._config.sample
+        """Whether the values of a step must be log-probabilities, and not just logits."""
+        return (
+            self._config.sample or self._config.repetition_penalty > 1 or self._phrases is not None
+        )
 
     def _apply_rules(self, logits_AV: Tensor, normalizer_A: Tensor) -> tuple[Tensor, Tensor | None]:
         """The values to choose by, and the model's own where the rules may change them."""
-        if not self._is_normalized:
-            return logits_AV, None
-        values_AV = logits_AV.sub_(normalizer_A[:, None]).clamp_(max=0)
-        logs_AV = values_AV.clone() if self._config.repetition_penalty > 1 else None
-        written = self.board.written
-        for rule in self._rules:
-            rule(values_AV, written)
+        values_AV, logs_AV = logits_AV, None
+        if self._is_normalized:
+            values_AV = logits_AV.sub_(normalizer_A[:, None]).clamp_(max=0)
+            logs_AV = values_AV.clone() if self._config.repetition_penalty > 1 else None
+        if self._rules:
+            written = self.board.written
+            for rule in self._rules:
+                rule(values_AV, written)
         if self._phrases is not None:
             unmet_A = ~self._phrases.is_met(self._progress)
             values_AV[:, self._special.eos].masked_fill_(unmet_A, -math.inf)
         return values_AV, logs_AV
 
-    def _choose(self, values_AV: Tensor) -> Choice:
+    def _choose(self, values_AV: Tensor, normalizer_A: Tensor) -> Choice:
         board, config = self.board, self._config
         if self._uniform_RT is not None:
             uniform_A = self._uniform_RT[
@@ -229,6 +230,7 @@ class Search:
             values_AV,
             board.total_BW,
             board.count_places(),
+            normalizer_A=None if self._is_normalized else normalizer_A,
             diversity=config.diversity,
             extra=int(config.strict),
         )

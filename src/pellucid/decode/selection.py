@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -116,8 +116,23 @@ def choose_best(value_AX: Tensor, id_AX: Tensor, total_BW: Tensor, num_places_B:
     )
 
 
+def _choose_alone(value_AX: Tensor, id_AX: Tensor, total_B1: Tensor) -> Choice:
+    """What `choose_best` does, for a beam of 1."""
+    choice = Choice.alone(id_AX[:, 0], total_B1 > -math.inf)
+    if value_AX.shape[1] > 1:
+        lead_A = (value_AX[:, 0] - value_AX[:, 1]).to(choice.margin_B.dtype)
+        choice = replace(choice, margin_B=lead_A.nan_to_num(nan=math.inf))
+    return choice
+
+
 def choose_in_groups(
-    values_AV: Tensor, total_BW: Tensor, num_places_BG: Tensor, *, diversity: float, extra: int
+    values_AV: Tensor,
+    total_BW: Tensor,
+    num_places_BG: Tensor,
+    *,
+    normalizer_A: Tensor | None,
+    diversity: float,
+    extra: int,
 ) -> Choice:
     """Choose group by group: a token costs more for each time an earlier group just chose it.
 
@@ -125,8 +140,9 @@ def choose_in_groups(
 
     Args:
         values_AV: the values of every row's next token.
-        total_BW: each hypothesis's sum so far; a group is a run of neighbouring columns.
+        total_BW: each hypothesis's sum so far; a group is a run of neighboring columns.
         num_places_BG: how many may be chosen in each group.
+        normalizer_A: what is to be taken from the values of each row, if anything.
         diversity: what a token costs for each earlier choice of it in this step.
         extra: how many more than needed to look at in each row, for the margin.
 
@@ -136,21 +152,27 @@ def choose_in_groups(
     sentences, groups = num_places_BG.shape
     width = total_BW.shape[1] // groups
     count = min(width + extra, values_AV.shape[1])
-    if groups == 1:
-        return choose_best(*best_of_rows(values_AV, count), total_BW, num_places_BG[:, 0])
+    if width == groups == 1:
+        return _choose_alone(*best_of_rows(values_AV, count), total_BW)
     values_BWV = values_AV.view(sentences, -1, values_AV.shape[1])
-    penalty_BV = torch.zeros_like(values_BWV[:, 0])
+    penalty_BV = torch.zeros_like(values_BWV[:, 0]) if groups > 1 else None
+    if normalizer_A is not None:
+        # The rows' values differ by it; here it costs a number a row, there one a token.
+        total_BW = total_BW - normalizer_A.view_as(total_BW)
     choices = []
     for group in range(groups):
         own = slice(group * width, (group + 1) * width)
-        own_AV = (values_BWV[:, own] - penalty_BV[:, None]).flatten(0, 1)
-        choice = choose_best(
-            *best_of_rows(own_AV, count), total_BW[:, own], num_places_BG[:, group]
-        )
-        penalty_BV.scatter_add_(
-            1, choice.token_BW, diversity * choice.is_taken_BW.to(penalty_BV.dtype)
-        )
+        own_BWV = values_BWV[:, own]
+        if penalty_BV is not None:
+            own_BWV = own_BWV - penalty_BV[:, None]
+        best = best_of_rows(own_BWV.flatten(0, 1), count)
+        choice = choose_best(*best, total_BW[:, own], num_places_BG[:, group])
+        if penalty_BV is not None:
+            cost_BW = diversity * choice.is_taken_BW.to(penalty_BV.dtype)
+            penalty_BV.scatter_add_(1, choice.token_BW, cost_BW)
         choices.append(choice)
+    if groups == 1:
+        return choices[0]
     return Choice(
         torch.cat([choice.parent_BW + i * width for i, choice in enumerate(choices)], dim=1),
         torch.cat([choice.token_BW for choice in choices], dim=1),

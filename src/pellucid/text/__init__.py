@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pellucid.text.corpus import Pair, Split, check_files, read_pairs, resolve_folder
     from pellucid.text.filtering import DropCounts, DropReason, describe_drops, reason_to_drop
     from pellucid.text.kinds import learn_tokenizer, load_tokenizer
+    from pellucid.text.marian import MarianTokenizer
     from pellucid.text.normalization import Normalization, normalize
     from pellucid.text.subwords import SentencePieceTokenizer
     from pellucid.text.tokenizer import SPECIAL_TOKENS, Lines, Tokenizer
@@ -22,6 +23,7 @@ __all__ = [
     "DropCounts",
     "DropReason",
     "Lines",
+    "MarianTokenizer",
     "Normalization",
     "Pair",
     "SentencePieceTokenizer",
@@ -43,6 +45,7 @@ _HOMES = {
     "DropCounts": "filtering",
     "DropReason": "filtering",
     "Lines": "tokenizer",
+    "MarianTokenizer": "marian",
     "Normalization": "normalization",
     "Pair": "corpus",
     "SentencePieceTokenizer": "subwords",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
+from pellucid.text.marian import MarianTokenizer
 from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizer import Lines, Tokenizer
 from pellucid.text.words import WordTokenizer
@@ -41,6 +42,8 @@ def learn_tokenizer(recipe: TokenizerRecipe, sources: Lines, targets: Lines) -> 
 def load_tokenizer(config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Tokenizer:
     """Read a tokenizer from a bundle's files.
 
+    SentencePiece beside a vocabulary file is Marian's: the file says the ids.
+
     Args:
         config: the bundle's tokenizer section.
         files: bytes by file name; others than the tokenizer's are ignored.
@@ -49,7 +52,10 @@ def load_tokenizer(config: TokenizerConfig, files: Mapping[str, bytes], where: s
     Raises:
         BundleError: a file is missing, damaged, or disagrees with the configuration.
     """
-    tokenizer = _KINDS[config.kind].load(config, files, where)
+    has_list = "vocabulary.txt" in files or "source.txt" in files
+    is_marian = config.kind == "sentencepiece" and has_list
+    kind = MarianTokenizer if is_marian else _KINDS[config.kind]
+    tokenizer: Tokenizer = kind.load(config, files, where)
     if config.target_start_id >= tokenizer.target_vocabulary_size:
         raise BundleError(
             f"tokenizer.target_start_id must be one of the {tokenizer.target_vocabulary_size} "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from functools import cache
 
@@ -21,14 +20,16 @@ _UNSPACED = (
 def word_pattern() -> re.Pattern[str]:
     """The pattern of a whole run of word letters; apostrophes and hyphens end it."""
     unspaced = _unspaced_pattern()
+    # Between these two ranges Unicode keeps ideographs and nothing else.
     marks = "".join(
         letter
-        for letter in map(chr, range(0x300, sys.maxunicode + 1))
+        for letter in map(chr, (*range(0x300, 0x20000), *range(0xE0000, 0xE1000)))
         if unicodedata.category(letter) in ("Mn", "Mc", "Me") and not unspaced.match(letter)
     )
-    return re.compile(rf"(?:[^\W_{_UNSPACED}]|[{marks}])+")
+    return re.compile(rf"(?:[^\W_{_UNSPACED}]+|[{marks}]+)+")
 
 
+@cache
 def is_word_letter(letter: str) -> bool:
     """Whether a character beside another of its kind belongs to the same word.
 

@@ -18,7 +18,9 @@ __all__ = [
     "config_of",
     "prepare_lines",
     "prepare_text",
+    "read_tokens",
     "take_file",
+    "write_tokens",
 ]
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -167,3 +169,48 @@ def take_file(files: Mapping[str, bytes], name: str, where: str) -> bytes:
             "Copy the whole folder again."
         )
     return files[name]
+
+
+def read_tokens(files: Mapping[str, bytes], name: str, where: str) -> list[str]:
+    """Read a vocabulary file: one token a line, ended by a line feed alone.
+
+    Args:
+        files: bytes by file name.
+        name: which of them.
+        where: the bundle, for messages.
+
+    Returns:
+        The tokens; a token's place is its id.
+
+    Raises:
+        BundleError: the file is missing, not UTF-8, or holds an empty or a repeated token.
+    """
+    place = f"{where}/{name}"
+    first: dict[str, int] = {}
+    lines = take_file(files, name, where).removesuffix(b"\n").split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        try:
+            token = line.decode("utf-8")
+        except UnicodeDecodeError:
+            raise BundleError(
+                f"A vocabulary must be UTF-8, but a token is not ({place}:{number}). The file is "
+                "damaged; copy it again."
+            ) from None
+        if not token:
+            raise BundleError(
+                f"Every line of a vocabulary must hold a token, but one is empty "
+                f"({place}:{number}). The file is damaged; copy it again."
+            )
+        if token in first:
+            raise BundleError(
+                f"Every token of a vocabulary must stand there once, but {token!r} of line "
+                f"{first[token]} comes again ({place}:{number}). The file is damaged; copy it "
+                "again."
+            )
+        first[token] = number
+    return list(first)
+
+
+def write_tokens(tokens: Iterable[str]) -> bytes:
+    r"""Write a vocabulary file: a token a line, each line ended by ``\n``."""
+    return "".join(f"{token}\n" for token in tokens).encode("utf-8")

@@ -6,7 +6,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Self, final
 
@@ -18,7 +18,8 @@ from pellucid.text.tokenizer import (
     Tokenizer,
     config_of,
     prepare_lines,
-    take_file,
+    read_tokens,
+    write_tokens,
 )
 
 __all__ = [
@@ -135,7 +136,7 @@ class WordVocabulary:
 
     def to_bytes(self) -> bytes:
         r"""The vocabulary file: a token a line, each line ended by ``\n``."""
-        return "".join(f"{token}\n" for token in self._tokens).encode("utf-8")
+        return write_tokens(self._tokens)
 
 
 @final
@@ -243,7 +244,7 @@ def _load_words(
 ) -> WordVocabulary:
     """Read and check one vocabulary file."""
     place = f"{where}/{name}"
-    tokens = list(_parse_tokens(take_file(files, name, where), place))
+    tokens = read_tokens(files, name, where)
     for number, special in enumerate(SPECIAL_TOKENS, start=1):
         found = tokens[number - 1] if number <= len(tokens) else "the end of the file"
         if found != special:
@@ -251,31 +252,4 @@ def _load_words(
                 f"Line {number} of a vocabulary must be {special}, but is {found!r} "
                 f"({place}:{number}). The file is damaged; copy it again."
             )
-    first: dict[str, int] = {}
-    for number, token in enumerate(tokens, start=1):
-        if token in first:
-            raise BundleError(
-                f"Every token of a vocabulary must stand there once, but {token!r} of line "
-                f"{first[token]} comes again ({place}:{number}). The file is damaged; copy it "
-                "again."
-            )
-        first[token] = number
     return WordVocabulary(tokens, drop_punctuation=config.drop_punctuation)
-
-
-def _parse_tokens(data: bytes, place: str) -> Iterator[str]:
-    """The lines of a vocabulary file; only a line feed ends one."""
-    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), start=1):
-        try:
-            token = line.decode("utf-8")
-        except UnicodeDecodeError:
-            raise BundleError(
-                f"A vocabulary must be UTF-8, but a token is not ({place}:{number}). The file is "
-                "damaged; copy it again."
-            ) from None
-        if not token:
-            raise BundleError(
-                f"Every line of a vocabulary must hold a token, but one is empty "
-                f"({place}:{number}). The file is damaged; copy it again."
-            )
-        yield token

@@ -1,0 +1,94 @@
+"""How far a command is: lines done, lines per second, time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pellucid.cli.ending import warn
+
+__all__ = ["describe_progress", "is_terminal", "show_progress"]
+
+SECONDS_BETWEEN = 10.0
+"""How long a log is left alone between two lines about progress."""
+
+
+def is_terminal(name: str) -> bool:
+    """Whether a standard stream (``stdin``, ``stdout``, ``stderr``) is somebody at a terminal."""
+    stream = getattr(sys, name)
+    return stream is not None and not stream.closed and bool(stream.isatty())
+
+
+@contextmanager
+def show_progress(
+    *, is_wanted: bool, total: int | None, done: int = 0
+) -> Iterator[Callable[[int], None]]:
+    """Say on standard error how far a command is: a bar on a terminal, otherwise lines for a log.
+
+    Args:
+        is_wanted: whether to say anything.
+        total: how many lines there are, if that is known.
+        done: how many were done before this command started.
+
+    Yields:
+        A function to tell how many lines are done now.
+    """
+    started = time.monotonic()
+
+    def describe(now: int) -> str:
+        return describe_progress(now, total=total, before=done, seconds=time.monotonic() - started)
+
+    if not is_wanted:
+        yield lambda now: None
+    elif is_terminal("stderr"):
+        with _bar(total, done) as update:
+            yield lambda now: update(now, describe(now))
+    else:
+        last_said = started
+
+        def say(now: int) -> None:
+            nonlocal last_said
+            if time.monotonic() - last_said >= SECONDS_BETWEEN or now == total:
+                last_said = time.monotonic()
+                warn(describe(now))
+
+        yield say
+
+
+def describe_progress(done: int, *, total: int | None, before: int, seconds: float) -> str:
+    """Put progress into words.
+
+    Args:
+        done: lines done now.
+        total: lines to do, if known.
+        before: lines of ``done`` that were there at the start.
+        seconds: time since the start.
+
+    Returns:
+        For instance ``4,000 of 20,000 lines, 512 lines/s, 0:31 left``.
+    """
+    rate = (done - before) / seconds if seconds > 0 else 0.0
+    words = f"{done:,} lines" if total is None else f"{done:,} of {total:,} lines"
+    if rate > 0:
+        words += f", {rate:,.0f} lines/s" if rate >= 10 else f", {rate:.2g} lines/s"
+        if total is not None:
+            minutes, rest = divmod(round((total - done) / rate), 60)
+            hours, minutes = divmod(minutes, 60)
+            clock = f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+            words += f", {clock} left"
+    return words
+
+
+@contextmanager
+def _bar(total: int | None, done: int) -> Iterator[Callable[[int, str], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console = Console(file=sys.stderr)
+    columns = (BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
+    # Results are never taken for something to show; sentences on standard error go above the bar.
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task("starting", total=total, completed=done)
+        yield lambda now, words: progress.update(task, completed=now, description=words)

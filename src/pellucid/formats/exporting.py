@@ -1,0 +1,84 @@
+"""What every export checks first: whether the other side can compute the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pellucid.bundle import Bundle
+from pellucid.errors import InputError
+
+__all__ = ["LONGEST", "check_model", "never_written", "sentencepiece_models"]
+
+LONGEST = 65_536
+"""How many positions an exported model may have, which others keep as a table."""
+
+EVERYWHERE: dict[str, tuple[Any, ...]] = {
+    "projections": ("qkv",),
+    "residual": (True,),
+    "scale_scores": (True,),
+    "look_ahead_mask": (True,),
+}
+
+
+def check_model(bundle: Bundle, target: str, allowed: Mapping[str, tuple[Any, ...]]) -> None:
+    """Refuse a model that another system has no form for.
+
+    Args:
+        bundle: the model.
+        target: what it is exported to, for messages.
+        allowed: the values that fields of ``model`` may have there; those that nobody else has
+            another form for are checked anyway.
+
+    Raises:
+        InputError: a field has another value.
+    """
+    config = bundle.config.model
+    where = f"{bundle.folder / 'config.json'}"
+    for name, values in {**EVERYWHERE, **allowed}.items():
+        value = getattr(config, name)
+        if value not in values:
+            raise InputError(
+                f"model.{name} must be {' or '.join(map(repr, values))} for {target}, which has "
+                f"no other, but is {value!r} ({where}). Use --to pellucid to keep the model as "
+                "it is."
+            )
+    for name in ("d_key", "d_value"):
+        width = getattr(config, name) * config.num_heads
+        if width != config.d_model:
+            raise InputError(
+                f"model.{name} times num_heads must be d_model ({config.d_model}) for {target}, "
+                f"but is {width} ({where}). Use --to pellucid to keep the model as it is."
+            )
+    for name in ("max_source_length", "max_target_length"):
+        if getattr(config, name) > LONGEST:
+            raise InputError(
+                f"model.{name} must be at most {LONGEST:,} for {target}, which keeps a table of "
+                f"positions, but is {getattr(config, name):,} ({where})."
+            )
+
+
+def sentencepiece_models(bundle: Bundle) -> tuple[bytes, bytes]:
+    """The SentencePiece models of the source and the target side.
+
+    Raises:
+        InputError: the model has whole words instead.
+    """
+    if bundle.config.tokenizer.kind != "sentencepiece":
+        raise InputError(
+            "tokenizer.kind must be 'sentencepiece' for Marian, which has no other, but is "
+            f"{bundle.config.tokenizer.kind!r} ({bundle.folder / 'config.json'}). Use --to "
+            "ctranslate2, which takes any tokens."
+        )
+    files = bundle.tokenizer.files()
+    source, target = (
+        files.get(f"{side}.model", files.get("tokenizer.model", b""))
+        for side in ("source", "target")
+    )
+    return source, target
+
+
+def never_written(bundle: Bundle) -> list[int]:
+    """The ids that pellucid never puts into a translation: padding and the start token."""
+    tokenizer = bundle.config.tokenizer
+    return sorted({tokenizer.pad_id, tokenizer.target_start_id} - {tokenizer.eos_id})

@@ -1,0 +1,322 @@
+"""Import of a folder of Hugging Face's MarianMT, which is how OPUS-MT models are distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.attention import sinusoidal_positions
+from pellucid.config import DecodingConfig, LanguagesConfig, ModelConfig, validate
+from pellucid.errors import BundleError, suggestion
+from pellucid.formats.imported import (
+    ImportedModel,
+    ImportedVocabulary,
+    check_sizes,
+    collect_weights,
+    make_tokenizer,
+)
+from pellucid.formats.layout import hugging_face_name
+from pellucid.formats.reading import (
+    list_tokens,
+    read_object,
+    read_sentencepiece,
+    read_tensors,
+    same_for_both,
+)
+
+__all__ = ["import_hugging_face"]
+
+WEIGHTS = "model.safetensors"
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
+SHARED = "model.shared.weight"
+SOURCE = "model.encoder.embed_tokens.weight"
+TARGET = "model.decoder.embed_tokens.weight"
+OUTPUT = "lm_head.weight"
+BIAS = "final_logits_bias"
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+
+
+def import_hugging_face(folder: Path) -> ImportedModel:
+    """Read a MarianMT model with its tokenizer.
+
+    Args:
+        folder: holds ``config.json``, ``model.safetensors``, ``source.spm``, ``target.spm``,
+            ``vocab.json``, and perhaps ``target_vocab.json``, ``tokenizer_config.json`` and
+            ``generation_config.json``.
+
+    Raises:
+        BundleError: the folder is damaged, incomplete, or of another architecture.
+        ConfigurationError: its configuration contradicts itself.
+    """
+    where = str(folder / "config.json")
+    values = {**_DEFAULTS, **read_object(folder / "config.json")}
+    if values.get("model_type") != "marian":
+        raise BundleError(
+            f"model_type must be 'marian', but is {values.get('model_type')!r} ({where}). Only "
+            "models of Hugging Face's MarianMT can be converted."
+        )
+    tensors = read_tensors(_find_weights(folder))
+    tables = _find_tables(values, tensors, str(folder / WEIGHTS))
+    config = _read_model(values, tables, tensors, where)
+    vocabulary, languages = _read_vocabulary(folder, values, config)
+    tokenizer = make_tokenizer(vocabulary, where)
+    weights = _read_weights(config, tables, tensors, str(folder / WEIGHTS))
+    names = ("config.json", WEIGHTS, "source.spm", "target.spm", "vocab.json", *_OPTIONAL)
+    return ImportedModel(
+        config,
+        weights,
+        tokenizer,
+        _read_decoding(folder, values, config),
+        languages,
+        tuple(folder / name for name in names if (folder / name).is_file()),
+    )
+
+
+_OPTIONAL = ("target_vocab.json", "tokenizer_config.json", "generation_config.json")
+_DEFAULTS = {
+    "share_encoder_decoder_embeddings": True,
+    "tie_word_embeddings": True,
+    "scale_embedding": False,
+    "activation_function": "gelu",
+    "max_position_embeddings": 1024,
+}
+
+
+# Other names that a table may be kept under, by whether encoder and decoder share theirs and
+# whether the output is tied.
+_OTHER_NAMES: dict[tuple[bool, bool], dict[str, tuple[str, ...]]] = {
+    (True, True): dict.fromkeys(("source", "target", "output"), (SHARED, SOURCE, TARGET, OUTPUT)),
+    (True, False): {"source": (SHARED,), "target": (SHARED,), "output": ()},
+    (False, True): {"source": (), "target": (OUTPUT,), "output": (TARGET,)},
+    (False, False): {"source": (), "target": (), "output": ()},
+}
+
+
+def _find_weights(folder: Path) -> Path:
+    if (folder / WEIGHTS).is_file():
+        return folder / WEIGHTS
+    if (folder / "pytorch_model.bin").is_file():
+        raise BundleError(
+            f"The weights must be in {WEIGHTS}, but {folder} has only pytorch_model.bin, a "
+            "pickle, and reading a pickle can run code that somebody hid in it. Load it with "
+            "transformers where you trust it, and convert what its save_pretrained writes."
+        )
+    if (folder / f"{WEIGHTS}.index.json").is_file():
+        raise BundleError(
+            f"The weights must be in one {WEIGHTS}, but are in several ({folder}). Load them "
+            "with transformers and save them with save_pretrained(…, max_shard_size='100GB')."
+        )
+    raise BundleError(
+        f"The folder must hold {WEIGHTS}, but does not ({folder}). Copy the whole folder."
+    )
+
+
+def _find_tables(
+    values: Mapping[str, Any], tensors: Mapping[str, Tensor], where: str
+) -> dict[str, Tensor]:
+    """The embeddings of both sides and the output matrix, under whichever names they are kept.
+
+    Tied ones are stored once, under any of their names.
+    """
+    own = {"source": SOURCE, "target": TARGET, "output": OUTPUT}
+    others = _OTHER_NAMES[
+        bool(values["share_encoder_decoder_embeddings"]), bool(values["tie_word_embeddings"])
+    ]
+    tables = {}
+    for side, name in own.items():
+        known = dict.fromkeys((name, *others[side]))
+        found = next((tensors[name] for name in known if name in tensors), None)
+        if found is None:
+            raise BundleError(
+                f"The weights must hold {' or '.join(known)}, but do not ({where}). The file is "
+                "damaged, or of another architecture."
+            )
+        tables[side] = found
+    return tables
+
+
+def _read_model(
+    values: Mapping[str, Any],
+    tables: Mapping[str, Tensor],
+    tensors: Mapping[str, Tensor],
+    where: str,
+) -> ModelConfig:
+    sizes = {
+        name: _number(values, name, where)
+        for name in (
+            *("d_model", "encoder_layers", "decoder_layers", "vocab_size"),
+            *("encoder_attention_heads", "decoder_attention_heads"),
+            *("encoder_ffn_dim", "decoder_ffn_dim", "max_position_embeddings"),
+        )
+    }
+    for name in ("attention_heads", "ffn_dim"):
+        if sizes[f"encoder_{name}"] != sizes[f"decoder_{name}"]:
+            raise BundleError(
+                f"encoder_{name} and decoder_{name} must be equal, but are "
+                f"{sizes[f'encoder_{name}']} and {sizes[f'decoder_{name}']} ({where}). Models "
+                "of two sizes in one cannot be converted."
+            )
+    activation = values["activation_function"]
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        raise BundleError(
+            f"activation_function must be a known one, but is {activation!r} ({where}). "
+            + suggestion(str(activation), ACTIVATIONS)
+        )
+    check_sizes(
+        {name: size for name, size in sizes.items() if name != "max_position_embeddings"},
+        [tuple(tensor.shape) for tensor in tensors.values()],
+        where,
+    )
+    is_shared = values["share_encoder_decoder_embeddings"]
+    target_size = None if is_shared else values.get("decoder_vocab_size")
+    if target_size is not None:
+        target_size = _number(values, "decoder_vocab_size", where)
+    model = {
+        "d_model": sizes["d_model"],
+        "d_ff": sizes["encoder_ffn_dim"],
+        "num_heads": sizes["encoder_attention_heads"],
+        "num_encoder_layers": sizes["encoder_layers"],
+        "num_decoder_layers": sizes["decoder_layers"],
+        "activation": ACTIVATIONS[activation],
+        "positions": "sinusoidal_halves",
+        "embedding_scale": "sqrt" if values["scale_embedding"] else "none",
+        "projection_bias": True,
+        "tied_embeddings": _tying(tables),
+        "source_vocabulary_size": sizes["vocab_size"],
+        "target_vocabulary_size": target_size or sizes["vocab_size"],
+        "max_source_length": sizes["max_position_embeddings"],
+        "max_target_length": sizes["max_position_embeddings"],
+    }
+    return validate(ModelConfig, model, where)
+
+
+def _tying(tables: Mapping[str, Tensor]) -> str:
+    """Which of the tables are the same numbers."""
+    if not _is_same(tables["target"], tables["output"]):
+        return "none"
+    return "all" if _is_same(tables["source"], tables["target"]) else "decoder"
+
+
+def _is_same(one: Tensor, other: Tensor) -> bool:
+    return one is other or (one.shape == other.shape and torch.equal(one, other))
+
+
+def _number(values: Mapping[str, Any], name: str, where: str) -> int:
+    value = values.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise BundleError(
+            f"{name} must be a whole number, but is {value!r} ({where}). The file is damaged, or "
+            "of another architecture."
+        )
+    return value
+
+
+def _read_vocabulary(
+    folder: Path, values: Mapping[str, Any], config: ModelConfig
+) -> tuple[ImportedVocabulary, LanguagesConfig]:
+    where = str(folder / "config.json")
+    path = folder / "tokenizer_config.json"
+    settings = read_object(path) if path.is_file() else {}
+    names = ["vocab.json", *(["target_vocab.json"] if settings.get("separate_vocabs") else [])]
+    sizes = (config.source_vocabulary_size, config.target_vocabulary_size)
+    if len(names) == 1 and sizes[0] != sizes[1]:
+        raise BundleError(
+            f"vocab_size and decoder_vocab_size must be equal with one vocab.json, but are "
+            f"{sizes[0]} and {sizes[1]} ({where}). Copy target_vocab.json and "
+            "tokenizer_config.json too."
+        )
+    models = tuple(read_sentencepiece(folder / f"{side}.spm") for side in ("source", "target"))
+    sides = tuple(
+        list_tokens(read_object(folder / name), size, str(folder / name))
+        for name, size in zip(names, sizes, strict=False)
+    )
+    unknown = settings.get("unk_token")
+    unknown = unknown if isinstance(unknown, str) else "<unk>"
+    vocabulary = ImportedVocabulary(
+        models=(models[0], models[1]),
+        sides=sides,
+        pad_id=_number(values, "pad_token_id", where),
+        unk_id=same_for_both(sides, unknown, str(folder / names[0])),
+        eos_id=_number(values, "eos_token_id", where),
+        start_id=_number(values, "decoder_start_token_id", where),
+    )
+    for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id"):
+        if values[name] >= min(sizes):
+            raise BundleError(
+                f"{name} must be one of the {min(sizes)} ids of the vocabulary, but is "
+                f"{values[name]} ({where}). The files belong to different models."
+            )
+    languages = {side: settings.get(f"{side}_lang") or "" for side in ("source", "target")}
+    return vocabulary, validate(LanguagesConfig, languages, str(path))
+
+
+def _read_decoding(folder: Path, values: Mapping[str, Any], config: ModelConfig) -> DecodingConfig:
+    """The defaults of translating: width of the beam, length penalty and length."""
+    path = folder / "generation_config.json"
+    if path.is_file():
+        values = read_object(path)
+    else:
+        path = folder / "config.json"
+    decoding: dict[str, Any] = {}
+    beam = values.get("num_beams")
+    if beam not in (None, 1):  # a greedy search has no use for a length penalty
+        alpha = values.get("length_penalty")
+        decoding["beam"] = beam
+        decoding |= {"length_penalty": "average", "alpha": 1.0 if alpha is None else alpha}
+    longest = values.get("max_length")
+    if isinstance(longest, int) and 1 < longest < config.max_target_length:
+        decoding["max_length"] = longest - 1  # theirs counts the start token
+    return validate(DecodingConfig, decoding, str(path))
+
+
+def _read_weights(
+    config: ModelConfig,
+    tables: Mapping[str, Tensor],
+    tensors: Mapping[str, Tensor],
+    where: str,
+) -> dict[str, Tensor]:
+    _check_positions(config, tensors, where)
+    used = {SHARED, SOURCE, TARGET, OUTPUT, BIAS, *POSITIONS}
+    ours = {
+        "embedding.weight": (SHARED, tables["source"]),
+        "source_embedding.weight": (SOURCE, tables["source"]),
+        "target_embedding.weight": (TARGET, tables["target"]),
+        "output.weight": (OUTPUT, tables["output"]),
+    }
+    if BIAS in tensors:
+        ours["output.bias"] = (BIAS, tensors[BIAS].flatten())
+
+    def take(name: str) -> tuple[str, Tensor | None]:
+        if name in ours:
+            return ours[name]
+        their_name = hugging_face_name(name)
+        used.add(their_name)
+        return their_name, tensors.get(their_name)
+
+    weights = collect_weights(config, take, has_output_bias=BIAS in tensors, where=where)
+    if unknown := sorted(tensors.keys() - used):
+        raise BundleError(
+            f"Every tensor must be one of MarianMT's, but {unknown[0]} is not ({where}). The "
+            "model is of another architecture."
+        )
+    return weights
+
+
+def _check_positions(config: ModelConfig, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Older files hold the table of positions, which must be the usual one."""
+    for name in POSITIONS:
+        if name not in tensors:
+            continue
+        table = tensors[name].float()
+        expected_LD = sinusoidal_positions(
+            table.shape[0] if table.dim() == 2 else 0, config.d_model, halves=True
+        )
+        if table.shape != expected_LD.shape or (table - expected_LD).abs().max() > 1e-3:
+            raise BundleError(
+                f"{name} must be sines and cosines, as in every model of MarianMT, but holds "
+                f"other numbers ({where}). Learned positions cannot be converted."
+            )

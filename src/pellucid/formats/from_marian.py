@@ -1,0 +1,341 @@
+"""Import of a folder of Marian itself, as the zip files of OPUS-MT hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pellucid.config import DecodingConfig, LanguagesConfig, ModelConfig, validate
+from pellucid.errors import BundleError
+from pellucid.files import read_bytes
+from pellucid.formats.imported import (
+    ImportedModel,
+    ImportedVocabulary,
+    check_sizes,
+    collect_weights,
+    make_tokenizer,
+)
+from pellucid.formats.layout import NEVER, marian_name
+from pellucid.formats.reading import (
+    list_tokens,
+    read_arrays,
+    read_sentencepiece,
+    read_yaml,
+    same_for_both,
+)
+
+__all__ = ["import_marian_archive"]
+
+OPTIONS = "special:model.yml"
+BIAS = "decoder_ff_logit_out_b"
+MATRICES = ("decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W")
+REQUIRED: dict[str, tuple[Any, ...]] = {
+    "type": ("transformer",),
+    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-ffn-activation": ("relu", "swish"),  # its gelu is an approximation of its own
+    "transformer-ffn-depth": ("2",),
+    "transformer-decoder-ffn-depth": ("0", "2"),
+    "transformer-decoder-dim-ffn": ("0",),
+    "transformer-preprocess": ("", "d"),  # its pre-norm differs in training and decoding
+    "transformer-postprocess": ("dan", "an"),
+    "transformer-postprocess-top": ("", "d"),
+    "transformer-postprocess-emb": ("", "d"),
+    "transformer-train-position-embeddings": ("false",),
+    "transformer-disable-position-embeddings": ("false",),
+    "transformer-attention-mask": ("default",),
+    "transformer-no-projection": ("false",),
+    "transformer-no-bias": ("false",),
+    "transformer-no-affine": ("false",),
+    "transformer-tied-layers": ([],),
+    "right-left": ("false",),
+    "input-types": ([],),
+    "lemma-dim-emb": ("0",),
+    "ulr": ("false",),
+}
+"""What an option may say; one that an older Marian does not state has its usual value."""
+
+MARIAN_EPSILON = 1e-6
+LONGEST = 1024
+
+
+def import_marian_archive(folder: Path) -> ImportedModel:
+    """Read a Transformer that Marian trained, so that all its probabilities stay.
+
+    Marian starts its decoder from a vector of zeros. Here that is the embedding of a token
+    ``<pad>`` behind the others, which the softmax never gives. Its sines and cosines are spaced
+    a little differently from the paper's, so its table of positions is kept as it is.
+
+    Differs:
+        Hugging Face's and CTranslate2's conversions take the paper's positions, which moves
+        every probability a little.
+
+    Args:
+        folder: holds ``decoder.yml``, the ``.npz`` and the vocabulary that it names, and
+            ``source.spm`` and ``target.spm``.
+
+    Raises:
+        BundleError: the folder is damaged, incomplete, or of another architecture.
+    """
+    settings_path = _find_settings(folder)
+    settings = read_yaml(read_bytes(settings_path), str(settings_path))
+    archive = _named(folder, settings, "models", settings_path, counts=(1,))[0]
+    lists = _named(folder, settings, "vocabs", settings_path, counts=(2,))
+    arrays = read_arrays(archive)
+    options = _read_options(arrays.pop(OPTIONS, None), archive)
+    where = f"{archive}, {OPTIONS}"
+    tables = _read_tables(arrays, str(archive))
+    size = max(len(tables["source"]), len(tables["target"]))
+    config = _read_model(options, tables, size, arrays, where)
+    models = tuple(read_sentencepiece(folder / f"{side}.spm") for side in ("source", "target"))
+    sides = tuple(
+        [
+            *list_tokens(read_yaml(read_bytes(path), str(path)), len(tables[side]), str(path)),
+            *(f"<unused-{place}>" for place in range(len(tables[side]), size)),
+        ]
+        for side, path in zip(("source", "target"), dict.fromkeys(lists), strict=False)
+    )
+    vocabulary = ImportedVocabulary(
+        models=(models[0], models[1]),
+        sides=tuple([*tokens, _free_name("<pad>", sides)] for tokens in sides),
+        pad_id=size,
+        unk_id=same_for_both(sides, "<unk>", str(lists[0])),
+        eos_id=same_for_both(sides, "</s>", str(lists[0])),
+        start_id=size,
+    )
+    weights = _read_weights(config, tables, size, arrays, str(archive))
+    return ImportedModel(
+        config,
+        weights,
+        make_tokenizer(vocabulary, str(folder)),
+        _read_decoding(settings, str(settings_path)),
+        LanguagesConfig(),
+        (
+            settings_path,
+            archive,
+            *dict.fromkeys(lists),
+            folder / "source.spm",
+            folder / "target.spm",
+        ),
+    )
+
+
+def _find_settings(folder: Path) -> Path:
+    found = sorted(folder.glob("*decoder.yml"))
+    if len(found) != 1:
+        raise BundleError(
+            f"A folder of Marian must hold one decoder.yml, which names the model and the "
+            f"vocabulary, but {folder} holds {len(found)}. Unpack the whole zip file."
+        )
+    return found[0]
+
+
+def _named(
+    folder: Path, settings: Mapping[str, Any], key: str, path: Path, *, counts: Sequence[int]
+) -> list[Path]:
+    """The files of the folder that a key of decoder.yml names."""
+    names = settings.get(key)
+    if not isinstance(names, list) or len(names) not in counts:
+        raise BundleError(
+            f"{key} must name {counts[0]} {'file' if counts[0] == 1 else 'files'}, but "
+            f"is {names!r} ({path}). Ensembles cannot be converted: leave one model."
+        )
+    paths = [folder / Path(str(name)).name for name in names]
+    for found in paths:
+        if not found.is_file():
+            raise BundleError(
+                f"The folder must hold {found.name}, which {path.name} names under {key}, but "
+                f"does not ({folder}). Unpack the whole zip file."
+            )
+        if key == "vocabs" and found.suffix not in (".yml", ".yaml"):
+            raise BundleError(
+                f"A vocabulary must be a .yml file, but is {found.name} ({path}). Vocabularies "
+                "of other kinds cannot be converted."
+            )
+    return paths
+
+
+def _read_options(data: NDArray[Any] | None, archive: Path) -> dict[str, Any]:
+    """What the archive says of its architecture."""
+    if data is None:
+        raise BundleError(
+            f"The archive must hold {OPTIONS}, which says the architecture, but does not "
+            f"({archive}). It is no model of Marian."
+        )
+    options = read_yaml(data.tobytes().rstrip(b"\0"), f"{archive}, {OPTIONS}")
+    for name, allowed in REQUIRED.items():
+        if name in options and options[name] not in allowed:
+            raise BundleError(
+                f"{name} must be {' or '.join(repr(value) for value in allowed)}, but is "
+                f"{options[name]!r} ({archive}, {OPTIONS}). Models of this kind cannot be "
+                "converted."
+            )
+    return options
+
+
+def _read_tables(arrays: dict[str, NDArray[Any]], where: str) -> dict[str, Tensor]:
+    """Take the embeddings of both sides and the output matrix out of the archive."""
+    shared = arrays.pop("Wemb", None)
+    source = arrays.pop("encoder_Wemb", shared)
+    target = arrays.pop("decoder_Wemb", shared)
+    if source is None or target is None:
+        raise BundleError(
+            f"The archive must hold Wemb, or encoder_Wemb and decoder_Wemb, but does not "
+            f"({where}). It is damaged, or of another architecture."
+        )
+    rows, columns = (arrays.pop(name, None) for name in MATRICES)
+    output = rows if rows is not None else target if columns is None else columns.T
+    tables = {"source": source, "target": target, "output": output}
+    for side, table in tables.items():
+        if table.ndim != 2 or table.shape[1] != source.shape[-1] or table.dtype.kind != "f":
+            raise BundleError(
+                f"The {side} table must be a matrix of floating-point numbers as wide as the "
+                f"model, but is {table.dtype} {table.shape} ({where}). Take the model before it "
+                "was quantized."
+            )
+    return {side: _to_tensor(table) for side, table in tables.items()}
+
+
+def _to_tensor(array: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def _read_model(
+    options: Mapping[str, Any],
+    tables: Mapping[str, Tensor],
+    size: int,
+    arrays: Mapping[str, NDArray[Any]],
+    where: str,
+) -> ModelConfig:
+    sizes = {
+        name: _number(options, name, where)
+        for name in (
+            "dim-emb",
+            "transformer-dim-ffn",
+            "transformer-heads",
+            "enc-depth",
+            "dec-depth",
+        )
+    }
+    check_sizes(sizes, [array.shape for array in arrays.values()], where)
+    is_same = {side: torch.equal(tables[side], tables["target"]) for side in ("source", "output")}
+    model = {
+        "d_model": sizes["dim-emb"],
+        "d_ff": sizes["transformer-dim-ffn"],
+        "num_heads": sizes["transformer-heads"],
+        "num_encoder_layers": sizes["enc-depth"],
+        "num_decoder_layers": sizes["dec-depth"],
+        "layer_norm_epsilon": MARIAN_EPSILON,
+        "activation": options.get("transformer-ffn-activation"),
+        "positions": "learned",
+        "projection_bias": True,
+        "tied_embeddings": "all"
+        if all(is_same.values())
+        else "decoder"
+        if is_same["output"]
+        else "none",
+        "source_vocabulary_size": size + 1,
+        "target_vocabulary_size": size + 1,
+        "max_source_length": LONGEST,
+        "max_target_length": LONGEST,
+    }
+    return validate(ModelConfig, model, where)
+
+
+def _position_table(length: int, d_model: int) -> Tensor:
+    r"""Marian's positions: all sines before all cosines, of the angles $i\, 10000^{-2j/(d-2)}$.
+
+    Source:
+        Marian's ``sinusoidalPositionEmbeddings``, after Tensor2Tensor.
+    """
+    j = torch.arange(d_model // 2, dtype=torch.float64)
+    turns = 10000 ** (-2 * j / max(d_model - 2, 1))
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * turns
+    return torch.cat([angles.sin(), angles.cos()], dim=1).float()
+
+
+def _number(options: Mapping[str, Any], name: str, where: str) -> int:
+    text = options.get(name)
+    if not isinstance(text, str) or not text.isdecimal():
+        raise BundleError(
+            f"{name} must be a whole number, but is {text!r} ({where}). The archive is damaged."
+        )
+    return int(text)
+
+
+def _free_name(name: str, sides: Sequence[Sequence[str]]) -> str:
+    while any(name in tokens for tokens in sides):
+        name = f"<{name}>"
+    return name
+
+
+def _read_weights(
+    config: ModelConfig,
+    tables: Mapping[str, Tensor],
+    size: int,
+    arrays: dict[str, NDArray[Any]],
+    where: str,
+) -> dict[str, Tensor]:
+    extended = {
+        side: F.pad(table, (0, 0, 0, size + 1 - len(table))) for side, table in tables.items()
+    }
+    rows = len(tables["target"])
+    bias = arrays.pop(BIAS, np.zeros(rows, np.float32)).flatten()
+    if len(bias) != rows:
+        raise BundleError(
+            f"{BIAS} must have {rows} numbers, one a token, but has {len(bias)} ({where}). The "
+            "archive is damaged."
+        )
+    positions = ("the positions", _position_table(LONGEST, config.d_model))
+    ours = {
+        "encoder.positions.weight": positions,
+        "decoder.positions.weight": positions,
+        "embedding.weight": ("Wemb", extended["source"]),
+        "source_embedding.weight": ("encoder_Wemb", extended["source"]),
+        "target_embedding.weight": ("decoder_Wemb", extended["target"]),
+        "output.weight": (MATRICES[0], extended["output"]),
+        "output.bias": (BIAS, F.pad(_to_tensor(bias), (0, size + 1 - len(bias)), value=NEVER)),
+    }
+    used: set[str] = set()
+
+    def take(name: str) -> tuple[str, Tensor | None]:
+        if name in ours:
+            return ours[name]
+        their_name = marian_name(name)
+        used.add(their_name)
+        array = arrays.get(their_name)
+        if array is None:
+            return their_name, None
+        is_vector = name.endswith("bias") or "norm." in name
+        return their_name, _to_tensor(array.flatten() if is_vector else array.T)
+
+    weights = collect_weights(config, take, has_output_bias=True, where=where)
+    if unknown := sorted(arrays.keys() - used):
+        raise BundleError(
+            f"Every array must be one of Marian's Transformer, but {unknown[0]} is not ({where}). "
+            "The model is of another architecture."
+        )
+    return weights
+
+
+def _read_decoding(settings: Mapping[str, Any], where: str) -> DecodingConfig:
+    """The defaults of translating: width of the beam and length penalty."""
+    decoding: dict[str, Any] = {}
+    try:
+        if "beam-size" in settings:
+            decoding["beam"] = int(settings["beam-size"])
+        if "normalize" in settings:
+            decoding["length_penalty"] = "average"
+            decoding["alpha"] = float(settings["normalize"])
+    except (TypeError, ValueError):
+        raise BundleError(
+            f"beam-size and normalize must be numbers, but are {settings.get('beam-size')!r} and "
+            f"{settings.get('normalize')!r} ({where}). The file is damaged: copy it again."
+        ) from None
+    return validate(DecodingConfig, decoding, where)

@@ -1,0 +1,195 @@
+"""A model that was read from another format, on its way into a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import pellucid
+from pellucid.bundle import save_bundle
+from pellucid.config import (
+    BundleConfig,
+    DecodingConfig,
+    LanguagesConfig,
+    ModelConfig,
+    TokenizerConfig,
+    validate,
+)
+from pellucid.errors import BundleError
+from pellucid.files import hash_file
+from pellucid.formats.layout import weight_shapes
+from pellucid.text import Tokenizer, load_tokenizer
+from pellucid.text.tokenizer import write_tokens
+
+__all__ = [
+    "ImportedModel",
+    "ImportedVocabulary",
+    "Take",
+    "check_sizes",
+    "collect_weights",
+    "make_tokenizer",
+]
+
+Take = Callable[[str], tuple[str, Tensor | None]]
+"""Finds a tensor by our name: gives what the file calls it, and the tensor in our shape."""
+
+
+@dataclass(frozen=True)
+class ImportedVocabulary:
+    """How a model of Marian turns text into ids.
+
+    Attributes:
+        models: the SentencePiece models of the source and the target side.
+        sides: the tokens of the source and the target side, once where they are the same list.
+        pad_id: the padding.
+        unk_id: what is not in the list.
+        eos_id: the end of a sentence.
+        start_id: what the decoder starts from.
+    """
+
+    models: tuple[bytes, bytes]
+    sides: tuple[list[str], ...]
+    pad_id: int
+    unk_id: int
+    eos_id: int
+    start_id: int
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """Everything that a bundle needs.
+
+    Attributes:
+        model: sizes and switches.
+        weights: float32, by the names of the bundle.
+        tokenizer: text to ids and back.
+        decoding: defaults of translating.
+        languages: source and target.
+        files: what was read, for the manifest.
+    """
+
+    model: ModelConfig
+    weights: Mapping[str, Tensor]
+    tokenizer: Tokenizer
+    decoding: DecodingConfig
+    languages: LanguagesConfig
+    files: tuple[Path, ...]
+
+    def save(self, out: Path) -> None:
+        """Write the bundle.
+
+        Raises:
+            OutputError: the disk cannot take it.
+        """
+        save_bundle(
+            out,
+            config=BundleConfig(
+                languages=self.languages,
+                decoding=self.decoding,
+                model=self.model,
+                tokenizer=self.tokenizer.config,
+            ),
+            weights=self.weights,
+            tokenizer=self.tokenizer,
+            recipe_toml="",
+            provenance={
+                "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
+                "imported": {
+                    "format": "marian",
+                    "files": {path.name: hash_file(path) for path in sorted(self.files)},
+                },
+            },
+        )
+
+
+def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> Tokenizer:
+    """Make the tokenizer of an imported model.
+
+    Raises:
+        BundleError: its parts contradict each other.
+        ConfigurationError: two special tokens have one id.
+    """
+    sides = vocabulary.sides
+    is_joint = len(sides) == 1
+    taken = (vocabulary.pad_id, vocabulary.unk_id, vocabulary.eos_id)
+    starts = {tokens.index("<s>") if "<s>" in tokens else None for tokens in sides}
+    bos_id = starts.pop() if len(starts) == 1 else None
+    values: dict[str, Any] = {
+        "sharing": "joint" if is_joint else "separate",
+        "normalization": "none",  # the SentencePiece models bring their own
+        "pad_id": vocabulary.pad_id,
+        "unk_id": vocabulary.unk_id,
+        "bos_id": None if bos_id in taken else bos_id,
+        "eos_id": vocabulary.eos_id,
+        "target_start_id": vocabulary.start_id,
+    }
+    names = ("vocabulary.txt",) if is_joint else ("source.txt", "target.txt")
+    files = {
+        "source.model": vocabulary.models[0],
+        "target.model": vocabulary.models[1],
+        **{name: write_tokens(tokens) for name, tokens in zip(names, sides, strict=True)},
+    }
+    return load_tokenizer(validate(TokenizerConfig, values, where), files, where)
+
+
+def collect_weights(
+    config: ModelConfig, take: Take, *, has_output_bias: bool, where: str
+) -> dict[str, Tensor]:
+    """Fetch every weight that a model needs, and see that it has the right shape.
+
+    Args:
+        config: what the model is said to be.
+        take: finds a tensor.
+        has_output_bias: whether the logits have a bias.
+        where: the file, for messages.
+
+    Raises:
+        BundleError: a tensor is missing, of another shape, or holds what is no number.
+    """
+    weights: dict[str, Tensor] = {}
+    for name, shape in weight_shapes(config, has_output_bias=has_output_bias).items():
+        their_name, tensor = take(name)
+        if tensor is None:
+            raise BundleError(
+                f"The weights must hold {their_name}, but do not ({where}). The file is "
+                "damaged, or of another architecture."
+            )
+        if tuple(tensor.shape) != shape:
+            raise BundleError(
+                f"{their_name} must be {shape} for the sizes that the folder states (rows are "
+                f"outputs), but is {tuple(tensor.shape)} ({where}). The files belong to "
+                "different models."
+            )
+        if not tensor.is_floating_point():
+            raise BundleError(
+                f"{their_name} must be of floating-point numbers, but is "
+                f"{str(tensor.dtype).removeprefix('torch.')} ({where}). Take the model before "
+                "it was quantized."
+            )
+        # A copy: one table may serve as several, which are separate from now on.
+        weights[name] = tensor.to(torch.float32, copy=True).contiguous()
+        if not bool(torch.isfinite(weights[name]).all()):
+            raise BundleError(
+                f"Every weight must be a finite number, but {their_name} holds others ({where})."
+            )
+    return weights
+
+
+def check_sizes(sizes: Mapping[str, int], shapes: list[tuple[int, ...]], where: str) -> None:
+    """Refuse sizes that no tensor has before anything of that size is made.
+
+    Raises:
+        BundleError: a size is larger than every axis of every tensor.
+    """
+    largest = max((size for shape in shapes for size in shape), default=0)
+    for name, size in sizes.items():
+        if size > max(largest, len(shapes)):
+            raise BundleError(
+                f"{name} must be a size that the weights have, but is {size}, and their longest "
+                f"axis is {largest} ({where}). The files belong to different models."
+            )

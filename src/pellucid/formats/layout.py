@@ -1,0 +1,114 @@
+"""What the formats share: the names of tensors, the order of the width, a logit for never."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from pellucid.config import ModelConfig
+from pellucid.model import Transformer
+
+__all__ = [
+    "NEVER",
+    "halves_order",
+    "hugging_face_name",
+    "marian_name",
+    "reorder_width",
+    "weight_shapes",
+]
+
+NEVER = -10_000.0
+"""A logit that leaves nothing in the softmax, in every precision."""
+
+_HUGGING_FACE = {
+    "self_attention.query": "self_attn.q_proj",
+    "self_attention.key": "self_attn.k_proj",
+    "self_attention.value": "self_attn.v_proj",
+    "self_attention.output": "self_attn.out_proj",
+    "self_attention_norm": "self_attn_layer_norm",
+    "cross_attention.query": "encoder_attn.q_proj",
+    "cross_attention.key": "encoder_attn.k_proj",
+    "cross_attention.value": "encoder_attn.v_proj",
+    "cross_attention.output": "encoder_attn.out_proj",
+    "cross_attention_norm": "encoder_attn_layer_norm",
+    "feed_forward.inner": "fc1",
+    "feed_forward.outer": "fc2",
+    "feed_forward_norm": "final_layer_norm",
+}
+_MARIAN = {
+    "self_attention": "self",
+    "cross_attention": "context",
+    "query": "q",
+    "key": "k",
+    "value": "v",
+    "output": "o",
+    "inner": "1",
+    "outer": "2",
+}
+# What writes into the width of the model; everything else with columns reads from it.
+_WRITERS = ("attention.output", "feed_forward.outer", "norm")
+
+
+def weight_shapes(config: ModelConfig, *, has_output_bias: bool) -> dict[str, tuple[int, ...]]:
+    """The shapes of a model's weights, by the names of the bundle."""
+    with torch.device("meta"):
+        model = Transformer(config, has_output_bias=has_output_bias)
+    return {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+
+
+def hugging_face_name(name: str) -> str:
+    """Name a tensor of a layer as Hugging Face's MarianMT does.
+
+    Example:
+        ``encoder.layers.0.feed_forward.inner.weight`` is ``model.encoder.layers.0.fc1.weight``.
+    """
+    part, layers, index, rest = name.split(".", 3)
+    module, _, kind = rest.rpartition(".")
+    return f"model.{part}.{layers}.{index}.{_HUGGING_FACE[module]}.{kind}"
+
+
+def marian_name(name: str) -> str:
+    """Name a tensor of a layer as Marian does; its layers count from 1.
+
+    Example:
+        ``encoder.layers.0.self_attention.query.weight`` is ``encoder_l1_self_Wq``.
+    """
+    part, *middle, module, kind = name.split(".")
+    norm_kind = {"weight": "_ln_scale", "bias": "_ln_bias"}[kind]
+    layer = f"{part}_l{int(middle[1]) + 1}"
+    if module == "feed_forward_norm":
+        return f"{layer}_ffn_ffn{norm_kind}"
+    if module.endswith("_norm"):
+        return f"{layer}_{_MARIAN[module.removesuffix('_norm')]}_Wo{norm_kind}"
+    block = _MARIAN.get(middle[2], "ffn")
+    return f"{layer}_{block}_{'W' if kind == 'weight' else 'b'}{_MARIAN[module]}"
+
+
+def halves_order(d_model: int) -> Tensor:
+    """The columns of interleaved positions in Marian's order: all sines before all cosines."""
+    return torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
+
+
+def reorder_width(weights: Mapping[str, Tensor], order: Tensor) -> dict[str, Tensor]:
+    """Reorder the width of a model in all its weights, so that it computes the same.
+
+    The order of the numbers within a vector of the model means nothing but to the positions,
+    which are added to it. Reordered alike wherever the width is read or written (embeddings,
+    projections, norms), the model fits positions in that order.
+
+    Args:
+        weights: by the names of the bundle.
+        order: which old column each new one is.
+    """
+    reordered: dict[str, Tensor] = {}
+    for name, weight in weights.items():
+        module, _, kind = name.rpartition(".")
+        if module.endswith(_WRITERS):
+            reordered[name] = weight[order]
+        elif kind == "weight":
+            reordered[name] = weight[:, order]
+        else:
+            reordered[name] = weight
+    return reordered

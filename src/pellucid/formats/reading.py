@@ -1,0 +1,225 @@
+"""Reading what others wrote: every file may be damaged, and none of it can run code."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import sentencepiece
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from torch import Tensor
+
+from pellucid.errors import BundleError, InputError
+from pellucid.files import read_bytes
+
+__all__ = [
+    "check_place",
+    "list_tokens",
+    "need_library",
+    "read_arrays",
+    "read_object",
+    "read_sentencepiece",
+    "read_tensors",
+    "read_yaml",
+    "same_for_both",
+]
+
+
+# What NumPy raises for a file that is cut off, for a pickle, and for a single array.
+_READ_ERRORS = (OSError, ValueError, EOFError, TypeError, KeyError)
+
+
+def check_place(out: Path) -> None:
+    """Refuse to write where something is.
+
+    Raises:
+        InputError: there is a file, or a folder with something in it.
+    """
+    if out.is_dir() and not any(out.iterdir()):
+        return
+    if out.exists() or out.is_symlink():
+        raise InputError(
+            f"--out must be a new folder, but {out} exists. Choose another name, or delete it."
+        )
+
+
+def need_library(name: str, purpose: str, *, extra: str) -> Any:
+    """Import a library that pellucid can do without.
+
+    Args:
+        name: the module to import.
+        purpose: what it is for, as the subject of the sentence.
+        extra: the optional dependency that installs it.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        library = name.partition(".")[0]
+        raise InputError(
+            f"{purpose} must have the library {library}, but it is not installed. "
+            f"Run: pip install 'pellucid[{extra}]'."
+        ) from None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        InputFileNotFoundError: it is not there.
+        BundleError: it is not one.
+    """
+    data = read_bytes(path)
+    try:
+        values = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BundleError(
+            f"{path.name} must be JSON, but is not: {error} ({path}). The file is damaged: copy "
+            "it again."
+        ) from None
+    if not isinstance(values, dict):
+        raise BundleError(
+            f"{path.name} must be a JSON object, but is a {type(values).__name__} ({path}). The "
+            "file belongs to something else."
+        )
+    return values
+
+
+def read_yaml(data: bytes, where: str) -> dict[str, Any]:
+    """Read a YAML mapping whose scalars all stay text, so that ``no`` and ``1`` are words too.
+
+    Raises:
+        BundleError: it is not one.
+        InputError: PyYAML is not installed.
+    """
+    yaml = need_library("yaml", "Reading a folder of Marian", extra="marian")
+    # This loader knows text, lists and mappings, and nothing that could run code.
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    try:
+        values = yaml.load(data, Loader=loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        said = " ".join(str(error).split())
+        raise BundleError(
+            f"A file of Marian must be YAML, but is not: {said} ({where}). Copy it again."
+        ) from None
+    if not isinstance(values, dict):
+        raise BundleError(
+            f"A file of Marian must be a YAML mapping, but is not ({where}). Copy it again."
+        )
+    return values
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file.
+
+    Raises:
+        BundleError: it is damaged.
+    """
+    try:
+        return safetensors.torch.load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise BundleError(
+            f"{path.name} must be a safetensors file, but cannot be read: {error} ({path}). Copy "
+            "it again."
+        ) from None
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read a NumPy archive, without the pickles that one may hold.
+
+    Raises:
+        BundleError: it is damaged, or holds a pickle.
+    """
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (*_READ_ERRORS, zipfile.BadZipFile, zlib.error):
+        raise BundleError(
+            f"{path.name} must be a NumPy archive of plain numbers, but is damaged, or holds a "
+            f"pickle, which could run code ({path}). Copy it again."
+        ) from None
+
+
+def read_sentencepiece(path: Path) -> bytes:
+    """Read a SentencePiece model and see that it is one.
+
+    Raises:
+        BundleError: it is missing or damaged.
+    """
+    if not path.is_file():
+        raise BundleError(
+            f"The folder must hold {path.name}, the SentencePiece model that cuts its text, but "
+            f"does not ({path.parent}). Copy the whole folder; models with other subwords cannot "
+            "be converted."
+        )
+    data = read_bytes(path)
+    try:
+        sentencepiece.SentencePieceProcessor().LoadFromSerializedProto(data)
+    except RuntimeError:
+        raise BundleError(
+            f"{path.name} must be a SentencePiece model, but its {len(data)} bytes are not one "
+            f"({path}). Copy it again."
+        ) from None
+    return data
+
+
+def list_tokens(ids: Mapping[str, Any], size: int, where: str) -> list[str]:
+    """Turn a mapping of tokens to ids into a list.
+
+    An id that no token has is one that the model never learned: it is called ``<unused-ID>``.
+
+    Args:
+        ids: the id of each token; a number, or the digits of one.
+        size: how many ids the model has.
+        where: the file, for messages.
+
+    Raises:
+        BundleError: an id is no number below the size, or comes twice; or a token cannot be on
+            a line.
+    """
+    tokens = [f"<unused-{place}>" for place in range(size)]
+    seen: set[int] = set()
+    for token, text in ids.items():
+        place = int(text) if str(text).isdecimal() else -1
+        if not 0 <= place < size:
+            raise BundleError(
+                f"Every id must be a number below the {size} of the model, but {token!r} has "
+                f"{text!r} ({where}). The vocabulary belongs to another model."
+            )
+        if place in seen:
+            raise BundleError(
+                f"Every id must stand for one token, but {place} stands for {tokens[place]!r} "
+                f"and {token!r} ({where}). The file is damaged: copy it again."
+            )
+        if not token or "\n" in token:
+            raise BundleError(
+                f"A token must be text without a line break, but {place} is {token!r} ({where})."
+            )
+        seen.add(place)
+        tokens[place] = token
+    return tokens
+
+
+def same_for_both(sides: Sequence[Sequence[str]], token: str, where: str) -> int:
+    """Find the id of a token that both vocabularies must agree on.
+
+    Raises:
+        BundleError: it is missing, or they disagree.
+    """
+    places = [tokens.index(token) if token in tokens else None for tokens in sides]
+    if places[0] is None or places[0] != places[-1]:
+        raise BundleError(
+            f"{token} must have one id in every vocabulary, but has "
+            f"{' and '.join('none' if p is None else str(p) for p in places)} ({where})."
+        )
+    return places[0]

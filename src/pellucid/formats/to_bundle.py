@@ -1,0 +1,56 @@
+"""The same model as a bundle of another precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pellucid.bundle import RECIPE, Bundle, save_bundle
+from pellucid.config import Precision
+from pellucid.files import read_bytes
+
+__all__ = ["export_bundle"]
+
+
+def export_bundle(
+    bundle: Bundle, out: Path, precision: Precision, *, measured: Mapping[str, Any] | None = None
+) -> None:
+    """Write a bundle with its weights in a precision, which it is then decoded in as well.
+
+    Only the weights and the two entries of ``config.json`` about precision change. The manifest
+    keeps what it said of data and training, and says under ``exported`` what this one was made
+    from.
+
+    Args:
+        bundle: the model.
+        out: the new folder.
+        precision: of the stored weights.
+        measured: what was measured before and after, for the manifest.
+
+    Raises:
+        OutputError: the disk cannot take it.
+    """
+    decoding = bundle.config.decoding
+    if not decoding.strict:  # a strict translation is always float32
+        decoding = decoding.model_copy(update={"precision": precision})
+    recipe = bundle.folder / RECIPE
+    save_bundle(
+        out,
+        config=bundle.config.model_copy(update={"precision": precision, "decoding": decoding}),
+        weights=bundle.model.state_dict(),
+        tokenizer=bundle.tokenizer,
+        recipe_toml=read_bytes(recipe).decode() if RECIPE in bundle.manifest["files"] else "",
+        provenance={
+            **{
+                name: value
+                for name, value in bundle.manifest.items()
+                if name not in ("format", "files", "created")
+            },
+            "exported": {
+                "from": bundle.model_hash,
+                "precision": {"before": bundle.config.precision, "after": precision},
+                **({"bleu": dict(measured)} if measured is not None else {}),
+            },
+        },
+    )

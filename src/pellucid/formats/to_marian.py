@@ -1,0 +1,172 @@
+"""Export to a folder that Hugging Face's MarianMT loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from pellucid.bundle import Bundle, to_json
+from pellucid.config import Precision
+from pellucid.errors import InputError
+from pellucid.files import new_folder, write_bytes, write_text
+from pellucid.formats.exporting import check_model, never_written, sentencepiece_models
+from pellucid.formats.layout import (
+    halves_order,
+    hugging_face_name,
+    reorder_width,
+    weight_shapes,
+)
+
+__all__ = ["export_marian"]
+
+ALLOWED: dict[str, tuple[Any, ...]] = {
+    "norm": ("post",),
+    "layer_norm_epsilon": (1e-5,),
+    "positions": ("sinusoidal", "sinusoidal_halves"),
+}
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def export_marian(bundle: Bundle, out: Path, precision: Precision) -> None:
+    """Write a model for ``MarianMTModel.from_pretrained`` and ``MarianTokenizer``.
+
+    MarianMT adds its positions as all sines before all cosines. A model with interleaved ones
+    gets its width reordered, so that it computes the same. Biases that it does not have become
+    zeros.
+
+    Args:
+        bundle: the model.
+        out: the new folder.
+        precision: of the stored weights; not int8, for which MarianMT has no form.
+
+    Raises:
+        InputError: MarianMT has no form for something in the model.
+        OutputError: the disk cannot take it.
+    """
+    check_model(bundle, "Marian", ALLOWED)
+    if precision not in TYPES:
+        raise InputError(
+            f"--precision must be float32 or bfloat16 for Marian, but is {precision}. Use --to "
+            "ctranslate2 or --to pellucid for int8."
+        )
+    models = sentencepiece_models(bundle)
+    weights = {
+        name: weight.to(TYPES[precision]).contiguous()
+        for name, weight in _their_weights(bundle).items()
+    }
+    with new_folder(out) as part:
+        write_bytes(
+            part / "model.safetensors", safetensors.torch.save(weights, metadata={"format": "pt"})
+        )
+        write_text(part / "config.json", to_json(_config(bundle, precision)))
+        write_text(part / "generation_config.json", to_json(_generation(bundle)))
+        for side, model in zip(("source", "target"), models, strict=True):
+            write_bytes(part / f"{side}.spm", model)
+        for name, values in _vocabulary(bundle).items():
+            write_text(part / name, to_json(values))
+
+
+def _their_weights(bundle: Bundle) -> dict[str, Tensor]:
+    config = bundle.config.model
+    ours = dict(bundle.model.state_dict())
+    if config.positions == "sinusoidal":
+        ours = reorder_width(ours, halves_order(config.d_model))
+    tables = {
+        "all": {"embedding.weight": "model.shared.weight"},
+        "decoder": {
+            "source_embedding.weight": "model.encoder.embed_tokens.weight",
+            "target_embedding.weight": "model.decoder.embed_tokens.weight",
+        },
+        "none": {
+            "source_embedding.weight": "model.encoder.embed_tokens.weight",
+            "target_embedding.weight": "model.decoder.embed_tokens.weight",
+            "output.weight": "lm_head.weight",
+        },
+    }[config.tied_embeddings]
+    theirs = {their_name: ours.pop(name) for name, their_name in tables.items()}
+    bias = ours.pop("output.bias", torch.zeros(config.target_vocabulary_size))
+    theirs["final_logits_bias"] = bias[None]
+    with_biases = config.model_copy(update={"projection_bias": True})
+    for name, shape in weight_shapes(with_biases, has_output_bias=False).items():
+        if name not in tables:
+            theirs[hugging_face_name(name)] = ours.get(name, torch.zeros(shape))
+    return theirs
+
+
+def _config(bundle: Bundle, precision: Precision) -> dict[str, Any]:
+    model, tokenizer = bundle.config.model, bundle.config.tokenizer
+    return {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "is_encoder_decoder": True,
+        "vocab_size": model.source_vocabulary_size,
+        "decoder_vocab_size": model.target_vocabulary_size,
+        "d_model": model.d_model,
+        **{
+            f"{part}_{name}": value
+            for part in ("encoder", "decoder")
+            for name, value in (
+                ("layers", getattr(model, f"num_{part}_layers")),
+                ("attention_heads", model.num_heads),
+                ("ffn_dim", model.d_ff),
+            )
+        },
+        "activation_function": model.activation,
+        "static_position_embeddings": True,
+        "max_position_embeddings": max(model.max_source_length, model.max_target_length),
+        "scale_embedding": model.embedding_scale == "sqrt",
+        "share_encoder_decoder_embeddings": model.tied_embeddings == "all",
+        "tie_word_embeddings": model.tied_embeddings != "none",
+        "pad_token_id": tokenizer.pad_id,
+        "eos_token_id": tokenizer.eos_id,
+        "decoder_start_token_id": tokenizer.target_start_id,
+        "bos_token_id": tokenizer.bos_id,
+        "forced_eos_token_id": None,
+        "dtype": precision,
+    }
+
+
+def _generation(bundle: Bundle) -> dict[str, Any]:
+    """How to translate: what is never written, and the search as far as theirs has it."""
+    decoding, tokenizer = bundle.config.decoding, bundle.config.tokenizer
+    generation: dict[str, Any] = {
+        "bad_words_ids": [[id_] for id_ in never_written(bundle)],
+        "pad_token_id": tokenizer.pad_id,
+        "eos_token_id": tokenizer.eos_id,
+        "decoder_start_token_id": tokenizer.target_start_id,
+        # Theirs counts the start token.
+        "max_length": decoding.max_length + 1
+        if decoding.max_length
+        else bundle.config.model.max_target_length,
+        "num_beams": decoding.beam,
+    }
+    if decoding.beam > 1 and decoding.length_penalty != "gnmt":
+        is_average = decoding.length_penalty == "average"
+        generation["length_penalty"] = decoding.alpha if is_average else 0.0
+    return generation
+
+
+def _vocabulary(bundle: Bundle) -> dict[str, Any]:
+    """The vocabulary files of the tokenizer and its settings, by name."""
+    config, tokenizer = bundle.config.tokenizer, bundle.tokenizer
+    is_separate = config.sharing == "separate"
+    sides = {"vocab.json": tokenizer.vocabulary("source")}
+    if is_separate:
+        sides["target_vocab.json"] = tokenizer.vocabulary("target")
+    special = tokenizer.target_tokens([config.unk_id, config.eos_id, config.pad_id])
+    settings = {
+        "tokenizer_class": "MarianTokenizer",
+        "separate_vocabs": is_separate,
+        "source_lang": bundle.config.languages.source,
+        "target_lang": bundle.config.languages.target,
+        "model_max_length": bundle.config.model.max_source_length,
+        **dict(zip(("unk_token", "eos_token", "pad_token"), special, strict=True)),
+    }
+    lists = {
+        name: {token: id_ for id_, token in enumerate(tokens)} for name, tokens in sides.items()
+    }
+    return {**lists, "tokenizer_config.json": settings}

@@ -1,0 +1,169 @@
+"""Marian's way with subwords: SentencePiece cuts, and a vocabulary file says the ids."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Self, final
+
+import sentencepiece
+
+from pellucid.config import TokenizerConfig
+from pellucid.errors import BundleError
+from pellucid.text.tokenizer import Tokenizer, read_tokens, take_file, write_tokens
+
+__all__ = ["MarianTokenizer", "PieceVocabulary"]
+
+# SentencePiece writes its unknown piece as " ⁇ ". One that is not in its model comes out as it
+# is, so a noncharacter that no text holds takes the place of <unk> on the way back.
+_STAND_IN = "\ufdd0"
+
+
+@final
+class PieceVocabulary:
+    """The pieces that a SentencePiece model cuts, with the ids of a list of tokens.
+
+    A piece that is not in the list becomes ``<unk>``. So does one that spells a special token:
+    text cannot end a sentence.
+    """
+
+    def __init__(
+        self,
+        model: bytes,
+        tokens: Sequence[str],
+        *,
+        unk_id: int,
+        silent: Collection[int],
+        has_codes: bool = False,
+    ) -> None:
+        """Put a model and a list together.
+
+        Args:
+            model: a serialized SentencePiece model.
+            tokens: the list; a token's place is its id.
+            unk_id: the id of what is not in the list.
+            silent: ids that no text gives.
+            has_codes: whether a text may start with a token such as ``>>fra<<``, which says the
+                language to translate into and is not cut.
+
+        Raises:
+            RuntimeError: the model is not one.
+        """
+        self._model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        self._processor.LoadFromSerializedProto(model)
+        self._tokens = tuple(tokens)
+        self._unk_id = unk_id
+        self._ids = {token: id_ for id_, token in enumerate(tokens) if id_ not in silent}
+        self._has_codes = has_codes
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """Every token; its place is its id."""
+        return self._tokens
+
+    def encode(self, text: str) -> list[int]:
+        """Cut one text into ids."""
+        return self.encode_many([text])[0]
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """Cut many texts into ids, on every core."""
+        heads, rests = zip(*map(self._split_code, texts), strict=True) if texts else ((), ())
+        return [
+            [*head, *(self._ids.get(piece, self._unk_id) for piece in pieces)]
+            for head, pieces in zip(
+                heads, self._processor.encode(list(rests), out_type=str), strict=True
+            )
+        ]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Put ids together to a text."""
+        pieces = [_STAND_IN if id_ == self._unk_id else self._tokens[id_] for id_ in ids]
+        text: str = self._processor.decode(pieces)
+        return text.replace(_STAND_IN, self._tokens[self._unk_id])
+
+    def to_bytes(self) -> bytes:
+        """The serialized model."""
+        return self._model
+
+    def _split_code(self, text: str) -> tuple[list[int], str]:
+        """The id of the language that a text asks for at its start, and the rest."""
+        if self._has_codes and text.startswith(">>"):
+            code, end, rest = text.partition("<<")
+            if code + end in self._ids:
+                return [self._ids[code + end]], rest
+        return [], text
+
+
+@final
+class MarianTokenizer(Tokenizer):
+    """A tokenizer of Marian: ``source.model`` and ``target.model`` cut.
+
+    ``vocabulary.txt``, or ``source.txt`` and ``target.txt`` where they are separate, says the
+    ids.
+    """
+
+    @classmethod
+    def load(cls, config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Self:
+        """Read pieces and ids from a bundle's files.
+
+        Args:
+            config: the bundle's tokenizer section.
+            files: bytes by file name; others than the tokenizer's are ignored.
+            where: the bundle, for messages.
+
+        Raises:
+            BundleError: a file is missing, damaged, or disagrees with the configuration.
+        """
+        is_joint = config.sharing == "joint"
+        return cls(
+            config,
+            *(
+                _load_side(
+                    config, files, side, "vocabulary.txt" if is_joint else f"{side}.txt", where
+                )
+                for side in ("source", "target")
+            ),
+        )
+
+    def files(self) -> dict[str, bytes]:
+        """The models and lists that a bundle keeps, by name."""
+        models = {"source.model": self._source.to_bytes(), "target.model": self._target.to_bytes()}
+        if self.config.sharing == "joint":
+            return {**models, "vocabulary.txt": write_tokens(self._source.tokens)}
+        return {
+            **models,
+            "source.txt": write_tokens(self._source.tokens),
+            "target.txt": write_tokens(self._target.tokens),
+        }
+
+
+def _load_side(
+    config: TokenizerConfig, files: Mapping[str, bytes], side: str, list_name: str, where: str
+) -> PieceVocabulary:
+    """Read and check one side."""
+    tokens = read_tokens(files, list_name, where)
+    ids = {
+        name: getattr(config, name)
+        for name in ("pad_id", "unk_id", "bos_id", "eos_id", "target_start_id")
+    }
+    for name, id_ in ids.items():
+        if id_ is not None and id_ >= len(tokens):
+            raise BundleError(
+                f"tokenizer.{name} must be one of the {len(tokens)} ids of {list_name}, but is "
+                f"{id_} ({where}/config.json). The two files belong to different models; copy "
+                "the whole folder again."
+            )
+    model = take_file(files, f"{side}.model", where)
+    try:
+        return PieceVocabulary(
+            model,
+            tokens,
+            unk_id=config.unk_id,
+            silent={id_ for name, id_ in ids.items() if name != "unk_id"},
+            has_codes=side == "source",
+        )
+    except RuntimeError:
+        raise BundleError(
+            f"{side}.model must be a SentencePiece model, but its {len(model)} bytes are not one "
+            f"({where}/{side}.model). The file is damaged; copy it again."
+        ) from None

@@ -1,0 +1,889 @@
+"""``pellucid translate``: options, forms, lines at a keyboard, and runs that are interrupted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import typer.testing
+
+import pellucid.translator
+from pellucid.cli import job
+from pellucid.cli.options import CONSTRAINTS, SEARCH, flag, useless_options
+from pellucid.cli.progress import describe_progress
+from pellucid.config import DecodingConfig, validate
+from pellucid.corpora import iterate_split
+from pellucid.decode import Constraints
+from pellucid.translation import TranslatedHypothesis, Translation
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WriteLines = Callable[..., str]
+
+
+@dataclass
+class Echo:
+    """A translator that answers at once, and remembers what it was asked.
+
+    A line that starts with ``!`` cannot be translated; ``interrupt`` maps the number of a call,
+    from 0, to what is raised in it.
+    """
+
+    model_hash: str = "a" * 64
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    interrupt: dict[int, BaseException] = field(default_factory=dict)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    loaded: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def bundle(self) -> SimpleNamespace:
+        return SimpleNamespace(model_hash=self.model_hash)
+
+    def configure(self, **options: Any) -> DecodingConfig:
+        return validate(DecodingConfig, self.decoding.model_dump() | options, "options")
+
+    def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
+        if len(self.calls) in self.interrupt:
+            raise self.interrupt.pop(len(self.calls))
+        self.calls.append({"texts": list(texts), **options})
+        return [self._answer(text, options) for text in texts]
+
+    def _answer(self, text: str, options: dict[str, Any]) -> Translation:
+        if text.startswith("!"):
+            return Translation(text, (), "It must not shout.")
+        hypotheses = tuple(
+            TranslatedHypothesis(
+                text.upper() + "?" * rank, ("T",), (7,), (-1.5,), -1.5, -0.5 - rank
+            )
+            for rank in range(options.get("n_best", 1))
+        )
+        return Translation(text, hypotheses, None)
+
+
+@pytest.fixture
+def echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
+    translator = Echo()
+
+    def load(model: str, **options: Any) -> Echo:
+        translator.loaded = {"model": model, **options}
+        monkeypatch.setattr(torch, "get_num_threads", lambda: options["threads"] or 2)
+        return translator
+
+    monkeypatch.setattr(pellucid.translator, "load", load)
+    monkeypatch.setattr(job, "MAX_LINES", 7)
+    return translator
+
+
+def lines(count: int) -> list[str]:
+    return [f"line {number}" for number in range(count)]
+
+
+def text(*rows: str) -> str:
+    return "".join(f"{row}\n" for row in rows)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# Options
+
+
+def test_options_of_the_command_are_the_fields_of_the_configuration() -> None:
+    fields = DecodingConfig.model_fields
+    assert set(SEARCH) == set(fields)
+    for name, (kind, _, help_text) in SEARCH.items():
+        default = fields[name].default
+        if typing.get_origin(kind) is typing.Literal:
+            for choice in typing.get_args(kind):
+                assert getattr(DecodingConfig(**{name: choice}), name) == choice
+            assert default in typing.get_args(kind)
+        else:
+            assert type(default) is kind, name
+        assert help_text.endswith(".")
+
+
+@pytest.mark.parametrize("name", [*SEARCH, *CONSTRAINTS])
+def test_help_lists_every_option(name: str, help_text: str) -> None:
+    assert f"\n  {flag(name)} " in help_text
+
+
+@pytest.fixture(scope="module")
+def help_text() -> str:
+    from pellucid.cli.app import build_app
+
+    return typer.testing.CliRunner().invoke(build_app("translate"), ["translate", "-h"]).output
+
+
+def test_options_that_are_given_reach_the_translator_and_no_others(
+    run_here: Run, echo: Echo
+) -> None:
+    words = ("--beam", "5", "--n-best", "3", "--length-penalty", "average", "--no-strict")
+    done = run_here("translate", "m", *words, "--ensemble", "n", "--threads", "1", stdin="x\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    (call,) = echo.calls
+    given = {"beam": 5, "n_best": 3, "length_penalty": "average", "strict": False}
+    assert {name: value for name, value in call.items() if name in SEARCH} == given
+    assert echo.loaded == {"model": "m", "threads": 1, "ensemble": ("n",)}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--beam", "0"], "beam must be greater than or equal to 1, but is 0"),
+        (["--beam", "10000"], "beam must be less than or equal to 1000, but is 10000"),
+        (["--n-best", "5", "--beam", "3"], "n_best must be at most beam (3), but is 5"),
+        (["--sample", "--beam", "3"], "beam must be 1 when sampling"),
+        (["--alpha", "nan"], "alpha must be a finite number"),
+        (["--stopping", "soon"], "'soon' is not one of 'safe', 'heuristic', 'never'"),
+        (["--prefix", "a", "--prefix-file", "b"], "--prefix must be given without --prefix-file"),
+        (["--prefix", "\udcff"], "--prefix must be UTF-8 text, but is '\\udcff'"),
+        (["--forbid", " "], "--forbid must be a phrase, but is empty"),
+        (["--forbid-file", "-"], "--input and --forbid-file are both '-'"),
+        (["--require-file", "-"], "Only one file may be standard input"),
+        (["--prefix-file", "no-such-file"], "no-such-file does not"),
+    ],
+)
+def test_impossible_options_give_one_sentence_and_2(
+    words: list[str], expected: str, run_here: Run, echo: Echo
+) -> None:
+    done = run_here("translate", "m", *words, stdin="x\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not echo.calls
+
+
+@pytest.mark.parametrize(
+    ("given", "form", "expected"),
+    [
+        ({"temperature": 0.5, "seed": 3}, "plain", ["--temperature", "--seed"]),
+        ({"temperature": 0.5, "sample": True}, "plain", []),
+        ({"alpha": 1.0}, "plain", ["--alpha"]),
+        ({"alpha": 1.0}, "json", []),
+        ({"alpha": 1.0, "beam": 2}, "plain", []),
+        ({"alpha": 1.0, "beam": 2, "length_penalty": "none"}, "plain", ["--alpha"]),
+        ({"stopping": "never"}, "plain", ["--stopping"]),
+        ({"diversity": 1.0, "beam": 2}, "plain", ["--diversity"]),
+        ({"diversity": 1.0, "beam": 2, "diverse_groups": 2}, "plain", []),
+        ({"max_length": 5, "max_length_ratio": 3.0}, "plain", ["--max-length-ratio"]),
+    ],
+)
+def test_useless_options_are_told(given: dict[str, Any], form: str, expected: list[str]) -> None:
+    decoding = DecodingConfig(**given)
+    told = list(useless_options(given, decoding, is_score_shown=form != "plain"))
+    assert [sentence.split(" ")[0] for sentence in told] == expected
+
+
+def test_useless_option_is_a_warning_that_changes_nothing_else(run_here: Run, echo: Echo) -> None:
+    done = run_here("translate", "m", "--top-k", "5", "--overwrite", stdin="x\n")
+    assert (done.returncode, done.stdout) == (0, "X\n")
+    assert done.stderr == (
+        "pellucid: --top-k has no effect without --sample.\n"
+        "pellucid: --overwrite has no effect without -o FILE.\n"
+    )
+
+
+# Constraints
+
+
+def test_constraints_of_a_line_are_the_union_of_options_files_and_glossary(
+    run_here: Run, echo: Echo, write_lines: WriteLines
+) -> None:
+    words = (
+        *("--prefix-file", write_lines("prefixes", "La", "")),
+        *("--forbid", "Le", "--forbid-file", write_lines("forbidden", "un", "", "une fois")),
+        *("--require", "oui", "--require-file", write_lines("required", "a\tb b", "four\toui")),
+        *("--glossary", write_lines("glossary", "oven\tfour")),
+    )
+    done = run_here("translate", "m", *words, stdin="a pizza\nthe oven\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    forbidden = ("Le", "un", "une fois")
+    assert echo.calls[0]["constraints"] == [
+        Constraints("La", forbidden, ("oui", "a", "b b")),
+        Constraints("", forbidden, ("oui", "four")),
+    ]
+
+
+def test_constraints_not_asked_for_are_empty(run_here: Run, echo: Echo) -> None:
+    assert run_here("translate", "m", stdin="x\ny\n").returncode == 0
+    assert echo.calls[0]["constraints"] == [Constraints()] * 2
+
+
+def test_constraints_file_with_fewer_lines_is_refused_before_anything_is_written(
+    run_here: Run, echo: Echo, write_lines: WriteLines, tmp_path: Path
+) -> None:
+    words = ("-i", write_lines("in", *lines(3)), "--prefix-file", write_lines("p", *lines(2)))
+    done = run_here("translate", "m", *words, "-o", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "--input" in done.stderr
+    assert f"--prefix-file {tmp_path / 'p'} has 2" in done.stderr
+    assert names(tmp_path) == ["in", "p"]
+
+
+PIZZA = "The pizza came out of the oven and it tasted good"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "La pizza est sortie du four et elle avait bon goût"),
+        (["--forbid", "elle"], "La pizza est sortie du four et il avait bon goût"),
+        (["--require", "il"], "La pizza est sortie du four et il avait bon goût"),
+        (["--prefix", "Une pizza"], "Une pizza est sortie du four et elle avait bon goût"),
+    ],
+)
+def test_constraints_are_met_by_the_shipped_model(
+    words: list[str], expected: str, run_here: Run
+) -> None:
+    done = run_here("translate", "demo", "--beam", "5", *words, stdin=f"{PIZZA}\n")
+    assert (done.returncode, done.stdout) == (0, f"{expected}\n")
+
+
+def test_constraint_that_cannot_be_met_fails_its_line_alone(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    words = ("--require-file", write_lines("required", "", "sortie du four et elle", ""))
+    done = run_here("translate", "demo", "--max-length", "5", *words, stdin=f"{PIZZA}\n" * 3)
+    assert done.returncode == 2
+    assert [bool(line) for line in done.stdout.split("\n")] == [True, False, True, False]
+    assert done.stderr.startswith("pellucid: line 2: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_line_that_is_too_long_is_split_only_when_asked(run_here: Run) -> None:
+    stdin = text("The pizza came out of the oven. " * 60, PIZZA)
+    refused = run_here("translate", "demo", stdin=stdin)
+    assert refused.returncode == 2
+    assert refused.stdout.startswith("\nLa pizza")
+    assert "--split-long" in refused.stderr
+    done = run_here("translate", "demo", "--split-long", stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split("\n")[0].count("La pizza") == 60
+
+
+# Forms
+
+
+def test_n_best_lines_carry_number_text_log_probability_and_score(
+    run_here: Run, echo: Echo
+) -> None:
+    done = run_here("translate", "m", "--beam", "2", "--n-best", "2", stdin="a\n!b\nc\n")
+    assert done.returncode == 2
+    assert done.stdout == text(
+        "0 ||| A ||| -1.500000 ||| -0.500000",
+        "0 ||| A? ||| -1.500000 ||| -1.500000",
+        "1 |||  |||  ||| ",
+        "2 ||| C ||| -1.500000 ||| -0.500000",
+        "2 ||| C? ||| -1.500000 ||| -1.500000",
+    )
+    assert done.stderr == "pellucid: line 2: It must not shout.\n"
+
+
+def test_n_best_of_one_keeps_the_form(run_here: Run, echo: Echo) -> None:
+    done = run_here("translate", "m", "--n-best", "1", stdin="a\n")
+    assert done.stdout == "0 ||| A ||| -1.500000 ||| -0.500000\n"
+
+
+def test_json_has_every_hypothesis_and_the_error(run_here: Run, echo: Echo) -> None:
+    done = run_here("translate", "m", "--beam", "3", "--n-best", "3", "--json", stdin="a\n!b\n")
+    good, bad = (json.loads(line) for line in done.stdout.splitlines())
+    assert [h["text"] for h in good["hypotheses"]] == ["A", "A?", "A??"]
+    assert bad == {"line": 1, "source": "!b", "error": "It must not shout.", "hypotheses": []}
+
+
+def test_many_hypotheses_make_smaller_windows(
+    run_here: Run, echo: Echo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "MAX_HYPOTHESES", 23)
+    run_here("translate", "m", "--beam", "5", "--n-best", "5", stdin=text(*lines(9)))
+    assert [len(call["texts"]) for call in echo.calls] == [4, 4, 1]
+
+
+# Runs that are interrupted
+
+
+def interrupted(
+    run_here: Run,
+    echo: Echo,
+    output: Path,
+    *words: str,
+    calls: int = 2,
+    stdin: str = "",
+    by: BaseException | None = None,
+) -> str:
+    """Run a command that is stopped after some windows, and hand back what it said."""
+    echo.calls.clear()
+    echo.interrupt[calls] = by or KeyboardInterrupt()
+    done = run_here("translate", "m", "-o", str(output), *words, stdin=stdin)
+    assert done.returncode == (143 if by else 130)
+    assert not output.exists()
+    echo.calls.clear()
+    return done.stderr
+
+
+def test_resume_goes_on_after_the_last_whole_window(
+    run_here: Run, echo: Echo, write_lines: WriteLines, tmp_path: Path
+) -> None:
+    source, output = write_lines("in", *lines(31)), tmp_path / "out"
+    said = interrupted(run_here, echo, output, "-i", source, calls=3, by=SystemExit(143))
+    assert "holds the output of 21 lines: the same command goes on from there" in said
+    state = json.loads((tmp_path / "out.state").read_text())
+    assert (state["num_lines"], state["num_bytes"]) == (21, (tmp_path / "out.part").stat().st_size)
+    done = run_here("translate", "m", "-i", source, "-o", str(output))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [call["texts"][0] for call in echo.calls] == ["line 21", "line 28"]
+    assert output.read_text() == text(*(line.upper() for line in lines(31)))
+    assert names(tmp_path) == ["in", "out"]
+
+
+def test_resume_of_standard_input_compares_the_same_lines_piped_again(
+    run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    output, stdin = tmp_path / "out", text(*lines(31))
+    interrupted(run_here, echo, output, stdin=stdin)
+    assert run_here("translate", "m", "-o", str(output), stdin=stdin).returncode == 0
+    assert echo.calls[0]["texts"][0] == "line 14"
+    assert output.read_text() == stdin.upper()
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--n-best", "1"]])
+def test_resume_keeps_line_numbers_and_the_exit_code_of_failed_lines(
+    form: list[str], run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    stdin = text("!0", *lines(20), "!21", "last")
+    whole = run_here("translate", "m", *form, stdin=stdin)
+    assert whole.stderr.count("It must not shout.") == 2
+    output = tmp_path / "out"
+    assert "line 1: It" in interrupted(run_here, echo, output, *form, stdin=stdin)
+    done = run_here("translate", "m", "-o", str(output), *form, stdin=stdin)
+    assert (done.returncode, output.read_text()) == (2, whole.stdout)
+    assert "1 of the 14 lines" in done.stderr
+    assert "line 22: It must not shout." in done.stderr
+
+
+def test_resume_cuts_off_what_the_state_does_not_promise(
+    run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    output, stdin = tmp_path / "out", text(*lines(31))
+    interrupted(run_here, echo, output, stdin=stdin)
+    with (tmp_path / "out.part").open("ab") as part:
+        part.write(b"half a li")
+    assert run_here("translate", "m", "-o", str(output), stdin=stdin).returncode == 0
+    assert output.read_text() == stdin.upper()
+
+
+def test_resume_of_packed_output_is_byte_equal_and_one_stream(
+    run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    stdin = text(*lines(31))
+    assert run_here("translate", "m", "-o", str(tmp_path / "whole.gz"), stdin=stdin).stderr == ""
+    output = tmp_path / "out.gz"
+    interrupted(run_here, echo, output, stdin=stdin)
+    assert run_here("translate", "m", "-o", str(output), stdin=stdin).returncode == 0
+    assert output.read_bytes() == (tmp_path / "whole.gz").read_bytes()
+    with gzip.open(output, "rt", encoding="utf-8") as stream:
+        assert stream.read() == stdin.upper()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("out", b""), ("out.gz", gzip.compress(b"", mtime=0))]
+)
+def test_output_of_no_lines_is_an_empty_file(
+    name: str, expected: bytes, run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    assert run_here("translate", "m", "-o", str(tmp_path / name), stdin="").returncode == 0
+    assert (tmp_path / name).read_bytes() == expected
+    assert names(tmp_path) == [name]
+
+
+def test_interruption_before_the_first_window_leaves_nothing(
+    run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    said = interrupted(run_here, echo, tmp_path / "out", calls=0, stdin="x\n")
+    assert said == "pellucid: Stopped by Ctrl-C.\n"
+    assert names(tmp_path) == []
+
+
+def test_bad_line_of_standard_input_ends_after_the_whole_windows(
+    run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    good, bad = text(*lines(10)).encode(), text(*lines(31)).encode()
+    done = run_here("translate", "m", "-o", str(output), stdin=good + b"\xff\n")
+    assert done.returncode == 2
+    assert "-:11" in done.stderr
+    assert json.loads((tmp_path / "out.state").read_text())["num_lines"] == 7
+    assert run_here("translate", "m", "-o", str(output), stdin=bad).returncode == 0
+    assert output.read_bytes() == bad.upper()
+
+
+@dataclass
+class Change:
+    """What differs from the interrupted run, and what must be said about it."""
+
+    expected: str
+    words: tuple[str, ...] = ()
+    line: str | None = None
+    model_hash: str = "a" * 64
+    files: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+CHANGES = {
+    "model": Change("MODEL", model_hash="b" * 64),
+    "option": Change("--beam (1 then, 2 now)", words=("--beam", "2")),
+    "form": Change('the form ("plain" then, "json" now)', words=("--json",)),
+    "prefix": Change('--prefix ("" then, "La" now)', words=("--prefix", "La")),
+    "threads": Change("--threads (2 then, 3 now)", words=("--threads", "3")),
+    "input": Change("the first 14 lines of --input are others now", line="another"),
+    "forbidden": Change("--forbid-file", files={"forbidden": ("other",)}),
+    "glossary": Change("--glossary", files={"glossary": ("oven\tfours",)}),
+    "required": Change("lines of --require-file are others", files={"required": ("z",) * 31}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_resume_with_something_else_names_it_and_only_overwriting_starts_anew(
+    change: Change, run_here: Run, echo: Echo, write_lines: WriteLines, tmp_path: Path
+) -> None:
+    rows, output = lines(31), tmp_path / "out"
+    words = [
+        *("--forbid-file", write_lines("forbidden", "word")),
+        *("--require-file", write_lines("required", *rows)),
+        *("--glossary", write_lines("glossary", "oven\tfour")),
+        *("-i", write_lines("in", *rows)),
+    ]
+    interrupted(run_here, echo, output, *words)
+    kept = (tmp_path / "out.part").read_bytes()
+    echo.model_hash = change.model_hash
+    for name, content in change.files.items():
+        write_lines(name, *content)
+    if change.line is not None:
+        write_lines("in", change.line, *rows[1:])
+    command = ("translate", "m", "-o", str(output), *words, *change.words)
+    refused = run_here(*command)
+    assert refused.returncode == 2
+    assert change.expected in refused.stderr
+    assert "--overwrite" in refused.stderr
+    assert "delete out.part and out.state" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert not echo.calls
+    assert (tmp_path / "out.part").read_bytes() == kept
+    done = run_here(*command, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert echo.calls[0]["texts"][0] == (change.line or rows[0])
+    assert output.read_text().count("\n") == len(rows)
+    assert not {"out.part", "out.state"} & set(names(tmp_path))
+
+
+def test_resume_of_other_standard_input_cannot_be_overwritten_in_silence(
+    run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    interrupted(run_here, echo, output, stdin=text(*lines(31)))
+    for rows in (["another", *lines(31)[1:]], lines(5)):
+        done = run_here("translate", "m", "-o", str(output), "--overwrite", stdin=text(*rows))
+        assert done.returncode == 2
+        assert "start anew: delete out.part and out.state" in done.stderr
+    assert not echo.calls
+
+
+def damage_state(folder: Path) -> None:
+    (folder / "out.state").write_text("{")
+
+
+def falsify_state(folder: Path) -> None:
+    path = folder / "out.state"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_lines": "14"}))
+
+
+def delete_state(folder: Path) -> None:
+    (folder / "out.state").unlink()
+
+
+def delete_part(folder: Path) -> None:
+    (folder / "out.part").unlink()
+
+
+def edit_part(folder: Path) -> None:
+    path = folder / "out.part"
+    path.write_bytes(path.read_bytes().replace(b"LINE 3", b"line 3"))
+
+
+@pytest.mark.parametrize(
+    ("harm", "expected"),
+    [
+        (damage_state, "out.state is damaged"),
+        (falsify_state, "out.state is damaged"),
+        (delete_state, "there is no out.state beside it"),
+        (delete_part, "it was changed or deleted since"),
+        (edit_part, "it was changed or deleted since"),
+    ],
+)
+def test_resume_of_a_harmed_part_is_refused_and_overwriting_starts_anew(
+    harm: Callable[[Path], None], expected: str, run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    output, stdin = tmp_path / "out", text(*lines(31))
+    interrupted(run_here, echo, output, stdin=stdin)
+    harm(tmp_path)
+    before = names(tmp_path)
+    done = run_here("translate", "m", "-o", str(output), stdin=stdin)
+    assert done.returncode == 2
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert names(tmp_path) == before
+    done = run_here("translate", "m", "-o", str(output), "--overwrite", stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert output.read_text() == stdin.upper()
+
+
+def test_overwriting_is_resumed_as_well_and_the_old_file_stays_until_the_end(
+    run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    output, stdin = tmp_path / "out", text(*lines(31))
+    output.write_text("old\n")
+    echo.interrupt[2] = KeyboardInterrupt()
+    command = ("translate", "m", "-o", str(output), "--overwrite")
+    assert run_here(*command, stdin=stdin).returncode == 130
+    assert output.read_text() == "old\n"
+    echo.calls.clear()
+    assert run_here(*command, stdin=stdin).returncode == 0
+    assert echo.calls[0]["texts"][0] == "line 14"
+    assert output.read_text() == stdin.upper()
+
+
+def test_two_commands_at_one_output_the_second_is_refused(
+    run_here: Run, echo: Echo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, stdin = tmp_path / "out", text(*lines(31))
+    refused = []
+    original = echo.translate
+
+    def translate(texts: Sequence[str], **options: Any) -> list[Translation]:
+        if len(echo.calls) == 2:
+            monkeypatch.setattr(echo, "translate", original)
+            refused.append(run_here("translate", "m", "-o", str(output), stdin=stdin))
+        return original(texts, **options)
+
+    monkeypatch.setattr(echo, "translate", translate)
+    assert run_here("translate", "m", "-o", str(output), stdin=stdin).returncode == 0
+    assert refused[0].returncode == 2
+    assert "one command at a time" in refused[0].stderr
+    assert output.read_text() == stdin.upper()
+    assert names(tmp_path) == ["out"]
+
+
+# Real processes
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[str]:
+    examples = iterate_split("validation")
+    return [next(examples).source for _ in range(1500)]
+
+
+WITH_SMALL_WINDOWS = (
+    "import sys; from pellucid.cli import job, main; job.MAX_LINES = 150\n"
+    "sys.exit(main.run(sys.argv[1:]))\n"
+)
+
+
+@pytest.fixture
+def start(root: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start ``pellucid ARGUMENTS`` with small windows."""
+    started = []
+
+    def start(
+        *arguments: str, max_file_size: int | None = None, **options: Any
+    ) -> subprocess.Popen[bytes]:
+        environment = os.environ | {"PYTHONPATH": str(root / "src")}
+        code = WITH_SMALL_WINDOWS
+        if max_file_size is not None:
+            code = (
+                f"import resource as r; r.setrlimit(r.RLIMIT_FSIZE, 2 * ({max_file_size},))\n{code}"
+            )
+        command = [sys.executable, "-c", code, *arguments]
+        process = subprocess.Popen(command, env=environment, **options)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, "the process ended too early"
+        time.sleep(0.002)
+
+
+def lines_done(state: Path) -> int:
+    try:
+        return int(json.loads(state.read_text())["num_lines"])
+    except FileNotFoundError:
+        return 0
+
+
+def test_killed_three_times_is_byte_equal_to_an_uninterrupted_run(
+    start: Callable[..., subprocess.Popen[bytes]],
+    run_here: Run,
+    corpus: list[str],
+    write_lines: WriteLines,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job, "MAX_LINES", 150)
+    source = write_lines("in", *corpus)
+    whole, output = tmp_path / "whole", tmp_path / "out"
+    # Objects have every digit of every log-probability.
+    assert run_here("translate", "demo", "--json", "-i", source, "-o", str(whole)).returncode == 0
+    assert whole.read_text(encoding="utf-8").count("\n") == len(corpus)
+    command = ("translate", "demo", "--json", "-i", source, "-o", str(output))
+    state = tmp_path / "out.state"
+    seen = 0
+    for _ in range(3):
+        process = start(*command)
+        wait_until(lambda seen=seen: lines_done(state) > seen, process)  # type: ignore[misc]
+        process.kill()
+        assert process.wait(timeout=120) == -signal.SIGKILL
+        seen = lines_done(state)
+        assert not output.exists()
+    assert run_here(*command).returncode == 0
+    assert output.read_bytes() == whole.read_bytes()
+    assert names(tmp_path) == ["in", "out", "whole"]
+
+
+def test_closed_pipe_ends_quietly_with_0(
+    start: Callable[..., subprocess.Popen[bytes]], corpus: list[str], write_lines: WriteLines
+) -> None:
+    source = write_lines("in", *corpus)
+    pipe = subprocess.PIPE
+    process = start("translate", "demo", "-i", source, stdout=pipe, stderr=pipe)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().endswith(b"\n")
+    process.stdout.close()
+    assert process.wait(timeout=120) == 0
+    assert process.stderr.read() == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_device_gives_one_sentence_and_1(
+    start: Callable[..., subprocess.Popen[bytes]], run_here: Run, echo: Echo
+) -> None:
+    named = run_here("translate", "m", "-o", "/dev/full", stdin="x\n")
+    with Path("/dev/full").open("wb") as full:
+        streams = {"stdin": subprocess.PIPE, "stdout": full, "stderr": subprocess.PIPE}
+        process = start("translate", "demo", **streams)
+        _, stderr = process.communicate(b"The pizza\n", timeout=120)
+    for code, said in ((named.returncode, named.stderr), (process.returncode, stderr.decode())):
+        assert code == 1
+        assert "No space left" in said
+        assert said.count("\n") == 1
+
+
+def test_full_disk_keeps_whole_windows_and_the_same_command_goes_on(
+    start: Callable[..., subprocess.Popen[bytes]],
+    corpus: list[str],
+    write_lines: WriteLines,
+    tmp_path: Path,
+    run_here: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source, output = write_lines("in", *corpus[:600]), tmp_path / "out"
+    command = ("translate", "demo", "-i", source, "-o", str(output))
+    limit = 10_000
+    process = start(*command, stderr=subprocess.PIPE, max_file_size=limit)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert stderr.count(b"\n") == 1
+    assert b"File too large" in stderr
+    assert b"give the same command again: it goes on after line 150" in stderr
+    assert lines_done(tmp_path / "out.state") == 150
+    assert (tmp_path / "out.part").stat().st_size <= limit
+    monkeypatch.setattr(job, "MAX_LINES", 150)
+    assert run_here(*command).returncode == 0
+    assert output.read_text(encoding="utf-8").count("\n") == 600
+    assert names(tmp_path) == ["in", "out"]
+
+
+# At a keyboard
+
+
+class Terminal:
+    """A terminal with a command at it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
+        self.process = process
+        self.master = master
+        self.seen = b""
+
+    def read_until(self, expected: bytes) -> bytes:
+        """Read until something appears, and hand back what came up to there."""
+        deadline = time.monotonic() + 120
+        while expected not in self.seen:
+            assert time.monotonic() < deadline, self.seen
+            self._read()
+        before, _, self.seen = self.seen.partition(expected)
+        return before + expected
+
+    def wait(self) -> int:
+        """Read until the command ends, which it could not if nobody read."""
+        deadline = time.monotonic() + 120
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.seen
+            self._read()
+        return self.process.returncode
+
+    def _read(self) -> None:
+        if select.select([self.master], [], [], 0.05)[0]:
+            with suppress(OSError):  # nobody is at the other end any more
+                self.seen += os.read(self.master, 1 << 16)
+
+    def type(self, data: bytes) -> None:
+        os.write(self.master, data)
+
+
+@pytest.fixture
+def at_terminal(
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> Iterator[Callable[..., Terminal]]:
+    """Start ``pellucid ARGUMENTS`` with some of its standard streams at a terminal."""
+    masters = []
+
+    def begin(*arguments: str, streams: Sequence[str] = ("stdin", "stdout", "stderr")) -> Terminal:
+        master, slave = pty.openpty()
+        masters.append(master)
+        options: dict[str, int] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        process = start(*arguments, **options | dict.fromkeys(streams, slave))
+        os.close(slave)
+        return Terminal(process, master)
+
+    yield begin
+    for master in masters:
+        os.close(master)
+
+
+def test_typed_lines_are_prompted_for_and_answered_one_by_one(
+    at_terminal: Callable[..., Terminal],
+) -> None:
+    terminal = at_terminal("translate", "demo")
+    terminal.read_until(b"> ")
+    terminal.type(b"The pizza came out of the oven and it tasted good\n")
+    answer = terminal.read_until(b"> ").replace(b"\r\n", b"\n").decode()
+    assert answer.endswith("\nLa pizza est sortie du four et elle avait bon goût\n> ")
+    terminal.type(b"\x04")
+    assert terminal.wait() == 0
+
+
+def test_typed_lines_with_output_elsewhere_are_answered_without_a_prompt(
+    at_terminal: Callable[..., Terminal],
+) -> None:
+    terminal = at_terminal("translate", "demo", streams=["stdin", "stderr"])
+    assert terminal.process.stdout is not None
+    for _ in range(2):
+        terminal.type(b"The pizza came out of the oven\n")
+        assert terminal.process.stdout.readline() == b"La pizza est sortie du four\n"
+    terminal.type(b"\x04")
+    assert terminal.wait() == 0
+    assert terminal.process.stdout.read() == b""
+    assert b"> " not in terminal.seen
+
+
+def test_stream_answers_each_line_before_the_next_is_written(
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    process = start("translate", "demo", "--stream", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for line in (b"The pizza came out of the oven\n", b"\n"):
+        process.stdin.write(line)
+        process.stdin.flush()
+        assert process.stdout.readline().endswith(b"\n")
+    process.stdin.close()
+    assert process.wait(timeout=120) == 0
+
+
+def test_stream_equals_the_same_lines_together(run_here: Run, corpus: list[str]) -> None:
+    stdin = text(*corpus[:20])
+    together = run_here("translate", "demo", stdin=stdin)
+    assert run_here("translate", "demo", "--stream", stdin=stdin).stdout == together.stdout
+
+
+def test_typed_lines_do_not_go_on_with_an_interrupted_run(
+    run_here: Run, echo: Echo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pellucid.cli import translate
+
+    output = tmp_path / "out"
+    monkeypatch.setattr(translate, "is_terminal", lambda name: name == "stdin")
+    interrupted(run_here, echo, output, calls=1, stdin="a\nb\n")
+    assert (tmp_path / "out.part").read_text() == "A\n"
+    done = run_here("translate", "m", "-o", str(output), stdin="a\nb\n")
+    assert done.returncode == 2
+    assert "typed lines cannot be compared" in done.stderr
+
+
+# Progress
+
+
+def test_progress_is_a_bar_on_a_terminal_that_leaves_the_results_alone(
+    at_terminal: Callable[..., Terminal],
+    corpus: list[str],
+    write_lines: WriteLines,
+    tmp_path: Path,
+) -> None:
+    source, output = write_lines("in", *corpus[:300]), tmp_path / "out"
+    terminal = at_terminal("translate", "demo", "-i", source, "-o", str(output), streams=["stderr"])
+    shown = terminal.read_until(b" of 300 lines, ")
+    assert shown.endswith((b"150 of 300 lines, ", b"300 of 300 lines, "))
+    assert terminal.wait() == 0
+    assert b" lines/s, " in terminal.seen
+    assert output.read_text(encoding="utf-8").count("\n") == 300
+
+
+def test_progress_is_not_shown_without_a_terminal_but_logged_on_request(
+    run_here: Run, echo: Echo, write_lines: WriteLines, tmp_path: Path
+) -> None:
+    source = write_lines("in", *lines(31))
+    assert run_here("translate", "m", "-i", source).stderr == ""
+    logged = run_here("translate", "m", "-i", source, "--progress")
+    how, far = logged.stderr.splitlines()
+    assert how == "pellucid: Translating in float32, with 2 threads."
+    assert far.startswith("pellucid: 31 of 31 lines, ")
+    assert "\x1b" not in logged.stderr
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "before", "seconds", "expected"),
+    [
+        (4000, 20_000, 0, 8.0, "4,000 of 20,000 lines, 500 lines/s, 0:32 left"),
+        (4000, 20_000, 3000, 2.0, "4,000 of 20,000 lines, 500 lines/s, 0:32 left"),
+        (30, None, 0, 20.0, "30 lines, 1.5 lines/s"),
+        (1000, 1_000_000, 0, 10.0, "1,000 of 1,000,000 lines, 100 lines/s, 2:46:30 left"),
+        (7, 9, 7, 1.0, "7 of 9 lines"),
+    ],
+)
+def test_progress_in_words(
+    done: int, total: int | None, before: int, seconds: float, expected: str
+) -> None:
+    assert describe_progress(done, total=total, before=before, seconds=seconds) == expected

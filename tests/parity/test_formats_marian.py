@@ -1,0 +1,398 @@
+"""Hugging Face's MarianMT in both directions: the same ids, the same log-probabilities."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import re
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import sentencepiece
+import torch
+from torch import Tensor
+
+from pellucid.bundle import Bundle, load_bundle, save_bundle
+from pellucid.config import (
+    BundleConfig,
+    LanguagesConfig,
+    ModelConfig,
+    TokenizerConfig,
+    TokenizerRecipe,
+)
+from pellucid.formats import export_marian, import_marian
+from pellucid.model import Transformer, initialize
+from pellucid.text import learn_tokenizer
+from pellucid.translator import load
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+marian = pytest.importorskip("transformers.models.marian")
+
+H, F, LONGEST = 3, 19, 47
+D = 2 * H * 11
+NEVER = -30.0
+
+ENGLISH = "the black cat eats a red apple in kitchen while dog sleeps near old door"
+FRENCH = "le chat noir mange une pomme rouge dans la cuisine près du vieil étang"
+TEXTS = [
+    "the cat sleeps near the door.",
+    "  two  spaces, ﬁne print and ½ an apple",
+    ">>fra<< a dog eats",
+    ">>fra<<",
+    "",
+    "日本 <s> the",
+    "a >>fra<< b",
+]
+
+
+def sentences(text: str) -> list[str]:
+    dice, words = random.Random(7), text.split(" ")
+    return [" ".join(dice.choices(words, k=dice.randint(3, 11))) + "." for _ in range(300)]
+
+
+@cache
+def cutter(language: str) -> bytes:
+    """A SentencePiece model as OPUS-MT trains them, its normalization included."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences(ENGLISH if language == "en" else FRENCH)),
+        model_writer=model,
+        model_type="unigram",
+        vocab_size=61,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def pieces(language: str) -> list[str]:
+    processor = sentencepiece.SentencePieceProcessor()
+    processor.LoadFromSerializedProto(cutter(language))
+    found = [processor.id_to_piece(id_) for id_ in range(len(processor))]
+    # Some pieces are left out, so that they are unknown to the model.
+    return [piece for piece in found if piece not in ("<unk>", "<s>", "</s>")][:-3]
+
+
+def write_theirs(folder: Path, **changes: Any) -> Any:
+    """Write a small random MarianMT model and its tokenizer, as they are distributed."""
+    is_separate = changes.get("share_encoder_decoder_embeddings") is False
+    special = ["</s>", "<unk>", ">>fra<<"]
+    if is_separate:
+        sides = [[*special, "<pad>", *pieces("en")], [*special, "<pad>", *pieces("fr")]]
+    else:
+        sides = [[*special, *dict.fromkeys([*pieces("en"), *pieces("fr")]), "<pad>"]]
+    pad = sides[0].index("<pad>")
+    config = marian.MarianConfig(
+        **{
+            "vocab_size": len(sides[0]),
+            "decoder_vocab_size": len(sides[-1]),
+            "d_model": D,
+            "encoder_layers": 3,
+            "decoder_layers": 2,
+            "encoder_attention_heads": H,
+            "decoder_attention_heads": H,
+            "encoder_ffn_dim": F,
+            "decoder_ffn_dim": F,
+            "max_position_embeddings": LONGEST,
+            "activation_function": "swish",
+            "scale_embedding": True,
+            "pad_token_id": pad,
+            "eos_token_id": 0,
+            "decoder_start_token_id": pad,
+            "forced_eos_token_id": None,
+            **changes,
+        }
+    )
+    theirs = marian.MarianMTModel(config).eval()
+    randomize(theirs)
+    theirs.final_logits_bias[0, pad] = NEVER
+    theirs.generation_config.update(bad_words_ids=[[pad]])
+    theirs.save_pretrained(folder)
+    change_json(folder / "generation_config.json", max_length=31, bad_words_ids=[[pad]])
+    for name, language in (("source", "en"), ("target", "fr")):
+        (folder / f"{name}.spm").write_bytes(cutter(language))
+    for name, tokens in zip(("vocab.json", "target_vocab.json"), sides, strict=False):
+        (folder / name).write_text(json.dumps({token: i for i, token in enumerate(tokens)}))
+    settings = {"source_lang": "en", "target_lang": "fr", "separate_vocabs": is_separate}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return theirs
+
+
+def change_json(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def randomize(theirs: Any) -> None:
+    numbers = torch.Generator().manual_seed(43)
+    with torch.no_grad():
+        for name, parameter in theirs.named_parameters():
+            if "embed_positions" not in name:
+                width = parameter.shape[1] ** -0.5 if parameter.dim() == 2 else 0.3
+                center = 1.0 if name.endswith("norm.weight") else 0.0
+                parameter.normal_(center, width, generator=numbers)
+        theirs.final_logits_bias.normal_(generator=numbers)
+
+
+def convert(folder: Path, out: Path) -> Bundle:
+    import_marian(folder).save(out)
+    return load_bundle(out)
+
+
+def log_probabilities(bundle: Bundle, source: list[int], target: list[int]) -> Tensor:
+    inputs = [bundle.config.tokenizer.target_start_id, *target[:-1]]
+    with torch.inference_mode():
+        return bundle.model(torch.tensor([source]), torch.tensor([inputs]))[0].log_softmax(-1)
+
+
+def their_log_probabilities(theirs: Any, source: list[int], target: list[int]) -> Tensor:
+    inputs = [theirs.config.decoder_start_token_id, *target[:-1]]
+    with torch.inference_mode():
+        logits: Tensor = theirs(
+            input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([inputs])
+        ).logits[0]
+    return logits.log_softmax(-1)
+
+
+def assert_same_function(bundle: Bundle, theirs: Any) -> None:
+    numbers = torch.Generator().manual_seed(47)
+    config = bundle.config.model
+    for source_length, target_length in ((5, 7), (1, 11), (13, 1)):
+        source = torch.randint(config.source_vocabulary_size, (source_length,), generator=numbers)
+        target = torch.randint(config.target_vocabulary_size, (target_length,), generator=numbers)
+        pair = source.tolist(), target.tolist()
+        difference = (
+            log_probabilities(bundle, *pair) - their_log_probabilities(theirs, *pair)
+        ).abs()
+        largest, mean = float(difference.max()), float(difference.mean())
+        assert largest <= 1e-4, f"largest difference {largest:.3g}, mean {mean:.3g}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "tied"),
+    [
+        ({}, "all"),
+        ({"activation_function": "relu", "scale_embedding": False}, "all"),
+        ({"activation_function": "gelu"}, "all"),
+        ({"share_encoder_decoder_embeddings": False}, "decoder"),
+        ({"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}, "none"),
+    ],
+    ids=["opus", "relu", "gelu", "separate", "untied"],
+)
+def test_imported_model_gives_their_log_probabilities(
+    changes: dict[str, Any], tied: str, tmp_path: Path
+) -> None:
+    theirs = write_theirs(tmp_path / "theirs", **changes)
+    bundle = convert(tmp_path / "theirs", tmp_path / "ours")
+    assert bundle.config.model.tied_embeddings == tied
+    assert bundle.config.languages == LanguagesConfig(source="en", target="fr")
+    assert_same_function(bundle, theirs)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_imported_tokenizer_gives_their_ids_and_their_text(is_shared: bool, tmp_path: Path) -> None:
+    write_theirs(tmp_path / "theirs", share_encoder_decoder_embeddings=is_shared)
+    ours = convert(tmp_path / "theirs", tmp_path / "ours").tokenizer
+    theirs = marian.MarianTokenizer.from_pretrained(tmp_path / "theirs")
+    for text in TEXTS:
+        expected = theirs(text).input_ids
+        assert ours.encode_source(text) == expected, text
+    assert 1 in ours.encode_source("日本")
+    for text in ("le chat dort.", "une pomme à 日本"):
+        theirs._switch_to_target_mode()
+        expected = [*theirs.convert_tokens_to_ids(theirs._tokenize(text)), theirs.eos_token_id]
+        assert ours.encode_target(text) == expected
+        # Theirs leaves <unk> out, ours shows it.
+        shown = ours.decode_target(expected).replace("<unk>", "")
+        assert shown.strip() == theirs.decode(expected, skip_special_tokens=True)
+
+
+def test_imported_model_translates_as_theirs_generates(tmp_path: Path) -> None:
+    theirs = write_theirs(tmp_path / "theirs")
+    bundle = convert(tmp_path / "theirs", tmp_path / "ours")
+    texts = [text for text in TEXTS if text]
+    for text, translation in zip(texts, load(tmp_path / "ours").translate(texts), strict=True):
+        expected = theirs.generate(
+            torch.tensor([bundle.tokenizer.encode_source(text)]), max_new_tokens=15
+        )[0, 1:].tolist()
+        assert list(translation.ids[:15]) == expected, text
+
+
+def test_their_search_becomes_ours(tmp_path: Path) -> None:
+    write_theirs(tmp_path / "theirs")
+    path = tmp_path / "theirs" / "generation_config.json"
+    change_json(path, num_beams=4, length_penalty=0.7)
+    decoding = convert(tmp_path / "theirs", tmp_path / "ours").config.decoding
+    assert (decoding.beam, decoding.max_length) == (4, 30)
+    assert (decoding.length_penalty, decoding.alpha) == ("average", 0.7)
+    # A limit that is the model's own says nothing, and older folders keep it elsewhere.
+    path.unlink()
+    change_json(tmp_path / "theirs" / "config.json", num_beams=6, max_length=LONGEST)
+    decoding = convert(tmp_path / "theirs", tmp_path / "again").config.decoding
+    assert (decoding.beam, decoding.max_length, decoding.alpha) == (6, 0, 1.0)
+
+
+def test_marian_to_pellucid_to_marian_is_equal(tmp_path: Path) -> None:
+    write_theirs(tmp_path / "theirs")
+    change_json(tmp_path / "theirs" / "generation_config.json", num_beams=4, length_penalty=0.7)
+    export_marian(convert(tmp_path / "theirs", tmp_path / "ours"), tmp_path / "again", "float32")
+    first, second = (
+        safetensors.torch.load_file(tmp_path / name / "model.safetensors")
+        for name in ("theirs", "again")
+    )
+    assert second.keys() == first.keys()
+    assert all(torch.equal(second[name], tensor) for name, tensor in first.items())
+    for name in ("source.spm", "target.spm"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()
+    vocabularies, configs, generations = (
+        [json.loads((tmp_path / folder / name).read_text()) for folder in ("theirs", "again")]
+        for name in ("vocab.json", "config.json", "generation_config.json")
+    )
+    assert vocabularies[0] == vocabularies[1]
+    both = configs[0].keys() & configs[1].keys()
+    assert {name for name in both if configs[0][name] != configs[1][name]} == set()
+    assert len(both) > 15
+    for name in ("num_beams", "length_penalty", "max_length", "bad_words_ids"):
+        assert generations[0][name] == generations[1][name], name
+
+
+def make_ours(folder: Path, sharing: str = "joint", **changes: Any) -> Bundle:
+    """Write a small random model of ours, its tokenizer learned from a few sentences."""
+    recipe = TokenizerRecipe.model_validate({"vocabulary_size": 330, "sharing": sharing})
+    tokenizer = learn_tokenizer(recipe, lambda: sentences(ENGLISH), lambda: sentences(FRENCH))
+    model_config = ModelConfig.model_validate(
+        {
+            "d_model": D,
+            "d_ff": F,
+            "num_heads": H,
+            "num_encoder_layers": 2,
+            "num_decoder_layers": 3,
+            "source_vocabulary_size": tokenizer.source_vocabulary_size,
+            "target_vocabulary_size": tokenizer.target_vocabulary_size,
+            "max_source_length": LONGEST,
+            "max_target_length": 43,
+            **changes,
+        }
+    )
+    model = Transformer(model_config, has_output_bias=sharing == "separate")
+    initialize(model, 1)
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(parameter, std=0.3, generator=torch.Generator().manual_seed(5))
+    save_bundle(
+        folder,
+        config=BundleConfig(model=model_config, tokenizer=TokenizerConfig(sharing=sharing)),
+        weights=model.state_dict(),
+        tokenizer=tokenizer,
+        recipe_toml="",
+        provenance={},
+    )
+    return load_bundle(folder)
+
+
+@pytest.mark.parametrize(
+    ("sharing", "changes"),
+    [
+        ("joint", {}),
+        ("joint", {"positions": "sinusoidal_halves", "projection_bias": True}),
+        ("joint", {"tied_embeddings": "none", "activation": "gelu", "embedding_scale": "none"}),
+        ("joint", {"tied_embeddings": "decoder", "activation": "swish"}),
+        ("separate", {"tied_embeddings": "decoder", "projection_bias": True}),
+        ("separate", {"tied_embeddings": "none"}),
+    ],
+    ids=["paper", "halves", "untied", "decoder", "separate", "separate-untied"],
+)
+def test_exported_model_gives_our_log_probabilities_in_transformers(
+    sharing: str, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    bundle = make_ours(tmp_path / "ours", sharing, **changes)
+    export_marian(bundle, tmp_path / "theirs", "float32")
+    theirs, report = marian.MarianMTModel.from_pretrained(
+        tmp_path / "theirs", output_loading_info=True
+    )
+    problems = {kind: names for kind, names in report.items() if names and "missing" not in kind}
+    assert not problems
+    assert all("embed_positions" in name for name in report["missing_keys"])
+    assert theirs.dtype == torch.float32
+    assert_same_function(bundle, theirs.eval())
+
+
+def test_exported_tokenizer_gives_our_ids_in_transformers(tmp_path: Path) -> None:
+    for sharing in ("joint", "separate"):
+        bundle = make_ours(tmp_path / f"ours-{sharing}", sharing, tied_embeddings="decoder")
+        export_marian(bundle, tmp_path / f"theirs-{sharing}", "float32")
+        theirs = marian.MarianTokenizer.from_pretrained(tmp_path / f"theirs-{sharing}")
+        for text in ("the cat sleeps near the door.", "日本", "a  b"):
+            assert theirs(text).input_ids == bundle.tokenizer.encode_source(text)
+            ids = bundle.tokenizer.encode_target(text)
+            assert theirs.decode(ids, skip_special_tokens=True) == text
+
+
+def test_exported_model_generates_as_ours_translates(tmp_path: Path) -> None:
+    bundle = make_ours(tmp_path / "ours")
+    export_marian(bundle, tmp_path / "theirs", "float32")
+    theirs = marian.MarianMTModel.from_pretrained(tmp_path / "theirs")
+    generation = json.loads((tmp_path / "theirs" / "generation_config.json").read_text())
+    assert generation["bad_words_ids"] == [[0], [2]]
+    texts = sentences(ENGLISH)[:5]
+    for text, translation in zip(texts, load(tmp_path / "ours").translate(texts), strict=True):
+        ids = bundle.tokenizer.encode_source(text)
+        expected = theirs.generate(torch.tensor([ids]), max_new_tokens=15)[0, 1:].tolist()
+        assert list(translation.ids[:15]) == expected, text
+
+
+def test_page_about_the_format_shows_what_works(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_ours(tmp_path / "ours")
+    export_marian(load_bundle(tmp_path / "ours"), tmp_path / "theirs", "float32")
+    page = (root / "docs" / "formats" / "marian.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(code.replace("FOLDER", str(tmp_path / "theirs")), {})
+    assert capsys.readouterr().out.startswith("[")
+
+
+def test_bfloat16_export_holds_the_rounded_weights(tmp_path: Path) -> None:
+    bundle = make_ours(tmp_path / "ours")
+    export_marian(bundle, tmp_path / "full", "float32")
+    export_marian(bundle, tmp_path / "half", "bfloat16")
+    full, half = (
+        safetensors.torch.load_file(tmp_path / name / "model.safetensors")
+        for name in ("full", "half")
+    )
+    assert all(torch.equal(half[name], tensor.bfloat16()) for name, tensor in full.items())
+    theirs = marian.MarianMTModel.from_pretrained(tmp_path / "half")
+    assert theirs.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    "kept", ["model.encoder.embed_tokens.weight", "lm_head.weight", "model.shared.weight"]
+)
+def test_tied_table_is_found_under_any_of_its_names(kept: str, tmp_path: Path) -> None:
+    theirs = write_theirs(tmp_path / "theirs")
+    path = tmp_path / "theirs" / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    tensors[kept] = tensors.pop("model.shared.weight")
+    path.write_bytes(safetensors.torch.save(tensors))
+    assert_same_function(convert(tmp_path / "theirs", tmp_path / "ours"), theirs)
+
+
+def test_half_precision_files_with_their_tables_of_positions_are_imported(tmp_path: Path) -> None:
+    theirs = write_theirs(tmp_path / "theirs")
+    path = tmp_path / "theirs" / "model.safetensors"
+    tensors = {name: tensor.half() for name, tensor in safetensors.torch.load_file(path).items()}
+    for part in ("encoder", "decoder"):
+        name = f"model.{part}.embed_positions.weight"
+        tensors[name] = theirs.state_dict()[name].half().clone()
+    path.write_bytes(safetensors.torch.save(tensors))
+    (tmp_path / "theirs" / "generation_config.json").unlink()
+    bundle = convert(tmp_path / "theirs", tmp_path / "ours")
+    shutil.rmtree(tmp_path / "theirs")
+    weight = bundle.model.state_dict()["encoder.layers.0.feed_forward.inner.weight"]
+    assert torch.equal(weight, theirs.model.encoder.layers[0].fc1.weight.half().float())
+    assert bundle.config.decoding.max_length == 0
