@@ -20,9 +20,17 @@ from torch import Tensor
 
 import pellucid
 from pellucid.attention import attend
-from pellucid.config import ModelConfig
+from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.data import Batch, build_store, make_batch, make_source_batch
-from pellucid.decode import decode_greedily, score_tokens
+from pellucid.decode import (
+    Engine,
+    Ensemble,
+    Request,
+    Search,
+    SpecialIds,
+    decode_greedily,
+    score_tokens,
+)
 from pellucid.model import Dropout, Transformer, initialize
 from pellucid.shapes import axes_of
 from pellucid.train import smoothed_cross_entropy
@@ -155,6 +163,38 @@ def test_axis_names_while_training_and_decoding_agree_with_shapes(
         score_tokens(model, source_BS, source_mask_BS, batch.target_in_BT, batch.target_out_BT)
         model(source_BS, batch.target_in_BT, source_mask_BS, probe=Recorder())
         attend(torch.rand(5, 3, 7, 29), torch.rand(5, 3, 11, 29), torch.rand(5, 3, 11, 31))
+    assert not found, "\n".join(sorted(found))
+    assert len(seen) > 60, sorted(seen)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam": 1, "strict": True},
+        {"beam": 5, "n_best": 3, "no_repeat_ngram": 2, "repetition_penalty": 1.5},
+        {"beam": 6, "diverse_groups": 2},
+        {"sample": True, "top_k": 17, "top_p": 0.9, "epsilon": 0.01},
+        {"beam": 5, "required": ((19, 23), (29,)), "forbidden": ((31,), (5, 7, 11))},
+        {"beam": 2, "prefix_ids": (13, 17), "min_length": 6},
+    ],
+    ids=str,
+)
+def test_axis_names_while_searching_agree_with_shapes(options: dict[str, Any]) -> None:
+    model = Transformer(make_config())
+    initialize(model, 1)
+    asked = {name: options[name] for name in Request.__dataclass_fields__ if name in options}
+    config = DecodingConfig(**{name: options[name] for name in options if name not in asked})
+    requests = [
+        Request(source_ids=tuple(source), max_length=13, key=str(index), **asked)
+        for index, (source, _) in enumerate(make_pairs() * 3)
+    ]
+    found: set[str] = set()
+    seen: set[str] = set()
+    for stepper in (Engine(model), Ensemble([Engine(model), Engine(model)])):
+        with watch(found, seen):
+            search = Search(stepper, requests, config, SpecialIds(START, END, (PAD,)), sentences=7)
+            answers = dict(search.answers())
+        assert len(answers) == len(requests)
     assert not found, "\n".join(sorted(found))
     assert len(seen) > 60, sorted(seen)
 

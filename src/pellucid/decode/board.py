@@ -107,11 +107,11 @@ class Board:
             longest = int(self.length_B.max()) + 1
             self.tokens_AT[:, :longest] = self.tokens_AT[parents_A, :longest]
             self.logs_AT[:, :longest] = self.logs_AT[parents_A, :longest]
-        length_A = self.length_B.repeat_interleave(self.width)[:, None]
+        length_A1 = self.length_B.repeat_interleave(self.width)[:, None]
         # Rows of nobody may count on beyond the end; what they write is never read.
-        length_A = length_A.clamp(max=self.tokens_AT.shape[1] - 1)
-        self.tokens_AT.scatter_(1, length_A, tokens_A[:, None])
-        self.logs_AT.scatter_(1, length_A, logs_A[:, None].to(self.logs_AT.dtype))
+        length_A1 = length_A1.clamp(max=self.tokens_AT.shape[1] - 1)
+        self.tokens_AT.scatter_(1, length_A1, tokens_A[:, None])
+        self.logs_AT.scatter_(1, length_A1, logs_A[:, None].to(self.logs_AT.dtype))
         self.length_B += 1
 
     def settle(self, total_BW: Tensor, is_end_BW: Tensor) -> tuple[Tensor, Tensor]:

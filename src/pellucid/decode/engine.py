@@ -129,8 +129,8 @@ class Engine:
         key_BHMK, value_BHME = state.append(index, key_AHK, value_AHE)
         query_BHWK = state.by_sentence(query_AHK)
         context_BHWE = _mix(query_BHWK, key_BHMK, value_BHME, state.self_mask)
-        context_AE = context_BHWE.transpose(1, 2).reshape(len(x_AD), -1)
-        output_AD = layer.self_attention.leave(context_AE)
+        wide_context = context_BHWE.transpose(1, 2).reshape(len(x_AD), -1)
+        output_AD = layer.self_attention.leave(wide_context)
         return self._leave(x_AD, output_AD, layer.norms[0])
 
     def _attend_to_memory(
@@ -139,24 +139,24 @@ class Engine:
         assert layer.cross_attention is not None
         entering_AD = self._enter(x_AD, layer.norms[1])
         enter = layer.cross_attention.enter
-        wide_AK = self._scaled(entering_AD) if enter is None else enter(entering_AD)
-        query_BWHK = wide_AK.view(state.sentences, state.width, self.config.num_heads, -1)
+        wide = self._scaled(entering_AD) if enter is None else enter(entering_AD)
+        query_BWHK = wide.view(state.sentences, state.width, self.config.num_heads, -1)
         key_BHSK, value_BHSE = state.memory(index)
         context_BHWE = _mix(query_BWHK.transpose(1, 2), key_BHSK, value_BHSE, state.cross_mask)
-        context_AE = context_BHWE.transpose(1, 2).reshape(len(x_AD), -1)
-        return self._leave(x_AD, layer.cross_attention.leave(context_AE), layer.norms[1])
+        wide_context = context_BHWE.transpose(1, 2).reshape(len(x_AD), -1)
+        return self._leave(x_AD, layer.cross_attention.leave(wide_context), layer.norms[1])
 
-    def _feed_forward(self, layer: PreparedLayer, x_BLD: Tensor) -> Tensor:
-        inner_BLF = layer.inner(self._enter(x_BLD, layer.norms[2]))
-        return self._leave(x_BLD, layer.outer(self._activation(inner_BLF)), layer.norms[2])
+    def _feed_forward(self, layer: PreparedLayer, rows: Tensor) -> Tensor:
+        inner = layer.inner(self._enter(rows, layer.norms[2]))
+        return self._leave(rows, layer.outer(self._activation(inner)), layer.norms[2])
 
-    def _enter(self, x_BLD: Tensor, norm: Linear | None) -> Tensor:
-        return norm(x_BLD) if norm is not None and self.config.norm == "pre" else x_BLD
+    def _enter(self, rows: Tensor, norm: Linear | None) -> Tensor:
+        return norm(rows) if norm is not None and self.config.norm == "pre" else rows
 
-    def _leave(self, x_BLD: Tensor, output_BLD: Tensor, norm: Linear | None) -> Tensor:
+    def _leave(self, rows: Tensor, output: Tensor, norm: Linear | None) -> Tensor:
         if self.config.residual:
-            output_BLD += x_BLD
-        return norm(output_BLD) if norm is not None and self.config.norm == "post" else output_BLD
+            output += rows
+        return norm(output) if norm is not None and self.config.norm == "post" else output
 
     def _scaled(self, rows: Tensor) -> Tensor:
         """Queries where nothing projects, and so nothing could hold the factor."""
@@ -180,16 +180,18 @@ class Engine:
         """Make every decoder layer's keys and values of the source."""
         heads, keys = self.config.num_heads, self.config.num_heads * self.config.d_key
         if self.prepared.source_key_value is None:
-            key_1BSK = memory_BSD[None].expand(self.config.num_decoder_layers, -1, -1, -1)
-            value_1BSE = key_1BSK
+            key_by_layer = memory_BSD[None].expand(self.config.num_decoder_layers, -1, -1, -1)
+            value_by_layer = key_by_layer
         else:
             wide = self.prepared.source_key_value(memory_BSD)
             by_layer = _by_head(wide, self.config.num_decoder_layers).movedim(2, 0)
-            key_1BSK = by_layer[..., :keys]
-            value_1BSE = by_layer[..., keys:] if self.config.projections == "qkv" else key_1BSK
+            key_by_layer = by_layer[..., :keys]
+            value_by_layer = (
+                by_layer[..., keys:] if self.config.projections == "qkv" else key_by_layer
+            )
         return Memory(
-            _by_head(key_1BSK, heads).transpose(2, 3),
-            _by_head(value_1BSE, heads).transpose(2, 3),
+            _by_head(key_by_layer, heads).transpose(2, 3),
+            _by_head(value_by_layer, heads).transpose(2, 3),
             length_B,
         )
 

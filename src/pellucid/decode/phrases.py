@@ -38,8 +38,8 @@ def choose_with_phrases(
     sentences, width = total_BW.shape
     score_BC, parent_BC, token_BC = candidates(values_AV, total_BW, phrases.wanted(progress))
     sentence_B1 = torch.arange(sentences, device=token_BC.device)[:, None]
-    rows_A = (sentence_B1 * width + parent_BC).flatten()
-    after = phrases.advance(progress.reorder(rows_A), token_BC.flatten())
+    rows_of_candidates = (sentence_B1 * width + parent_BC).flatten()
+    after = phrases.advance(progress.reorder(rows_of_candidates), token_BC.flatten())
     place_BW, is_taken_BW = allocate(
         score_BC,
         phrases.banks(after).view_as(token_BC),

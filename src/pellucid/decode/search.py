@@ -266,26 +266,26 @@ class Search:
         leads = (a.score - b.score for a, b in ranked if a.is_finished == b.is_finished)
         return Found(tuple(found[: self._config.n_best]), min(margin, *leads, math.inf))
 
-    def _fill(self, free_X: Tensor) -> None:
+    def _fill(self, free: Tensor) -> None:
         """Give free places to those that wait; without any, go on with fewer places."""
         # Phrases are followed from one start for all.
-        must_be_empty = self._phrases is not None and len(free_X) < self._size
-        while len(free_X) and self._num_waiting and not must_be_empty:
+        must_be_empty = self._phrases is not None and len(free) < self._size
+        while len(free) and self._num_waiting and not must_be_empty:
             if not self._encoded:
                 self._encode()
-            taken = min(len(free_X), len(self._encoded))
+            taken = min(len(free), len(self._encoded))
             chosen_X = torch.arange(taken, device=self._device) + (
                 self._num_encoded - len(self._encoded)
             )
             requests_X = torch.tensor(list(self._encoded[:taken]), device=self._device)
-            self._state.insert(free_X[:taken], self._memory, chosen_X)
-            self.board.begin(free_X[:taken], requests_X)
-            self._newest_A[self.board.rows_of(free_X[:taken])] = self._special.start
-            self._encoded, free_X = self._encoded[taken:], free_X[taken:]
+            self._state.insert(free[:taken], self._memory, chosen_X)
+            self.board.begin(free[:taken], requests_X)
+            self._newest_A[self.board.rows_of(free[:taken])] = self._special.start
+            self._encoded, free = self._encoded[taken:], free[taken:]
         if self._phrases is not None and not must_be_empty and self._size:
             request_A = self.board.request_B.clamp(min=0).repeat_interleave(self.board.width)
             self._progress = self._phrases.start(request_A)
-        if not self._num_waiting and 4 * len(free_X) >= self._size:
+        if not self._num_waiting and 4 * len(free) >= self._size:
             self._shrink()
 
     @property

@@ -67,10 +67,10 @@ def best_of_rows(values_AV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     blocks, rest = divmod(width, BLOCK)
     if blocks < 4 * count:
         return _top(values_AV, count)
-    highest_AX = values_AV[:, : width - rest].view(rows, blocks, BLOCK).amax(dim=-1)
-    _, block_AX = _top(highest_AX, count)
+    highest = values_AV[:, : width - rest].view(rows, blocks, BLOCK).amax(dim=-1)
+    _, chosen = _top(highest, count)
     inside = torch.arange(BLOCK, device=values_AV.device)
-    columns = (block_AX[:, :, None] * BLOCK + inside).flatten(1)
+    columns = (chosen[:, :, None] * BLOCK + inside).flatten(1)
     if rest:
         last = torch.arange(width - rest, width, device=values_AV.device)
         columns = torch.cat([columns, last.expand(rows, -1)], dim=1)
@@ -96,22 +96,22 @@ def choose_best(value_AX: Tensor, id_AX: Tensor, total_BW: Tensor, num_places_B:
     """
     sentences, width = total_BW.shape
     per_row = value_AX.shape[1]
-    candidate_BX = (total_BW.reshape(-1, 1) + value_AX).view(sentences, -1)
-    best_BX, place_BX = torch.topk(candidate_BX, min(width + 1, candidate_BX.shape[1]), dim=-1)
-    missing = width + 1 - best_BX.shape[1]
+    candidate_BC = (total_BW.reshape(-1, 1) + value_AX).view(sentences, -1)
+    best, places = torch.topk(candidate_BC, min(width + 1, candidate_BC.shape[1]), dim=-1)
+    missing = width + 1 - best.shape[1]
     if missing > 0:
-        best_BX = torch.nn.functional.pad(best_BX, (0, missing), value=-math.inf)
-        place_BX = torch.nn.functional.pad(place_BX, (0, missing))
-    last_B = (num_places_B - 1).clamp(min=0)[:, None]
-    margin_B = (best_BX.gather(1, last_B) - best_BX.gather(1, last_B + 1))[:, 0]
+        best = torch.nn.functional.pad(best, (0, missing), value=-math.inf)
+        places = torch.nn.functional.pad(places, (0, missing))
+    last_B1 = (num_places_B - 1).clamp(min=0)[:, None]
+    margin_B = (best.gather(1, last_B1) - best.gather(1, last_B1 + 1))[:, 0]
     # Where both are −∞ nothing had to be left out.
     margin_B = margin_B.nan_to_num(nan=math.inf).masked_fill_(num_places_B == 0, math.inf)
-    place_BW = place_BX[:, :width]
+    place_BW = places[:, :width]
     ranks_W = torch.arange(width, device=total_BW.device)
     return Choice(
         place_BW // per_row,
         id_AX.view(sentences, -1).gather(1, place_BW),
-        (ranks_W < num_places_B[:, None]) & (best_BX[:, :width] > -math.inf),
+        (ranks_W < num_places_B[:, None]) & (best[:, :width] > -math.inf),
         margin_B,
     )
 
@@ -162,14 +162,14 @@ def choose_in_groups(
     choices = []
     for group in range(groups):
         own = slice(group * width, (group + 1) * width)
-        own_BWV = values_BWV[:, own]
+        own_values = values_BWV[:, own]
         if penalty_BV is not None:
-            own_BWV = own_BWV - penalty_BV[:, None]
-        best = best_of_rows(own_BWV.flatten(0, 1), count)
+            own_values = own_values - penalty_BV[:, None]
+        best = best_of_rows(own_values.flatten(0, 1), count)
         choice = choose_best(*best, total_BW[:, own], num_places_BG[:, group])
         if penalty_BV is not None:
-            cost_BW = diversity * choice.is_taken_BW.to(penalty_BV.dtype)
-            penalty_BV.scatter_add_(1, choice.token_BW, cost_BW)
+            cost = diversity * choice.is_taken_BW.to(penalty_BV.dtype)
+            penalty_BV.scatter_add_(1, choice.token_BW, cost)
         choices.append(choice)
     if groups == 1:
         return choices[0]
