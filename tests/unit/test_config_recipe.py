@@ -102,7 +102,7 @@ def test_recipe_written_out_spells_out_every_default(tmp_path: Path) -> None:
         ("[model]\nd_modell = 3\n", ["'model.d_modell'", "Did you mean 'd_model'?"]),
         ("[model]\nsizes = 'tiny'\n", ["'model.sizes'", "Did you mean 'size'?"]),
         ("[tokenizer]\nvocab_size = 3\n", ["'tokenizer.vocab_size'", "'vocabulary_size'"]),
-        ("[decoding]\nbeams = 3\n", ["'decoding.beams'", "max_length_ratio"]),
+        ("[decoding]\nbeams = 3\n", ["'decoding.beams'", "'beam'"]),
         ("[model]\nsize = 'huge'\n", ["model.size", "'huge'", "tiny", "small", "base", "big"]),
         ("[model]\nsize = 'Tiny'\n", ["model.size", "'Tiny'", "Did you mean 'tiny'?"]),
         ("[model]\nsize = ['tiny']\n", ["model.size", "tiny"]),

@@ -26,7 +26,7 @@ def test_axes_of_a_tensors_name_are_its_last_letters(name: str, axes: str) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["scores", "BHLM", "_B", "scores_", "d_model", "max_length", "log_X", "mask_BHx", ""]
+    "name", ["scores", "BHLM", "_B", "scores_", "d_model", "max_length", "log_Z", "mask_BHx", ""]
 )
 def test_axes_of_a_name_without_axes_is_none(name: str) -> None:
     assert axes_of(name) is None
