@@ -1,0 +1,53 @@
+"""The peers' own virtual environments: what is in them, and how they are made."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PEERS = {
+    "hugging_face": (
+        "transformers==5.23.0",
+        "torch==2.13.0",
+        "sentencepiece==0.2.3",
+        "safetensors==0.8.0",
+        "numpy==2.4.6",
+    ),
+    "ctranslate2": ("ctranslate2==4.8.5", "numpy==2.4.6"),
+}
+"""What each peer needs, at the versions that are measured; the rest as pellucid itself has it."""
+
+CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
+INSTALLED = "installed.txt"
+
+
+def set_up(folder: Path) -> None:
+    """Make the environment of every peer that has none; pip's own settings say from where."""
+    for peer, packages in PEERS.items():
+        if is_ready(folder, peer):
+            continue
+        print(f"installing {', '.join(packages)} in {folder / peer}", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder / peer], check=True)
+        install = [python_of(folder, peer), "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS]
+        subprocess.run([*install, *packages], check=True)
+        (folder / peer / INSTALLED).write_text("\n".join(packages) + "\n")
+
+
+def is_ready(folder: Path, peer: str) -> bool:
+    """Whether a peer's environment has been made, and for these versions."""
+    path = folder / peer / INSTALLED
+    return path.is_file() and path.read_text().split() == list(PEERS[peer])
+
+
+def python_of(folder: Path, peer: str) -> str:
+    """The Python of a peer's environment."""
+    return str(folder.absolute() / peer / "bin" / "python")
+
+
+def lend_ctranslate2(folder: Path) -> None:
+    """Let this process import CTranslate2, whose library writes its format, from its environment.
+
+    Where it is installed beside pellucid, that one is used.
+    """
+    sys.path += [str(path) for path in (folder / "ctranslate2" / "lib").glob("*/site-packages")]

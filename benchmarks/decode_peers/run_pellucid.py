@@ -1,0 +1,53 @@
+"""One measured run of pellucid: ids in, ids out, on `pellucid.decode` itself."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+from measured import Sentence, Translate, measure
+
+from pellucid.bundle import load_bundle
+from pellucid.config import DecodingConfig
+from pellucid.decode import Decoder, Request, SpecialIds
+
+
+def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:
+    """Load the model; what a precision needs is prepared by the first translation."""
+    bundle = load_bundle(Path(work["model"]))
+    ids = bundle.config.tokenizer
+    never = {ids.pad_id, ids.target_start_id} - {ids.eos_id}
+    decoder = Decoder([bundle.model], SpecialIds(ids.target_start_id, ids.eos_id, tuple(never)))
+    config = DecodingConfig(
+        beam=work["beam"],
+        precision=work["precision"],
+        length_penalty="average",
+        alpha=1.0,
+        stopping=work["stopping"],
+    )
+
+    def translate(sentences: list[Sentence]) -> list[Any]:
+        requests = [
+            Request(tuple(one["ids"]), one["limit"], min_length=_minimum(one, work))
+            for one in sentences
+        ]
+        if work["batch"] == 1:
+            answers = [decoder.decode([one], config, batch_tokens=1)[0] for one in requests]
+        else:
+            length = statistics.mean(len(one["ids"]) for one in sentences)
+            batch_tokens = round(work["batch"] * work["beam"] * length)
+            answers = decoder.decode(requests, config, batch_tokens=batch_tokens)
+        return [list(hypotheses[0].ids) for hypotheses in answers]
+
+    return translate, {"torch": torch.__version__, "threads": str(torch.get_num_threads())}
+
+
+def _minimum(sentence: Sentence, work: dict[str, Any]) -> int:
+    # It counts </s>, so that one more than the limit leaves no place for it.
+    return sentence["limit"] + 1 if work["use_minimum_length"] else 0
+
+
+if __name__ == "__main__":
+    measure(load)

@@ -1,0 +1,303 @@
+"""Decoding speed beside Hugging Face `generate` and CTranslate2: same weights, same sentences.
+
+    python benchmarks/decode_speed.py --setup
+    MULTI30K=DIR python benchmarks/decode_speed.py --model runs/multi30k-en-fr
+    python benchmarks/decode_speed.py --models small --settings large-greedy --repetitions 1
+
+The first line makes the peers' environments; the last is a look of about two minutes. Every run is
+a process of its own, in its system's environment, and times one pass over the sentences after
+loading and a warm-up: token ids in, ids out. Systems take turns, so that noise hits all alike.
+Before that, each system tries its batch sizes (CTranslate2 also workers and threads, Hugging Face
+its two kinds of attention) on fewer sentences, and goes on with its best. Exactly 24 target tokens
+come from a bias that makes ``</s>`` unreachable, so that nobody pays for an option;
+--minimum-length uses each system's option as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from decode_peers.environments import PEERS, is_ready, lend_ctranslate2, python_of, set_up
+from decode_peers.machine import describe, has_fast_bfloat16
+from decode_peers.report import print_subject, ratios
+
+RESULTS = Path(__file__).parent / "results"
+SCRIPTS = Path(__file__).parent / "decode_peers"
+SYSTEMS = ("pellucid", *PEERS)
+PRECISIONS = {
+    "pellucid": ("float32", "bfloat16", "int8"),
+    "hugging_face": ("float32", "bfloat16"),
+    "ctranslate2": ("float32", "int8"),
+}
+
+TRIED = 16
+"""With how many sentences at least a system looks for its best variant."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to translate.
+
+    Attributes:
+        name: what it is called in results.
+        beam: 1 for greedy.
+        batches: how many sentences at once; a system takes what suits it best.
+        num_sentences: how many of the subject's sentences are translated.
+    """
+
+    name: str
+    beam: int
+    batches: tuple[int, ...]
+    num_sentences: int
+
+
+def main() -> None:
+    """Measure what was asked for, print it, and write it down."""
+    arguments = parse()
+    if arguments.setup:
+        set_up(arguments.folder)
+        return
+    for peer in PEERS:
+        if peer in arguments.systems and not is_ready(arguments.folder, peer):
+            raise SystemExit(
+                f"{peer} must have its environment in {arguments.folder}, but has none, or one of "
+                "other versions. Run this script with --setup first, or leave it out of --systems."
+            )
+    lend_ctranslate2(arguments.folder)
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    systems = [
+        (system, precision)
+        for system in arguments.systems
+        for precision in PRECISIONS[system]
+        if precision in arguments.precisions
+    ]
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        arguments.scratch = Path(folder)
+        for name in [*arguments.models, *(["trained"] if arguments.model else [])]:
+            results[name] = measure_subject(name, systems, arguments)
+            print_subject(name, results[name], arguments.precisions)
+    write(results, arguments)
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add, several = parser.add_argument, {"nargs": "*"}
+    add("--setup", action="store_true", help="make the peers' environments, and no more")
+    add("--folder", type=Path, default=Path("build/peers"), help="where they are")
+    add("--models", default=["small", "base"], choices=["small", "base"], **several)
+    add("--model", metavar="RUN", help="a trained model to measure as well, with BLEU")
+    add("--source", type=Path, help="its sentences (default: Multi30k, validation)")
+    add("--reference", type=Path, help="their translations")
+    add("--lines", type=int, default=1000, help="how many of them")
+    add("--systems", default=list(SYSTEMS), choices=SYSTEMS, **several)
+    fast = ["float32", *(["bfloat16"] if has_fast_bfloat16() else []), "int8"]
+    add("--precisions", default=fast, choices=["float32", "bfloat16", "int8"], **several)
+    names = ["single-greedy", "single-beam", "large-greedy", "large-beam"]
+    add("--settings", default=names, choices=names, **several)
+    add("--beam", type=int, default=5)
+    add("--batches", type=int, nargs="+", default=[32, 64, 128], help="sentences at once")
+    add("--sentences", type=int, default=512, help="how many random ones")
+    add("--single", type=int, default=64, help="how many, one at a time")
+    add("--repetitions", type=int, default=5)
+    add("--stopping", default="safe", help="of pellucid's beam; the peers have one way")
+    add("--minimum-length", action="store_true", help="by each system's option as well")
+    add("--out", type=Path, help="the result file (default: a dated one in results/)")
+    arguments = parser.parse_args()
+    if (arguments.source is None) != (arguments.reference is None):
+        parser.error("--source and --reference must be given together")
+    if arguments.model and not arguments.source and "MULTI30K" not in os.environ:
+        parser.error("MULTI30K must be set to the folder of Multi30k, or --source be given")
+    return arguments
+
+
+def measure_subject(
+    name: str, systems: list[tuple[str, str]], arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """Measure all systems in all settings with one model."""
+    from decode_peers.subjects import random_subject, trained_subject
+
+    folder = arguments.scratch
+    if name == "trained":
+        files = (arguments.source, arguments.reference)
+        subject = trained_subject(arguments.model, files, arguments.lines, folder, systems)
+    else:
+        subject = random_subject(name, arguments.sentences, folder, systems)
+    result: dict[str, Any] = {"title": subject.title, "settings": {}}
+    for setting in settings_of(len(subject.sentences), arguments):
+        measured = measure_setting(subject, setting, systems, arguments)
+        result["settings"][setting.name] = {
+            "beam": setting.beam,
+            "sentences": setting.num_sentences,
+            "systems": measured,
+            "ratios": ratios(name, setting.name, measured),
+        }
+    return result
+
+
+def settings_of(num_sentences: int, arguments: argparse.Namespace) -> list[Setting]:
+    """The settings that were asked for."""
+    return [
+        Setting(
+            name,
+            arguments.beam if name.endswith("beam") else 1,
+            (1,) if name.startswith("single") else tuple(arguments.batches),
+            min(arguments.single, num_sentences) if name.startswith("single") else num_sentences,
+        )
+        for name in arguments.settings
+    ]
+
+
+def measure_setting(
+    subject: Any,
+    setting: Setting,
+    systems: list[tuple[str, str]],
+    arguments: argparse.Namespace,
+) -> dict[str, dict[str, Any]]:
+    """Let every system find its best variant, then run all in turn, several times."""
+    sentences = subject.sentences[: setting.num_sentences]
+    few = sentences[: max(TRIED, 2 * max(setting.batches))]
+    variants = {}
+    for system in systems:
+        choices = variants_of(system[0], setting)
+        seconds = [
+            run(system, choice, subject, setting.beam, few, arguments)["seconds"]
+            for choice in choices
+            if len(choices) > 1
+        ]
+        variants[system] = choices[seconds.index(min(seconds)) if seconds else 0]
+    runs: dict[tuple[str, str], list[dict[str, Any]]] = {system: [] for system in systems}
+    for _ in range(arguments.repetitions):
+        for system in systems:
+            done = run(system, variants[system], subject, setting.beam, sentences, arguments)
+            runs[system].append(done)
+    outputs = {system: subject.ids_of(runs[system][-1]["outputs"]) for system in systems}
+    compared = outputs.get(("pellucid", "float32"))
+    return {
+        " ".join(system): {
+            "variant": variants[system],
+            **summarize(subject, runs[system], outputs[system], compared),
+        }
+        for system in systems
+    }
+
+
+def variants_of(system: str, setting: Setting) -> list[dict[str, Any]]:
+    """What a system may choose from."""
+    cores = os.cpu_count() or 1
+    choices: dict[str, list[dict[str, Any]]] = {
+        "pellucid": [{}],
+        "hugging_face": [{"attention": "sdpa"}, {"attention": "eager"}],
+        "ctranslate2": [{"workers": 1, "threads": cores}, {"workers": cores, "threads": 1}],
+    }
+    return [{"batch": batch, **choice} for batch in setting.batches for choice in choices[system]]
+
+
+def run(
+    system: tuple[str, str],
+    variant: dict[str, Any],
+    subject: Any,
+    beam: int,
+    sentences: list[dict[str, Any]],
+    arguments: argparse.Namespace,
+) -> dict[str, Any]:
+    """Run one system once, in a process of its own."""
+    name, precision = system
+    work, result = (arguments.scratch / f"{file}.json" for file in ("work", "result"))
+    values = {
+        "model": str(subject.folders[system]),
+        "precision": precision,
+        "beam": beam,
+        "stopping": arguments.stopping,
+        "use_minimum_length": arguments.minimum_length and subject.is_fixed,
+        "sentences": sentences,
+        **variant,
+    }
+    work.write_text(json.dumps(values))
+    python = sys.executable if name == "pellucid" else python_of(arguments.folder, name)
+    done = subprocess.run(
+        [python, SCRIPTS / f"run_{name}.py", work, result],
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{name} {precision} failed with {variant}:\n{done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(result.read_text())
+    print(
+        f"{subject.name}, beam {beam}: {name} {precision} {variant} "
+        f"{sum(map(len, found['outputs'])) / found['seconds']:,.0f} tokens/s",
+        file=sys.stderr,
+        flush=True,
+    )
+    return found
+
+
+def summarize(
+    subject: Any,
+    runs: list[dict[str, Any]],
+    outputs: list[list[int]],
+    compared: list[list[int]] | None,
+) -> dict[str, Any]:
+    """Bring the runs of one system together, after checking that it did the whole work."""
+    from decode_peers.subjects import TARGET_TOKENS
+
+    lengths = {len(ids) for ids in outputs}
+    if subject.is_fixed and lengths != {TARGET_TOKENS}:
+        raise SystemExit(f"Every translation must have {TARGET_TOKENS} tokens, not {lengths}.")
+    seconds = [one["seconds"] for one in runs]
+    tokens = sum(map(len, outputs))
+    same = [a == b for a, b in zip(outputs, compared or [], strict=bool(compared))]
+    return {
+        "tokens_per_second": tokens / statistics.median(seconds),
+        "target_tokens": tokens,
+        "seconds": {
+            "median": statistics.median(seconds),
+            "minimum": min(seconds),
+            "all": seconds,
+        },
+        "load_seconds": statistics.median(one["load_seconds"] for one in runs),
+        "peak_megabytes": statistics.median(one["peak_megabytes"] for one in runs),
+        "bleu": subject.bleu(outputs),
+        "same_tokens_as_pellucid_float32": statistics.mean(same) if same else None,
+        "versions": runs[-1]["versions"],
+    }
+
+
+def write(results: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Write the result file."""
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    command = shlex.join(["python", "benchmarks/decode_speed.py", *sys.argv[1:]])
+    path = arguments.out or RESULTS / f"{date}-decode-speed.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = {
+        "date": date,
+        "command": command,
+        "machine": describe(),
+        "peers": PEERS,
+        "models": results,
+    }
+    text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
+    if data := os.environ.get("MULTI30K"):
+        text = text.replace(data, "$MULTI30K")
+    path.write_text(text)
+    print(f"\n{path}")
+
+
+if __name__ == "__main__":
+    main()
