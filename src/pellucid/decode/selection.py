@@ -50,6 +50,8 @@ def log_normalizer(logits_AV: Tensor) -> Tensor:
 
     A few rows at a time, so that what is made on the way stays in the processor's cache.
     """
+    if len(logits_AV) <= ROWS_AT_ONCE:
+        return logits_AV.logsumexp(dim=-1)
     return torch.cat([chunk.logsumexp(dim=-1) for chunk in torch.split(logits_AV, ROWS_AT_ONCE)])
 
 
