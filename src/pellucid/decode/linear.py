@@ -22,8 +22,9 @@ def make_linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> Li
     """Prepare ``x W^T + b`` for being computed many times.
 
     ``float32`` and ``bfloat16`` compute in the weight's own type. ``int8`` keeps one signed byte
-    a weight with a scale a row, quantizes the input on the fly with one scale a batch, and sums
-    in 32-bit integers.
+    a weight with a scale a row, quantizes the input on the fly, and sums in 32-bit integers. The
+    input's rows are brought to one size first and back after, so that the scale of a batch suits
+    all of them.
 
     Args:
         weight: (out, in).
@@ -54,18 +55,21 @@ def _make_int8(weight: Tensor, bias: Tensor | None) -> Linear:
             "Use float32 or bfloat16."
         )
     torch.backends.quantized.engine = "fbgemm"
-    scale = (weight.abs().amax(dim=1) / 127).clamp(min=torch.finfo(torch.float32).tiny)
+    smallest = torch.finfo(torch.float32).tiny
+    scale = (weight.abs().amax(dim=1) / 127).clamp(min=smallest)
     zero = torch.zeros(len(weight), dtype=torch.long)
     with warnings.catch_warnings():
         # Deprecated in favor of a package of its own, whose kernels for processors are slower.
         warnings.filterwarnings("ignore", message=".*quantized tensor creation.*")
         quantized = torch.quantize_per_channel(weight, scale, zero, 0, torch.qint8)
-        packed = torch.ops.quantized.linear_prepack(quantized, bias)
+        packed = torch.ops.quantized.linear_prepack(quantized, None)
     # Without VNNI two products are added in 16 bits, which seven bits of input cannot overflow.
     use_seven_bits = not torch.cpu._is_vnni_supported()
 
     def multiply(rows: Tensor) -> Tensor:
-        product: Tensor = torch.ops.quantized.linear_dynamic(rows, packed, use_seven_bits)
-        return product
+        size = rows.abs().amax(dim=-1, keepdim=True).clamp_(min=smallest)
+        product: Tensor = torch.ops.quantized.linear_dynamic(rows / size, packed, use_seven_bits)
+        product *= size
+        return product if bias is None else product.add_(bias)
 
     return multiply
