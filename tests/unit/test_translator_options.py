@@ -266,6 +266,16 @@ def test_constraints_that_cannot_be_met_are_errors_of_their_lines_alone(
         translator.translate([PIZZA], constraints=asked)
 
 
+@pytest.mark.parametrize("options", [{"sample": True}, {"beam": 4, "diverse_groups": 2}], ids=str)
+def test_required_phrases_need_a_plain_beam(
+    translator: Translator, options: dict[str, Any]
+) -> None:
+    constraints = Constraints(required=("pizza",))
+    (found,) = translator.translate([PIZZA], constraints=constraints, **options)
+    assert found.error is not None
+    assert "without sample and diverse_groups" in found.error
+
+
 def test_prefix_with_unknown_characters_is_one_sentence(bundle_folder: Path) -> None:
     translator = load(bundle_folder)
     (found,) = translator.translate(["The pizza"], constraints=Constraints(prefix="La 漢字"))

@@ -40,8 +40,13 @@ class Asker:
 
         Raises:
             InputError: the constraints cannot be written with this vocabulary, or not within the
-                length.
+                length, or not with this kind of search.
         """
+        if constraints.required and (config.sample or config.diverse_groups > 1):
+            raise InputError(
+                "Required phrases must be asked for without sample and diverse_groups, but are "
+                "not. They need the whole beam: leave the option out."
+            )
         limit = self._max_length(len(source_ids), config)
         shortest = max(config.min_length, math.ceil(len(source_ids) * config.min_length_ratio))
         prefix = prefix_ids(self._tokenizer, constraints.prefix) if constraints.prefix else ()
