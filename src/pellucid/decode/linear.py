@@ -18,24 +18,27 @@ Linear = Callable[[Tensor], Tensor]
 """Maps rows of one width to rows of another."""
 
 
-def make_linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> Linear:
+def make_linear(
+    weight: Tensor, bias: Tensor | None, precision: Precision, *, is_even: bool = False
+) -> Linear:
     """Prepare ``x W^T + b`` for being computed many times.
 
     ``float32`` and ``bfloat16`` compute in the weight's own type. ``int8`` keeps one signed byte
-    a weight with a scale a row, quantizes the input on the fly, and sums in 32-bit integers. The
-    input's rows are brought to one size first and back after, so that the scale of a batch suits
-    all of them.
+    a weight with a scale a row, quantizes the input on the fly with one scale a batch, and sums in
+    32-bit integers. Rows that are not even are brought to one size first and back after, so that
+    the scale suits all of them.
 
     Args:
         weight: (out, in).
         bias: (out), or None.
         precision: of the product.
+        is_even: whether the input's rows are about one size, as they are after a layer norm.
 
     Raises:
         ConfigurationError: this PyTorch has no int8 products for this processor.
     """
     if precision == "int8":
-        return _make_int8(weight, bias)
+        return _make_int8(weight, bias, is_even=is_even)
     if weight.device.type != "cpu":
         return lambda rows: F.linear(rows, weight, bias)
     # With few rows this order is read up to twice as fast; with many it makes no difference.
@@ -48,7 +51,7 @@ def make_linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> Li
     )
 
 
-def _make_int8(weight: Tensor, bias: Tensor | None) -> Linear:
+def _make_int8(weight: Tensor, bias: Tensor | None, *, is_even: bool) -> Linear:
     if not {"fbgemm", "x86"} & set(torch.backends.quantized.supported_engines):
         raise ConfigurationError(
             "The precision int8 must be supported by PyTorch on this processor, but is not. "
@@ -62,14 +65,18 @@ def _make_int8(weight: Tensor, bias: Tensor | None) -> Linear:
         # Deprecated in favor of a package of its own, whose kernels for processors are slower.
         warnings.filterwarnings("ignore", message=".*quantized tensor creation.*")
         quantized = torch.quantize_per_channel(weight, scale, zero, 0, torch.qint8)
-        packed = torch.ops.quantized.linear_prepack(quantized, None)
+        packed = torch.ops.quantized.linear_prepack(quantized, bias if is_even else None)
     # Without VNNI two products are added in 16 bits, which seven bits of input cannot overflow.
     use_seven_bits = not torch.cpu._is_vnni_supported()
 
     def multiply(rows: Tensor) -> Tensor:
+        product: Tensor = torch.ops.quantized.linear_dynamic(rows, packed, use_seven_bits)
+        return product
+
+    def multiply_resized(rows: Tensor) -> Tensor:
         size = rows.abs().amax(dim=-1, keepdim=True).clamp_(min=smallest)
         product: Tensor = torch.ops.quantized.linear_dynamic(rows / size, packed, use_seven_bits)
         product *= size
         return product if bias is None else product.add_(bias)
 
-    return multiply
+    return multiply if is_even else multiply_resized

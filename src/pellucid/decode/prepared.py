@@ -80,7 +80,7 @@ def prepare(model: Transformer, precision: Precision, dtype: torch.dtype) -> Pre
         factory.norm(getattr(model.encoder, "norm", None)),
         factory.norm(getattr(model.decoder, "norm", None)),
         factory.source_key_value(model.decoder.layers),
-        factory.linear(model.output_weight, model.output_bias),
+        factory.linear(model.output_weight, model.output_bias, after_norm=True),
         lambda length: model.encoder.position_rows(0, length, like=factory.like(model)),
         lambda length: model.decoder.position_rows(0, length, like=factory.like(model)),
     )
@@ -99,9 +99,14 @@ class _Factory:
         weight = model.output_weight
         return torch.empty(0, self.config.d_model, dtype=self.dtype, device=weight.device)
 
-    def linear(self, weight: Tensor, bias: Tensor | None) -> Linear:
+    def linear(self, weight: Tensor, bias: Tensor | None, *, after_norm: bool) -> Linear:
         cast_bias = None if bias is None else bias.detach().to(self.dtype)
-        return make_linear(weight.detach().to(self.dtype), cast_bias, self.precision)
+        return make_linear(
+            weight.detach().to(self.dtype),
+            cast_bias,
+            self.precision,
+            is_even=after_norm and self.config.norm != "none",
+        )
 
     def embedding(self, table: nn.Embedding) -> Tensor:
         weight = table.weight.detach().to(self.dtype)
@@ -126,13 +131,13 @@ class _Factory:
         return PreparedLayer(
             self._attention(layer.self_attention, ("query", "key", "value")),
             None if cross is None else self._attention(cross, ("query",)),
-            self.linear(inner.weight, inner.bias),
-            self.linear(outer.weight, outer.bias),
+            self.linear(inner.weight, inner.bias, after_norm=True),
+            self.linear(outer.weight, outer.bias, after_norm=False),
             tuple(self.norm(getattr(layer, f"{name}_norm", None)) for name in names),
         )
 
     def _attention(self, attention: MultiHeadAttention, names: Sequence[str]) -> PreparedAttention:
-        leave = self.linear(attention.output.weight, attention.output.bias)
+        leave = self.linear(attention.output.weight, attention.output.bias, after_norm=False)
         if self.config.projections == "none":
             return PreparedAttention(None, leave)
         weight, bias = _join([getattr(attention, n) for n in names if hasattr(attention, n)])
@@ -143,14 +148,15 @@ class _Factory:
             weight[:wide] /= math.sqrt(self.config.d_key)
             if bias is not None:
                 bias[:wide] /= math.sqrt(self.config.d_key)
-        return PreparedAttention(self.linear(weight, bias), leave)
+        return PreparedAttention(self.linear(weight, bias, after_norm=True), leave)
 
     def source_key_value(self, layers: Iterable[nn.Module]) -> Linear | None:
         if self.config.projections == "none":
             return None
         names = ("key", "value") if self.config.projections == "qkv" else ("key",)
         attentions = [layer.cross_attention for layer in layers]
-        return self.linear(*_join([getattr(one, name) for one in attentions for name in names]))
+        weight, bias = _join([getattr(one, name) for one in attentions for name in names])
+        return self.linear(weight, bias, after_norm=True)
 
 
 def _join(projections: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
