@@ -184,7 +184,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         values = json.loads(read_bytes(path))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BundleError(
             f"{path.name} must be JSON, but is not: {error} ({path}). "
             "The folder is damaged: copy it again."

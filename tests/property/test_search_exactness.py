@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from pellucid.config import DecodingConfig, ModelConfig
-from pellucid.decode import Engine, Found, Request, Search, SpecialIds
+from pellucid.data import make_source_batch
+from pellucid.decode import Engine, Found, Request, Search, SpecialIds, decode_greedily
 from pellucid.model import Transformer, initialize
 
 VOCABULARY, START, EOS = 5, 0, 1
@@ -195,6 +196,26 @@ def test_beam_of_one_equals_choosing_the_likeliest_each_time(seed: int) -> None:
             ]
             ids = (*ids, max(options)[1])
         assert found.hypotheses[0].ids == ids
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_beam_of_one_equals_greedy_search_on_the_model(seed: int) -> None:
+    model = make_model(seed, vocabulary=13)
+    requests = [Request(source, max_length=11) for source in SOURCES]
+    config = DecodingConfig()
+    answers = Search(Engine(model), requests, config, SpecialIds(START, EOS), sentences=3).answers()
+    found = dict(answers)
+    source_BS, mask_BS = make_source_batch(SOURCES, pad_id=0)
+    for index, wanted in enumerate(
+        decode_greedily(
+            model, source_BS, mask_BS, start_id=START, eos_id=EOS, max_lengths=[11] * len(SOURCES)
+        )
+    ):
+        (hypothesis,) = found[index].hypotheses
+        assert hypothesis.ids == wanted.ids
+        assert hypothesis.token_log_probabilities == pytest.approx(
+            wanted.token_log_probabilities, abs=1e-5
+        )
 
 
 def beam_naively(

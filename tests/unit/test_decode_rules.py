@@ -139,8 +139,11 @@ def test_rules_rows_that_count_beyond_the_columns_are_harmless() -> None:
     written = Written(
         torch.ones(A, T, dtype=torch.long), length_A, torch.zeros(A, dtype=torch.long)
     )
+    values_AV = torch.full((A, V), -1.0)
     for rule in rules:
-        rule(torch.zeros(A, V), written)
+        rule(values_AV, written)
+    assert not values_AV.isnan().any()
+    assert values_AV.max() <= -1.0
 
 
 def test_rules_penalty_keeps_minus_infinity_and_zero() -> None:

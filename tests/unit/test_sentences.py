@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.text.sentences import split_sentences, split_to_fit
+from pellucid.text.sentences import split_sentences
 
 # Sentences are set apart by a bar here, with the white space around it.
 TEXTS = [
@@ -46,7 +46,6 @@ def test_split_sentences_at_the_bars_alone(text: str) -> None:
 @pytest.mark.parametrize("text", ["", " ", "\t \u00a0"])
 def test_split_sentences_of_nothing_are_none(text: str) -> None:
     assert split_sentences(text) == []
-    assert split_to_fit(text, lambda _: False) == []
 
 
 LINES = st.text(st.sampled_from("aB1 .!?…。！\"'»«()と日\u00a0\t"), max_size=40)
@@ -58,34 +57,3 @@ def test_split_sentences_lose_nothing(text: str) -> None:
     sentences = split_sentences(text)
     assert "".join("".join(sentences).split()) == "".join(text.split())
     assert all(sentence and sentence == sentence.strip() for sentence in sentences)
-
-
-@settings(max_examples=300, deadline=None)
-@given(LINES, st.integers(1, 30))
-def test_split_to_fit_gives_whole_sentences_as_long_as_they_fit(text: str, limit: int) -> None:
-    sentences = split_sentences(text)
-    runs = split_to_fit(text, lambda piece: len(piece) <= limit)
-    if any(len(sentence) > limit for sentence in sentences):
-        assert runs is None
-        return
-    assert runs is not None
-    assert all(len(run) <= limit and run in text for run in runs)
-    # Every run holds the next sentences, and no run could hold one more.
-    place = 0
-    for run in runs:
-        rest = run
-        while rest:
-            assert rest.startswith(sentences[place])
-            rest = rest[len(sentences[place]) :].lstrip()
-            place += 1
-        if place < len(sentences):
-            start = text.index(run)
-            longer = text[start : text.index(sentences[place], start + len(run))]
-            assert len(longer) + len(sentences[place]) > limit or text.count(run) > 1
-    assert place == len(sentences)
-
-
-def test_split_to_fit_keeps_what_stands_between_sentences() -> None:
-    text = " 今日は。元気？ One  two.  Three.\tFour."
-    runs = ["今日は。元気？", "One  two.", "Three.\tFour."]
-    assert split_to_fit(text, lambda piece: len(piece) < 14) == runs

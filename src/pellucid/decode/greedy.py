@@ -1,4 +1,8 @@
-"""Greedy search: at every step the token with the highest value."""
+"""Greedy search: at every step the token with the highest value.
+
+This is decoding as one reads it, on the model itself. Commands decode with `search`, which does
+the same for a beam of 1; tests hold the two together.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pellucid.attention import sinusoidal_positions
+from pellucid.bundle import read_json
 from pellucid.config import DecodingConfig, LanguagesConfig, ModelConfig, validate
 from pellucid.errors import BundleError, suggestion
 from pellucid.formats.imported import (
@@ -22,7 +23,6 @@ from pellucid.formats.imported import (
 from pellucid.formats.layout import hugging_face_name
 from pellucid.formats.reading import (
     list_tokens,
-    read_object,
     read_sentencepiece,
     read_tensors,
     same_for_both,
@@ -53,7 +53,7 @@ def import_hugging_face(folder: Path) -> ImportedModel:
         ConfigurationError: its configuration contradicts itself.
     """
     where = str(folder / "config.json")
-    values = {**_DEFAULTS, **read_object(folder / "config.json")}
+    values = {**_DEFAULTS, **read_json(folder / "config.json")}
     if values.get("model_type") != "marian":
         raise BundleError(
             f"model_type must be 'marian', but is {values.get('model_type')!r} ({where}). Only "
@@ -220,7 +220,7 @@ def _read_vocabulary(
 ) -> tuple[ImportedVocabulary, LanguagesConfig]:
     where = str(folder / "config.json")
     path = folder / "tokenizer_config.json"
-    settings = read_object(path) if path.is_file() else {}
+    settings = read_json(path) if path.is_file() else {}
     names = ["vocab.json", *(["target_vocab.json"] if settings.get("separate_vocabs") else [])]
     sizes = (config.source_vocabulary_size, config.target_vocabulary_size)
     if len(names) == 1 and sizes[0] != sizes[1]:
@@ -231,7 +231,7 @@ def _read_vocabulary(
         )
     models = tuple(read_sentencepiece(folder / f"{side}.spm") for side in ("source", "target"))
     sides = tuple(
-        list_tokens(read_object(folder / name), size, str(folder / name))
+        list_tokens(read_json(folder / name), size, str(folder / name))
         for name, size in zip(names, sizes, strict=False)
     )
     unknown = settings.get("unk_token")
@@ -258,7 +258,7 @@ def _read_decoding(folder: Path, values: Mapping[str, Any], config: ModelConfig)
     """The defaults of translating: width of the beam, length penalty and length."""
     path = folder / "generation_config.json"
     if path.is_file():
-        values = read_object(path)
+        values = read_json(path)
     else:
         path = folder / "config.json"
     decoding: dict[str, Any] = {}

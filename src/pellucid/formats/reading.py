@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,6 @@ __all__ = [
     "list_tokens",
     "need_library",
     "read_arrays",
-    "read_object",
     "read_sentencepiece",
     "read_tensors",
     "read_yaml",
@@ -70,29 +68,6 @@ def need_library(name: str, purpose: str, *, extra: str) -> Any:
             f"{purpose} must have the library {library}, but it is not installed. "
             f"Run: pip install 'pellucid[{extra}]'."
         ) from None
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        InputFileNotFoundError: it is not there.
-        BundleError: it is not one.
-    """
-    data = read_bytes(path)
-    try:
-        values = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise BundleError(
-            f"{path.name} must be JSON, but is not: {error} ({path}). The file is damaged: copy "
-            "it again."
-        ) from None
-    if not isinstance(values, dict):
-        raise BundleError(
-            f"{path.name} must be a JSON object, but is a {type(values).__name__} ({path}). The "
-            "file belongs to something else."
-        )
-    return values
 
 
 def read_yaml(data: bytes, where: str) -> dict[str, Any]:

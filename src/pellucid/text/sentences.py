@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from pellucid.text.letters import is_unspaced
 
-__all__ = ["split_sentences", "split_to_fit"]
+__all__ = ["split_sentences"]
 
 # A sentence's end: its marks and what is closed after them. Quotation marks that open in one
 # language close in another; French puts a space before ».
@@ -59,28 +59,6 @@ def split_sentences(text: str) -> list[str]:
         The sentences without white space around them; together they hold all else of the text.
     """
     return [text[start:end] for start, end in _spans(text)]
-
-
-def split_to_fit(text: str, fits: Callable[[str], bool]) -> list[str] | None:
-    """Cut a text into as few runs of whole sentences as fit.
-
-    Args:
-        text: any text.
-        fits: whether a piece of text is short enough; what is shorter than one that fits must
-            fit too.
-
-    Returns:
-        The runs, each as it stands in the text; None where one sentence alone does not fit.
-    """
-    runs: list[tuple[int, int]] = []
-    for start, end in _spans(text):
-        if runs and fits(text[runs[-1][0] : end]):
-            runs[-1] = (runs[-1][0], end)
-        elif fits(text[start:end]):
-            runs.append((start, end))
-        else:
-            return None
-    return [text[start:end] for start, end in runs]
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
