@@ -22,14 +22,15 @@ from pellucid.decode import (
     SpecialIds,
     score_tokens,
 )
-from pellucid.errors import DataError, InputError
+from pellucid.decode.workers import WorkerPool, is_worth
+from pellucid.errors import BundleError, DataError, InputError
 from pellucid.hardware import set_threads
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
 from pellucid.text.sentences import split_sentences
 from pellucid.translation import NOTHING, Scored, TranslatedHypothesis, Translation
 
-__all__ = ["Translator", "load"]
+__all__ = ["Translator", "load", "load_for_worker", "make_workers"]
 
 BATCH_TOKENS = 4096
 UNCONSTRAINED = Constraints()
@@ -44,6 +45,8 @@ class Translator:
         decoding: how to translate where nothing else is said.
         bundle: where the model came from, if from disk.
         others: further models with the same vocabulary; all softmaxes are averaged.
+        workers: processes that translate many lines with the same models, as `make_workers`
+            makes them.
     """
 
     def __init__(
@@ -54,17 +57,19 @@ class Translator:
         decoding: DecodingConfig | None = None,
         bundle: Bundle | None = None,
         others: Sequence[Transformer] = (),
+        workers: WorkerPool | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.decoding = decoding or DecodingConfig()
         self.bundle = bundle
         self._models = (model, *others)
+        self.workers = workers
         self._asker = Asker(tokenizer, model.config)
         ids = tokenizer.config
         never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
         special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never - {ids.eos_id}))
-        self._decoder = Decoder(self._models, special)
+        self.decoder = Decoder(self._models, special)
 
     def configure(self, **options: Any) -> DecodingConfig:
         """Join options with the model's own defaults.
@@ -122,7 +127,10 @@ class Translator:
             except InputError as error:
                 translations[index] = Translation(texts[index], (), error=str(error))
         requests = [request for parts in asked.values() for request in parts]
-        answers = iter(self._decoder.decode(requests, config, batch_tokens=batch_tokens))
+        decoder: Decoder | WorkerPool = self.decoder
+        if self.workers is not None and is_worth(len(requests), self.workers.workers):
+            decoder = self.workers
+        answers = iter(decoder.decode(requests, config, batch_tokens=batch_tokens))
         for index, parts in asked.items():
             found = [next(answers) for _ in parts]
             translations[index] = self._to_translation(texts[index], parts, found)
@@ -153,7 +161,7 @@ class Translator:
         (request,) = self._ask(text, source_ids, constraints, config, split_long=False)
         ids: tuple[int, ...] = ()
         said = whole = ""
-        for ids in self._decoder.stream(request, config):
+        for ids in self.decoder.stream(request, config):
             whole = self._to_text(ids)
             # The end may still change: a space before what comes, or half a character's bytes.
             sure = whole.rstrip(" \ufffd")
@@ -305,6 +313,7 @@ def load(
     threads: int | None = None,
     precision: Precision | None = None,
     ensemble: Sequence[str | Path] = (),
+    workers: int = 1,
 ) -> Translator:
     """Load a model to translate with.
 
@@ -313,15 +322,18 @@ def load(
         threads: processor threads to use; PyTorch's own choice unless given.
         precision: of the products; what the bundle says unless given.
         ensemble: further models, of the same vocabulary, whose softmaxes are averaged with its.
+        workers: processes that share the threads and translate side by side wherever there are
+            some dozens of lines for each; each has the models in its own memory.
 
     Raises:
         InputFileNotFoundError: there is no such folder.
         BundleError: a folder is damaged, incomplete, or not a bundle.
         InputError: the models of an ensemble have different vocabularies.
+        ConfigurationError: there cannot be as many threads or workers.
     """
     set_threads(threads)
-    bundle = load_bundle(resolve_model(model))
-    others = [load_bundle(resolve_model(other)) for other in ensemble]
+    bundles = [load_bundle(resolve_model(name)) for name in (model, *ensemble)]
+    bundle, *others = bundles
     for other in others:
         _check_vocabulary(bundle, other)
     decoding = bundle.config.decoding
@@ -335,7 +347,44 @@ def load(
         decoding=decoding,
         bundle=bundle,
         others=[other.model for other in others],
+        workers=None if workers == 1 else make_workers(bundles, workers),
     )
+
+
+def make_workers(bundles: Sequence[Bundle], workers: int) -> WorkerPool:
+    """Make processes that search with the models of bundles; they start when they are needed.
+
+    Args:
+        bundles: as loaded from disk; of several the softmaxes are averaged.
+        workers: how many; they share the processor threads in use.
+
+    Raises:
+        ConfigurationError: there cannot be as many.
+    """
+    models = [(str(bundle.folder.resolve()), bundle.model_hash) for bundle in bundles]
+    return WorkerPool(f"{__name__}:load_for_worker", {"models": models}, workers=workers)
+
+
+def load_for_worker(models: Sequence[tuple[str, str]]) -> tuple[Decoder, Tokenizer]:
+    """Load in a worker what its parent has loaded.
+
+    Args:
+        models: the folder and the hash of each bundle.
+
+    Raises:
+        BundleError: a folder is not any more what the parent loaded.
+    """
+    bundles = []
+    for folder, model_hash in models:
+        bundles.append(load_bundle(Path(folder)))
+        if bundles[-1].model_hash != model_hash:
+            raise BundleError(
+                f"A model must stay as it is while it translates, but {folder} was replaced. "
+                "Start again, or translate with a copy."
+            )
+    first, *others = bundles
+    translator = Translator(first.model, first.tokenizer, others=[one.model for one in others])
+    return translator.decoder, translator.tokenizer
 
 
 def _check_vocabulary(bundle: Bundle, other: Bundle) -> None:

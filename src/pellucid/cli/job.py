@@ -35,6 +35,7 @@ class Job:
         form: how a translation is written.
         split_long: whether lines too long for the model are split at sentences.
         ensemble: further models.
+        workers: how many processes translate; 1 is this one alone.
     """
 
     translator: Translator
@@ -44,6 +45,7 @@ class Job:
     form: Form
     split_long: bool
     ensemble: tuple[str, ...]
+    workers: int
 
     @property
     def can_stream(self) -> bool:
@@ -57,13 +59,20 @@ class Job:
 
     def describe(self) -> str:
         """How the computing is done, in a sentence."""
-        import torch
+        from pellucid.decode.workers import share_threads
 
-        threads = torch.get_num_threads()
+        threads = share_threads(self.workers)
+        workers = "" if self.workers == 1 else f"{self.workers} workers of "
         return (
-            f"Translating in {self.decoding.precision}, with {threads} "
+            f"Translating in {self.decoding.precision}, with {workers}{threads} "
             f"{'thread' if threads == 1 else 'threads'}."
         )
+
+    def can_share(self, num_lines: int) -> bool:
+        """Whether as many lines at once are enough for the workers, if there are any."""
+        from pellucid.decode.workers import is_worth
+
+        return self.workers == 1 or is_worth(num_lines, self.workers)
 
     def translate(self, columns: Mapping[str, Sequence[str]]) -> list[Translation]:
         """Translate some lines.
@@ -112,12 +121,15 @@ class Job:
 
         bundle = self.translator.bundle
         others = [load_bundle(resolve_model(name)).model_hash for name in self.ensemble]
+        # Lines that were translated before there were workers go on without.
+        shared = {} if self.workers == 1 else {"--workers": self.workers}
         searches = {flag(name): value for name, value in self.decoding.model_dump().items()}
         return {
             "the version of pellucid": __version__,
             "the version of PyTorch": torch.__version__,
             "the processor": torch.backends.cpu.get_cpu_capability(),
             "--threads": torch.get_num_threads(),
+            **shared,
             "MODEL": bundle.model_hash if bundle is not None else None,
             "--ensemble": others,
             "the form": self.form,
@@ -136,6 +148,7 @@ def load_job(
     split_long: bool,
     ensemble: tuple[str, ...],
     threads: int | None,
+    workers: int,
 ) -> Job:
     """Load the models, and find out whether they can do what is asked.
 
@@ -147,6 +160,7 @@ def load_job(
         split_long: whether lines too long for the model are split at sentences.
         ensemble: further models.
         threads: processor threads.
+        workers: processes.
 
     Raises:
         ConfigurationError: an option is impossible, or two contradict each other.
@@ -154,9 +168,9 @@ def load_job(
     """
     from pellucid.translator import load
 
-    translator = load(model, threads=threads, ensemble=ensemble)
+    translator = load(model, threads=threads, ensemble=ensemble, workers=workers)
     decoding = translator.configure(**given)
-    return Job(translator, decoding, given, constraints, form, split_long, ensemble)
+    return Job(translator, decoding, given, constraints, form, split_long, ensemble, workers)
 
 
 def _to_record(number: int, translation: Translation) -> dict[str, Any]:

@@ -24,6 +24,7 @@ __all__ = [
     "SplitLong",
     "Stream",
     "Threads",
+    "Workers",
     "flag",
     "useless_options",
     "with_options",
@@ -40,6 +41,15 @@ Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", metavar="N", help="Processor threads; all unless given."),
+]
+Workers = Annotated[
+    int,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        help="Processes that share the threads and translate side by side; faster for many lines, "
+        "but each has the model in its own memory.",
+    ),
 ]
 InputFile = Annotated[
     str,

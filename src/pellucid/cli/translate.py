@@ -22,6 +22,7 @@ from pellucid.cli.options import (
     SplitLong,
     Stream,
     Threads,
+    Workers,
     useless_options,
     with_options,
 )
@@ -54,6 +55,7 @@ def translate(
     split_long: SplitLong = False,
     ensemble: Ensemble = None,
     threads: Threads = None,
+    workers: Workers = 1,
     **options: Any,
 ) -> int:
     """Translate lines of text, keeping their order.
@@ -78,13 +80,12 @@ def translate(
         split_long=split_long,
         ensemble=tuple(ensemble or ()),
         threads=threads,
+        workers=workers,
     )
-    for sentence in useless_options(given, job.decoding, is_score_shown=job.form != "plain"):
-        warn(sentence)
-    if overwrite and is_special(output_file):
-        warn("--overwrite has no effect without -o FILE.")
     is_typed = input_file == STANDARD and is_terminal("stdin")
     by_line = stream or is_typed
+    lines_at_once = 1 if by_line else job.max_lines
+    _tell_useless(job, given, output_file, overwrite=overwrite, lines_at_once=lines_at_once)
     is_read = output_file == STANDARD and is_terminal("stdout")
     if progress is None:
         progress = is_terminal("stderr") and not by_line and not is_read
@@ -95,7 +96,7 @@ def translate(
         may_resume=not is_typed,
     ) as output:
         readers = _start_reading(files, output)
-        windows = readers.windows(1 if by_line else job.max_lines)
+        windows = readers.windows(lines_at_once)
         if is_typed and is_read:
             windows = _prompt(windows)
         if progress:
@@ -109,6 +110,18 @@ def translate(
                 output.keep(readers.num_lines, num_failed, readers.hashes())
                 update(readers.num_lines)
     return 2 if output.state.num_failed else 0
+
+
+def _tell_useless(
+    job: Job, given: Mapping[str, Any], output_file: str, *, overwrite: bool, lines_at_once: int
+) -> None:
+    """Say which options change nothing."""
+    for sentence in useless_options(given, job.decoding, is_score_shown=job.form != "plain"):
+        warn(sentence)
+    if overwrite and is_special(output_file):
+        warn("--overwrite has no effect without -o FILE.")
+    if not job.can_share(lines_at_once):
+        warn(f"--workers has no effect on so few lines at once ({lines_at_once}).")
 
 
 def _start_reading(files: Mapping[str, str], output: Output) -> Readers:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 import torch
 
@@ -11,6 +12,7 @@ from pellucid.config import DecodingConfig, Precision
 from pellucid.decode.batching import decode_requests, decode_strictly
 from pellucid.decode.engine import Engine
 from pellucid.decode.ensemble import Ensemble
+from pellucid.decode.forbidden import ForbiddenText
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.request import Request
 from pellucid.decode.search import Search, SpecialIds, Stepper
@@ -104,8 +106,9 @@ class Decoder:
     ) -> list[tuple[Hypothesis, ...]]:
         """Find the likeliest tokens after each prefix, then continue each to the end."""
         one_step = {"alternatives": False, "beam": config.n_best, "diverse_groups": 1}
+        go_on = cache(_without_end)  # the requests of a search share their phrases
         firsts = self._search(
-            [replace(one, max_length=len(one.prefix_ids) + 1, required=()) for one in requests],
+            [_ask_one_token(request, go_on) for request in requests],
             config.model_copy(update={**one_step, "length_penalty": "none", "stopping": "never"}),
             batch_tokens=batch_tokens,
         )
@@ -138,6 +141,23 @@ class Decoder:
             engines = [Engine(model, precision, dtype=dtype) for model in self._models]
             self._steppers[key] = engines[0] if len(engines) == 1 else Ensemble(engines)
         return self._steppers[key]
+
+
+def _ask_one_token(request: Request, go_on: Callable[[ForbiddenText], ForbiddenText]) -> Request:
+    """The request of the token after the prefix, behind which more may come."""
+    length = len(request.prefix_ids) + 1
+    forbidden = request.forbidden_texts
+    if length < request.max_length:
+        forbidden = tuple(map(go_on, forbidden))
+    return replace(request, max_length=length, required=(), forbidden_texts=forbidden)
+
+
+def _without_end(phrase: ForbiddenText) -> ForbiddenText:
+    """The phrase where the last token of a search is not the text's last.
+
+    A token that ends just where the phrase does is then no harm: its word may still go on.
+    """
+    return replace(phrase, bans=tuple(ban for ban in phrase.bans if not ban.is_exact))
 
 
 def _number(request: Request, index: int) -> Request:

@@ -1,0 +1,35 @@
+"""Alternatives beside forbidden words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pellucid
+from pellucid.decode import Constraints
+
+PIZZA = "The pizza came out of the oven and it tasted good."
+
+
+@pytest.mark.parametrize(("room", "is_left"), [(5, True), (1, False)])
+def test_alternative_that_ends_like_a_forbidden_word_may_grow_into_another(
+    room: int, is_left: bool
+) -> None:
+    translator = pellucid.load("demo")
+    prefix = "La pizza est sortie du four et elle avait bon"
+    length = len(translator.tokenizer.encode_target(prefix)) - 1
+    options: dict[str, Any] = {"alternatives": True, "n_best": 3, "max_length": length + room}
+
+    def ask(*forbidden: str) -> list[tuple[str, ...]]:
+        constraints = Constraints(prefix=prefix, forbidden=forbidden)
+        (found,) = translator.translate([PIZZA], constraints=constraints, **options)
+        for hypothesis in found.hypotheses:
+            assert not set(forbidden) & set(hypothesis.text.rstrip(".").split())
+        return [hypothesis.tokens[length:] for hypothesis in found.hypotheses]
+
+    free = ask()
+    # The likeliest goes on to "goût"; "go" is another word.
+    assert free[0][:3] == ("▁go", "û", "t")[:room]
+    assert (free[0] in ask("go")) == is_left
+    assert free[0] not in ask("goût", "go")
