@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
 
 import torch
 
 from pellucid.errors import ConfigurationError
 
-__all__ = ["describe_machine", "set_threads"]
+__all__ = [
+    "available_memory",
+    "choose_device",
+    "choose_precision",
+    "describe_machine",
+    "has_fast_bfloat16",
+    "keep_freed_memory",
+    "set_threads",
+]
 
 
 def set_threads(threads: int | None) -> int:
@@ -37,3 +49,65 @@ def describe_machine() -> str:
         f"{torch.get_num_threads()} of {os.cpu_count()} threads, {platform.system()}, "
         f"Python {platform.python_version()}, PyTorch {torch.__version__}"
     )
+
+
+def choose_device(asked: Literal["auto", "cpu", "cuda"]) -> torch.device:
+    """The device to compute on: with ``auto`` a CUDA device where there is one.
+
+    Raises:
+        ConfigurationError: CUDA is asked for and there is none.
+    """
+    has_cuda = torch.cuda.is_available()
+    if asked == "cuda" and not has_cuda:
+        raise ConfigurationError(
+            "A CUDA device must be there for training.device = 'cuda', but PyTorch finds none. "
+            "Use 'auto' or 'cpu', or install a build of PyTorch for your device."
+        )
+    return torch.device("cuda" if has_cuda and asked != "cpu" else "cpu")
+
+
+def has_fast_bfloat16(device: torch.device) -> bool:
+    """Whether products in bfloat16 are faster there than in float32, and not emulated."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def choose_precision(
+    asked: Literal["auto", "float32", "bfloat16"], device: torch.device
+) -> Literal["float32", "bfloat16"]:
+    """The precision of products: with ``auto`` bfloat16 where the device is fast at it."""
+    if asked == "auto":
+        return "bfloat16" if has_fast_bfloat16(device) else "float32"
+    return asked
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Bytes that may still be allocated there, or None where the system does not say."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    limits = []
+    with suppress(OSError, ValueError, IndexError):
+        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        limits.append(1024 * int(fields["MemAvailable"].split()[0]))
+    with suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        limit = int((group / "memory.max").read_text())
+        limits.append(limit - int((group / "memory.current").read_text()))
+    if not limits:
+        with suppress(OSError, ValueError):
+            limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return min(limits, default=None)
+
+
+def keep_freed_memory() -> None:
+    """Let the allocator keep what is freed, for a process that needs the same again every step.
+
+    glibc hands large blocks back to the system, and every use of a new one then begins with page
+    faults, which cost up to a fifth of a training step. Elsewhere this does nothing.
+    """
+    trim_threshold, mmap_threshold, most = -1, -3, 2**31 - 1
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL("libc.so.6")
+        library.mallopt(trim_threshold, most)
+        library.mallopt(mmap_threshold, 1 << 30)

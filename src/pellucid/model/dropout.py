@@ -25,21 +25,41 @@ class Dropout:
         rate: the share of elements set to zero, in [0, 1).
         seed: the run's seed.
         step: the training step.
+        part: which of the batches that the step adds up, from 0.
+        attention_rate: the same for the weights of attention.
+        feed_forward_rate: the same for what the feed-forward network's activation gives.
 
     Source:
         Vaswani et al. 2017, section 5.4: applied to the output of each sub-layer before it is
-        added to its input, and to the sums of embeddings and positions.
+        added to its input, and to the sums of embeddings and positions. The other two: the
+        authors' own implementation, tensor2tensor.
     """
 
     rate: float
     seed: int
     step: int
+    part: int = 0
+    attention_rate: float = 0.0
+    feed_forward_rate: float = 0.0
 
     def __call__(self, tensor: Tensor, place: str) -> Tensor:
         """Set some elements to zero and scale the others, so that the mean stays."""
-        dropped_levels = min(round(self.rate * _LEVELS), _LEVELS - 1)
+        return self._drop(tensor, place, self.rate)
+
+    def on_weights(self, weights_BHLM: Tensor, place: str) -> Tensor:
+        """The same for weights of attention, at their own rate."""
+        return self._drop(weights_BHLM, f"{place}.weights", self.attention_rate)
+
+    def on_activated(self, activated_BLF: Tensor, place: str) -> Tensor:
+        """The same inside the feed-forward network, at its own rate."""
+        return self._drop(activated_BLF, f"{place}.activated", self.feed_forward_rate)
+
+    def _drop(self, tensor: Tensor, place: str, rate: float) -> Tensor:
+        dropped_levels = min(round(rate * _LEVELS), _LEVELS - 1)
         if dropped_levels == 0:
             return tensor
+        if self.part:
+            place = f"{place}.{self.part}"
         keep = self._random_bytes(tensor, place) >= dropped_levels
         factor = _LEVELS / (_LEVELS - dropped_levels)
         # One kernel for tensor * keep * factor, with its own derivative.

@@ -8,6 +8,7 @@ path. Both compute the same function.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -87,15 +88,19 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None,
         site: str,
         probe: Probe | None = None,
+        dropout: Dropout | None = None,
     ) -> Tensor:
         """Attend with every head, concatenate, and project: ``output_BLD``."""
+        drop: Callable[[Tensor], Tensor] | None = None
+        if dropout is not None and dropout.attention_rate:
+            drop = partial(dropout.on_weights, place=site)
         if probe is None:
             context_BHLE = stages.attend_fast(
-                query_BHLK, key_BHMK, value_BHME, mask, use_scale=self.use_scale
+                query_BHLK, key_BHMK, value_BHME, mask, use_scale=self.use_scale, drop=drop
             )
         else:
             context_BHLE = self._attend_in_stages(
-                query_BHLK, key_BHMK, value_BHME, mask=mask, site=site, probe=probe
+                query_BHLK, key_BHMK, value_BHME, mask=mask, site=site, probe=probe, drop=drop
             )
         output_BLD = self.output(context_BHLE.transpose(1, 2).flatten(2))
         return show(probe, site, "output", output_BLD)
@@ -109,6 +114,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None,
         site: str,
         probe: Probe,
+        drop: Callable[[Tensor], Tensor] | None,
     ) -> Tensor:
         query_BHLK = show(probe, site, "query", query_BHLK)
         key_BHMK = show(probe, site, "key", key_BHMK)
@@ -120,6 +126,8 @@ class MultiHeadAttention(nn.Module):
         scaled_BHLM = show(probe, site, "scaled", scaled_BHLM)
         masked_BHLM = show(probe, site, "masked", masks.apply_mask(scaled_BHLM, mask))
         weights_BHLM = show(probe, site, "weights", stages.weigh(masked_BHLM))
+        if drop is not None:
+            weights_BHLM = drop(weights_BHLM)
         return show(probe, site, "context", stages.mix(weights_BHLM, value_BHME))
 
 
@@ -138,10 +146,19 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
 
-    def forward(self, x_BLD: Tensor, *, site: str, probe: Probe | None = None) -> Tensor:
+    def forward(
+        self,
+        x_BLD: Tensor,
+        *,
+        site: str,
+        probe: Probe | None = None,
+        dropout: Dropout | None = None,
+    ) -> Tensor:
         """Widen, activate, narrow: ``output_BLD``."""
         inner_BLF = show(probe, site, "inner", self.inner(x_BLD))
         activated_BLF = show(probe, site, "activated", self.activation(inner_BLF))
+        if dropout is not None:
+            activated_BLF = dropout.on_activated(activated_BLF, site)
         return show(probe, site, "output", self.outer(activated_BLF))
 
 
@@ -219,12 +236,20 @@ class EncoderLayer(nn.Module):
             query_BHSK = self.self_attention.project_query(x_BSD)
             key_BHSK, value_BHSE = self.self_attention.project_key_value(x_BSD)
             output_BSD: Tensor = self.self_attention(
-                query_BHSK, key_BHSK, value_BHSE, mask=mask, site=f"{site}.self", probe=probe
+                query_BHSK,
+                key_BHSK,
+                value_BHSE,
+                mask=mask,
+                site=f"{site}.self",
+                probe=probe,
+                dropout=dropout,
             )
             return output_BSD
 
         def feed_forward(x_BSD: Tensor) -> Tensor:
-            output_BSD: Tensor = self.feed_forward(x_BSD, site=f"{site}.feed_forward", probe=probe)
+            output_BSD: Tensor = self.feed_forward(
+                x_BSD, site=f"{site}.feed_forward", probe=probe, dropout=dropout
+            )
             return output_BSD
 
         x_BSD = self.around(
@@ -280,7 +305,13 @@ class DecoderLayer(nn.Module):
                 grown = cache.layers[self.index].self_attention
                 key_BHMK, value_BHME = grown.append(key_BHMK, value_BHME)
             output_BTD: Tensor = self.self_attention(
-                query_BHTK, key_BHMK, value_BHME, mask=self_mask, site=f"{site}.self", probe=probe
+                query_BHTK,
+                key_BHMK,
+                value_BHME,
+                mask=self_mask,
+                site=f"{site}.self",
+                probe=probe,
+                dropout=dropout,
             )
             return output_BTD
 
@@ -288,12 +319,20 @@ class DecoderLayer(nn.Module):
             query_BHTK = self.cross_attention.project_query(x_BTD)
             key_BHSK, value_BHSE = self._source_key_value(memory_BSD, cache)
             output_BTD: Tensor = self.cross_attention(
-                query_BHTK, key_BHSK, value_BHSE, mask=cross_mask, site=f"{site}.cross", probe=probe
+                query_BHTK,
+                key_BHSK,
+                value_BHSE,
+                mask=cross_mask,
+                site=f"{site}.cross",
+                probe=probe,
+                dropout=dropout,
             )
             return output_BTD
 
         def feed_forward(x_BTD: Tensor) -> Tensor:
-            output_BTD: Tensor = self.feed_forward(x_BTD, site=f"{site}.feed_forward", probe=probe)
+            output_BTD: Tensor = self.feed_forward(
+                x_BTD, site=f"{site}.feed_forward", probe=probe, dropout=dropout
+            )
             return output_BTD
 
         for name, sublayer, norm in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -49,7 +50,15 @@ def smoothed_cross_entropy(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """Computes loss and gradients together, chunk by chunk, in the forward pass."""
+    r"""Computes loss and gradients together, chunk by chunk, in the forward pass.
+
+    A chunk's logits become its probabilities in place, and nothing else of that size is touched:
+    all that the loss and its gradients add to the products $PW$ and $P^T X$ is a row or a rank of
+    one.
+
+    $$\nabla X = \frac{1}{n}\left(PW - (1-ε)W_y - \frac{ε}{|V|}\mathbf{1}^T W\right), \quad
+    \nabla W = \frac{1}{n}\left(P^T X - (1-ε)Y^T X - \frac{ε}{|V|}\mathbf{1}\mathbf{1}^T X\right)$$
+    """
 
     @staticmethod
     def forward(
@@ -61,43 +70,98 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         smoothing: float,
     ) -> tuple[Tensor, Tensor]:
         num_rows, vocabulary = states_PD.shape[0], weight_VD.shape[0]
+        sums = torch.promote_types(states_PD.dtype, torch.float32)
         grad_states_PD = torch.empty_like(states_PD)
-        grad_weight_VD = torch.zeros_like(weight_VD)
-        grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V)
-        smoothed = plain = states_PD.new_zeros(())
+        grad_weight_VD = torch.zeros_like(weight_VD, dtype=sums)
+        grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=sums)
+        true_P = torch.empty(num_rows, dtype=sums, device=states_PD.device)
+        probability_P = torch.empty_like(true_P)
+        chunk = min(ROWS_PER_CHUNK, num_rows)
+        buffer_CV = states_PD.new_empty(chunk, vocabulary)
         for start in range(0, num_rows, ROWS_PER_CHUNK):
-            rows = slice(start, start + ROWS_PER_CHUNK)
+            rows = slice(start, min(start + ROWS_PER_CHUNK, num_rows))
             chunk_CD, chunk_target_C1 = states_PD[rows], target_P[rows, None]
-            logits_CV = chunk_CD @ weight_VD.T
+            logits_CV = buffer_CV[: len(chunk_CD)]
+            torch.mm(chunk_CD, weight_VD.T, out=logits_CV)
             if bias_V is not None:
                 logits_CV += bias_V
-            log_sum_C1 = logits_CV.logsumexp(dim=1, keepdim=True)
-            true_C1 = logits_CV.gather(1, chunk_target_C1)
-            plain_C1 = log_sum_C1 - true_C1
-            uniform_C1 = log_sum_C1 - logits_CV.mean(dim=1, keepdim=True)
-            plain = plain + plain_C1.sum()
-            smoothed = smoothed + ((1 - smoothing) * plain_C1 + smoothing * uniform_C1).sum()
-            grad_CV = logits_CV.sub_(log_sum_C1).exp_()
-            grad_CV -= smoothing / vocabulary
-            grad_CV.scatter_add_(1, chunk_target_C1, torch.full_like(true_C1, smoothing - 1))
-            grad_CV /= num_rows
-            torch.mm(grad_CV, weight_VD, out=grad_states_PD[rows])
-            grad_weight_VD.addmm_(grad_CV.T, chunk_CD)
+            true_P[rows] = logits_CV.gather(1, chunk_target_C1)[:, 0]
+            softmax_CV = torch.softmax(logits_CV, dim=1, out=logits_CV)
+            probability_P[rows] = softmax_CV.gather(1, chunk_target_C1)[:, 0]
+            torch.mm(softmax_CV, weight_VD, out=grad_states_PD[rows])
+            _add_product(grad_weight_VD, softmax_CV.T, chunk_CD)
             if grad_bias_V is not None:
-                grad_bias_V += grad_CV.sum(dim=0)
+                grad_bias_V += softmax_CV.sum(dim=0, dtype=sums)
+        plain_P = _minus_log(probability_P, true_P, states_PD, weight_VD, bias_V)
+        mean_P = states_PD.to(sums) @ weight_VD.mean(dim=0, dtype=sums)
+        if bias_V is not None:
+            mean_P = mean_P + bias_V.mean(dtype=sums)
+        uniform_P = plain_P + true_P - mean_P
+        smoothed = ((1 - smoothing) * plain_P + smoothing * uniform_P).mean()
+        _subtract_targets(
+            grad_states_PD, grad_weight_VD, grad_bias_V, states_PD, weight_VD, target_P, smoothing
+        )
         ctx.save_for_backward(grad_states_PD, grad_weight_VD, grad_bias_V)
-        plain = plain / num_rows
+        ctx.num_rows = num_rows
+        plain = plain_P.mean()
         ctx.mark_non_differentiable(plain)
-        return smoothed / num_rows, plain
+        return smoothed, plain
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_smoothed: Tensor, _grad_plain: Tensor) -> tuple[Any, ...]:
         grad_states_PD, grad_weight_VD, grad_bias_V = ctx.saved_tensors
+        factor = grad_smoothed / ctx.num_rows
         return (
-            grad_states_PD * grad_smoothed,
-            grad_weight_VD * grad_smoothed,
-            None if grad_bias_V is None else grad_bias_V * grad_smoothed,
+            grad_states_PD * factor.to(grad_states_PD.dtype),
+            grad_weight_VD * factor,
+            None if grad_bias_V is None else grad_bias_V * factor,
             None,
             None,
         )
+
+
+def _add_product(total_VD: Tensor, left_VC: Tensor, right_CD: Tensor) -> None:
+    """Add a product to a sum, which keeps float32 where the factors are narrower."""
+    if total_VD.dtype == left_VC.dtype:
+        total_VD.addmm_(left_VC, right_CD)
+    else:
+        total_VD += left_VC @ right_CD
+
+
+def _minus_log(
+    probability_P: Tensor,
+    true_P: Tensor,
+    states_PD: Tensor,
+    weight_VD: Tensor,
+    bias_V: Tensor | None,
+) -> Tensor:
+    """Take −log p(y), also where p(y) itself is too small for a float."""
+    plain_P = -probability_P.log()
+    lost = (probability_P < torch.finfo(probability_P.dtype).tiny).nonzero()[:, 0]
+    for rows in torch.split(lost, ROWS_PER_CHUNK):
+        logits_CV = F.linear(states_PD[rows], weight_VD, bias_V).to(plain_P.dtype)
+        plain_P[rows] = logits_CV.logsumexp(dim=1) - true_P[rows]
+    return plain_P
+
+
+def _subtract_targets(
+    grad_states_PD: Tensor,
+    grad_weight_VD: Tensor,
+    grad_bias_V: Tensor | None,
+    states_PD: Tensor,
+    weight_VD: Tensor,
+    target_P: Tensor,
+    smoothing: float,
+) -> None:
+    """Take what the smoothed truth asks for from gradients that hold the softmax's part."""
+    share = smoothing / weight_VD.shape[0]
+    grad_states_PD.sub_(weight_VD[target_P], alpha=1 - smoothing)
+    grad_states_PD.sub_(weight_VD.sum(dim=0), alpha=share)
+    states = states_PD.to(grad_weight_VD.dtype)
+    grad_weight_VD.index_add_(0, target_P, states, alpha=smoothing - 1)
+    grad_weight_VD.sub_(states.sum(dim=0), alpha=share)
+    if grad_bias_V is not None:
+        ones_P = torch.ones_like(target_P, dtype=grad_bias_V.dtype)
+        grad_bias_V.index_add_(0, target_P, ones_P, alpha=smoothing - 1)
+        grad_bias_V.sub_(len(target_P) * share)
