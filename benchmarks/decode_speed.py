@@ -16,24 +16,22 @@ come from a bias that makes ``</s>`` unreachable, so that nobody pays for an opt
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
-import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from decode_peers.environments import PEERS, is_ready, lend_ctranslate2, python_of, set_up
-from decode_peers.machine import describe, has_fast_bfloat16
 from decode_peers.report import print_subject, ratios
+from side_by_side.environments import lend_ctranslate2, python_of, require, set_up
+from side_by_side.machine import has_fast_bfloat16
+from side_by_side.processes import run_script
+from side_by_side.results import write_result
 
-RESULTS = Path(__file__).parent / "results"
 SCRIPTS = Path(__file__).parent / "decode_peers"
+PEERS = ("hugging_face", "ctranslate2")
 SYSTEMS = ("pellucid", *PEERS)
 PRECISIONS = {
     "pellucid": ("float32", "bfloat16", "int8"),
@@ -66,14 +64,9 @@ def main() -> None:
     """Measure what was asked for, print it, and write it down."""
     arguments = parse()
     if arguments.setup:
-        set_up(arguments.folder)
+        set_up(arguments.folder, PEERS)
         return
-    for peer in PEERS:
-        if peer in arguments.systems and not is_ready(arguments.folder, peer):
-            raise SystemExit(
-                f"{peer} must have its environment in {arguments.folder}, but has none, or one of "
-                "other versions. Run this script with --setup first, or leave it out of --systems."
-            )
+    require(arguments.folder, [peer for peer in PEERS if peer in arguments.systems])
     lend_ctranslate2(arguments.folder)
     arguments.folder.mkdir(parents=True, exist_ok=True)
     systems = [
@@ -88,7 +81,7 @@ def main() -> None:
         for name in [*arguments.models, *(["trained"] if arguments.model else [])]:
             results[name] = measure_subject(name, systems, arguments)
             print_subject(name, results[name], arguments.precisions)
-    write(results, arguments)
+    write_result("decode-speed", {"models": results}, PEERS, arguments.out)
 
 
 def parse() -> argparse.Namespace:
@@ -199,8 +192,10 @@ def measure_setting(
 def variants_of(system: str, setting: Setting) -> list[dict[str, Any]]:
     """What a system may choose from."""
     cores = os.cpu_count() or 1
+    # One sentence at a time is what somebody at a keyboard has: workers would not help.
+    crowds = {1, cores} if max(setting.batches) > 1 else {1}
     choices: dict[str, list[dict[str, Any]]] = {
-        "pellucid": [{}],
+        "pellucid": [{"workers": workers} for workers in sorted(crowds)],
         "hugging_face": [{"attention": "sdpa"}, {"attention": "eager"}],
         "ctranslate2": [{"workers": 1, "threads": cores}, {"workers": cores, "threads": 1}],
     }
@@ -217,8 +212,7 @@ def run(
 ) -> dict[str, Any]:
     """Run one system once, in a process of its own."""
     name, precision = system
-    work, result = (arguments.scratch / f"{file}.json" for file in ("work", "result"))
-    values = {
+    work = {
         "model": str(subject.folders[system]),
         "precision": precision,
         "beam": beam,
@@ -227,18 +221,8 @@ def run(
         "sentences": sentences,
         **variant,
     }
-    work.write_text(json.dumps(values))
     python = sys.executable if name == "pellucid" else python_of(arguments.folder, name)
-    done = subprocess.run(
-        [python, SCRIPTS / f"run_{name}.py", work, result],
-        env=os.environ | {"HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(f"{name} {precision} failed with {variant}:\n{done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(result.read_text())
+    found = run_script(python, SCRIPTS / f"run_{name}.py", work, arguments.scratch)
     print(
         f"{subject.name}, beam {beam}: {name} {precision} {variant} "
         f"{sum(map(len, found['outputs'])) / found['seconds']:,.0f} tokens/s",
@@ -277,26 +261,6 @@ def summarize(
         "same_tokens_as_pellucid_float32": statistics.mean(same) if same else None,
         "versions": runs[-1]["versions"],
     }
-
-
-def write(results: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Write the result file."""
-    date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    command = shlex.join(["python", "benchmarks/decode_speed.py", *sys.argv[1:]])
-    path = arguments.out or RESULTS / f"{date}-decode-speed.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written = {
-        "date": date,
-        "command": command,
-        "machine": describe(),
-        "peers": PEERS,
-        "models": results,
-    }
-    text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
-    if data := os.environ.get("MULTI30K"):
-        text = text.replace(data, "$MULTI30K")
-    path.write_text(text)
-    print(f"\n{path}")
 
 
 if __name__ == "__main__":

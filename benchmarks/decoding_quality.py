@@ -25,7 +25,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from decode_peers.machine import describe, has_fast_bfloat16
+from side_by_side.machine import describe, has_fast_bfloat16
 
 from pellucid import load
 from pellucid.evaluate import corpus_bleu_score, evaluate_corpus

@@ -5,13 +5,11 @@ Standard library only, since it runs inside each system's own environment.
 
 from __future__ import annotations
 
-import json
-import resource
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
+
+from side_by_side.processes import exchange, peak_megabytes
 
 Sentence = dict[str, Any]
 """``ids`` and ``tokens`` of a source, the latter without ``</s>``, and its ``limit``."""
@@ -21,13 +19,17 @@ Translate = Callable[[list[Sentence]], list[Any]]
 
 
 def measure(load: Callable[[dict[str, Any]], tuple[Translate, dict[str, str]]]) -> None:
-    """Do the work in the file of the first argument, and put the result into the second.
+    """Measure what was asked for.
 
     Args:
         load: gives the system ready to translate, and the versions of what it is made of.
     """
-    work_path, result_path = map(Path, sys.argv[1:])
-    work = json.loads(work_path.read_text())
+    exchange(lambda work: _measure(load, work))
+
+
+def _measure(
+    load: Callable[[dict[str, Any]], tuple[Translate, dict[str, str]]], work: dict[str, Any]
+) -> dict[str, Any]:
     started = time.perf_counter()
     translate, versions = load(work)
     load_seconds = time.perf_counter() - started
@@ -36,21 +38,10 @@ def measure(load: Callable[[dict[str, Any]], tuple[Translate, dict[str, str]]]) 
     started = time.perf_counter()
     outputs = translate(sentences)
     seconds = time.perf_counter() - started
-    result = {
+    return {
         "seconds": seconds,
         "load_seconds": load_seconds,
         "peak_megabytes": peak_megabytes(),
         "outputs": outputs,
-        "versions": {"python": sys.version.split()[0], **versions},
+        "versions": versions,
     }
-    result_path.write_text(json.dumps(result))
-
-
-def peak_megabytes() -> float:
-    """The most memory that this process has had at once, program and libraries included."""
-    status = Path("/proc/self/status")
-    if status.is_file():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-    # Without /proc this is macOS, which counts in bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

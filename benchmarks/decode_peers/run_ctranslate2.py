@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import ctranslate2
-from measured import Sentence, Translate, measure
+from decode_peers.measured import Sentence, Translate, measure
 
 
 def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 import transformers
-from measured import Sentence, Translate, measure
+from decode_peers.measured import Sentence, Translate, measure
 from transformers import MarianMTModel
 
 

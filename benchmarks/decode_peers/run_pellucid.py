@@ -1,4 +1,7 @@
-"""One measured run of pellucid: ids in, ids out, on `pellucid.decode` itself."""
+"""One measured run of pellucid: ids in, ids out, on `pellucid.decode` itself.
+
+Several workers each have the whole batch size to themselves, as those of CTranslate2 do.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measured import Sentence, Translate, measure
+from decode_peers.measured import Sentence, Translate, measure
 
 from pellucid.bundle import load_bundle
 from pellucid.config import DecodingConfig
 from pellucid.decode import Decoder, Request, SpecialIds
+from pellucid.decode.workers import WorkerPool
+from pellucid.translator import make_workers
 
 
 def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:
-    """Load the model; what a precision needs is prepared by the first translation."""
+    """Load the model in every process; the first translation prepares what a precision needs."""
     bundle = load_bundle(Path(work["model"]))
     ids = bundle.config.tokenizer
     never = {ids.pad_id, ids.target_start_id} - {ids.eos_id}
-    decoder = Decoder([bundle.model], SpecialIds(ids.target_start_id, ids.eos_id, tuple(never)))
+    special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never))
+    decoder: Decoder | WorkerPool = Decoder([bundle.model], special)
+    workers, threads = work["workers"], torch.get_num_threads()
+    if workers > 1:
+        decoder = make_workers([bundle], workers)
+        decoder.start()
+        threads = decoder.threads
     config = DecodingConfig(
         beam=work["beam"],
         precision=work["precision"],
@@ -41,7 +52,10 @@ def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:
             answers = decoder.decode(requests, config, batch_tokens=batch_tokens)
         return [list(hypotheses[0].ids) for hypotheses in answers]
 
-    return translate, {"torch": torch.__version__, "threads": str(torch.get_num_threads())}
+    return translate, {
+        "torch": torch.__version__,
+        "workers x threads": f"{workers} x {threads}",
+    }
 
 
 def _minimum(sentence: Sentence, work: dict[str, Any]) -> int:

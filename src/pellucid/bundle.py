@@ -37,6 +37,9 @@ __all__ = [
     "save_bundle",
     "serialize_tensors",
     "to_json",
+    "verify_files",
+    "write_bundle",
+    "write_listed",
 ]
 
 WEIGHTS = "model.safetensors"
@@ -107,7 +110,7 @@ def load_bundle(folder: Path) -> Bundle:
         BundleError: something is missing, damaged, or does not belong.
     """
     manifest = _read_manifest(folder)
-    _verify_files(folder, manifest)
+    _verify_model_files(folder, manifest)
     where = str(folder / CONFIG)
     config = validate(BundleConfig, read_json(folder / CONFIG), where)
     names = [name for name in manifest["files"] if name not in (WEIGHTS, CONFIG, RECIPE)]
@@ -127,7 +130,6 @@ def save_bundle(
     tokenizer: Tokenizer,
     recipe_toml: str,
     provenance: Mapping[str, Any],
-    extra_files: Mapping[str, bytes] | None = None,
 ) -> None:
     """Write a bundle so that the folder is either whole or not there.
 
@@ -138,11 +140,33 @@ def save_bundle(
         tokenizer: its tokenizer.
         recipe_toml: the resolved recipe.
         provenance: further entries of the manifest: data, training, metrics, durations.
-        extra_files: other files that belong in the folder (a checkpoint's optimizer), which
-            the manifest does not list as part of the model.
 
     Raises:
         OutputError: the disk cannot take it.
+    """
+    with new_folder(folder) as part:
+        write_bundle(
+            part,
+            config=config,
+            weights=weights,
+            tokenizer=tokenizer,
+            recipe_toml=recipe_toml,
+            provenance=provenance,
+        )
+
+
+def write_bundle(
+    folder: Path,
+    *,
+    config: BundleConfig,
+    weights: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+    recipe_toml: str,
+    provenance: Mapping[str, Any],
+) -> None:
+    """Write the files of a bundle into a folder that is there, the manifest last.
+
+    Takes what `save_bundle` takes, and raises what it raises.
     """
     contents: dict[str, bytes] = {
         WEIGHTS: serialize_tensors(pack_weights(weights, config.precision)),
@@ -150,20 +174,25 @@ def save_bundle(
         RECIPE: recipe_toml.encode(),
         **tokenizer.files(),
     }
-    with new_folder(folder) as part:
-        for name, data in {**contents, **(extra_files or {})}.items():
-            write_bytes(part / name, data)
-        entries = {
-            name: {"sha256": hash_bytes(data), "size": len(data)}
-            for name, data in sorted(contents.items())
-        }
-        manifest = {
-            "format": 1,
-            "files": entries,
-            **provenance,
-            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        }
-        write_text(part / MANIFEST, to_json(manifest))
+    manifest = {
+        "format": 1,
+        "files": {
+            name: write_listed(folder / name, data) for name, data in sorted(contents.items())
+        },
+        **provenance,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    write_text(folder / MANIFEST, to_json(manifest))
+
+
+def write_listed(path: Path, data: bytes) -> dict[str, Any]:
+    """Write a file as `pellucid.files.write_bytes` does.
+
+    Returns:
+        How a manifest lists it: its ``sha256`` and ``size``.
+    """
+    write_bytes(path, data)
+    return {"sha256": hash_bytes(data), "size": len(data)}
 
 
 def serialize_tensors(tensors: Mapping[str, Tensor]) -> bytes:
@@ -210,7 +239,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"The bundle's format must be 1, but is {version!r} ({path}). "
             "Use a newer version of pellucid."
         )
-    entries = manifest.get("files")
+    _verify_entries(manifest.get("files"), path)
+    return manifest
+
+
+def _verify_entries(entries: Any, manifest: Path) -> None:
     well_formed = isinstance(entries, dict) and all(
         isinstance(entry, dict)
         and isinstance(entry.get("sha256"), str)
@@ -220,17 +253,30 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     )
     if not well_formed:
         raise BundleError(
-            f"The manifest must list each file with its sha256 and size, but does not ({path}). "
-            "The folder is damaged: copy it again."
+            f"The manifest must list each file with its sha256 and size, but does not "
+            f"({manifest}). The folder is damaged: copy it again."
         )
-    return manifest
 
 
-def _verify_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+def _verify_model_files(folder: Path, manifest: Mapping[str, Any]) -> None:
     for required in (WEIGHTS, CONFIG):
         if required not in manifest["files"]:
             raise BundleError(f"The manifest must list {required}, but does not ({folder}).")
-    for name, entry in manifest["files"].items():
+    verify_files(folder, manifest["files"])
+
+
+def verify_files(folder: Path, entries: Any) -> None:
+    """Compare files with what a manifest lists: each is there, of that size and hash.
+
+    Args:
+        folder: where they are.
+        entries: by name, ``sha256`` and ``size``, as the manifest has them.
+
+    Raises:
+        BundleError: a file is missing or damaged, or the list is.
+    """
+    _verify_entries(entries, folder / MANIFEST)
+    for name, entry in entries.items():
         path = folder / name
         if not path.is_file():
             raise BundleError(

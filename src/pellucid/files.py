@@ -23,6 +23,7 @@ from pellucid.errors import DataError, InputFileNotFoundError, OutputError, Pell
 __all__ = [
     "count_lines",
     "decode_line",
+    "delete_folder",
     "flush_folder",
     "hash_bytes",
     "hash_file",
@@ -30,6 +31,7 @@ __all__ = [
     "open_binary",
     "read_bytes",
     "read_lines",
+    "tidy_folder",
     "write_bytes",
     "write_text",
 ]
@@ -186,12 +188,13 @@ def write_bytes(path: Path, data: bytes) -> None:
             os.fsync(stream.fileno())
         part.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink()
         raise OutputError(
             f"The output must be writable, but {path} is not: {error.strerror or error}. "
             "Free some space or choose another folder."
         ) from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -204,26 +207,23 @@ def new_folder(path: Path) -> Iterator[Path]:
     """Fill a folder so that it appears whole under its name, or not at all.
 
     Yields a fresh folder beside it; at the end that one is flushed and renamed, and an older
-    folder of the name is deleted after the new one stands. A failure leaves the older one.
+    folder of the name is deleted after the new one stands. A failure leaves the older one; what a
+    crash leaves, `tidy_folder` puts in order.
 
     Raises:
         OutputError: the disk cannot take it.
     """
-    part = path.with_name(f".{path.name}.part")
-    older = path.with_name(f".{path.name}.older")
+    part, older = _beside(path, "part"), _beside(path, "older")
     try:
-        _restore(path, older)
-        # Still there only where a crash came before it was deleted: the new one stands.
-        shutil.rmtree(older, ignore_errors=True)
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
+        tidy_folder(path)
+        _make_folder(path.parent)
+        part.mkdir()
         yield part
         flush_folder(part)
         if path.exists():
             path.rename(older)
         part.rename(path)
         flush_folder(path.parent)
-        shutil.rmtree(older, ignore_errors=True)
     except PellucidError:
         raise
     except OSError as error:
@@ -232,14 +232,50 @@ def new_folder(path: Path) -> Iterator[Path]:
             "Free some space or choose another folder."
         ) from error
     finally:
-        shutil.rmtree(part, ignore_errors=True)
-        _restore(path, older)
+        with suppress(OSError):
+            tidy_folder(path)
 
 
-def _restore(path: Path, older: Path) -> None:
-    """Put the older folder back where a crash came between the two renames."""
+def tidy_folder(path: Path) -> None:
+    """Clean up beside a folder's name what a crash left of `new_folder` or `delete_folder`.
+
+    A folder that had to make room, and whose successor did not come, is put back; what is half
+    made or half deleted goes.
+
+    Raises:
+        OSError: the folder cannot be put back.
+    """
+    older = _beside(path, "older")
     if older.exists() and not path.exists():
         older.rename(path)
+    for kind in ("part", "older", "gone"):
+        shutil.rmtree(_beside(path, kind), ignore_errors=True)
+
+
+def delete_folder(path: Path) -> None:
+    """Delete a folder so that a crash leaves either all of it under its name, or nothing.
+
+    Raises:
+        OSError: it cannot be taken away; it is whole.
+    """
+    gone = _beside(path, "gone")
+    shutil.rmtree(gone, ignore_errors=True)
+    path.rename(gone)
+    flush_folder(path.parent)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _beside(path: Path, kind: str) -> Path:
+    return path.with_name(f".{path.name}.{kind}")
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder and those above it, each flushed into the one that holds it."""
+    if path.is_dir():
+        return
+    _make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    flush_folder(path.parent)
 
 
 def flush_folder(path: Path) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pellucid.errors import InputFileNotFoundError, suggestion
-
-if TYPE_CHECKING:
-    from pellucid.config import Recipe
 
 __all__ = ["train"]
 
@@ -28,6 +26,15 @@ def train(
         Path | None,
         typer.Option("--out", metavar="RUN", help="The run folder; runs/NAME unless given."),
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="MODEL", help="Start from a trained model: weights and tokenizer."
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Look at the text, say what is odd, and stop.")
+    ] = False,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -40,17 +47,39 @@ def train(
     The best model so far is in RUN/bundle, which every other command takes. Ctrl-C saves first.
     """
     path, folder = _find_recipe(recipe)
-    from pellucid.config import load_recipe
+    from pellucid.config import Recipe, apply_overrides, parse_toml, validate
+    from pellucid.files import read_bytes
 
-    resolved = load_recipe(path, changes or ())
+    values = apply_overrides(parse_toml(read_bytes(path), str(path)), changes or ())
     if any(change.partition("=")[0].strip() == "data.folder" for change in changes or ()):
-        resolved = _with_folder_from_here(resolved)
+        values = _with_folder_from_here(values)
+    if check:
+        _check(values, folder, str(path))
+        return
+    if start is not None:
+        from pellucid.train.starting import with_start
+
+        values = with_start(values, start)
+    from pellucid.train.choices import complete
+
+    values, choices = complete(values, folder)
+    resolved = validate(Recipe, values, str(path))
     run = out if out is not None else Path("runs") / path.stem
 
     from pellucid.train import train as run_training
 
-    run_training(resolved, run, recipe_folder=folder, progress=True)
+    run_training(resolved, run, recipe_folder=folder, progress=True, choices=choices)
     sys.stdout.write(f"{run / 'bundle'}\n")
+
+
+def _check(values: Mapping[str, Any], folder: Path, where: str) -> None:
+    """Print what the data check finds."""
+    from pellucid.config import DataConfig, validate
+    from pellucid.text.check import check_data
+
+    data = validate(DataConfig, values.get("data", {}), where)
+    for line in check_data(data, folder).lines():
+        sys.stdout.write(f"{line}\n")
 
 
 def _find_recipe(name: str) -> tuple[Path, Path]:
@@ -74,10 +103,9 @@ def _find_recipe(name: str) -> tuple[Path, Path]:
     )
 
 
-def _with_folder_from_here(recipe: Recipe) -> Recipe:
+def _with_folder_from_here(values: Mapping[str, Any]) -> dict[str, Any]:
     """A folder typed on the command line starts from here, not from the recipe's place."""
-    folder = recipe.data.folder
-    if folder.startswith("$"):
-        return recipe
-    data = recipe.data.model_copy(update={"folder": str(Path.cwd() / folder)})
-    return recipe.model_copy(update={"data": data})
+    data = dict(values["data"])
+    if not str(data["folder"]).startswith("$"):
+        data["folder"] = str(Path.cwd() / str(data["folder"]))
+    return {**values, "data": data}

@@ -4,9 +4,10 @@ from pellucid.config.base import Strict, validate
 from pellucid.config.bundle import BundleConfig, LanguagesConfig
 from pellucid.config.decoding import DecodingConfig, Precision
 from pellucid.config.model import NAMED_SIZES, ModelConfig
-from pellucid.config.recipe import DataConfig, Recipe, TokenizerRecipe, TrainingConfig
+from pellucid.config.recipe import DataConfig, Recipe, StartConfig, TokenizerRecipe
 from pellucid.config.tokenizer import TokenizerConfig
 from pellucid.config.toml import apply_overrides, load_recipe, parse_toml, to_toml
+from pellucid.config.training import TrainingConfig
 
 __all__ = [
     "NAMED_SIZES",
@@ -17,6 +18,7 @@ __all__ = [
     "ModelConfig",
     "Precision",
     "Recipe",
+    "StartConfig",
     "Strict",
     "TokenizerConfig",
     "TokenizerRecipe",

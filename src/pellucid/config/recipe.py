@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import (
     Field,
-    NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
@@ -19,9 +18,10 @@ from pellucid.config.base import Strict
 from pellucid.config.decoding import DecodingConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig
 from pellucid.config.tokenizer import TokenizerConfig
+from pellucid.config.training import TrainingConfig
 from pellucid.errors import suggestion
 
-__all__ = ["DataConfig", "Recipe", "TokenizerRecipe", "TrainingConfig"]
+__all__ = ["DataConfig", "Recipe", "StartConfig", "TokenizerRecipe"]
 
 
 class DataConfig(Strict):
@@ -32,6 +32,10 @@ class DataConfig(Strict):
     target) or ``.jsonl`` (objects with ``source`` and ``target``); all plain or ``.gz``. The
     same for ``validation``. Relative names start from ``folder``, and ``folder`` from the
     recipe's own place. A folder written ``$NAME`` is taken from the environment.
+
+    ``train_weights`` says, one number for each training corpus (the pairs of files first, then
+    those of ``train``), how many times an epoch passes over it: 2 shows every pair twice, 0.5 a
+    fresh half of the pairs. Without it every corpus has 1.
     """
 
     folder: str = ""
@@ -40,6 +44,7 @@ class DataConfig(Strict):
     train_source: tuple[str, ...] = ()
     train_target: tuple[str, ...] = ()
     train: tuple[str, ...] = ()
+    train_weights: tuple[PositiveFloat, ...] = ()
     validation_source: tuple[str, ...] = ()
     validation_target: tuple[str, ...] = ()
     validation: tuple[str, ...] = ()
@@ -51,6 +56,7 @@ class DataConfig(Strict):
         "train_source",
         "train_target",
         "train",
+        "train_weights",
         "validation_source",
         "validation_target",
         "validation",
@@ -78,6 +84,12 @@ class DataConfig(Strict):
                     f"{split}_source and {split}_target (or {split}) must name the files of "
                     f"the {split} text, but name none"
                 )
+        num_corpora = len(self.train_source) + len(self.train)
+        if self.train_weights and len(self.train_weights) != num_corpora:
+            raise ValueError(
+                f"train_weights must hold one number for each of the {num_corpora} training "
+                f"corpora, but holds {len(self.train_weights)}"
+            )
         return self
 
 
@@ -120,38 +132,14 @@ class TokenizerRecipe(TokenizerConfig):
         return self
 
 
-class TrainingConfig(Strict):
-    """How to train: the paper's settings unless a recipe says otherwise.
+class StartConfig(Strict):
+    """The trained model that training starts from; empty: from random weights.
 
-    The learning rate rises linearly to ``learning_rate`` over ``warmup_steps``. Then it falls
-    with the inverse square root of the step, the paper's ``schedule``, or ``linear``ly, to zero
-    at ``max_steps``. ``learning_rate = 0`` asks for the paper's peak,
-    ``d_model^-0.5 * warmup_steps^-0.5``.
-
-    Training ends at the first of ``max_steps``, ``max_minutes`` (0: no limit) and ``patience``
-    validations without a better BLEU (0: never).
-
-    Source:
-        Vaswani et al. 2017, section 5.
+    ``model_hash`` is that model's, so that a run is not continued from another one.
     """
 
-    seed: NonNegativeInt = 1
-    max_tokens_per_batch: PositiveInt = 4096
-    learning_rate: NonNegativeFloat = 0.0
-    warmup_steps: PositiveInt = 4000
-    schedule: Literal["inverse_square_root", "linear"] = "inverse_square_root"
-    beta1: float = Field(default=0.9, ge=0, lt=1)
-    beta2: float = Field(default=0.98, ge=0, lt=1)
-    epsilon: PositiveFloat = 1e-9
-    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    max_gradient_norm: NonNegativeFloat = 0.0
-    max_steps: PositiveInt = 100_000
-    max_minutes: NonNegativeFloat = 0.0
-    patience: NonNegativeInt = 0
-    validate_every: PositiveInt = 1000
-    log_every: PositiveInt = 50
-    keep_checkpoints: int = Field(default=2, ge=1)
+    model: str = ""
+    model_hash: str = ""
 
 
 class Recipe(Strict):
@@ -166,6 +154,7 @@ class Recipe(Strict):
     tokenizer: TokenizerRecipe = Field(default_factory=TokenizerRecipe)
     model: ModelConfig
     training: TrainingConfig = Field(default_factory=TrainingConfig)
+    start: StartConfig = Field(default_factory=StartConfig)
     decoding: DecodingConfig = Field(default_factory=DecodingConfig)
 
     @model_validator(mode="before")

@@ -2,36 +2,52 @@
 
 Order, dropout and initialization are pure functions of (seed, step), so nothing else is needed
 to go on bit for bit. No pickle is read or written.
+
+A checkpoint is written beside its place, flushed, read again and compared with its hashes, and
+only then renamed into its place; only after that an older one goes. So whatever happens, and
+whenever, the newest that was whole stays whole.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
 from safetensors import SafetensorError
-from torch import Tensor, nn
+from torch import Tensor
 
-from pellucid.bundle import load_bundle, read_json, save_bundle, serialize_tensors, to_json
+from pellucid.bundle import (
+    load_bundle,
+    read_json,
+    serialize_tensors,
+    to_json,
+    verify_files,
+    write_bundle,
+    write_listed,
+)
 from pellucid.config import BundleConfig
-from pellucid.errors import BundleError
+from pellucid.errors import BundleError, OutputError, PellucidError
+from pellucid.files import delete_folder, new_folder, tidy_folder
 from pellucid.text import Tokenizer
 
 __all__ = [
+    "LoadedCheckpoint",
     "TrainingState",
     "load_newest_checkpoint",
-    "optimizer_tensors",
-    "restore_optimizer",
     "save_checkpoint",
 ]
 
-OPTIMIZER = "optimizer.safetensors"
 STATE = "state.json"
+ENDING = ".safetensors"
+LISTED = "checkpoint"
+"""The entry of the manifest that lists the files beside the bundle's own."""
+
+NAME = r"step-(\d{8,})"
 
 
 @dataclass
@@ -39,12 +55,19 @@ class TrainingState:
     """How far training is.
 
     Attributes:
-        step: updates made.
+        step: updates made or skipped.
         seconds: training time so far, over all resumptions.
         target_tokens: target tokens seen so far, without padding.
         best_bleu: the best validation BLEU; below 0 before the first.
         best_step: where it was.
+        validated_step: the last step whose weights were validated.
         validations_without_better: how many in a row were no better.
+        skipped_updates: updates whose loss or gradient was no number.
+        skipped_in_a_row: how many of them came one after the other up to here.
+        roll_backs: how often training went back to a checkpoint.
+        rate_factor: what every learning rate is multiplied by.
+        precision: of the products; empty before it is chosen.
+        max_tokens_per_batch: the budget in use; 0 before it is chosen.
     """
 
     step: int = 0
@@ -52,109 +75,197 @@ class TrainingState:
     target_tokens: int = 0
     best_bleu: float = -1.0
     best_step: int = 0
+    validated_step: int = 0
     validations_without_better: int = 0
+    skipped_updates: int = 0
+    skipped_in_a_row: int = 0
+    roll_backs: int = 0
+    rate_factor: float = 1.0
+    precision: str = ""
+    max_tokens_per_batch: int = 0
 
 
-def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's moments by ``STATE.WEIGHT``, such as ``exp_avg.embedding.weight``."""
-    return {
-        f"{key}.{name}": value
-        for name, parameter in model.named_parameters()
-        for key, value in optimizer.state[parameter].items()
-        if isinstance(value, Tensor)
-    }
+@dataclass(frozen=True)
+class LoadedCheckpoint:
+    """What a checkpoint holds, after every byte of it was verified.
 
-
-def restore_optimizer(
-    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
-) -> None:
-    """Put the moments back that `optimizer_tensors` took.
-
-    Raises:
-        BundleError: they belong to another model.
+    Attributes:
+        state: how far training was.
+        weights: the model's tensors.
+        tensors: the others, by the name they were saved under (``optimizer``, ``averaging``).
+        folder: where it is.
     """
-    for name, parameter in model.named_parameters():
-        moments = {key: tensors.get(f"{key}.{name}") for key in ("step", "exp_avg", "exp_avg_sq")}
-        shapes = {key: None if t is None else t.shape for key, t in moments.items()}
-        expected = {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
-        if shapes != expected:
-            raise BundleError(
-                f"The optimizer's state must fit the model, but that of {name} does not "
-                f"({OPTIMIZER})."
-            )
-        optimizer.state[parameter] = moments
+
+    state: TrainingState
+    weights: dict[str, Tensor]
+    tensors: dict[str, dict[str, Tensor]]
+    folder: Path
 
 
 def save_checkpoint(
     folder: Path,
     state: TrainingState,
     *,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    model_weights: Mapping[str, Tensor],
+    tensors: Mapping[str, Mapping[str, Tensor]],
     config: BundleConfig,
     tokenizer: Tokenizer,
     recipe_toml: str,
     provenance: Mapping[str, Any],
     keep: int,
 ) -> None:
-    """Save one checkpoint, verify it, and only then delete those beyond the newest ``keep``.
+    """Save one checkpoint, and delete those older than the newest ``keep`` whole ones.
+
+    Args:
+        folder: where the checkpoints of the run are.
+        state: how far training is; its step names the checkpoint.
+        model_weights: the model's tensors.
+        tensors: others, each group written as ``NAME.safetensors``.
+        config: what the model is.
+        tokenizer: its tokenizer.
+        recipe_toml: the resolved recipe.
+        provenance: further entries of the manifest.
+        keep: how many whole checkpoints are kept.
 
     Raises:
-        OutputError: the disk cannot take it; the older checkpoints stay.
+        OutputError: the disk cannot take it, or gives back something else than was written; the
+            older checkpoints stay.
     """
+    with suppress(OSError):
+        _tidy(folder)
     path = folder / f"step-{state.step:08d}"
-    save_bundle(
-        path,
-        config=config,
-        weights=model.state_dict(),
-        tokenizer=tokenizer,
-        recipe_toml=recipe_toml,
-        provenance=provenance,
-        extra_files={
-            OPTIMIZER: serialize_tensors(optimizer_tensors(model, optimizer)),
-            STATE: to_json(asdict(state)).encode(),
-        },
-    )
-    load_bundle(path)
-    for older in _checkpoints(folder)[keep:]:
-        shutil.rmtree(older, ignore_errors=True)
+    with new_folder(path) as part:
+        listed = {}
+        for name, group in tensors.items():
+            file = f"{name}{ENDING}"
+            listed[file] = write_listed(part / file, serialize_tensors(group))
+        listed[STATE] = write_listed(part / STATE, to_json(asdict(state)).encode())
+        write_bundle(
+            part,
+            config=config,
+            weights=model_weights,
+            tokenizer=tokenizer,
+            recipe_toml=recipe_toml,
+            provenance={**provenance, LISTED: listed},
+        )
+        _read_again(part, state.step)
+    _delete_older(path, keep)
 
 
-def load_newest_checkpoint(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[TrainingState, list[str]]:
-    """Go on from the newest checkpoint that verifies.
+def load_newest_checkpoint(folder: Path) -> tuple[LoadedCheckpoint | None, list[str]]:
+    """Read the newest checkpoint that verifies.
+
+    Args:
+        folder: where the checkpoints of the run are; need not exist.
 
     Returns:
-        The state (a new one where there is no checkpoint), and one sentence for each checkpoint
-        that was skipped as damaged.
+        The checkpoint (None where there is none at all), and one sentence for each that was
+        skipped as damaged.
+
+    Raises:
+        BundleError: there are checkpoints, but none is whole.
     """
-    skipped: list[str] = []
-    for path in _checkpoints(folder):
+    with suppress(OSError):
+        _tidy(folder)
+    reasons: list[str] = []
+    for path in _newest_first(folder):
         try:
-            weights = load_bundle(path).model.state_dict()
-            state = _read_state(path / STATE)
-            tensors = _read_tensors(path / OPTIMIZER)
-            restore_optimizer(model, optimizer, tensors)
-            model.load_state_dict(weights)
-        except BundleError as error:
-            skipped.append(f"Skipped a damaged checkpoint. {error}")
+            checkpoint = _load(path)
+        except (PellucidError, OSError) as error:
+            reasons.append(str(error))
             continue
-        return state, skipped
-    return TrainingState(), skipped
+        return checkpoint, [
+            f"Skipped a damaged checkpoint. {reason} Or delete it: training goes on from "
+            f"{checkpoint.folder.name}."
+            for reason in reasons
+        ]
+    if reasons:
+        raise BundleError(
+            f"A checkpoint must be whole to go on from, but none of the {len(reasons)} in {folder} "
+            f"is. The newest: {reasons[0]} Or choose another --out to train from the start."
+        )
+    return None, []
 
 
-def _checkpoints(folder: Path) -> list[Path]:
-    """The checkpoint folders, newest first."""
-    return sorted(folder.glob("step-????????"), reverse=True)
+def _newest_first(folder: Path) -> list[Path]:
+    found = {path: re.fullmatch(NAME, path.name) for path in folder.glob("step-*")}
+    steps = {path: int(match[1]) for path, match in found.items() if match}
+    return sorted(steps, key=lambda path: steps[path], reverse=True)
+
+
+def _tidy(folder: Path) -> None:
+    """Clean up what a crash left of any checkpoint."""
+    for leftover in list(folder.glob(".step-*")):
+        if match := re.fullmatch(rf"\.({NAME})\.(?:part|older|gone)", leftover.name):
+            tidy_folder(folder / match[1])
+
+
+def _delete_older(newest: Path, keep: int) -> None:
+    """Delete what is older than ``keep`` whole checkpoints, the newest, just verified, included.
+
+    A damaged one does not count, so that never fewer than ``keep`` whole ones are left.
+    """
+    num_whole = 0
+    for path in _newest_first(newest.parent):
+        if num_whole == keep:
+            with suppress(OSError):  # It stays until the next save.
+                delete_folder(path)
+        elif path == newest or _is_whole(path):
+            num_whole += 1
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        _load(path)
+    except (PellucidError, OSError):
+        return False
+    return True
+
+
+def _read_again(path: Path, step: int) -> None:
+    try:
+        _load(path)
+    except (PellucidError, OSError) as error:
+        raise OutputError(
+            f"A checkpoint must read back as it was written, but that of step {step} does not: "
+            f"{error} Check the disk; the older checkpoints are as they were."
+        ) from error
+
+
+def _load(path: Path) -> LoadedCheckpoint:
+    bundle = load_bundle(path)
+    listed = bundle.manifest.get(LISTED)
+    if listed is None:  # Saved by a version that did not list them.
+        listed = dict.fromkeys((STATE, *_groups(path)))
+    else:
+        verify_files(path, listed)
+    if STATE not in listed:
+        raise BundleError(f"The manifest must list {STATE}, but does not ({path}).")
+    return LoadedCheckpoint(
+        state=_read_state(path / STATE),
+        weights=bundle.model.state_dict(),
+        tensors={
+            name.removesuffix(ENDING): _read_tensors(path / name)
+            for name in listed
+            if name.endswith(ENDING)
+        },
+        folder=path,
+    )
+
+
+def _groups(path: Path) -> Iterator[str]:
+    return (file.name for file in path.glob(f"*{ENDING}") if file.name != f"model{ENDING}")
 
 
 def _read_state(path: Path) -> TrainingState:
-    if not path.is_file():
-        raise BundleError(f"A checkpoint must have a {STATE}, but {path.parent} has none.")
     values = read_json(path)
-    if set(values) != {field.name for field in fields(TrainingState)}:
-        raise BundleError(f"{STATE} must have the fields of this version, but has others ({path}).")
+    unknown = sorted(values.keys() - {field.name for field in fields(TrainingState)})
+    if unknown:
+        raise BundleError(
+            f"Every field of {STATE} must be known to this version of pellucid, but "
+            f"{', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not ({path}). "
+            "Use a newer version."
+        )
     return TrainingState(**values)
 
 
@@ -162,4 +273,6 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return safetensors.torch.load_file(path)
     except (SafetensorError, OSError) as error:
-        raise BundleError(f"{path.name} must be readable, but is not: {error} ({path}).") from None
+        raise BundleError(
+            f"{path.name} must be a safetensors file, but cannot be read: {error} ({path})."
+        ) from None

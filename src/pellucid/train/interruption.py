@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 __all__ = ["Interruption"]
 
 
 class Interruption:
-    """While entered, the first SIGINT or SIGTERM only raises a flag; a second acts at once."""
+    """While entered, the first SIGINT or SIGTERM only raises a flag; a second acts at once.
+
+    ``signal`` is what has come, or None. Who enters looks at it where everything can be saved, and
+    then calls `leave`. In a phase that may be abandoned, `at_once`, the first acts at once too.
+    """
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self._may_abandon = False
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> Interruption:
@@ -28,20 +35,39 @@ class Interruption:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._restore()
+        for number, handler in self._previous.items():
+            # None stands for a handler that Python did not set and cannot set again.
+            signal.signal(number, handler or signal.SIG_DFL)  # type: ignore[arg-type]
+        self._previous.clear()
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """A phase that loses nothing of worth when it is abandoned: a signal ends it at once.
+
+        One that has come before ends it before it begins.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C.
+            SystemExit: SIGTERM, with code 143.
+        """
+        self.leave()
+        self._may_abandon = True
+        try:
+            yield
+        finally:
+            self._may_abandon = False
+        # Python drops what is raised while an object is taken down; the flag stays.
+        self.leave()
 
     def leave(self) -> None:
-        """Raise what the signal means, now that everything is saved."""
+        """Raise what the signal means, now that everything is saved; nothing where none came."""
         if self.signal == signal.SIGTERM:
             raise SystemExit(128 + signal.SIGTERM)
         if self.signal is not None:
             raise KeyboardInterrupt
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
+        is_second = self.signal is not None
         self.signal = number
-        self._restore()
-
-    def _restore(self) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-        self._previous.clear()
+        if is_second or self._may_abandon:
+            self.leave()

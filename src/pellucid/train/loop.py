@@ -1,43 +1,40 @@
-"""The training loop: teacher forcing, one batch after the other, until a limit is reached."""
+"""The training loop: teacher forcing, one update after the other, until a limit is reached."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
-
-import pellucid
-from pellucid.bundle import save_bundle
-from pellucid.config import (
-    BundleConfig,
-    LanguagesConfig,
-    ModelConfig,
-    Recipe,
-    TokenizerConfig,
-)
-from pellucid.data import Batch, BatchOrder, TokenStore, make_batch
-from pellucid.errors import TrainingError
-from pellucid.hardware import describe_machine
-from pellucid.model import Dropout, Transformer, initialize
-from pellucid.text import check_files, describe_drops
+from pellucid.bundle import Bundle, save_bundle
+from pellucid.config import Recipe
+from pellucid.errors import OutputError, TrainingError
+from pellucid.hardware import keep_freed_memory
+from pellucid.text import check_files
 from pellucid.train.checkpoint import load_newest_checkpoint, save_checkpoint
+from pellucid.train.feed import Feed, Update
 from pellucid.train.interruption import Interruption
-from pellucid.train.loss import smoothed_cross_entropy
+from pellucid.train.learner import Learner
 from pellucid.train.prepare import PreparedData, prepare_data
 from pellucid.train.progress import TrainingProgress
+from pellucid.train.records import Interval, announce, provenance
+from pellucid.train.report import write_report
 from pellucid.train.run_folder import RunFolder
-from pellucid.train.schedule import learning_rate
+from pellucid.train.starting import load_start
+from pellucid.train.step import Updated
+from pellucid.train.tensorboard import TensorboardWriter, require_tensorboard
 from pellucid.train.validation import validate_model
 from pellucid.translator import Translator
 
-__all__ = ["Trainer", "TrainingSummary", "batches_from", "train"]
+__all__ = ["Trainer", "TrainingSummary", "train"]
+
+SKIPPED_BEFORE_GOING_BACK = 3
+"""Updates in a row whose loss or gradient is no number, after which the run goes back."""
+
+RATE_AFTER_GOING_BACK = 0.5
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,12 @@ class TrainingSummary:
 
 
 def train(
-    recipe: Recipe, out: Path, *, recipe_folder: Path, progress: bool = True
+    recipe: Recipe,
+    out: Path,
+    *,
+    recipe_folder: Path,
+    progress: bool = True,
+    choices: Sequence[str] = (),
 ) -> TrainingSummary:
     """Train a model, or go on where the same command stopped.
 
@@ -69,6 +71,7 @@ def train(
         out: the run folder; made if it is not there.
         recipe_folder: where the recipe's relative file names start.
         progress: show a live bar on a terminal.
+        choices: sentences about settings that were chosen for the user, to be shown.
 
     Raises:
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.
@@ -77,12 +80,19 @@ def train(
         SystemExit: SIGTERM, likewise.
     """
     check_files(recipe.data, recipe_folder)
+    if recipe.training.tensorboard:
+        require_tensorboard()
+    start = load_start(recipe.start.model)
     run = RunFolder(out, recipe)
-    with run.created():
-        prepared = prepare_data(recipe, recipe_folder, run)
-    trainer = Trainer(recipe, run, prepared)
-    with Interruption() as interruption, TrainingProgress(is_wanted=progress) as bar:
-        return trainer.run_to_the_end(interruption, bar)
+    with Interruption() as interruption:
+        with interruption.at_once(), run.created():
+            tokenizer = None if start is None else start.tokenizer
+            prepared = prepare_data(recipe, recipe_folder, run, tokenizer=tokenizer)
+        keep_freed_memory()
+        trainer = Trainer(recipe, run, prepared, start=start)
+        announce(trainer, choices)
+        with TrainingProgress(is_wanted=progress) as bar:
+            return trainer.run_to_the_end(interruption, bar)
 
 
 class Trainer:
@@ -92,113 +102,119 @@ class Trainer:
         recipe: everything about the run.
         run: its folder.
         prepared: its data.
+        start: the model to start from, instead of random weights.
     """
 
-    def __init__(self, recipe: Recipe, run: RunFolder, prepared: PreparedData) -> None:
+    def __init__(
+        self, recipe: Recipe, run: RunFolder, prepared: PreparedData, *, start: Bundle | None = None
+    ) -> None:
         self.recipe = recipe
         self.training = recipe.training
         self.run = run
         self.prepared = prepared
-        self.tokenizer = prepared.tokenizer
-        self.config = _bundle_config(recipe, prepared)
-        self.model = Transformer(self.config.model)
-        initialize(self.model, self.training.seed)
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(),
-            betas=(self.training.beta1, self.training.beta2),
-            eps=self.training.epsilon,
-            fused=True,
-        )
-        self.state, skipped = load_newest_checkpoint(run.checkpoints, self.model, self.optimizer)
-        run.forget_after(self.state.step)
-        for message in skipped:
-            run.log(message)
-        self._interval = _Interval()
+        self.learner = Learner(recipe, prepared, start)
+        self._go_to_newest_checkpoint()
+        state = self.learner.state
+        state.precision = state.precision or self.learner.precision
+        state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fitting_budget()
+        self.feed = Feed(prepared, recipe, max_tokens_per_batch=state.max_tokens_per_batch)
+        self.board = None
+        if self.training.tensorboard:
+            self.board = TensorboardWriter(run.path, purge_step=state.step + 1)
+        self._interval = Interval()
+        self._started = time.monotonic()
 
     def run_to_the_end(self, interruption: Interruption, bar: TrainingProgress) -> TrainingSummary:
         """Train until a limit is reached, validating and saving on the way."""
-        self._announce()
-        started = time.monotonic() - self.state.seconds
-        for epoch, batch in batches_from(
-            self.state.step, self.prepared.store, self.recipe, self.tokenizer.config
-        ):
-            if self._is_done():
-                break
-            self._update(batch, epoch)
-            self.state.seconds = time.monotonic() - started
-            bar.update(
-                self._share_done(),
-                step=self.state.step,
-                loss=self._interval.loss,
-                speed=self._interval.tokens_per_second,
-                bleu=self.state.best_bleu,
-            )
-            if self.state.step % self.training.log_every == 0:
-                self._report(epoch)
-            if self.state.step % self.training.validate_every == 0 or self._reached_limit():
-                self._validate()
-                self.state.seconds = time.monotonic() - started
-                self._save()
-            if interruption.signal is not None:
-                self._save()
-                self.run.log(f"Stopped after step {self.state.step}; the same command goes on.")
-                interruption.leave()
+        self._started = time.monotonic() - self.learner.state.seconds
+        if self._must_validate():
+            self._validate_and_save(interruption)
+        while not self._is_done():
+            with closing(self.feed.updates(self.learner.state.step)) as updates:
+                for update in updates:
+                    goes_on = self._advance(update, bar)
+                    if self._must_validate():
+                        self._validate_and_save(interruption)
+                    if interruption.signal is not None:
+                        self._leave(interruption)
+                    if self._is_done() or not goes_on:
+                        break
+        state = self.learner.state
         self.run.log(
-            f"Done: {self.state.step} steps in {self.state.seconds / 60:.1f} minutes, best "
-            f"validation BLEU {self.state.best_bleu:.1f} at step {self.state.best_step}. "
+            f"Done: {state.step} steps in {state.seconds / 60:.1f} minutes, best "
+            f"validation BLEU {state.best_bleu:.1f} at step {state.best_step}. "
             f"The model is in {self.run.bundle}."
         )
+        self._report_page()
         return TrainingSummary(
-            self.run.bundle,
-            self.state.step,
-            self.state.best_bleu,
-            self.state.best_step,
-            self.state.seconds,
+            self.run.bundle, state.step, state.best_bleu, state.best_step, state.seconds
         )
 
-    def _update(self, batch: Batch, epoch: int) -> None:
-        """Make one step of gradient descent."""
-        step = self.state.step + 1
-        loss, plain = self._loss(batch, step)
-        if not math.isfinite(plain):
+    def _advance(self, update: Update, bar: TrainingProgress) -> bool:
+        """Make one update; False where the run went back to a checkpoint instead."""
+        learner = self.learner
+        updated = learner.update(update.batches)
+        state = learner.state
+        state.seconds = time.monotonic() - self._started
+        if not updated.was_made:
+            return self._skip(updated)
+        self._interval.add(updated)
+        if updated.was_split:
+            self.run.log(f"Lowered the batches of step {state.step}: memory ran out.")
+        bar.update(
+            self._share_done(),
+            step=state.step,
+            loss=self._interval.loss,
+            speed=self._interval.tokens_per_second,
+            rate=learner.rates[0],
+            bleu=state.best_bleu,
+        )
+        if state.step % self.training.log_every == 0:
+            self._record_interval(update.epoch)
+        return True
+
+    def _skip(self, updated: Updated) -> bool:
+        """Count an update that was not made; after several in a row go back, once."""
+        state = self.learner.state
+        self.run.log(
+            f"Skipped update {state.step}: its loss is {updated.loss:g} and its gradient's length "
+            f"{updated.gradient_norm:g}. The weights are as they were."
+        )
+        if state.skipped_in_a_row < SKIPPED_BEFORE_GOING_BACK:
+            return True
+        if state.roll_backs:
             raise TrainingError(
-                f"The loss must be a number, but is {plain} at step {step}. The last checkpoint "
-                f"is whole ({self.run.checkpoints}); train again with a lower "
-                "training.learning_rate or a longer training.warmup_steps."
+                f"Loss and gradients must be numbers, but were none in {state.skipped_in_a_row} "
+                f"updates in a row up to step {state.step}, again after going back once at a lower "
+                f"rate. The last good checkpoint is whole ({self.run.checkpoints}); train anew "
+                "with a lower training.learning_rate or a longer training.warmup_steps."
             )
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(
-            self.model.parameters(), self.training.max_gradient_norm or math.inf
+        reached, skipped, seconds = state.step, state.skipped_updates, state.seconds
+        self._go_to_newest_checkpoint()
+        state = self.learner.state
+        state.roll_backs, state.rate_factor = 1, RATE_AFTER_GOING_BACK
+        state.skipped_updates, state.skipped_in_a_row = skipped, 0
+        state.seconds = seconds
+        self.run.log(
+            f"Went back from step {reached} to step {state.step}, to go on at "
+            f"{RATE_AFTER_GOING_BACK:g} times the learning rate."
         )
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(step, self.training, self.config.model.d_model)
-        self.optimizer.step()
-        self.state.step = step
-        self.state.target_tokens += batch.num_target_tokens
-        self._interval.add(plain, batch.num_target_tokens, float(norm))
+        self._save()
+        self._interval = Interval()
+        return False
 
-    def _loss(self, batch: Batch, step: int) -> tuple[torch.Tensor, float]:
-        dropout = None
-        if self.training.dropout:
-            dropout = Dropout(self.training.dropout, self.training.seed, step)
-        memory_BSD = self.model.encode(batch.source_BS, batch.source_mask_BS, dropout=dropout)
-        states_BTD = self.model.decode(
-            batch.target_in_BT, memory_BSD, batch.source_mask_BS, dropout=dropout
-        )
-        loss, plain = smoothed_cross_entropy(
-            states_BTD[batch.target_mask_BT],
-            self.model.output_weight,
-            self.model.output_bias,
-            batch.target_out_BT[batch.target_mask_BT],
-            smoothing=self.training.label_smoothing,
-        )
-        return loss, float(plain)
+    def _go_to_newest_checkpoint(self) -> None:
+        """Take everything from the newest checkpoint that is whole, or begin at step 0."""
+        checkpoint, skipped = load_newest_checkpoint(self.run.checkpoints)
+        for message in skipped:
+            self.run.log(message)
+        self.learner.restore(checkpoint)
+        self.run.forget_after(self.learner.state.step)
 
-    def _report(self, epoch: int) -> None:
-        interval, state = self._interval, self.state
-        rate = learning_rate(state.step, self.training, self.config.model.d_model)
-        self.run.record(
+    def _record_interval(self, epoch: int) -> None:
+        interval, state = self._interval, self.learner.state
+        rate = self.learner.rates[0]
+        self._record(
             "train",
             {
                 "step": state.step,
@@ -215,170 +231,123 @@ class Trainer:
             f"{math.exp(min(interval.loss, 50)):8.1f}  {interval.tokens_per_second:6,.0f} tokens/s"
             f"  rate {rate:.5f}  {state.seconds / 60:5.1f} min"
         )
-        self._interval = _Interval()
+        self._interval = Interval()
 
-    def _validate(self) -> None:
-        translator = Translator(self.model, self.tokenizer, decoding=self.config.decoding)
-        found = validate_model(translator, self.prepared.validation)
-        state = self.state
-        self.run.record(
-            "validation",
-            {
-                "step": state.step,
-                "seconds": round(state.seconds, 3),
-                "loss": found.loss,
-                "bleu": found.bleu,
-                "chrf": found.chrf,
-            },
+    def _record(self, kind: str, values: dict[str, float]) -> None:
+        self.run.record(kind, values)
+        if self.board is not None:
+            self.board.record(kind, values)
+
+    def _must_validate(self) -> bool:
+        state = self.learner.state
+        is_due = state.step % self.training.validate_every == 0 or self._reached_limit()
+        return is_due and 0 < state.step != state.validated_step
+
+    def _validate_and_save(self, interruption: Interruption) -> None:
+        try:
+            with interruption.at_once():
+                found = self._validate()
+        except (KeyboardInterrupt, SystemExit):
+            self._save()
+            self.run.log(
+                f"Stopped while validating step {self.learner.state.step}; the same command goes "
+                "on there."
+            )
+            raise
+        self._keep_if_better(*found)
+        self.learner.state.seconds = time.monotonic() - self._started
+        self._save()
+
+    def _validate(self) -> tuple[float, tuple[str, ...]]:
+        """Measure the weights that would be kept now, and write the figures down."""
+        learner, state = self.learner, self.learner.state
+        translator = Translator(
+            learner.judged_model(), learner.tokenizer, decoding=learner.config.decoding
         )
-        is_better = found.bleu > state.best_bleu
+        found = validate_model(translator, self.prepared.validation)
+        figures = {"loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
+        self._record(
+            "validation", {"step": state.step, "seconds": round(state.seconds, 3), **figures}
+        )
         self.run.log(
             f"step {state.step:6d}  validation: loss {found.loss:.3f}, BLEU {found.bleu:.2f}, "
-            f"chrF {found.chrf:.2f}{' (best so far)' if is_better else ''}"
+            f"chrF {found.chrf:.2f}{' (best so far)' if found.bleu > state.best_bleu else ''}"
         )
+        return found.bleu, found.translations
+
+    def _keep_if_better(self, bleu: float, translations: Sequence[str]) -> None:
+        learner, state = self.learner, self.learner.state
+        samples = zip(self.prepared.validation, translations, strict=True)
+        for number, (pair, translation) in enumerate(samples):
+            if number == self.training.validation_samples:
+                break
+            sample = {"source": pair.source, "reference": pair.target, "translation": translation}
+            self.run.sample({"step": state.step, **sample})
+            if self.board is not None:
+                self.board.sample(number, {"step": state.step, **sample})
+            self.run.log(f"             {pair.source} → {translation}")
+        is_better = bleu > state.best_bleu
         state.validations_without_better = 0 if is_better else state.validations_without_better + 1
+        state.validated_step = state.step
         if is_better:
-            state.best_bleu, state.best_step = found.bleu, state.step
+            state.best_bleu, state.best_step = bleu, state.step
             save_bundle(
                 self.run.bundle,
-                config=self.config,
-                weights=self.model.state_dict(),
-                tokenizer=self.tokenizer,
+                config=learner.config,
+                weights=learner.averaging.weights(),
+                tokenizer=learner.tokenizer,
                 recipe_toml=self.run.recipe_toml,
-                provenance=self._provenance(),
+                provenance=provenance(self),
             )
-        self._interval = _Interval()
+        learner.averaging.validated(bleu)
+        self._interval = Interval()
 
     def _save(self) -> None:
-        save_checkpoint(
-            self.run.checkpoints,
-            self.state,
-            model=self.model,
-            optimizer=self.optimizer,
-            config=self.config,
-            tokenizer=self.tokenizer,
-            recipe_toml=self.run.recipe_toml,
-            provenance=self._provenance(),
-            keep=self.training.keep_checkpoints,
-        )
+        """Save a checkpoint; where the disk does not take it, say so and train on."""
+        learner = self.learner
+        try:
+            save_checkpoint(
+                self.run.checkpoints,
+                learner.state,
+                model_weights=learner.model.state_dict(),
+                tensors=learner.tensors(),
+                config=learner.config,
+                tokenizer=learner.tokenizer,
+                recipe_toml=self.run.recipe_toml,
+                provenance=provenance(self),
+                keep=self.training.keep_checkpoints,
+            )
+        except OutputError as error:
+            if self._is_done():
+                raise
+            self.run.log(f"The checkpoint of step {learner.state.step} was not saved. {error}")
 
-    def _provenance(self) -> dict[str, Any]:
-        state, prepared = self.state, self.prepared
-        return {
-            "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
-            "data": {
-                "fingerprint": prepared.store.fingerprint,
-                "pairs": len(prepared.store),
-                "dropped": prepared.store.dropped,
-            },
-            "training": {
-                "step": state.step,
-                "target_tokens": state.target_tokens,
-                "seed": self.training.seed,
-            },
-            "metrics": {"validation_bleu": state.best_bleu, "best_step": state.best_step},
-            "durations": {"training_seconds": round(state.seconds, 1)},
-            "machine": describe_machine(),
-        }
+    def _leave(self, interruption: Interruption) -> None:
+        """Save, then end as the signal says."""
+        self._save()
+        self.run.log(f"Stopped after step {self.learner.state.step}; the same command goes on.")
+        self._report_page()
+        interruption.leave()
 
-    def _announce(self) -> None:
-        prepared, store = self.prepared, self.prepared.store
-        num_weights = sum(parameter.numel() for parameter in self.model.parameters())
-        num_pairs = len(store) + sum(store.dropped.values())
-        drops = Counter(store.dropped)
-        self.run.log(
-            f"Training pairs: {len(store):,}. {describe_drops(drops, num_pairs)} Source tokens "
-            f"{int(store.source_lengths.sum()):,}, target tokens "
-            f"{int(store.target_lengths.sum()):,}; validation pairs {len(prepared.validation):,}."
-        )
-        sizes = {self.tokenizer.source_vocabulary_size, self.tokenizer.target_vocabulary_size}
-        self.run.log(
-            f"Model: {num_weights:,} weights, vocabulary {' and '.join(map(str, sorted(sizes)))}. "
-            f"Machine: {describe_machine()}, float32."
-        )
-        if self.state.step:
-            self.run.log(f"Going on after step {self.state.step}.")
+    def _report_page(self) -> None:
+        try:
+            write_report(self.run.path)
+        except OutputError as error:
+            self.run.log(f"The report was not written. {error}")
 
     def _reached_limit(self) -> bool:
-        limit_seconds = self.training.max_minutes * 60
-        return self.state.step >= self.training.max_steps or (
-            0 < limit_seconds <= self.state.seconds
-        )
+        state, limit_seconds = self.learner.state, self.training.max_minutes * 60
+        return state.step >= self.training.max_steps or 0 < limit_seconds <= state.seconds
 
     def _is_done(self) -> bool:
         patience = self.training.patience
-        return self._reached_limit() or 0 < patience <= self.state.validations_without_better
+        return self._reached_limit() or (
+            0 < patience <= self.learner.state.validations_without_better
+        )
 
     def _share_done(self) -> float:
-        share = self.state.step / self.training.max_steps
+        state = self.learner.state
+        share = state.step / self.training.max_steps
         if self.training.max_minutes:
-            share = max(share, self.state.seconds / (60 * self.training.max_minutes))
+            share = max(share, state.seconds / (60 * self.training.max_minutes))
         return min(1.0, share)
-
-
-class _Interval:
-    """What was seen since the last line of the log."""
-
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._tokens = 0
-        self._total_loss = 0.0
-        self.gradient_norm = 0.0
-
-    def add(self, loss: float, tokens: int, gradient_norm: float) -> None:
-        """Count one batch."""
-        self._tokens += tokens
-        self._total_loss += loss * tokens
-        self.gradient_norm = gradient_norm
-
-    @property
-    def loss(self) -> float:
-        """Mean unsmoothed loss per target token, in nats."""
-        return self._total_loss / max(1, self._tokens)
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Target tokens a second, padding not counted."""
-        return self._tokens / max(1e-9, time.monotonic() - self._started)
-
-
-def batches_from(
-    step: int, store: TokenStore, recipe: Recipe, tokenizer: TokenizerConfig
-) -> Iterator[tuple[int, Batch]]:
-    """Yield (epoch, batch) for ever, beginning after ``step`` updates.
-
-    The order is a pure function of (seed, epoch), so a resumed run sees what it would have seen.
-    """
-    order = BatchOrder(
-        store.source_lengths,
-        store.target_lengths,
-        seed=recipe.training.seed,
-        max_tokens_per_batch=recipe.training.max_tokens_per_batch,
-        pad_to=recipe.data.pad_to,
-    )
-    for number in itertools.count(step):
-        epoch, index = order.locate(number)
-        batch = make_batch(
-            store,
-            order.plan(epoch)[index],
-            pad_id=tokenizer.pad_id,
-            start_id=tokenizer.target_start_id,
-            pad_to=recipe.data.pad_to,
-        )
-        yield epoch, batch
-
-
-def _bundle_config(recipe: Recipe, prepared: PreparedData) -> BundleConfig:
-    tokenizer = prepared.tokenizer
-    model = recipe.model.model_dump() | {
-        "source_vocabulary_size": tokenizer.source_vocabulary_size,
-        "target_vocabulary_size": tokenizer.target_vocabulary_size,
-    }
-    return BundleConfig(
-        languages=LanguagesConfig(
-            source=recipe.data.source_language, target=recipe.data.target_language
-        ),
-        decoding=recipe.decoding,
-        model=ModelConfig.model_validate(model),
-        tokenizer=tokenizer.config,
-    )

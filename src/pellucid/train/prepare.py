@@ -29,6 +29,16 @@ TOKENIZER_CONFIG = "tokenizer.json"
 
 
 @dataclass(frozen=True)
+class CorpusCount:
+    """One training corpus: its file, its pairs, those that were kept, and its weight."""
+
+    name: str
+    pairs: int
+    kept: int
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
 class PreparedData:
     """Everything training reads.
 
@@ -41,15 +51,19 @@ class PreparedData:
     tokenizer: Tokenizer
     store: TokenStore
     validation: list[Pair]
+    corpora: tuple[CorpusCount, ...] = ()
 
 
-def prepare_data(recipe: Recipe, base: Path, run: RunFolder) -> PreparedData:
+def prepare_data(
+    recipe: Recipe, base: Path, run: RunFolder, *, tokenizer: Tokenizer | None = None
+) -> PreparedData:
     """Learn the tokenizer and build the token store, or take those a former start made.
 
     Args:
         recipe: the recipe.
         base: the folder that the recipe's relative names start from.
         run: where to keep the result.
+        tokenizer: one that is ready; otherwise it is learned from the training text.
 
     Raises:
         DataError: the text cannot be used; says where.
@@ -64,12 +78,17 @@ def prepare_data(recipe: Recipe, base: Path, run: RunFolder) -> PreparedData:
         )
     if not run.data.is_dir():
         with new_folder(run.data) as part:
-            _prepare_into(part, recipe, base)
-    return PreparedData(_load_tokenizer(run.data), TokenStore.open(run.data / "train"), validation)
+            _prepare_into(part, recipe, base, tokenizer)
+    return PreparedData(
+        _load_tokenizer(run.data),
+        store := TokenStore.open(run.data / "train"),
+        validation,
+        (CorpusCount("train", len(store), len(store)),),
+    )
 
 
-def _prepare_into(folder: Path, recipe: Recipe, base: Path) -> None:
-    tokenizer = learn_tokenizer(
+def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer | None) -> None:
+    tokenizer = tokenizer or learn_tokenizer(
         recipe.tokenizer,
         lambda: (pair.source for pair in read_pairs(recipe.data, "train", base)),
         lambda: (pair.target for pair in read_pairs(recipe.data, "train", base)),

@@ -3,39 +3,69 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
 
-__all__ = ["TrainingProgress"]
+__all__ = ["Smoothed", "TrainingProgress", "describe_time_left", "describe_training"]
+
+HALF_LIFE_SECONDS = 10.0
+LONGEST_STEP_SECONDS = 2.0
+SECONDS_BEFORE_GUESS = 5.0
+"""How long to watch before saying how long it will take."""
+
+
+class Smoothed:
+    """A running mean in which what is `HALF_LIFE_SECONDS` old counts half as much as now.
+
+    A pause counts as `LONGEST_STEP_SECONDS`, so that what was known before it is not forgotten.
+    """
+
+    def __init__(self) -> None:
+        self.value = 0.0
+        self._last: float | None = None
+
+    def add(self, value: float, now: float) -> None:
+        """Take a value in at a time in seconds."""
+        if self._last is None:
+            self.value = value
+        else:
+            passed = min(max(0.0, now - self._last), LONGEST_STEP_SECONDS)
+            self.value += (1 - 0.5 ** (passed / HALF_LIFE_SECONDS)) * (value - self.value)
+        self._last = now
 
 
 class TrainingProgress:
-    """A live bar on a terminal; nothing where standard error is no terminal.
+    """A live line on a terminal; nothing where standard error is no terminal.
 
     The bar fills by the nearer of the two limits, steps and minutes.
 
     Args:
         is_wanted: False shows nothing.
+        clock: says the time in seconds.
     """
 
-    def __init__(self, *, is_wanted: bool) -> None:
+    def __init__(self, *, is_wanted: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._speed = Smoothed()
+        self._words = "starting"
+        self._start: tuple[float, float] | None = None
         self._bar: Progress | None = None
         if is_wanted and sys.stderr.isatty():
             self._bar = Progress(
-                TextColumn("step {task.fields[step]}"),
-                BarColumn(),
-                TextColumn("loss {task.fields[loss]:.3f}"),
-                TextColumn("{task.fields[speed]:,.0f} tokens/s"),
-                TextColumn("BLEU {task.fields[bleu]}"),
-                TimeRemainingColumn(),
+                BarColumn(bar_width=None, table_column=Column(ratio=1)),
+                TextColumn("{task.description}", markup=False),
                 console=Console(stderr=True),
                 transient=True,
+                expand=True,
+                redirect_stdout=False,
             )
-            self._task = self._bar.add_task(
-                "train", total=1.0, step=0, loss=float("nan"), speed=0.0, bleu="–"
-            )
+            self._task = self._bar.add_task(self._words, total=1.0)
 
     def __enter__(self) -> TrainingProgress:
         if self._bar is not None:
@@ -51,14 +81,98 @@ class TrainingProgress:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, share: float, *, step: int, loss: float, speed: float, bleu: float) -> None:
-        """Show where training is; ``share`` of all work is done."""
-        if self._bar is not None:
-            self._bar.update(
-                self._task,
-                completed=share,
-                step=step,
-                loss=loss,
-                speed=speed,
-                bleu=f"{bleu:.1f}" if bleu >= 0 else "–",
-            )
+    def update(
+        self, share: float, *, step: int, loss: float, speed: float, rate: float, bleu: float
+    ) -> None:
+        """Show where training is.
+
+        Args:
+            share: of all work, from 0 to 1.
+            step: updates made.
+            loss: per token.
+            speed: target tokens a second just now; it is smoothed here.
+            rate: the learning rate of the last update.
+            bleu: the best so far; below 0 before the first validation.
+        """
+        if self._bar is None:
+            return
+        now = self._clock()
+        if self._start is None:
+            self._start = now, share
+        self._speed.add(speed, now)
+        self._words = describe_training(
+            step=step,
+            loss=loss,
+            speed=self._speed.value,
+            rate=rate,
+            bleu=bleu,
+            time_left=describe_time_left(share, since=self._start, now=now),
+        )
+        self._bar.update(self._task, completed=share, description=self._words)
+
+    @contextmanager
+    def busy(self, doing: str) -> Iterator[None]:
+        """Show that something else is being done, such as ``validating``."""
+        if self._bar is None:
+            yield
+            return
+        self._bar.update(self._task, description=doing)
+        try:
+            yield
+        finally:
+            self._bar.update(self._task, description=self._words)
+
+
+def describe_training(
+    *, step: int, loss: float, speed: float, rate: float, bleu: float, time_left: str
+) -> str:
+    """Put where training is into one line that an 80-column terminal has room for."""
+    parts = [
+        f"step {step}",
+        f"loss {_short(loss)}",
+        f"{_thousands(speed)} tokens/s",
+        f"rate {rate:.1e}",
+        f"BLEU {bleu:.1f}" if bleu >= 0 else "BLEU –",
+        time_left,
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def describe_time_left(share: float, *, since: tuple[float, float], now: float) -> str:
+    """Say how long the rest takes if it goes on as since the start of this process.
+
+    Args:
+        share: of all work, done now.
+        since: the time at the start of this process, and the share that was done then.
+        now: the time.
+
+    Returns:
+        For instance ``4:05 left``, ``1h23m left`` or ``12 days left``; nothing as long as that is
+        a guess.
+    """
+    started, before = since
+    if share <= before or now - started < SECONDS_BEFORE_GUESS:
+        return ""
+    seconds = (now - started) * (1 - min(1.0, share)) / (share - before)
+    if seconds >= 100 * 3600:
+        days = seconds / 86400
+        return f"{days:.0f} days left" if days < 99.5 else "99+ days left"
+    if seconds >= 3599.5:
+        hours, minutes = divmod(round(seconds / 60), 60)
+        return f"{hours}h{minutes:02}m left"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02} left"
+
+
+def _short(loss: float) -> str:
+    """A loss in five letters, as long as it is one that training should have."""
+    if abs(loss) < 10:
+        return f"{loss:.3f}"
+    return f"{loss:.2f}" if abs(loss) < 100 else f"{loss:.0e}"
+
+
+def _thousands(speed: float) -> str:
+    """A speed in five letters."""
+    if speed < 9_999.5:
+        return f"{speed:,.0f}"
+    return f"{speed / 1000:.1f}k" if speed < 99_950 else f"{speed / 1000:.0f}k"

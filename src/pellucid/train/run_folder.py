@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pellucid.config import Recipe, parse_toml, to_toml
-from pellucid.errors import ConfigurationError, OutputError
-from pellucid.files import read_bytes, read_lines, write_text
+from pellucid.config import Recipe, parse_toml, to_toml, validate
+from pellucid.errors import ConfigurationError, OutputError, PellucidError
+from pellucid.files import flush_folder, read_bytes, tidy_folder, write_bytes, write_text
 
 __all__ = ["RunFolder"]
 
@@ -23,9 +24,16 @@ MAY_CHANGE = frozenset(
         "training.patience",
         "training.log_every",
         "training.keep_checkpoints",
+        "training.validation_samples",
+        "training.tensorboard",
+        "training.device",
+        "training.precision",
     }
 )
-"""What the same run may be continued with another value of: limits and logging."""
+"""What the same run may be continued with another value of: limits, logging, and the machine."""
+
+ENDING_AT_MAX_STEPS = ("linear", "cosine")
+"""Schedules whose every rate depends on ``max_steps``."""
 
 
 class RunFolder:
@@ -47,6 +55,8 @@ class RunFolder:
         self._recipe_file = path / "recipe.toml"
         self._log_file = path / "log.txt"
         self._metrics_file = path / "metrics.jsonl"
+        self._samples_file = path / "samples.jsonl"
+        self._has_told = False
         self.recipe_toml = to_toml(recipe)
         self._check_same_run(recipe)
 
@@ -55,58 +65,90 @@ class RunFolder:
         """Make the folder with the resolved recipe; take both back if the block fails.
 
         Only what was new is taken back: a run that was there before stays as it was.
+
+        Raises:
+            OutputError: the place cannot take it.
         """
         is_new_run = not self._recipe_file.exists()
         new_folders = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"The run folder must be writable, but {self.path} is not: "
-                f"{error.strerror or error}. Choose another with --out."
-            ) from error
-        write_text(self._recipe_file, self.recipe_toml)
-        try:
+            self._make()
             yield
         except BaseException:
-            if is_new_run:
-                self._recipe_file.unlink(missing_ok=True)
-            with suppress(OSError):  # A folder that holds something stays.
+            with suppress(OSError):  # A folder that holds something else stays.
+                if is_new_run:
+                    self._recipe_file.unlink(missing_ok=True)
+                    self._log_file.unlink(missing_ok=True)
                 for path in new_folders:
                     path.rmdir()
             raise
 
     def log(self, message: str) -> None:
         """Say something on standard error and in ``log.txt``."""
-        print(message, file=sys.stderr, flush=True)
+        _say(message)
         self._append(self._log_file, message)
 
     def record(self, kind: str, values: Mapping[str, Any]) -> None:
         """Add one object to ``metrics.jsonl``."""
         self._append(self._metrics_file, json.dumps({"kind": kind, **values}))
 
-    def forget_after(self, step: int) -> None:
-        """Drop metrics of steps that will be computed again."""
-        if not self._metrics_file.exists():
-            return
-        kept = []
-        for line in read_lines(self._metrics_file):
-            try:
-                if json.loads(line)["step"] <= step:
-                    kept.append(line + "\n")
-            except (json.JSONDecodeError, KeyError, TypeError):
-                continue
-        write_text(self._metrics_file, "".join(kept))
+    def sample(self, values: Mapping[str, Any]) -> None:
+        """Add one object to ``samples.jsonl``: a validation sentence and its translation."""
+        self._append(self._samples_file, json.dumps(values, ensure_ascii=False))
 
-    def _append(self, path: Path, line: str) -> None:
+    def forget_after(self, step: int) -> None:
+        """Drop metrics and samples of steps that will be computed again, and damaged lines."""
+        for path in (self._metrics_file, self._samples_file):
+            if not path.exists():
+                continue
+            try:
+                before = read_bytes(path)
+                after = b"".join(
+                    line + b"\n" for line in before.split(b"\n") if _is_until(line, step)
+                )
+                if after != before:
+                    write_bytes(path, after)
+            except PellucidError as error:
+                self._tell(str(error))
+
+    def _make(self) -> None:
         try:
-            with path.open("a", encoding="utf-8", newline="\n") as stream:
-                stream.write(line + "\n")
+            self.path.mkdir(parents=True, exist_ok=True)
+            tidy_folder(self.bundle)
+            if not self._recipe_file.exists() or self._read_recipe() != self.recipe_toml.encode():
+                write_text(self._recipe_file, self.recipe_toml)
+            flush_folder(self.path)
+        except PellucidError:
+            raise
         except OSError as error:
             raise OutputError(
-                f"The run folder must be writable, but {path} is not: "
-                f"{error.strerror or error}. Free some space; the same command goes on."
+                f"The run folder must be writable, but {self.path} is not: "
+                f"{error.strerror or error}. Choose another with --out."
             ) from error
+
+    def _append(self, path: Path, line: str) -> None:
+        """Add a line; where the disk does not take it, say so once and let training go on."""
+        size = None
+        try:
+            with path.open("ab") as stream:
+                size = stream.tell()
+                stream.write(f"{line}\n".encode())
+        except OSError as error:
+            if size is not None:
+                with suppress(OSError):  # So that the next line starts on its own.
+                    os.truncate(path, size)
+            self._tell(
+                f"The run folder must be writable, but {path} is not: {error.strerror or error}. "
+                "Free some space."
+            )
+
+    def _tell(self, sentence: str) -> None:
+        if not self._has_told:
+            _say(f"{sentence} Training goes on; what cannot be written there is left out.")
+        self._has_told = True
+
+    def _read_recipe(self) -> bytes:
+        return read_bytes(self._recipe_file)
 
     def _check_same_run(self, recipe: Recipe) -> None:
         if not self.path.exists():
@@ -116,22 +158,43 @@ class RunFolder:
                 f"The run folder must be a folder, but {self.path} is a file. Choose another --out."
             )
         if not self._recipe_file.exists():
-            if any(self.path.iterdir()):
+            # A part of it is what a crash at the very beginning leaves.
+            if any(path.name != "recipe.toml.part" for path in self.path.iterdir()):
                 raise ConfigurationError(
                     f"The run folder must be new or hold this run, but {self.path} holds something "
                     "else (it has no recipe.toml). Choose another --out."
                 )
             return
-        earlier = parse_toml(read_bytes(self._recipe_file), str(self._recipe_file))
+        where = str(self._recipe_file)
+        earlier = parse_toml(self._read_recipe(), where)
+        with suppress(ConfigurationError):  # Settings that were not there yet had their defaults.
+            earlier = parse_toml(to_toml(validate(Recipe, earlier, where)).encode(), where)
         differing = _differing_keys(earlier, parse_toml(self.recipe_toml.encode(), "recipe"))
-        fixed = {"training.max_steps"} if recipe.training.schedule == "linear" else set()
-        changed = sorted(differing - (MAY_CHANGE - fixed))
+        ends_there = recipe.training.schedule in ENDING_AT_MAX_STEPS
+        changed = sorted(
+            differing - (MAY_CHANGE - ({"training.max_steps"} if ends_there else set()))
+        )
         if changed:
             raise ConfigurationError(
                 f"A run can only be continued with the same recipe, but {', '.join(changed)} "
                 f"{'differs' if len(changed) == 1 else 'differ'} from {self._recipe_file}. "
                 "Choose another --out for a new run."
             )
+
+
+def _say(message: str) -> None:
+    """Say something on standard error, if somebody still listens."""
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"{message}\n")
+        sys.stderr.flush()
+
+
+def _is_until(line: bytes, step: int) -> bool:
+    """Whether a line is an object of a step up to this one."""
+    try:
+        return bool(json.loads(line)["step"] <= step)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
 
 
 def _differing_keys(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[str]:

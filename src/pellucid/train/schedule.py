@@ -6,7 +6,7 @@ import math
 
 from pellucid.config import TrainingConfig
 
-__all__ = ["learning_rate"]
+__all__ = ["learning_rate", "muon_learning_rate"]
 
 
 def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
@@ -15,7 +15,8 @@ def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
     The paper's schedule falls with the inverse square root of the step:
     $$\text{rate} = d^{-0.5} \min(\text{step}^{-0.5}, \text{step} \cdot \text{warmup}^{-1.5})$$
     Its peak, at the end of the warm-up, is $(d \cdot \text{warmup})^{-0.5}$;
-    ``training.learning_rate`` above 0 sets another. ``linear`` falls to zero at ``max_steps``.
+    ``training.learning_rate`` above 0 sets another. ``linear`` and ``cosine`` (half a period) end
+    at ``min_learning_rate`` at ``max_steps``; ``constant`` stays.
 
     Args:
         step: from 1.
@@ -23,13 +24,27 @@ def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
         d_model: the model's width.
 
     Source:
-        Vaswani et al. 2017, equation 3.
+        Vaswani et al. 2017, equation 3; cosine: Loshchilov and Hutter 2017, "SGDR".
     """
+    peak = training.learning_rate or 1 / math.sqrt(d_model * training.warmup_steps)
+    return _rate(step, training, peak)
+
+
+def muon_learning_rate(step: int, training: TrainingConfig) -> float:
+    """The rate of the matrices that Muon moves: the same course to another peak."""
+    return _rate(step, training, training.muon_learning_rate)
+
+
+def _rate(step: int, training: TrainingConfig, peak: float) -> float:
     warmup = training.warmup_steps
-    peak = training.learning_rate or 1 / math.sqrt(d_model * warmup)
     if step <= warmup:
         return peak * step / warmup
-    if training.schedule == "linear":
-        left = (training.max_steps - step) / max(1, training.max_steps - warmup)
-        return peak * max(0.0, left)
-    return peak * math.sqrt(warmup / step)
+    if training.schedule == "constant":
+        return peak
+    if training.schedule == "inverse_square_root":
+        return peak * math.sqrt(warmup / step)
+    left = max(0.0, (training.max_steps - step) / max(1, training.max_steps - warmup))
+    if training.schedule == "cosine":
+        left = 0.5 - 0.5 * math.cos(math.pi * left)
+    floor = min(peak, training.min_learning_rate)
+    return floor + (peak - floor) * left

@@ -14,11 +14,15 @@ __all__ = ["Validation", "validate_model"]
 
 @dataclass(frozen=True)
 class Validation:
-    """One validation: loss per token in nats (unsmoothed), BLEU and chrF of greedy search."""
+    """One validation: loss per token in nats (unsmoothed), BLEU and chrF of greedy search.
+
+    ``translations`` are what greedy search made of each source.
+    """
 
     loss: float
     bleu: float
     chrf: float
+    translations: tuple[str, ...]
 
 
 def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
@@ -33,4 +37,5 @@ def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
         loss,
         bleu=corpus_bleu_score(hypotheses, targets),
         chrf=corpus_chrf_score(hypotheses, targets),
+        translations=tuple(hypotheses),
     )

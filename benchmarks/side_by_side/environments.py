@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 PEERS = {
@@ -15,6 +16,8 @@ PEERS = {
         "numpy==2.4.6",
     ),
     "ctranslate2": ("ctranslate2==4.8.5", "numpy==2.4.6"),
+    "marian": ("pymarian==1.12.42",),
+    "joeynmt": ("joeynmt==2.3.0", "importlib_metadata==10.2.0", "torch==2.13.0"),
 }
 """What each peer needs, at the versions that are measured; the rest as pellucid itself has it."""
 
@@ -22,11 +25,12 @@ CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 INSTALLED = "installed.txt"
 
 
-def set_up(folder: Path) -> None:
+def set_up(folder: Path, peers: Iterable[str]) -> None:
     """Make the environment of every peer that has none; pip's own settings say from where."""
-    for peer, packages in PEERS.items():
+    for peer in peers:
         if is_ready(folder, peer):
             continue
+        packages = PEERS[peer]
         print(f"installing {', '.join(packages)} in {folder / peer}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder / peer], check=True)
         install = [python_of(folder, peer), "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS]
@@ -38,6 +42,16 @@ def is_ready(folder: Path, peer: str) -> bool:
     """Whether a peer's environment has been made, and for these versions."""
     path = folder / peer / INSTALLED
     return path.is_file() and path.read_text().split() == list(PEERS[peer])
+
+
+def require(folder: Path, peers: Iterable[str]) -> None:
+    """End the program where a peer has no environment."""
+    for peer in peers:
+        if not is_ready(folder, peer):
+            raise SystemExit(
+                f"{peer} must have its environment in {folder}, but has none, or one of other "
+                "versions. Run this script with --setup first, or leave it out of --systems."
+            )
 
 
 def python_of(folder: Path, peer: str) -> str:

@@ -1,0 +1,92 @@
+"""A measured run is a process of its own: work goes in as a file, and a result comes out as one.
+
+Standard library only, since both ends of it run in every system's own environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+BENCHMARKS = Path(__file__).parents[1]
+
+
+def run_script(python: str, script: Path, work: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Let a script do some work, and end the program with its last words where it fails.
+
+    Args:
+        python: whose Python runs it.
+        script: ends in a call of `exchange`.
+        work: what the script is to do.
+        folder: where work and result are put down.
+
+    Returns:
+        What the script found.
+    """
+    work_path, result_path = folder / "work.json", folder / "result.json"
+    work_path.write_text(json.dumps(work))
+    result_path.unlink(missing_ok=True)
+    places = [str(BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    ours = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": os.pathsep.join(places)}
+    done = subprocess.run(
+        [python, script, work_path, result_path],
+        env=os.environ | ours,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode or not result_path.is_file():
+        raise SystemExit(f"{script.name} failed with {dict(work)}:\n{done.stderr[-3000:]}")
+    found: dict[str, Any] = json.loads(result_path.read_text())
+    return found
+
+
+def exchange(do: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Do the work in the file of the first argument, and put the result into the second.
+
+    Args:
+        do: gives the result of some work, with the ``versions`` of what did it.
+    """
+    work_path, result_path = map(Path, sys.argv[1:])
+    result = do(json.loads(work_path.read_text()))
+    versions = {"python": sys.version.split()[0], **result["versions"]}
+    result_path.write_text(json.dumps(result | {"versions": versions}))
+
+
+def peak_megabytes() -> float:
+    """The most memory that this process has had at once, program and libraries included.
+
+    Where there is /proc, processes that it started and that still run are added, each at its peak.
+    """
+    if not Path("/proc/self/status").is_file():
+        return _maximum(resource.RUSAGE_SELF)
+    own = str(os.getpid())
+    statuses = [_read_status(path) for path in Path("/proc").glob("[0-9]*/status")]
+    family = [status for status in statuses if own in (status.get("Pid"), status.get("PPid"))]
+    return sum(int(status.get("VmHWM", "0 kB").split()[0]) / 1024 for status in family)
+
+
+def peak_megabytes_of_children() -> float:
+    """The same of the child, among those that have ended, which has had the most."""
+    return _maximum(resource.RUSAGE_CHILDREN)
+
+
+def _read_status(path: Path) -> dict[str, str]:
+    """The fields of a process, none where it has just ended."""
+    with suppress(OSError):
+        lines = (line.partition(":") for line in path.read_text().splitlines())
+        return {name: value.strip() for name, _, value in lines}
+    return {}
+
+
+def _maximum(whose: int) -> float:
+    # macOS counts in bytes, Linux in kilobytes.
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(whose).ru_maxrss / unit

@@ -1,0 +1,35 @@
+"""One measured run of `pellucid train`, which goes on from a copy of a run with one step."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from side_by_side.processes import exchange, peak_megabytes_of_children
+from train_peers.text import go_on, read_metrics
+
+
+def measure(work: dict[str, Any]) -> dict[str, Any]:
+    """Train; the log has the seconds and the target tokens of all steps so far."""
+    start = Path(work["runs"][work["precision"]])
+    run = start.with_name("copy")
+    shutil.rmtree(run, ignore_errors=True)
+    shutil.copytree(start, run)
+    end = work["warm_up"] + work["steps"]
+    go_on(start, run, end)
+    by_step = {found["step"]: found for found in read_metrics(run)}
+    shutil.rmtree(run)
+    first, last = by_step[work["warm_up"]], by_step[end]
+    return {
+        "seconds": last["seconds"] - first["seconds"],
+        "target_tokens": last["target_tokens"] - first["target_tokens"],
+        "peak_megabytes": peak_megabytes_of_children(),
+        "parameters": work["parameters"],
+        "versions": {"torch": torch.__version__},
+    }
+
+
+if __name__ == "__main__":
+    exchange(measure)

@@ -1,0 +1,178 @@
+"""The text that all systems train on, as lines and as token ids."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from pellucid.bundle import load_bundle
+from pellucid.data import plan_epoch
+from pellucid.files import read_lines
+
+VALIDATION_PAIRS = 8
+"""Validated once, after the end: so few that it takes no time."""
+
+LONGEST = 255
+STEEPEST = 9
+SEED = 1
+BUDGET = 4096
+
+
+@dataclass(frozen=True)
+class Text:
+    """Where the text is, and what it asks for.
+
+    Attributes:
+        folder: holds ``train.source``, ``train.target`` and the same of ``validation``, and with
+            ``.ids`` behind them token ids; and ``batches.json``, batch after batch of pairs.
+        vocabulary: how many tokens there are.
+        lengths: tokens of source and target of every pair, ``</s>`` included.
+        parameters: how many weights pellucid's model has.
+    """
+
+    folder: Path
+    vocabulary: int
+    lengths: list[tuple[int, int]]
+    parameters: int
+
+    def work(self) -> dict[str, Any]:
+        """What a measured process has to know."""
+        source, target = map(sum, zip(*self.lengths, strict=True))
+        return {
+            "text": str(self.folder),
+            "vocabulary": self.vocabulary,
+            "source_tokens_per_target_token": source / target,
+            "max_tokens_per_batch": BUDGET,
+            "parameters": self.parameters,
+        }
+
+
+def write_lines(files: tuple[Path, Path], most: int, folder: Path) -> None:
+    """Copy the text, its last pairs as validation text."""
+    both = (islice(read_lines(path), most or None) for path in files)
+    pairs = [pair for pair in zip(*both, strict=True) if pair[0].strip() and pair[1].strip()]
+    if len(pairs) <= VALIDATION_PAIRS:
+        raise SystemExit(f"There must be more than {VALIDATION_PAIRS} pairs, not {len(pairs)}.")
+    cut = len(pairs) - VALIDATION_PAIRS
+    for name, part in (("train", pairs[:cut]), ("validation", pairs[cut:])):
+        for side, lines in zip(("source", "target"), zip(*part, strict=True), strict=True):
+            (folder / f"{name}.{side}").write_text("\n".join(lines) + "\n")
+
+
+def start_run(
+    text: Path, size: str, vocabulary: int, training: Mapping[str, Any], run: Path
+) -> None:
+    """Let `pellucid train` begin a run.
+
+    Args:
+        text: the folder of the text.
+        size: the model, one of pellucid's own sizes.
+        vocabulary: how many tokens.
+        training: options of training.
+        run: the run folder, whose recipe stands beside it.
+    """
+    recipe = {
+        "data": {
+            "folder": str(text),
+            **{
+                f"{name}_{side}": f"{name}.{side}"
+                for name in ("train", "validation")
+                for side in ("source", "target")
+            },
+        },
+        "tokenizer": {"vocabulary_size": vocabulary},
+        # The other systems have these biases.
+        "model": {"size": size, "projection_bias": True},
+        "training": {
+            "seed": SEED,
+            "max_tokens_per_batch": BUDGET,
+            "optimizer": "adam",
+            "learning_rate": 0.001,
+            "warmup_steps": 4000,
+            "schedule": "inverse_square_root",
+            "label_smoothing": 0.1,
+            "dropout": 0.3,
+            "validate_every": 1_000_000,
+            **training,
+        },
+    }
+    run.with_suffix(".toml").write_text(tomli_w.dumps(recipe))
+    go_on(run, run, training["max_steps"])
+
+
+def go_on(recipe: Path, run: Path, steps: int) -> None:
+    """Let `pellucid train` train up to some number of steps.
+
+    Args:
+        recipe: the run folder that began with it.
+        run: the run folder.
+        steps: how many updates in all.
+    """
+    command = [sys.executable, "-m", "pellucid", "train", recipe.with_suffix(".toml")]
+    changes = ["--out", run, "--set", f"training.max_steps={steps}"]
+    done = subprocess.run([*command, *changes], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"pellucid train failed:\n{done.stderr[-3000:]}")
+
+
+def read_metrics(run: Path) -> list[dict[str, Any]]:
+    """What a run said of its training."""
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [found for found in map(json.loads, lines) if found["kind"] == "train"]
+
+
+def write_ids(folder: Path, run: Path, num_batches: int) -> Text:
+    """Write the text as the token ids of a run, and the batches that its first steps take.
+
+    Args:
+        folder: of the text.
+        run: whose tokenizer it is.
+        num_batches: how many batches to lay out.
+    """
+    bundle = load_bundle(run / "bundle")
+    tokenizer = bundle.tokenizer
+    ids: dict[str, list[list[int]]] = {}
+    for name in ("train", "validation"):
+        lines = [list(read_lines(folder / f"{name}.{side}")) for side in ("source", "target")]
+        sources = tokenizer.encode_sources(lines[0])
+        targets = [tokenizer.encode_target(line) for line in lines[1]]
+        # pellucid leaves the other pairs out.
+        pairs = [
+            pair
+            for pair in zip(sources, targets, strict=True)
+            if max(map(len, pair)) <= LONGEST
+            and max(map(len, pair)) <= STEEPEST * min(map(len, pair))
+        ]
+        for side, rows in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
+            ids[f"{name}.{side}"] = list(rows)
+            text = "".join(" ".join(map(str, row[:-1])) + "\n" for row in rows)
+            (folder / f"{name}.{side}.ids").write_text(text)
+    lengths = [[len(row) for row in ids[f"train.{side}"]] for side in ("source", "target")]
+    (folder / "batches.json").write_text(json.dumps(_lay_out(lengths, num_batches)))
+    return Text(
+        folder,
+        tokenizer.target_vocabulary_size,
+        list(zip(*lengths, strict=True)),
+        sum(parameter.numel() for parameter in bundle.model.parameters()),
+    )
+
+
+def _lay_out(lengths: list[list[int]], num_batches: int) -> list[list[int]]:
+    """The pairs of each batch, in the order in which pellucid itself takes them."""
+    batches: list[list[int]] = []
+    source, target = (np.array(one, dtype=np.int32) for one in lengths)
+    for epoch in count():
+        if len(batches) >= num_batches:
+            return batches[:num_batches]
+        plan = plan_epoch(source, target, seed=SEED, epoch=epoch, max_tokens_per_batch=BUDGET)
+        batches += [pairs.tolist() for pairs in plan]
+    raise AssertionError

@@ -1,0 +1,93 @@
+"""How to train: everything that is neither data nor model."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+)
+
+from pellucid.config.base import Strict
+
+__all__ = ["TrainingConfig"]
+
+
+class TrainingConfig(Strict):
+    """How to train: the paper's settings unless a recipe says otherwise.
+
+    **Rate.** It rises linearly to ``learning_rate`` over ``warmup_steps``. Then it falls with the
+    inverse square root of the step, the paper's ``schedule``; or on a line or half a cosine to
+    ``min_learning_rate`` at ``max_steps``; or stays. ``learning_rate = 0`` asks for the paper's
+    peak, ``d_model^-0.5 * warmup_steps^-0.5``. ``muon`` moves every matrix that is no embedding
+    at ``muon_learning_rate``, on the same schedule, and everything else as ``adamw`` does.
+
+    **Batch.** An update sums the gradients of ``accumulate`` batches.
+
+    **Regularization.** ``dropout`` as in the paper; ``attention_dropout`` on the weights of
+    attention, ``feed_forward_dropout`` on what its activation gives; ``subword_samples`` above 0
+    draws every sentence anew in every epoch from that many of its likeliest segmentations,
+    p^``subword_alpha``.
+
+    **Averaging.** What is validated and kept as the model: the weights as they are (``none``),
+    their running average (each update keeps ``average_decay`` of it), or the mean of the
+    ``average_count`` last or best validated weights.
+
+    **End.** The first of ``max_steps``, ``max_minutes`` (0: no limit) and ``patience`` validations
+    without a better BLEU (0: never).
+
+    ``freeze`` names weights that stay as they are, by how their names begin (``encoder``,
+    ``decoder.layers.0``). ``precision`` is that of the products; weights, sums and the optimizer
+    are float32.
+
+    Source:
+        Vaswani et al. 2017, section 5; Kudo 2018, "Subword Regularization"; Jordan et al. 2024,
+        "Muon".
+    """
+
+    seed: NonNegativeInt = 1
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    max_tokens_per_batch: PositiveInt = 4096
+    accumulate: PositiveInt = 1
+    optimizer: Literal["adam", "adamw", "muon"] = "adam"
+    learning_rate: NonNegativeFloat = 0.0
+    muon_learning_rate: PositiveFloat = 0.02
+    min_learning_rate: NonNegativeFloat = 0.0
+    warmup_steps: PositiveInt = 4000
+    schedule: Literal["inverse_square_root", "linear", "cosine", "constant"] = "inverse_square_root"
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.98, ge=0, lt=1)
+    epsilon: PositiveFloat = 1e-9
+    weight_decay: NonNegativeFloat = 0.0
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    feed_forward_dropout: float = Field(default=0.0, ge=0, lt=1)
+    subword_samples: NonNegativeInt = 0
+    subword_alpha: float = Field(default=0.2, ge=0)
+    max_gradient_norm: NonNegativeFloat = 0.0
+    freeze: tuple[str, ...] = ()
+    averaging: Literal["none", "running", "last", "best"] = "none"
+    average_decay: float = Field(default=0.999, ge=0, lt=1)
+    average_count: PositiveInt = 10
+    max_steps: PositiveInt = 100_000
+    max_minutes: NonNegativeFloat = 0.0
+    patience: NonNegativeInt = 0
+    validate_every: PositiveInt = 1000
+    validation_samples: NonNegativeInt = 3
+    log_every: PositiveInt = 50
+    tensorboard: bool = False
+    keep_checkpoints: int = Field(default=2, ge=2)
+
+    @field_validator("freeze", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return (value,)
+        return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,305 @@
+"""The data check: what is odd about parallel text, with examples and line numbers."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from pellucid.config import DataConfig
+from pellucid.text.corpus import Split
+from pellucid.text.judging import Hit, judge, shared_pairs, shifted_stretches
+from pellucid.text.scan import Scan, read_texts, scan_text
+from pellucid.text.shifts import Shift
+
+__all__ = ["DataReport", "Example", "Finding", "Severity", "check_data"]
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+
+WIDTH = 100
+MOST_BRIEF_LINES = 6
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What one kind of finding means.
+
+    Attributes:
+        words: what such pairs are or have, to be read after "12 training pairs (0.1 %):".
+        advice: what it does to a model, or what to do.
+        warn_from: the share of pairs from which it is a warning; below, a note.
+    """
+
+    words: str
+    advice: str
+    warn_from: float
+
+
+NEVER = 2.0
+
+KINDS: Mapping[str, _Kind] = {
+    "in training": _Kind("also in the training text", "BLEU will look better than it is.", 0.01),
+    "empty": _Kind("an empty side", "They are left out.", 0.01),
+    "equal": _Kind("source equal to target", "The model learns to copy.", 0.01),
+    "source script": _Kind("source in another script", "It may be another language.", 0.005),
+    "target script": _Kind("target in another script", "It may be another language.", 0.005),
+    "mojibake": _Kind(
+        "broken characters such as 'Ã©'", "Convert the file from its true encoding.", 0.001
+    ),
+    "lost characters": _Kind("U+FFFD, the sign of a lost character", "Convert anew.", 0.001),
+    "control characters": _Kind("control characters", "Remove them.", 0.01),
+    "markup": _Kind("markup such as <b>", "Remove it, or the model writes it too.", 0.01),
+    "escapes": _Kind("escapes such as &amp;", "The model writes them too.", NEVER),
+    "long source": _Kind("source far longer than others", "Lines may be joined there.", 0.01),
+    "long target": _Kind("target far longer than others", "Lines may be joined there.", 0.01),
+    "ratio": _Kind("lengths that do not fit", "They may be no translations.", 0.005),
+    "copy": _Kind("exact copies of earlier ones", "They count twice.", 0.1),
+    "several targets": _Kind("a source that had another target before", "", NEVER),
+    "source in training": _Kind("source in the training text, with another target", "", NEVER),
+}
+"""In the order in which they are told."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One place where something was found.
+
+    Attributes:
+        source_where: ``FILE:LINE`` of the source, lines from 1.
+        target_where: the same of the target.
+        source: the source.
+        target: the target.
+        other: ``FILE:LINE`` of the source of the pair that this one is compared with, if any.
+    """
+
+    source_where: str
+    target_where: str
+    source: str
+    target: str
+    other: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One kind of oddity in one split.
+
+    Attributes:
+        severity: an ``error`` makes training vain, a ``warning`` should be looked at, a ``note``
+            is normal in small numbers.
+        kind: a short name.
+        split: where it was found.
+        count: in how many pairs.
+        share: of the split's pairs.
+        sentence: all of it in words, examples apart.
+        examples: at most three.
+    """
+
+    severity: Severity
+    kind: str
+    split: Split
+    count: int
+    share: float
+    sentence: str
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True)
+class DataReport:
+    """What the check found.
+
+    Attributes:
+        num_pairs: by split.
+        findings: errors, then warnings, then notes.
+    """
+
+    num_pairs: Mapping[Split, int]
+    findings: tuple[Finding, ...]
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether training on this text is vain."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+    def lines(self) -> list[str]:
+        """Everything, for a terminal of 100 columns; one line where nothing is odd.
+
+        Errors and warnings come with the text of their examples, notes with the places alone.
+        """
+        lines = [self._head()]
+        for finding in self.findings:
+            lines += textwrap.wrap(
+                f"{finding.severity}: {finding.sentence}", WIDTH, subsequent_indent="  "
+            )
+            if finding.severity == "note":
+                lines += _show_places(finding.examples)
+            else:
+                lines += [line for example in finding.examples for line in _show(example)]
+        return lines
+
+    def brief(self) -> list[str]:
+        """At most six lines of 100 columns: errors and warnings, without examples."""
+        said = [
+            textwrap.shorten(f"{finding.severity}: {finding.sentence}", WIDTH, placeholder=" …")
+            for finding in self.findings
+            if finding.severity != "note"
+        ]
+        room = MOST_BRIEF_LINES - 1
+        if len(said) > room:
+            left = len(said) - (room - 1)
+            said = [*said[: room - 1], f"and {left} more: see them with --check."]
+        return [self._head(), *said]
+
+    def _head(self) -> str:
+        numbers = [
+            f"{number} {severity}{'' if number == 1 else 's'}"
+            for severity in SEVERITIES
+            if (number := sum(finding.severity == severity for finding in self.findings))
+        ]
+        return (
+            f"Data check: {self.num_pairs['train']:,} training and "
+            f"{self.num_pairs['validation']:,} validation pairs; "
+            f"{', '.join(numbers) or 'nothing odd'}."
+        )
+
+
+def check_data(data: DataConfig, base: Path) -> DataReport:
+    """Look for what spoils training: shifted files, broken or foreign text, copies, leaks.
+
+    Lengths, ratios and scripts are compared with what is usual in the same text. The files are
+    read twice, the second time for the examples alone; memory holds some 50 bytes a pair.
+
+    Args:
+        data: the recipe's data section.
+        base: the recipe's own folder.
+
+    Raises:
+        InputFileNotFoundError: a file is missing.
+        ConfigurationError: a file's kind is unknown.
+    """
+    validation = scan_text(data, "validation", base)
+    train = scan_text(data, "train", base, known=validation)
+    findings: list[Finding] = []
+    for scan in (train, validation):
+        findings += [
+            Finding("error", "unreadable", scan.split, 1, 0.0, sentence) for sentence in scan.errors
+        ]
+        findings += _shifts(scan, base)
+        hits = [*judge(scan, train)]
+        if scan is validation:
+            hits += shared_pairs(train, validation)
+        findings += _explained(hits, scan, train, base)
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    num_pairs: dict[Split, int] = {"train": len(train), "validation": len(validation)}
+    return DataReport(num_pairs, tuple(findings))
+
+
+def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
+    """One error for each shifted stretch."""
+    stretches = list(shifted_stretches(scan))
+    texts = read_texts(scan, base, [index for shift in stretches for index in _places(shift)])
+    ends = [end for _, end in scan.stretches()]
+    for shift in stretches:
+        index, other = _places(shift)
+        count = shift.last - shift.first + 1
+        examples: tuple[Example, ...] = ()
+        if index in texts and other in texts:
+            examples = (
+                Example(
+                    scan.where(index)[0], scan.where(other)[1], texts[index][0], texts[other][1]
+                ),
+            )
+        until = f"to line {scan.where(shift.last)[0].rpartition(':')[2]}"
+        if any(0 < end - shift.last <= abs(shift.offset) + 1 for end in ends):
+            until = "to its end"
+        lines = "1 line" if abs(shift.offset) == 1 else f"{abs(shift.offset)} lines"
+        yield Finding(
+            "error",
+            "shifted",
+            scan.split,
+            count,
+            count / len(scan),
+            f"from about {scan.where(shift.first)[0]} {until} every source belongs to the target "
+            f"{lines} {'later' if shift.offset > 0 else 'earlier'}. Lines are missing or too many "
+            "where that begins.",
+            examples,
+        )
+
+
+def _places(shift: Shift) -> tuple[int, int]:
+    """A source well within a shifted stretch, and the target that it belongs to."""
+    index = (shift.first + shift.last) // 2
+    return index, index + shift.offset
+
+
+def _explained(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[Finding]:
+    """Put hits into words, with the texts of their examples."""
+    order = list(KINDS)
+    hits = sorted((hit for hit in hits if hit.count), key=lambda hit: order.index(hit.kind))
+    texts = read_texts(scan, base, [index for hit in hits for index in hit.indices])
+    for hit in hits:
+        kind, share = KINDS[hit.kind], hit.count / len(scan)
+        elsewhere = train if hit.kind.endswith("in training") else scan
+        others = [elsewhere.where(index)[0] for index in hit.others]
+        examples = [
+            Example(*scan.where(index), *texts[index]) for index in hit.indices if index in texts
+        ]
+        examples = [
+            replace(example, other=others[number] if others else "")
+            for number, example in enumerate(examples)
+        ]
+        yield Finding(
+            "warning" if share >= kind.warn_from else "note",
+            hit.kind,
+            scan.split,
+            hit.count,
+            share,
+            f"{_pairs(hit.count, scan.split)} ({_percent(share)}): {kind.words}. {kind.advice}",
+            tuple(examples),
+        )
+
+
+def _pairs(count: int, split: Split) -> str:
+    name = "training" if split == "train" else "validation"
+    return f"{count:,} {name} {'pair' if count == 1 else 'pairs'}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %" if share < 0.1 else f"{100 * share:.0f} %"
+
+
+def _show(example: Example) -> list[str]:
+    """Where it is, and both sides."""
+    return [
+        *_indented(_place(example), 2),
+        *(_cut(f"    {line}") for line in (example.source, example.target)),
+    ]
+
+
+def _show_places(examples: Sequence[Example]) -> list[str]:
+    return _indented("; ".join(map(_place, examples)), 2)
+
+
+def _place(example: Example) -> str:
+    other = f", like {example.other}" if example.other else ""
+    return f"{example.source_where} | {example.target_where}{other}"
+
+
+def _indented(text: str, columns: int) -> list[str]:
+    margin = " " * columns
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=margin,
+        subsequent_indent=margin,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _cut(line: str) -> str:
+    """A line that fits, with what cannot be printed replaced."""
+    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
+    return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"

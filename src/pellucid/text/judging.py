@@ -1,0 +1,159 @@
+"""What is odd about a scanned split, compared with what is usual in the same text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pellucid.text.scan import MOST_EXAMPLES, Scan, Side
+from pellucid.text.shifts import Shift, find_shifts
+
+__all__ = ["Hit", "judge", "shared_pairs", "shifted_stretches"]
+
+COMMON_SHARE, FEWEST_EXTREME = 0.999, 5
+"""Lengths and ratios beyond those of so many lines, and beyond a factor, are extreme.
+
+In short texts up to so many lines may be.
+"""
+
+LENGTH_FACTOR = 8
+RATIO_FACTOR = 6
+ADDED_LENGTH = 10
+"""Added to both lengths before they are divided: two words for one are no extreme."""
+
+USUAL_SHARE = 0.15
+"""A side's scripts are those of at least so many of its lines."""
+
+FEWEST_LINES = 20
+"""With fewer, nothing is usual."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One kind of oddity.
+
+    Attributes:
+        kind: its name.
+        count: in how many pairs.
+        indices: the first of them.
+        others: for each, the pair that it is compared with, if any.
+    """
+
+    kind: str
+    count: int
+    indices: tuple[int, ...]
+    others: tuple[int, ...] = ()
+
+
+def judge(scan: Scan, usual: Scan) -> Iterator[Hit]:
+    """Find everything but shifts and what two splits share.
+
+    Args:
+        scan: the split.
+        usual: the training text, whose scripts are the usual ones.
+    """
+    for name, count in scan.counts.items():
+        yield Hit(name, count, tuple(scan.examples[name]))
+    for name in ("source", "target"):
+        side, model = getattr(scan, name), getattr(usual, name)
+        yield _first(f"{name} script", _in_other_script(side, scan, model, usual))
+        yield _first(f"long {name}", _too_long(side))
+    yield _first("ratio", _unbalanced(scan))
+    yield from _repeated(scan)
+
+
+def shared_pairs(train: Scan, validation: Scan) -> Iterator[Hit]:
+    """Find the validation pairs, and the sources alone, that are in the training text."""
+    pairs = dict(sorted(train.shared.items()))
+    sources = {a: b for a, b in sorted(train.shared_sources.items()) if a not in pairs}
+    for kind, found in (("in training", pairs), ("source in training", sources)):
+        indices, others = tuple(found), tuple(found.values())
+        yield Hit(kind, len(found), indices[:MOST_EXAMPLES], others[:MOST_EXAMPLES])
+
+
+def shifted_stretches(scan: Scan) -> Iterator[Shift]:
+    """Find where the files of a corpus are shifted; indices are those of the whole split."""
+    source, target = scan.source, scan.target
+    for start, end in scan.stretches():
+        part = slice(start, end)
+        for shift in find_shifts(
+            source.lengths[part], target.lengths[part], source.anchors[part], target.anchors[part]
+        ):
+            yield Shift(start + shift.first, start + shift.last, shift.offset)
+
+
+def _first(kind: str, is_odd: NDArray[np.bool_]) -> Hit:
+    indices = np.flatnonzero(is_odd)
+    return Hit(kind, len(indices), tuple(indices[:MOST_EXAMPLES].tolist()))
+
+
+def _in_other_script(side: Side, scan: Scan, model: Side, usual: Scan) -> NDArray[np.bool_]:
+    counts = np.bincount(model.scripts, minlength=len(usual.script_names))[1:]
+    known = {""}
+    if counts.sum() >= FEWEST_LINES:
+        common = counts >= USUAL_SHARE * counts.sum()
+        known |= {usual.script_names[1 + place] for place in np.flatnonzero(common)}
+    else:
+        known |= set(scan.script_names)
+    is_odd = np.array([name not in known for name in scan.script_names])
+    return is_odd[np.asarray(side.scripts, dtype=np.intp)]
+
+
+def _too_long(side: Side) -> NDArray[np.bool_]:
+    lengths: NDArray[np.int64] = np.asarray(side.lengths, dtype=np.int64)
+    filled = lengths[lengths > 0]
+    if len(filled) < FEWEST_LINES:
+        return np.zeros(len(lengths), dtype=bool)
+    limit = max(_common(filled), LENGTH_FACTOR * float(np.median(filled)))
+    return lengths > limit
+
+
+def _unbalanced(scan: Scan) -> NDArray[np.bool_]:
+    source: NDArray[np.int64] = np.asarray(scan.source.lengths, dtype=np.int64)
+    target: NDArray[np.int64] = np.asarray(scan.target.lengths, dtype=np.int64)
+    is_filled = (source > 0) & (target > 0)
+    if is_filled.sum() < FEWEST_LINES:
+        return np.zeros(len(source), dtype=bool)
+    ratio = np.log((target + ADDED_LENGTH) / (source + ADDED_LENGTH))
+    distance: NDArray[np.float64] = np.abs(ratio - np.median(ratio[is_filled]))
+    limit = max(_common(distance[is_filled]), math.log(RATIO_FACTOR))
+    return is_filled & (distance > limit)
+
+
+def _common(values: NDArray[Any]) -> float:
+    """What nearly all values stay below."""
+    return float(np.quantile(values, min(COMMON_SHARE, 1 - FEWEST_EXTREME / len(values))))
+
+
+def _repeated(scan: Scan) -> Iterator[Hit]:
+    """Exact copies, and sources that come again with another target."""
+    is_filled = (np.asarray(scan.source.lengths) > 0) & (np.asarray(scan.target.lengths) > 0)
+    filled = np.flatnonzero(is_filled)
+    pairs = np.asarray(scan.pair_hashes, dtype=np.uint64)
+    copies, originals = _again(pairs[filled])
+    yield _again_hit("copy", filled[copies], filled[originals])
+    different = np.delete(filled, copies)
+    sources = np.asarray(scan.source_hashes, dtype=np.uint64)
+    later, first = _again(sources[different])
+    yield _again_hit("several targets", different[later], different[first])
+
+
+def _again(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places of what has been there before, in order, and the first place of each."""
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    later = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    first = np.searchsorted(ordered, ordered[later])
+    places, firsts = order[later], order[first]
+    by_place = np.argsort(places)
+    return places[by_place], firsts[by_place]
+
+
+def _again_hit(kind: str, indices: NDArray[np.int64], others: NDArray[np.int64]) -> Hit:
+    few = slice(0, MOST_EXAMPLES)
+    return Hit(kind, len(indices), tuple(indices[few].tolist()), tuple(others[few].tolist()))

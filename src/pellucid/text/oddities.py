@@ -1,0 +1,79 @@
+"""What is odd about a single line: broken characters, markup, another script."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import cache
+from zlib import crc32
+
+__all__ = ["anchors", "main_script", "normalized_words", "oddities"]
+
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]"
+_SIGNS = re.compile(rf"{_CONTROL}|[\ufffdÃÂâÐÑ<&]")
+
+_ODDITIES = {
+    "control characters": re.compile(_CONTROL),
+    "lost characters": re.compile("\ufffd"),
+    # UTF-8 read as Latin-1 or Windows-1252, and written as UTF-8 again.
+    "mojibake": re.compile(
+        r"[ÃÂ][\x80-\xba\xbc-\xbf\u0152\u0153\u0160\u0161\u0178\u0192\u2030\u20ac\u2122]"
+        r"|â€|â\x80|(?:[ÐÑ][\x80-\xbf\u0152-\u0192\u2013-\u203a\u20ac]){2}"
+    ),
+    "markup": re.compile(r"</?[a-zA-Z][^<>]{0,200}>"),
+    "escapes": re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#x?[0-9a-fA-F]{1,6});"),
+}
+
+_NUMBER = re.compile(r"\d+")
+_NOT_WORD = re.compile(r"[\W_]+")
+_BEYOND_LATIN = re.compile("[^\0-\u024f\u1e00-\u20cf]")
+_LETTER = re.compile(r"[^\W\d_]")
+_FOUR_LETTERS = re.compile(r"[^\W\d_]{4}")
+
+# Scripts that one language uses together.
+_TOGETHER = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "KATAKANA-HIRAGANA": "CJK", "BOPOMOFO": "CJK"}
+
+
+def oddities(line: str) -> list[str]:
+    """Name what is odd about a line's characters; nothing for nearly all lines."""
+    if _SIGNS.search(line) is None:
+        return []
+    return [name for name, pattern in _ODDITIES.items() if pattern.search(line)]
+
+
+def anchors(line: str) -> int:
+    """A set of 64 bits, one for each number or name: what a translation keeps."""
+    names = [word for word in line.split()[1:] if not word.islower() and word[0].isupper()]
+    bits = 0
+    for found in (*_NUMBER.findall(line), *names):
+        bits |= 1 << (crc32(found.encode()) & 63)
+    return bits
+
+
+def normalized_words(line: str) -> str:
+    """The line without case, punctuation, and kinds of spaces; itself where nothing is left."""
+    if not line.isascii():
+        line = unicodedata.normalize("NFKC", line)
+    return _NOT_WORD.sub(" ", line.casefold()).strip() or line.strip()
+
+
+def main_script(line: str) -> str:
+    """The script of most letters, such as ``latin``; empty for fewer than four letters."""
+    if _BEYOND_LATIN.search(line) is None:
+        has_letters = _FOUR_LETTERS.search(line) or len(_LETTER.findall(line)) >= 4
+        return "latin" if has_letters else ""
+    scripts = Counter(map(_script, line))
+    del scripts[""]
+    if scripts.total() < 4:
+        return ""
+    return scripts.most_common(1)[0][0].lower()
+
+
+@cache
+def _script(letter: str) -> str:
+    """The first word of a letter's name is its script; empty for what is no letter."""
+    if not letter.isalpha():
+        return ""
+    name = unicodedata.name(letter, "").partition(" ")[0]
+    return _TOGETHER.get(name, name)

@@ -1,0 +1,217 @@
+"""Parallel text as a few bytes a pair: what the data check looks at."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pellucid.config import DataConfig
+from pellucid.errors import DataError
+from pellucid.text.corpus import Pair, Split, read_pairs
+from pellucid.text.oddities import anchors, main_script, normalized_words, oddities
+
+__all__ = ["Corpus", "Scan", "Side", "corpora", "read_texts", "scan_text"]
+
+MOST_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One pair of files, or one file of both sides.
+
+    Attributes:
+        source: the source's file, as the recipe names it.
+        target: the target's, which may be the same file.
+        data: a data section of this corpus alone.
+    """
+
+    source: str
+    target: str
+    data: DataConfig
+
+
+def corpora(data: DataConfig, split: Split) -> list[Corpus]:
+    """Take the corpora of a split apart, in the order of `read_pairs`."""
+    nothing: dict[str, Any] = {f"{split}_source": (), f"{split}_target": (), split: ()}
+    sides = zip(getattr(data, f"{split}_source"), getattr(data, f"{split}_target"), strict=True)
+    found = [
+        Corpus(
+            source,
+            target,
+            data.model_copy(
+                update=nothing | {f"{split}_source": (source,), f"{split}_target": (target,)}
+            ),
+        )
+        for source, target in sides
+    ]
+    return found + [
+        Corpus(name, name, data.model_copy(update=nothing | {split: (name,)}))
+        for name in getattr(data, split)
+    ]
+
+
+@dataclass
+class Side:
+    """One side of a split.
+
+    Attributes:
+        lengths: characters of every line, white space around it apart.
+        anchors: its numbers and names as bits.
+        scripts: its main script, by its place in `Scan.script_names`.
+    """
+
+    lengths: array[int] = field(default_factory=lambda: array("i"))
+    anchors: array[int] = field(default_factory=lambda: array("Q"))
+    scripts: array[int] = field(default_factory=lambda: array("B"))
+
+
+@dataclass
+class Scan:
+    """All pairs of one split, as numbers.
+
+    Attributes:
+        split: which.
+        corpora: its corpora.
+        starts: the index of each corpus's first pair.
+        source: the sources.
+        target: the targets.
+        pair_hashes: of source and target as they are.
+        source_hashes: of the source as it is.
+        words: for validation, which pair has so hashed words; for training empty.
+        source_words: the same of the source alone.
+        shared: validation pair → a training pair of the same words.
+        shared_sources: validation pair → a training pair whose source has the same words.
+        counts: how many pairs have an oddity, by its name.
+        examples: the first such pairs.
+        script_names: the scripts seen; the first means too few letters to say.
+        errors: what kept a corpus from being read to its end.
+    """
+
+    split: Split
+    corpora: list[Corpus]
+    starts: list[int] = field(default_factory=list)
+    source: Side = field(default_factory=Side)
+    target: Side = field(default_factory=Side)
+    pair_hashes: array[int] = field(default_factory=lambda: array("Q"))
+    source_hashes: array[int] = field(default_factory=lambda: array("Q"))
+    words: dict[int, int] = field(default_factory=dict)
+    source_words: dict[int, int] = field(default_factory=dict)
+    shared: dict[int, int] = field(default_factory=dict)
+    shared_sources: dict[int, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    script_names: list[str] = field(default_factory=lambda: [""])
+    errors: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.pair_hashes)
+
+    def where(self, index: int) -> tuple[str, str]:
+        """``FILE:LINE`` of a pair's source and target, lines from 1."""
+        number = bisect_right(self.starts, index) - 1
+        corpus, line = self.corpora[number], index - self.starts[number] + 1
+        return f"{corpus.source}:{line}", f"{corpus.target}:{line}"
+
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """The first pair of each corpus and the one past its last."""
+        yield from zip(self.starts, [*self.starts[1:], len(self)], strict=True)
+
+
+def scan_text(data: DataConfig, split: Split, base: Path, *, known: Scan | None = None) -> Scan:
+    """Read a split once.
+
+    Args:
+        data: the recipe's data section.
+        split: which.
+        base: the recipe's own folder.
+        known: the validation text, while training text is read, to find what is in both.
+
+    Raises:
+        InputFileNotFoundError: a file is missing.
+    """
+    scan = Scan(split, corpora(data, split))
+    for corpus in scan.corpora:
+        scan.starts.append(len(scan))
+        for pair in _read(corpus, split, base, scan.errors):
+            _add(scan, pair.source, pair.target, known)
+    return scan
+
+
+def read_texts(scan: Scan, base: Path, indices: Collection[int]) -> dict[int, tuple[str, str]]:
+    """Read some pairs again, by their index."""
+    texts: dict[int, tuple[str, str]] = {}
+    for corpus, (start, end) in zip(scan.corpora, scan.stretches(), strict=True):
+        wanted = {index - start for index in indices if start <= index < end}
+        if not wanted:
+            continue
+        pairs = islice(_read(corpus, scan.split, base, []), max(wanted) + 1)
+        texts |= {
+            start + number: (pair.source, pair.target)
+            for number, pair in enumerate(pairs)
+            if number in wanted
+        }
+    return texts
+
+
+def _read(corpus: Corpus, split: Split, base: Path, errors: list[str]) -> Iterator[Pair]:
+    """The pairs up to where the text cannot be used."""
+    try:
+        yield from read_pairs(corpus.data, split, base)
+    except DataError as error:
+        errors.append(str(error))
+
+
+def _add(scan: Scan, source: str, target: str, known: Scan | None) -> None:
+    index = len(scan)
+    for side, line in ((scan.source, source), (scan.target, target)):
+        side.lengths.append(len(line.strip()))
+        side.anchors.append(anchors(line))
+        side.scripts.append(_script_number(scan, line))
+    scan.pair_hashes.append(_hash(f"{source}\n{target}"))
+    scan.source_hashes.append(_hash(source))
+    found = {*oddities(source), *oddities(target)}
+    if not scan.source.lengths[-1] or not scan.target.lengths[-1]:
+        found.add("empty")
+    elif source.strip() == target.strip() and scan.source.scripts[-1]:
+        found.add("equal")
+    for name in found:
+        scan.counts[name] += 1
+        if len(scan.examples[name]) < MOST_EXAMPLES:
+            scan.examples[name].append(index)
+    if "empty" not in found:
+        _compare(scan, index, source, target, known)
+
+
+def _compare(scan: Scan, index: int, source: str, target: str, known: Scan | None) -> None:
+    """Note the words of a validation pair, or find those of a training pair among them."""
+    source_words = normalized_words(source)
+    source_hash = _hash(source_words)
+    if known is None:
+        scan.source_words.setdefault(source_hash, index)
+        scan.words.setdefault(_hash(f"{source_words}\n{normalized_words(target)}"), index)
+        return
+    if source_hash not in known.source_words:
+        return
+    scan.shared_sources.setdefault(known.source_words[source_hash], index)
+    same = known.words.get(_hash(f"{source_words}\n{normalized_words(target)}"))
+    if same is not None:
+        scan.shared.setdefault(same, index)
+
+
+def _script_number(scan: Scan, line: str) -> int:
+    script = main_script(line)
+    if script not in scan.script_names:
+        scan.script_names.append(script)
+    return scan.script_names.index(script)
+
+
+def _hash(text: str) -> int:
+    """64 bits of a text: among a million, two differing texts share them once in 10^7 corpora."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

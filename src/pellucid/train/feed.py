@@ -1,0 +1,105 @@
+"""Batches for the trainer, made ahead of it in a thread."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from pellucid.config import Recipe
+from pellucid.data import Batch, BatchOrder, make_batch
+from pellucid.train.prepare import PreparedData
+
+__all__ = ["Feed", "Update"]
+
+AHEAD = 8
+"""Updates that may be ready and not yet asked for."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """The batches whose gradients one update sums, and the epoch of the first."""
+
+    epoch: int
+    batches: tuple[Batch, ...]
+
+
+class Feed:
+    """Hands out updates by number, each a pure function of it.
+
+    Args:
+        prepared: the data.
+        recipe: seed, batches an update, fixed lengths.
+        max_tokens_per_batch: positions of a batch on either side.
+    """
+
+    def __init__(
+        self, prepared: PreparedData, recipe: Recipe, *, max_tokens_per_batch: int
+    ) -> None:
+        self._store = prepared.store
+        self._tokenizer = prepared.tokenizer.config
+        self._accumulate = recipe.training.accumulate
+        self._pad_to = recipe.data.pad_to
+        self._order = BatchOrder(
+            prepared.store.source_lengths,
+            prepared.store.target_lengths,
+            seed=recipe.training.seed,
+            max_tokens_per_batch=max_tokens_per_batch,
+            pad_to=recipe.data.pad_to,
+        )
+
+    def updates(self, after: int) -> Generator[Update]:
+        """Yield updates for ever, beginning after so many; close it to end the thread.
+
+        Raises:
+            PellucidError: whatever making a batch raised.
+        """
+        ready: queue.Queue[Update | BaseException] = queue.Queue(AHEAD)
+        stop = threading.Event()
+
+        def work() -> None:
+            number = after
+            while not stop.is_set():
+                made: Update | BaseException
+                try:
+                    made = self.update(number)
+                except BaseException as error:
+                    made = error
+                number += 1
+                while not stop.is_set():
+                    try:
+                        ready.put(made, timeout=0.1)
+                        break
+                    except queue.Full:
+                        continue
+                if isinstance(made, BaseException):
+                    return
+
+        thread = threading.Thread(target=work, name="pellucid-feed", daemon=True)
+        thread.start()
+        try:
+            while True:
+                made = ready.get()
+                if isinstance(made, BaseException):
+                    raise made
+                yield made
+        finally:
+            stop.set()
+            thread.join()
+
+    def update(self, number: int) -> Update:
+        """The update of one number, from 0."""
+        first = number * self._accumulate
+        places = [self._order.locate(first + part) for part in range(self._accumulate)]
+        batches = tuple(self._batch(epoch, index) for epoch, index in places)
+        return Update(places[0][0], batches)
+
+    def _batch(self, epoch: int, index: int) -> Batch:
+        return make_batch(
+            self._store,
+            self._order.plan(epoch)[index],
+            pad_id=self._tokenizer.pad_id,
+            start_id=self._tokenizer.target_start_id,
+            pad_to=self._pad_to,
+        )

@@ -1,0 +1,162 @@
+"""What learns: model, optimizer, average and how far they are; saved and restored as one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from pellucid.bundle import Bundle
+from pellucid.config import BundleConfig, LanguagesConfig, ModelConfig, Recipe
+from pellucid.data import Batch
+from pellucid.hardware import available_memory, choose_device, choose_precision
+from pellucid.model import Transformer, initialize
+from pellucid.train.averaging import Averaging
+from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
+from pellucid.train.memory import fitting_budget, predict_memory
+from pellucid.train.optimizer import Optimizer
+from pellucid.train.prepare import PreparedData
+from pellucid.train.schedule import learning_rate, muon_learning_rate
+from pellucid.train.starting import freeze
+from pellucid.train.step import Updated, Updater
+
+__all__ = ["Learner"]
+
+
+class Learner:
+    """Model, optimizer, average and state of one run.
+
+    Args:
+        recipe: everything about the run.
+        prepared: its data, for the sizes of the vocabularies.
+        start: the model to start from, instead of random weights.
+
+    Raises:
+        ConfigurationError: the device or a frozen part does not exist.
+    """
+
+    def __init__(self, recipe: Recipe, prepared: PreparedData, start: Bundle | None) -> None:
+        self.training = recipe.training
+        self.tokenizer = prepared.tokenizer
+        self.config = _bundle_config(recipe, prepared)
+        self.device = choose_device(self.training.device)
+        self.precision = choose_precision(self.training.precision, self.device)
+        self._prepared = prepared
+        self._start = start
+        self.state = TrainingState()
+        self.restore(None)
+
+    def restore(self, checkpoint: LoadedCheckpoint | None) -> None:
+        """Become what a checkpoint holds; with None, what training starts from."""
+        training = self.training
+        start = self._start
+        has_bias = start is not None and start.model.output_bias is not None
+        self.model = Transformer(self.config.model, has_output_bias=has_bias)
+        if checkpoint is not None:
+            self.model.load_state_dict(checkpoint.weights)
+        elif start is not None:
+            self.model.load_state_dict(start.model.state_dict())
+        else:
+            initialize(self.model, training.seed)
+        freeze(self.model, training.freeze)
+        self.model.to(self.device)
+        self.optimizer = Optimizer(self.model, training)
+        self.averaging = Averaging(self.model, training)
+        self.state = TrainingState()
+        if checkpoint is not None:
+            self.state = checkpoint.state
+            self.optimizer.restore(checkpoint.tensors["optimizer"])
+            self.averaging.restore(checkpoint.tensors["averaging"])
+        if self.state.precision:
+            # A run keeps its precision on another machine.
+            self.precision = "bfloat16" if self.state.precision == "bfloat16" else "float32"
+        self._updater = Updater(self.model, self.optimizer, training, self.precision)
+
+    def tensors(self) -> dict[str, Mapping[str, Tensor]]:
+        """What a checkpoint holds besides the weights."""
+        return {"optimizer": self.optimizer.tensors(), "averaging": self.averaging.tensors()}
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The learning rate of the last update, and Muon's."""
+        step, factor = max(1, self.state.step), self.state.rate_factor
+        return (
+            factor * learning_rate(step, self.training, self.config.model.d_model),
+            factor * muon_learning_rate(step, self.training),
+        )
+
+    def update(self, batches: Sequence[Batch]) -> Updated:
+        """Go one step on."""
+        state = self.state
+        state.step += 1
+        rate, muon_rate = self.rates
+        updated = self._updater.update(state.step, batches, rate=rate, muon_rate=muon_rate)
+        if updated.was_made:
+            self.averaging.update()
+            state.target_tokens += updated.num_target_tokens
+            state.skipped_in_a_row = 0
+        else:
+            state.skipped_updates += 1
+            state.skipped_in_a_row += 1
+        return updated
+
+    def judged_model(self) -> Transformer:
+        """A model of the weights that would be kept now, on the processor."""
+        if self.training.averaging == "none" and self.device.type == "cpu":
+            return self.model
+        judged = copy.deepcopy(self.model).cpu()
+        judged.load_state_dict(self.averaging.weights())
+        return judged
+
+    def expected_memory(self) -> int:
+        """Bytes that training will take at its highest."""
+        budget = self.state.max_tokens_per_batch or self.training.max_tokens_per_batch
+        return predict_memory(
+            self.config.model,
+            self.training,
+            num_weights=self._num_weights(),
+            longest=self._longest(),
+            max_tokens_per_batch=budget,
+            bytes_per_number=self._bytes_per_number(),
+        )
+
+    def fitting_budget(self) -> int:
+        """The recipe's tokens a batch, or fewer where they would not fit into memory."""
+        available = available_memory(self.device)
+        if available is None:
+            return self.training.max_tokens_per_batch
+        return fitting_budget(
+            self.config.model,
+            self.training,
+            num_weights=self._num_weights(),
+            longest=self._longest(),
+            available=available,
+            bytes_per_number=self._bytes_per_number(),
+        )
+
+    def _num_weights(self) -> int:
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def _longest(self) -> int:
+        store = self._prepared.store
+        return int(max(store.source_lengths.max(), store.target_lengths.max()))
+
+    def _bytes_per_number(self) -> int:
+        return 2 if self.precision == "bfloat16" else 4
+
+
+def _bundle_config(recipe: Recipe, prepared: PreparedData) -> BundleConfig:
+    tokenizer = prepared.tokenizer
+    model = recipe.model.model_dump() | {
+        "source_vocabulary_size": tokenizer.source_vocabulary_size,
+        "target_vocabulary_size": tokenizer.target_vocabulary_size,
+    }
+    return BundleConfig(
+        languages=LanguagesConfig(
+            source=recipe.data.source_language, target=recipe.data.target_language
+        ),
+        decoding=recipe.decoding,
+        model=ModelConfig.model_validate(model),
+        tokenizer=tokenizer.config,
+    )

@@ -1,0 +1,91 @@
+"""How much memory training will take, told before it starts."""
+
+from __future__ import annotations
+
+from pellucid.attention.stages import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.train.loss import ROWS_PER_CHUNK
+
+__all__ = ["fitting_budget", "predict_memory"]
+
+LIBRARIES = 400 * 2**20
+"""What Python, PyTorch and the tokenizer take before the first weight, in bytes."""
+
+SPARE = 1.65
+"""What passing results and gaps between blocks add, as a factor, measured on tiny and base."""
+
+
+def predict_memory(
+    model: ModelConfig,
+    training: TrainingConfig,
+    *,
+    num_weights: int,
+    longest: int,
+    max_tokens_per_batch: int,
+    bytes_per_number: int = 4,
+) -> int:
+    """Count the bytes of a whole training process at its highest.
+
+    Weights, gradients, the optimizer's moments and averages are counted exactly; of the passes
+    every tensor that the backward pass needs, for a batch full of the longest sentences.
+
+    Args:
+        model: the sizes.
+        training: optimizer and averaging.
+        num_weights: parameters of the model.
+        longest: tokens of the longest sentence.
+        max_tokens_per_batch: positions of a batch on either side.
+        bytes_per_number: 4 in float32, 2 in bfloat16.
+    """
+    copies = 4 + {"none": 0, "running": 2, "last": 1, "best": 1}[training.averaging]
+    if training.averaging in ("last", "best"):
+        copies += training.average_count
+    weights = num_weights * (4 * copies + (2 * bytes_per_number if bytes_per_number < 4 else 0))
+    positions = max(max_tokens_per_batch, longest)
+    is_plain = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS or training.attention_dropout > 0
+    seen = longest if is_plain else 0
+    passes = positions * (
+        model.num_encoder_layers * _floats_a_position(model, seen, attentions=1)
+        + model.num_decoder_layers * _floats_a_position(model, seen, attentions=2)
+        + 6 * model.d_model
+    )
+    chunk = ROWS_PER_CHUNK * model.target_vocabulary_size
+    states = 4 * positions * model.d_model
+    return LIBRARIES + weights + round(SPARE * bytes_per_number * (passes + chunk + states))
+
+
+def fitting_budget(
+    model: ModelConfig,
+    training: TrainingConfig,
+    *,
+    num_weights: int,
+    longest: int,
+    available: int,
+    bytes_per_number: int = 4,
+) -> int:
+    """The largest budget of `predict_memory` that fits, of those reached by halving.
+
+    Never less than the longest sentence: below that, cutting helps no further.
+    """
+    budget = training.max_tokens_per_batch
+    while budget > longest:
+        needed = predict_memory(
+            model,
+            training,
+            num_weights=num_weights,
+            longest=longest,
+            max_tokens_per_batch=budget,
+            bytes_per_number=bytes_per_number,
+        )
+        if needed <= available:
+            break
+        budget = max(longest, budget // 2)
+    return budget
+
+
+def _floats_a_position(model: ModelConfig, seen: int, *, attentions: int) -> int:
+    """Numbers kept for the backward pass in one layer, for each position of a batch."""
+    heads = model.num_heads * (4 * model.d_key + 3 * model.d_value + 3 * seen)
+    around = 3 * model.d_model + model.d_model // 4
+    feed_forward = 2 * model.d_ff
+    return attentions * (heads + around + model.d_model) + around + feed_forward

@@ -1,0 +1,139 @@
+"""What is said of a run: before it starts, between two lines of its log, and in a manifest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import pellucid
+from pellucid.hardware import available_memory, describe_machine
+from pellucid.train.schedule import learning_rate
+from pellucid.train.step import Updated
+from pellucid.train.summary import (
+    CorpusOutlook,
+    TrainingOutlook,
+    describe_bytes,
+    parameters_by_part,
+    screen,
+)
+
+if TYPE_CHECKING:
+    from pellucid.train.loop import Trainer
+
+__all__ = ["Interval", "announce", "provenance"]
+
+
+class Interval:
+    """What was seen since the last line of the log."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._tokens = 0
+        self._total_loss = 0.0
+        self.gradient_norm = 0.0
+
+    def add(self, updated: Updated) -> None:
+        """Count one update."""
+        self._tokens += updated.num_target_tokens
+        self._total_loss += updated.loss * updated.num_target_tokens
+        self.gradient_norm = updated.gradient_norm
+
+    @property
+    def loss(self) -> float:
+        """Mean unsmoothed loss per target token, in nats."""
+        return self._total_loss / max(1, self._tokens)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Target tokens a second, padding not counted."""
+        return self._tokens / max(1e-9, time.monotonic() - self._started)
+
+
+def announce(trainer: Trainer, choices: Sequence[str]) -> None:
+    """Say on one screen what is going to happen."""
+    learner, store, training = trainer.learner, trainer.prepared.store, trainer.training
+    state, tokenizer = learner.state, learner.tokenizer
+    budget = state.max_tokens_per_batch
+    batches = max(1, round(int(store.target_lengths.sum()) / budget))
+    outlook = TrainingOutlook(
+        corpora=_corpora(trainer),
+        dropped=store.dropped,
+        source_tokens=int(store.source_lengths.sum()),
+        target_tokens=int(store.target_lengths.sum()),
+        validation_pairs=len(trainer.prepared.validation),
+        source_vocabulary_size=tokenizer.source_vocabulary_size,
+        target_vocabulary_size=tokenizer.target_vocabulary_size,
+        is_joint=tokenizer.config.sharing == "joint",
+        parameters=parameters_by_part(learner.model),
+        memory_bytes=learner.expected_memory(),
+        available_bytes=available_memory(learner.device),
+        steps=training.max_steps,
+        epochs=training.max_steps * training.accumulate / batches,
+        seconds=None,
+        device=str(learner.device),
+        threads=torch.get_num_threads(),
+        precision=learner.precision,
+        words=_words(trainer),
+        choices=choices,
+    )
+    trainer.run.log(screen(outlook))
+    if budget < training.max_tokens_per_batch:
+        trainer.run.log(
+            f"Lowered training.max_tokens_per_batch from {training.max_tokens_per_batch} to "
+            f"{budget}: more would not fit into "
+            f"{describe_bytes(available_memory(learner.device) or 0)}."
+        )
+    if state.step:
+        trainer.run.log(f"Going on after step {state.step}.")
+
+
+def _corpora(trainer: Trainer) -> list[CorpusOutlook]:
+    return [
+        CorpusOutlook(corpus.name, corpus.kept, corpus.weight)
+        for corpus in trainer.prepared.corpora
+    ]
+
+
+def _words(trainer: Trainer) -> list[str]:
+    training, learner = trainer.training, trainer.learner
+    peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
+    batch = f"{learner.state.max_tokens_per_batch:,} tokens a batch"
+    if training.accumulate > 1:
+        batch += f", {training.accumulate} batches an update"
+    dropout = f"Dropout {training.dropout:g}, label smoothing {training.label_smoothing:g}."
+    words = [
+        f"{training.optimizer}, rate up to {peak:.4g}, {training.schedule.replace('_', ' ')}; "
+        f"{batch}.",
+        dropout,
+    ]
+    if training.averaging != "none":
+        words.append(f"Averaging: {training.averaging}.")
+    if training.freeze:
+        words.append(f"Frozen: {', '.join(training.freeze)}.")
+    if trainer.recipe.start.model:
+        words.append(f"Starts from {trainer.recipe.start.model}.")
+    return words
+
+
+def provenance(trainer: Trainer) -> dict[str, Any]:
+    """What a bundle's manifest tells of the training so far."""
+    state, store = trainer.learner.state, trainer.prepared.store
+    start = trainer.recipe.start
+    return {
+        "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
+        "data": {"fingerprint": store.fingerprint, "pairs": len(store), "dropped": store.dropped},
+        "training": {
+            "step": state.step,
+            "target_tokens": state.target_tokens,
+            "seed": trainer.training.seed,
+            "precision": state.precision,
+            "skipped_updates": state.skipped_updates,
+            **({"started_from": start.model_hash} if start.model else {}),
+        },
+        "metrics": {"validation_bleu": state.best_bleu, "best_step": state.best_step},
+        "durations": {"training_seconds": round(state.seconds, 1)},
+        "machine": describe_machine(),
+    }

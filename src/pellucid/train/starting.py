@@ -1,0 +1,93 @@
+"""Starting from a trained model instead of from random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from pellucid.bundle import Bundle, load_bundle, resolve_model
+from pellucid.errors import ConfigurationError, suggestion
+
+__all__ = ["freeze", "load_start", "with_start"]
+
+
+def load_start(model: str) -> Bundle | None:
+    """The bundle that a recipe's ``start.model`` names; None where it names none.
+
+    Raises:
+        InputFileNotFoundError: there is no such model.
+        BundleError: it is damaged.
+    """
+    return load_bundle(resolve_model(model)) if model else None
+
+
+def with_start(values: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """A recipe's values for training that starts from a model.
+
+    Sizes and tokenizer are the model's: the recipe may leave them out or say the same.
+
+    Args:
+        values: the recipe as its file has it, with all changes.
+        model: a bundle folder, a run folder, or ``demo``.
+
+    Raises:
+        ConfigurationError: the recipe asks for another model or tokenizer.
+    """
+    bundle = load_bundle(resolve_model(model))
+    sizes = bundle.config.model.model_dump(mode="json")
+    asked = dict(values.get("model", {}))
+    differing = sorted(key for key, value in asked.items() if sizes.get(key) != value)
+    if differing:
+        key = differing[0]
+        raise ConfigurationError(
+            f"model.{key} must be that of the model to start from, {sizes.get(key)!r}, but is "
+            f"{asked[key]!r}. Leave the section [model] out: it is taken from {model}."
+        )
+    if values.get("tokenizer"):
+        raise ConfigurationError(
+            "The section [tokenizer] must be left out when training starts from a model, whose "
+            f"tokenizer is taken, but it holds {', '.join(sorted(values['tokenizer']))} ({model})."
+        )
+    # A tokenizer's own vocabulary stands; the recipe's section only has to fit the model's tying.
+    sharing = bundle.config.tokenizer.sharing
+    languages = bundle.config.languages
+    data = {
+        "source_language": languages.source,
+        "target_language": languages.target,
+        "max_length": min(256, sizes["max_source_length"], sizes["max_target_length"]),
+        **values.get("data", {}),
+    }
+    return {
+        **values,
+        "data": data,
+        "model": sizes,
+        "tokenizer": {"sharing": sharing},
+        "start": {"model": str(Path(model)), "model_hash": bundle.model_hash},
+    }
+
+
+def freeze(model: nn.Module, beginnings: Sequence[str]) -> None:
+    """Keep the weights as they are whose names begin so.
+
+    Raises:
+        ConfigurationError: nothing begins so, or nothing would be left to train.
+    """
+    named = dict(model.named_parameters())
+    for beginning in beginnings:
+        chosen = [name for name in named if f"{name}.".startswith(f"{beginning}.")]
+        if not chosen:
+            parts = {".".join(name.split(".")[:n]) for name in named for n in (1, 2, 3)}
+            raise ConfigurationError(
+                f"training.freeze must name parts of the model, but {beginning!r} is none. "
+                + suggestion(beginning, sorted(parts))
+            )
+        for name in chosen:
+            named[name].requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in named.values()):
+        raise ConfigurationError(
+            f"training.freeze must leave something to train, but {', '.join(beginnings)} is the "
+            "whole model."
+        )

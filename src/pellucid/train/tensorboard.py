@@ -1,0 +1,99 @@
+"""Curves and translations for TensorBoard, where ``training.tensorboard`` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pellucid.errors import ConfigurationError, OutputError
+
+__all__ = ["TensorboardWriter", "require_tensorboard"]
+
+FOLDER = "tensorboard"
+NOT_SHOWN = frozenset({"step", "kind"})
+
+
+def require_tensorboard() -> None:
+    """Make sure that the optional package is there, before hours of work depend on it.
+
+    Raises:
+        ConfigurationError: it is not installed.
+    """
+    if find_spec("tensorboard") is None:
+        raise ConfigurationError(
+            "The package tensorboard must be installed where training.tensorboard is true, but "
+            "is not. Install it with: pip install 'pellucid[tensorboard]', or set "
+            "training.tensorboard to false."
+        )
+
+
+class TensorboardWriter:
+    """Writes what ``metrics.jsonl`` and ``samples.jsonl`` get into ``RUN/tensorboard`` as well.
+
+    Everything is brought to the file at once, so that nothing is lost when training is killed.
+
+    Args:
+        run: the run folder.
+        purge_step: the first step that will be made now. What an earlier start of this run wrote
+            of this step and later ones is no longer shown.
+
+    Raises:
+        ConfigurationError: the optional package is not installed.
+        OutputError: the folder cannot be written.
+    """
+
+    def __init__(self, run: Path, *, purge_step: int = 1) -> None:
+        require_tensorboard()
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._folder = run / FOLDER
+        with self._writing():
+            self._writer = SummaryWriter(str(self._folder), purge_step=purge_step)
+
+    def __enter__(self) -> TensorboardWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def record(self, kind: str, values: Mapping[str, Any]) -> None:
+        """Show one line of ``metrics.jsonl``: a curve ``KIND/NAME`` for each of its numbers."""
+        with self._writing():
+            for name, value in values.items():
+                if name not in NOT_SHOWN and isinstance(value, int | float):
+                    self._writer.add_scalar(f"{kind}/{name}", value, values["step"])
+            self._writer.flush()
+
+    def sample(self, number: int, values: Mapping[str, Any]) -> None:
+        """Show one line of ``samples.jsonl`` as text; ``number`` says which sentence it is."""
+        rows = (
+            f"    {name}: {' '.join(str(values[name]).split())}"
+            for name in ("source", "reference", "translation")
+        )
+        with self._writing():
+            self._writer.add_text(f"samples/{number}", "\n".join(rows), values["step"])
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._writing():
+            self._writer.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OutputError(
+                f"The TensorBoard folder must be writable, but {self._folder} is not: "
+                f"{error.strerror or error}. Free some space; the same command goes on."
+            ) from error

@@ -1,0 +1,185 @@
+"""Losses that are no numbers, models to start from, several batches an update, and averages."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_runs import make_recipe, read_metrics, write_text
+from torch import Tensor
+
+from pellucid.bundle import load_bundle
+from pellucid.config import Recipe, validate
+from pellucid.errors import ConfigurationError, OutputError, TrainingError
+from pellucid.train import train
+from pellucid.train.starting import with_start
+from pellucid.train.step import Updater
+
+Losses = Callable[..., tuple[Tensor, Tensor]]
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> list[int]:
+    """Let the loss of some steps be no number; the steps whose loss was asked for."""
+    asked: list[int] = []
+    plain: Losses = Updater._loss
+
+    def loss(self: Updater, batch: Any, step: int, part: int) -> tuple[Tensor, Tensor]:
+        asked.append(step)
+        smoothed, unsmoothed = plain(self, batch, step, part)
+        factor = math.nan if is_bad(step) else 1.0
+        return smoothed * factor, unsmoothed
+
+    monkeypatch.setattr(Updater, "_loss", loss)
+    return asked
+
+
+def log_of(run: Path) -> str:
+    return (run / "log.txt").read_text()
+
+
+def test_an_update_that_is_no_number_is_skipped_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    poison(monkeypatch, lambda step: step in (7, 8))
+    summary = train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert summary.steps == 23
+    assert "Skipped update 7" in log_of(tmp_path / "run")
+    last = tmp_path / "run" / "checkpoints" / "step-00000023"
+    state = json.loads((last / "state.json").read_text())
+    assert state["skipped_updates"] == 2
+    assert state["skipped_in_a_row"] == 0
+    weights = load_bundle(last).model.state_dict()
+    assert all(bool(torch.isfinite(weight).all()) for weight in weights.values())
+
+
+def test_the_run_goes_back_once_at_a_lower_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    bad_visits = iter([True] * 3 + [False] * 1000)
+    asked = poison(monkeypatch, lambda step: step in (13, 14, 15) and next(bad_visits))
+    train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert asked == [*range(1, 16), *range(11, 24)]
+    assert "Went back from step 15 to step 10" in log_of(tmp_path / "run")
+    rates = {
+        record["step"]: record["learning_rate"]
+        for record in read_metrics(tmp_path / "run")
+        if record["kind"] == "train"
+    }
+    assert sorted(rates) == [5, 10, 15, 20]
+    # The inverse square root, halved after going back.
+    assert rates[15] == pytest.approx(rates[10] * math.sqrt(10 / 15) / 2)
+
+
+def test_a_second_time_ends_the_run_with_its_checkpoint_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    poison(monkeypatch, lambda step: step > 12)
+    with pytest.raises(TrainingError, match="again after going back once") as caught:
+        train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert caught.value.exit_code == 1
+    (newest,) = (tmp_path / "run" / "checkpoints").iterdir()
+    assert newest.name == "step-00000010"
+    load_bundle(newest)
+
+
+def test_a_rate_that_is_far_too_high_ends_with_a_sentence(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"learning_rate": 1e30, "max_steps": 200, "warmup_steps": 1})
+    with pytest.raises(TrainingError, match=r"lower training\.learning_rate"):
+        train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+
+
+def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pellucid.train import loop
+
+    write_text(tmp_path)
+    save, calls = loop.save_checkpoint, []
+
+    def fail_once(*arguments: Any, **settings: Any) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise OutputError("The output must be writable, but is not: No space left on device.")
+        save(*arguments, **settings)
+
+    monkeypatch.setattr(loop, "save_checkpoint", fail_once)
+    summary = train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert summary.steps == 23
+    assert "The checkpoint of step 10 was not saved" in log_of(tmp_path / "run")
+    names = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
+    assert names == ["step-00000020", "step-00000023"]
+
+
+def start_from(model: Path, folder: Path, **training: Any) -> Recipe:
+    """A recipe for the same text that starts from a model."""
+    values = make_recipe().model_dump(mode="json")
+    del values["model"], values["tokenizer"], values["start"]
+    values["training"] |= {"max_steps": 5, "validate_every": 5, **training}
+    return validate(Recipe, with_start(values, str(model)), "test")
+
+
+def test_training_starts_from_a_model_with_its_weights_and_tokenizer(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    first = make_recipe(training={"max_steps": 60, "validate_every": 60, "learning_rate": 0.02})
+    train(first, tmp_path / "first", recipe_folder=tmp_path, progress=False)
+    recipe = start_from(tmp_path / "first", tmp_path, log_every=1, learning_rate=1e-6)
+    train(recipe, tmp_path / "second", recipe_folder=tmp_path, progress=False)
+    losses = [
+        [record["loss"] for record in read_metrics(tmp_path / name) if record["kind"] == "train"]
+        for name in ("first", "second")
+    ]
+    assert losses[1][0] == pytest.approx(losses[0][-1], abs=0.5)
+    assert losses[1][0] < losses[0][0] - 1
+    bundles = [load_bundle(tmp_path / name / "bundle") for name in ("first", "second")]
+    assert bundles[0].tokenizer.files() == bundles[1].tokenizer.files()
+    assert bundles[1].manifest["training"]["started_from"] == bundles[0].model_hash
+
+
+def test_frozen_parts_stay_byte_for_byte(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    train(
+        make_recipe(training={"max_steps": 3}),
+        tmp_path / "first",
+        recipe_folder=tmp_path,
+        progress=False,
+    )
+    recipe = start_from(tmp_path / "first", tmp_path, freeze=["encoder", "embedding"])
+    train(recipe, tmp_path / "second", recipe_folder=tmp_path, progress=False)
+    before, after = (
+        load_bundle(tmp_path / name / "bundle").model.state_dict() for name in ("first", "second")
+    )
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert moved
+    assert all(name.startswith("decoder.") for name in moved)
+
+
+def test_freezing_what_does_not_exist_is_refused_before_training(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    with pytest.raises(ConfigurationError, match="'encodr' is none"):
+        train(
+            make_recipe(training={"freeze": ["encodr"]}),
+            tmp_path / "run",
+            recipe_folder=tmp_path,
+            progress=False,
+        )
+
+
+@pytest.mark.parametrize("averaging", ["running", "last", "best"])
+def test_the_kept_model_is_the_average(averaging: str, tmp_path: Path) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"averaging": averaging, "average_count": 2, "max_steps": 20})
+    train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    best = load_bundle(tmp_path / "run" / "bundle").manifest["metrics"]["best_step"]
+    kept = load_bundle(tmp_path / "run" / "bundle").model.state_dict()
+    raw = load_bundle(tmp_path / "run" / "checkpoints" / f"step-{best:08d}").model.state_dict()
+    differing = [name for name in raw if not torch.equal(raw[name], kept[name])]
+    assert bool(differing) == (averaging == "running" or best == 20)

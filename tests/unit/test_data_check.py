@@ -1,0 +1,299 @@
+"""The data check: every damage is told with its place, and clean text gives one line."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from pellucid.config import DataConfig
+from pellucid.errors import InputFileNotFoundError
+from pellucid.text.check import DataReport, Finding, check_data
+
+Pairs = Sequence[tuple[str, str]]
+Check = Callable[..., DataReport]
+
+NAMES = ["Anna", "Bruno", "Clara", "David", "Emma", "Felix", "Greta", "Hugo", "Irina", "Jonas"]
+LEFT = [
+    "a",
+    "the",
+    "red",
+    "old",
+    "small",
+    "dog",
+    "tree",
+    "runs",
+    "sees",
+    "under",
+    "garden",
+    "slowly",
+    "evening",
+    "beautiful",
+    "with",
+]
+
+
+def make_pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
+    """Sentences of differing length, and their 'translations': word for word, spelled backwards."""
+    draw = random.Random(seed)
+    pairs = []
+    for number in range(count):
+        words = draw.choices(LEFT, k=draw.randint(3, 25))
+        words.insert(2, f"{seed}{number:06}")
+        words.insert(1, draw.choice(NAMES))
+        target = [word if word in NAMES or word.isdigit() else word[::-1] for word in words]
+        pairs.append((" ".join(words) + ".", " ".join(target) + "."))
+    return pairs
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Check:
+    """Check pairs as four files."""
+
+    def run(train: Pairs, validation: Pairs | None = None) -> DataReport:
+        validation = make_pairs(100, seed=2) if validation is None else validation
+        for name, pairs in (("train", train), ("valid", validation)):
+            for side, language in enumerate(("xx", "yy")):
+                text = "".join(f"{pair[side]}\n" for pair in pairs)
+                (tmp_path / f"{name}.{language}").write_bytes(text.encode())
+        return check_data(DATA, tmp_path)
+
+    return run
+
+
+DATA = DataConfig(
+    train_source=("train.xx",),
+    train_target=("train.yy",),
+    validation_source=("valid.xx",),
+    validation_target=("valid.yy",),
+)
+
+
+def found(report: DataReport, kind: str) -> Finding:
+    """The one finding of a kind."""
+    findings = [finding for finding in report.findings if finding.kind == kind]
+    assert len(findings) == 1, report.lines()
+    return findings[0]
+
+
+def with_changes(pairs: Pairs, changes: dict[int, tuple[str, str]]) -> list[tuple[str, str]]:
+    return [changes.get(number, pair) for number, pair in enumerate(pairs)]
+
+
+def test_clean_text_gives_one_line(check: Check) -> None:
+    report = check(make_pairs(1201))
+    assert report.lines() == ["Data check: 1,201 training and 100 validation pairs; nothing odd."]
+    assert report.brief() == report.lines()
+    assert not report.has_errors
+
+
+def test_built_in_corpus_gives_neither_errors_nor_warnings(check: Check) -> None:
+    from pellucid.corpora import iterate_split
+
+    train, validation = (
+        [(example.source, example.target) for example in islice(iterate_split(name), count)]
+        for name, count in (("train", 1000), ("validation", 200))
+    )
+    report = check(train, validation)
+    assert {finding.severity for finding in report.findings} <= {"note"}, report.lines()
+    assert len(report.brief()) == 1
+
+
+@pytest.mark.parametrize(("offset", "lost_at"), [(1, 634), (3, 300), (7, 800)])
+def test_lost_target_lines_are_told_about_where_they_were(
+    check: Check, offset: int, lost_at: int
+) -> None:
+    pairs = make_pairs(1200)
+    targets = [target for _, target in pairs]
+    targets = targets[:lost_at] + targets[lost_at + offset :] + targets[:offset]
+    report = check([(source, target) for (source, _), target in zip(pairs, targets, strict=True)])
+    shift = found(report, "shifted")
+    assert shift.severity == "error"
+    assert report.has_errors
+    assert shift.split == "train"
+    assert abs(shift.count - (1200 - lost_at)) < 20
+    where = shift.sentence.split("train.xx:")[1].split()[0]
+    assert abs(int(where) - (lost_at + 1)) < 20
+    assert "to its end" in shift.sentence
+    lines = "1 line earlier" if offset == 1 else f"{offset} lines earlier"
+    assert lines in shift.sentence
+    example = shift.examples[0]
+    source_line, target_line = (
+        int(place.split(":")[1]) for place in (example.source_where, example.target_where)
+    )
+    assert source_line - target_line == offset
+    assert pairs[source_line - 1] == (example.source, example.target)
+
+
+def test_lost_line_that_comes_back_is_told_with_both_ends(check: Check) -> None:
+    pairs = make_pairs(1200)
+    sources = [source for source, _ in pairs]
+    sources = [*sources[:400], *sources[401:800], "something else", *sources[800:]]
+    report = check([(source, target) for source, (_, target) in zip(sources, pairs, strict=True)])
+    shift = found(report, "shifted")
+    assert "1 line later" in shift.sentence
+    first, last = (
+        int(text.split()[0]) for text in shift.sentence.split("train.xx:")[1].split("to line ")
+    )
+    assert abs(first - 401) < 20
+    assert abs(last - 800) < 20
+
+
+def test_shift_is_found_by_lengths_alone(check: Check) -> None:
+    draw = random.Random(3)
+    lengths = [draw.randint(2, 30) for _ in range(600)]
+    sources = ["x" + " wo" * length for length in lengths]
+    targets = ["y" + " sie" * max(1, length + draw.randint(-2, 2)) for length in lengths]
+    assert not check(list(zip(sources, targets, strict=True))).has_errors
+    report = check(list(zip(sources[1:], targets[:-1], strict=True)))
+    assert "1 line later" in found(report, "shifted").sentence
+
+
+def test_files_of_unequal_length_are_an_error_that_says_where_the_shift_begins(
+    check: Check, tmp_path: Path
+) -> None:
+    pairs = make_pairs(1000)
+    check(pairs)
+    targets = [target for _, target in pairs]
+    del targets[400]
+    (tmp_path / "train.yy").write_text("\n".join(targets) + "\n")
+    report = check_data(DATA, tmp_path)
+    assert "1000" in found(report, "unreadable").sentence
+    assert abs(found(report, "shifted").count - 600) < 30
+
+
+@pytest.mark.parametrize(
+    ("kind", "pair"),
+    [
+        ("empty", ("  ", "quelque chose ici")),
+        ("equal", ("the very same words.", "the very same words.")),
+        ("source script", ("это другой алфавит", "quelque chose ici")),
+        ("target script", ("something is here", "ここにほかの文字")),
+        ("mojibake", ("something is here", "trÃ¨s cher")),
+        ("mojibake", ("something is here", "lâ€™eau")),
+        ("mojibake", ("something is here", "ÐŸÑ€Ð¸Ð²ÐµÑ‚")),
+        ("lost characters", ("something is here", "quelque chose\ufffd")),
+        ("control characters", ("some\x07thing", "quelque chose ici")),
+        ("markup", ("<b>something</b> is here", "quelque chose ici")),
+        ("escapes", ("salt &amp; pepper here", "sel et poivre")),
+        ("long source", ("word " * 500, "mot " * 500)),
+        ("long target", ("word " * 500, "mot " * 500)),
+        ("ratio", ("one", "un mot qui n'en finit pas " * 12)),
+    ],
+)
+def test_odd_pair_is_told_with_its_lines(check: Check, kind: str, pair: tuple[str, str]) -> None:
+    report = check(with_changes(make_pairs(150), {41: pair, 73: pair}))
+    finding = found(report, kind)
+    assert (finding.count, finding.split) == (2, "train")
+    assert finding.share == pytest.approx(2 / 150)
+    assert [example.source_where for example in finding.examples] == ["train.xx:42", "train.xx:74"]
+    assert [example.target_where for example in finding.examples] == ["train.yy:42", "train.yy:74"]
+    assert (finding.examples[0].source, finding.examples[0].target) == pair
+    assert any("train.xx:42 | train.yy:42" in line for line in report.lines())
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "NÃO, MAÇÃ E AÇÃO",
+        "«Voilà», dit-il. C’est déjà l’été…",
+        "Â câţi ani",
+        "ESPAÑA Ñandú",
+        "1 < 2 et 3 > 2, A&B",
+        "iPhone 5, Coca-Cola",
+    ],
+)
+def test_correct_text_is_not_called_broken(check: Check, target: str) -> None:
+    report = check(with_changes(make_pairs(300), {7: ("it is what it is", target)}))
+    assert not report.findings, report.lines()
+
+
+def test_script_that_a_side_uses_often_is_usual(check: Check) -> None:
+    mixed = [
+        (source, "српски језик " + target if number % 3 else target)
+        for number, (source, target) in enumerate(make_pairs(300))
+    ]
+    changed = [
+        (source, "на другом писму" if number % 3 else target)
+        for number, (source, target) in enumerate(mixed)
+    ]
+    assert not [f for f in check(changed).findings if f.kind == "target script"]
+
+
+def test_copies_and_second_targets_name_both_lines(check: Check) -> None:
+    pairs = make_pairs(500)
+    pairs[300] = pairs[20]
+    pairs[400] = pairs[20]
+    pairs[450] = (pairs[30][0], "something new")
+    report = check(pairs)
+    copies, second = found(report, "copy"), found(report, "several targets")
+    assert (copies.count, second.count) == (2, 1)
+    assert [example.source_where for example in copies.examples] == ["train.xx:301", "train.xx:401"]
+    assert {example.other for example in copies.examples} == {"train.xx:21"}
+    assert (second.examples[0].source_where, second.examples[0].other) == (
+        "train.xx:451",
+        "train.xx:31",
+    )
+    assert {copies.severity, second.severity} == {"note"}
+
+
+def test_pairs_of_both_splits_are_compared_without_case_and_punctuation(check: Check) -> None:
+    train, validation = make_pairs(500), make_pairs(50, seed=2)
+    validation[11] = (train[60][0].upper().replace(".", " !"), train[60][1])
+    validation[12] = (train[61][0], "something else")
+    report = check(train, validation)
+    shared, source = found(report, "in training"), found(report, "source in training")
+    assert (shared.count, shared.split, shared.severity) == (1, "validation", "warning")
+    assert shared.examples[0].source_where == "valid.xx:12"
+    assert shared.examples[0].other == "train.xx:61"
+    assert (source.count, source.severity) == (1, "note")
+
+
+def test_brief_is_short_and_without_notes(check: Check) -> None:
+    odd = [
+        ("", "x"), ("same words", "same words"), ("это другой алфавит", "это другой алфавит тоже"),
+        ("<b>something</b>", "trÃ¨s cher"), ("a\ufffd", "b\x07"), ("on and on", "et plus " * 300),
+    ]  # fmt: skip
+    report = check([*make_pairs(100), *odd, *odd], [*make_pairs(10, seed=2), ("", "y")])
+    brief = report.brief()
+    assert len(brief) == 6
+    assert all(len(line) <= 100 for line in [*brief, *report.lines()])
+    assert brief[-1].endswith("--check.")
+    assert not any(line.startswith("note") for line in brief)
+
+
+def test_several_corpora_gzip_and_columns_count_lines_within_each_file(tmp_path: Path) -> None:
+    pairs = make_pairs(300)
+    for name, part in (("a", pairs[:100]), ("b", pairs[100:200])):
+        for side, language in enumerate(("xx", "yy")):
+            text = "".join(f"{pair[side]}\n" for pair in part)
+            (tmp_path / f"{name}.{language}.gz").write_bytes(gzip.compress(text.encode()))
+    rows = [*pairs[200:], pairs[105]]
+    (tmp_path / "c.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows))
+    (tmp_path / "v.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in make_pairs(9, seed=2)))
+    data = DataConfig(
+        train_source=("a.xx.gz", "b.xx.gz"),
+        train_target=("a.yy.gz", "b.yy.gz"),
+        train=("c.tsv",),
+        validation=("v.tsv",),
+    )
+    report = check_data(data, tmp_path)
+    example = found(report, "copy").examples[0]
+    assert (example.source_where, example.target_where) == ("c.tsv:101", "c.tsv:101")
+    assert example.other == "b.xx.gz:6"
+    assert report.num_pairs == {"train": 301, "validation": 9}
+
+
+def test_tiny_text_is_checked_without_false_alarms(check: Check) -> None:
+    for count in (1, 2, 19):
+        report = check(make_pairs(count), make_pairs(1, seed=2))
+        assert not report.findings, report.lines()
+
+
+def test_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputFileNotFoundError, match=r"valid\.xx"):
+        check_data(DATA, tmp_path)

@@ -1,0 +1,69 @@
+"""Starting from a trained model: what is taken, what is refused, what stays frozen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pellucid.bundle import load_bundle, resolve_model
+from pellucid.config import Recipe, validate
+from pellucid.errors import ConfigurationError, InputFileNotFoundError
+from pellucid.train.starting import freeze, load_start, with_start
+
+DATA: dict[str, Any] = {"train": "a.tsv", "validation": "b.tsv"}
+
+
+def test_sizes_tokenizer_and_languages_are_the_models() -> None:
+    bundle = load_bundle(resolve_model("demo"))
+    values = with_start({"data": DATA}, "demo")
+    recipe = validate(Recipe, values, "test")
+    assert recipe.model.d_model == bundle.config.model.d_model
+    assert recipe.data.source_language == bundle.config.languages.source
+    assert recipe.start.model_hash == bundle.model_hash
+    start = load_start(recipe.start.model)
+    assert start is not None
+    assert start.model_hash == bundle.model_hash
+
+
+def test_saying_the_same_sizes_is_allowed() -> None:
+    width = load_bundle(resolve_model("demo")).config.model.d_model
+    values = with_start({"data": DATA, "model": {"d_model": width}}, "demo")
+    assert values["model"]["d_model"] == width
+
+
+def test_another_size_is_refused_by_name() -> None:
+    with pytest.raises(ConfigurationError, match=r"model\.d_ff must be that of the model to start"):
+        with_start({"data": DATA, "model": {"d_ff": 13}}, "demo")
+
+
+def test_another_tokenizer_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"\[tokenizer\] must be left out"):
+        with_start({"data": DATA, "tokenizer": {"vocabulary_size": 500}}, "demo")
+
+
+def test_a_model_that_is_not_there_is_said(tmp_path: Any) -> None:
+    with pytest.raises(InputFileNotFoundError):
+        with_start({"data": DATA}, str(tmp_path / "none"))
+
+
+def test_frozen_parts_are_named_by_how_they_begin() -> None:
+    model = load_bundle(resolve_model("demo")).model.requires_grad_(True)
+    freeze(model, ("encoder.layers.0", "embedding"))
+    frozen = {name for name, weight in model.named_parameters() if not weight.requires_grad}
+    assert "embedding.weight" in frozen
+    assert "encoder.layers.0.feed_forward.inner.weight" in frozen
+    assert not any(name.startswith(("encoder.layers.1", "decoder")) for name in frozen)
+
+
+@pytest.mark.parametrize("beginning", ["encoders", "encoder.layers.9", "enc"])
+def test_a_part_that_is_none_is_refused(beginning: str) -> None:
+    model = load_bundle(resolve_model("demo")).model
+    with pytest.raises(ConfigurationError, match=rf"{beginning}' is none"):
+        freeze(model, (beginning,))
+
+
+def test_freezing_everything_is_refused() -> None:
+    model = load_bundle(resolve_model("demo")).model
+    with pytest.raises(ConfigurationError, match="leave something to train"):
+        freeze(model, ("embedding", "encoder", "decoder"))

@@ -1,0 +1,58 @@
+"""The memory that training is expected to take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pellucid.config import NAMED_SIZES, ModelConfig, TrainingConfig
+from pellucid.train.memory import fitting_budget, predict_memory
+
+V = 8009
+TINY = ModelConfig.model_validate(
+    {**NAMED_SIZES["tiny"], "source_vocabulary_size": V, "target_vocabulary_size": V}
+)
+WEIGHTS = 2_000_003
+
+
+def predict(budget: int, longest: int = 31, **training: Any) -> int:
+    return predict_memory(
+        TINY,
+        TrainingConfig(**training),
+        num_weights=WEIGHTS,
+        longest=longest,
+        max_tokens_per_batch=budget,
+    )
+
+
+def test_memory_grows_with_the_batch_by_the_same_amount_a_token() -> None:
+    steps = [predict(budget) for budget in (1000, 2000, 3000)]
+    assert steps[1] - steps[0] == pytest.approx(steps[2] - steps[1], abs=2)
+    assert steps[1] > steps[0]
+
+
+def test_averaging_counts_its_copies_exactly() -> None:
+    plain = predict(1000)
+    kept = predict(1000, averaging="last", average_count=7)
+    assert kept - plain == 4 * WEIGHTS * 8
+
+
+def test_weights_of_attention_count_where_they_are_kept() -> None:
+    long = 509
+    assert predict(4096, long, attention_dropout=0.1) > predict(4096, long)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 1.0])
+def test_fitting_budget_is_the_largest_that_fits(share: float) -> None:
+    training = TrainingConfig(max_tokens_per_batch=8192)
+    available = round(share * predict(8192))
+    budget = fitting_budget(TINY, training, num_weights=WEIGHTS, longest=31, available=available)
+    assert budget in (8192 >> halvings for halvings in range(14)) or budget == 31
+    assert budget == 31 or predict(budget) <= available
+    assert budget == 8192 or predict(2 * budget) > available
+
+
+def test_budget_never_falls_below_the_longest_sentence() -> None:
+    training = TrainingConfig(max_tokens_per_batch=8192)
+    assert fitting_budget(TINY, training, num_weights=WEIGHTS, longest=31, available=1) == 31

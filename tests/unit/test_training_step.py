@@ -1,0 +1,196 @@
+"""One update: sums of batches, bfloat16 passes, memory that runs out, and losses that are none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.data import Batch
+from pellucid.errors import TrainingError
+from pellucid.model import Transformer, initialize
+from pellucid.train.optimizer import Optimizer
+from pellucid.train.step import Updater, split_batch
+
+B, S, T, V = 7, 5, 11, 37
+RATES = {"rate": 0.01, "muon_rate": 0.02}
+
+
+def make_model() -> Transformer:
+    config = ModelConfig(
+        d_model=22,
+        d_ff=19,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        source_vocabulary_size=V,
+        target_vocabulary_size=V,
+    )
+    model = Transformer(config)
+    initialize(model, seed=3)
+    return model
+
+
+def make_batch(num_rows: int = B, seed: int = 5) -> Batch:
+    numbers = torch.Generator().manual_seed(seed)
+    source_lengths = torch.randint(1, S + 1, (num_rows, 1), generator=numbers)
+    target_lengths = torch.randint(1, T + 1, (num_rows, 1), generator=numbers)
+    source_mask_BS = torch.arange(S) < source_lengths
+    target_mask_BT = torch.arange(T) < target_lengths
+    return Batch(
+        source_BS=torch.randint(4, V, (num_rows, S), generator=numbers),
+        source_mask_BS=source_mask_BS,
+        target_in_BT=torch.randint(4, V, (num_rows, T), generator=numbers),
+        target_out_BT=torch.randint(4, V, (num_rows, T), generator=numbers),
+        target_mask_BT=target_mask_BT,
+        num_source_tokens=int(source_mask_BS.sum()),
+        num_target_tokens=int(target_mask_BT.sum()),
+    )
+
+
+def make_updater(precision: Any = "float32", **changes: Any) -> tuple[Transformer, Updater]:
+    model = make_model()
+    training = TrainingConfig(**{"dropout": 0.0, **changes})
+    return model, Updater(model, Optimizer(model, training), training, precision)
+
+
+def weights_of(model: Transformer) -> dict[str, Tensor]:
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+def largest_difference(first: dict[str, Tensor], second: dict[str, Tensor]) -> float:
+    return max(float((first[name] - second[name]).abs().max()) for name in first)
+
+
+def gradients_after(batches: Sequence[Batch], precision: Any = "float32") -> dict[str, Tensor]:
+    model, updater = make_updater(precision)
+    updater.update(1, batches, **RATES)
+    return {
+        name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None
+    }
+
+
+def test_a_batch_cut_in_parts_gives_the_gradient_of_the_whole() -> None:
+    batch = make_batch()
+    halves = split_batch(batch)
+    assert [len(half.source_BS) for half in halves] == [3, 4]
+    assert sum(half.num_target_tokens for half in halves) == batch.num_target_tokens
+    difference = largest_difference(gradients_after([batch]), gradients_after(halves))
+    assert difference < 1e-6
+
+
+def test_update_reports_the_mean_loss_over_all_tokens() -> None:
+    batch = make_batch()
+    _, updater = make_updater()
+    whole = updater.update(1, [batch], **RATES)
+    _, updater = make_updater()
+    parts = updater.update(1, split_batch(batch), **RATES)
+    assert whole.was_made
+    assert not whole.was_split
+    assert parts.loss == pytest.approx(whole.loss, abs=1e-5)
+    assert whole.loss == pytest.approx(math.log(V), rel=0.5)
+    assert whole.num_target_tokens == batch.num_target_tokens
+
+
+def test_parts_of_one_update_get_masks_of_their_own() -> None:
+    batch = make_batch()
+    seen = []
+    for batches in ([batch, batch], [batch]):
+        _, updater = make_updater(dropout=0.5)
+        seen.append(updater.update(1, batches, **RATES).gradient_norm)
+    assert seen[0] != pytest.approx(seen[1], rel=1e-4)
+
+
+def test_bfloat16_passes_point_the_same_way_and_keep_float32_weights() -> None:
+    batch = make_batch(61)
+    exact, rounded = gradients_after([batch]), gradients_after([batch], "bfloat16")
+    assert all(gradient.dtype == torch.float32 for gradient in rounded.values())
+    flat = [torch.cat([g.flatten() for g in found.values()]) for found in (exact, rounded)]
+    assert float(torch.cosine_similarity(*flat, dim=0)) > 0.99
+    assert not torch.equal(*flat)
+
+
+def test_bfloat16_passes_follow_the_weights() -> None:
+    model, updater = make_updater("bfloat16")
+    batch = make_batch()
+    losses = [updater.update(step, [batch], **RATES).loss for step in range(1, 31)]
+    assert losses[-1] < losses[0] - 1
+    assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("poison", [math.nan, math.inf])
+def test_a_gradient_that_is_no_number_leaves_every_byte(poison: float, precision: Any) -> None:
+    model, updater = make_updater(precision)
+    updater.update(1, [make_batch()], **RATES)
+    before = weights_of(model)
+    moments = {name: value.clone() for name, value in updater._optimizer.tensors().items()}
+    handle = model.encoder.layers[0].feed_forward.inner.weight
+    if precision == "float32":
+        hook = handle.register_hook(lambda gradient: gradient * poison)
+    else:
+        working = updater._working.encoder.layers[0].feed_forward.inner.weight
+        hook = working.register_hook(lambda gradient: gradient * poison)
+    updated = updater.update(2, [make_batch()], **RATES)
+    hook.remove()
+    assert not updated.was_made
+    assert not math.isfinite(updated.gradient_norm)
+    assert all(torch.equal(before[name], now) for name, now in weights_of(model).items())
+    after = updater._optimizer.tensors()
+    assert all(torch.equal(moments[name], after[name]) for name in moments)
+    assert updater.update(3, [make_batch()], **RATES).was_made
+
+
+def test_a_batch_is_cut_where_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, updater = make_updater()
+    loss = updater._loss
+
+    def refuse(batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
+        if len(batch.source_BS) > 2:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
+        return loss(batch, step, part)
+
+    monkeypatch.setattr(updater, "_loss", refuse)
+    batch = make_batch()
+    updated = updater.update(1, [batch], **RATES)
+    assert updated.was_made
+    assert updated.was_split
+    expected = gradients_after([batch])
+    found = {name: weight.grad for name, weight in model.named_parameters()}
+    assert largest_difference(expected, found) < 1e-6  # type: ignore[arg-type]
+
+
+def test_a_single_pair_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, updater = make_updater()
+
+    def refuse(batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
+        raise MemoryError
+
+    monkeypatch.setattr(updater, "_loss", refuse)
+    with pytest.raises(TrainingError, match=r"a single pair of 11 tokens does not"):
+        updater.update(1, [make_batch()], **RATES)
+
+
+def test_another_error_is_not_taken_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, updater = make_updater()
+
+    def fail(batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
+        raise RuntimeError("shapes do not fit")
+
+    monkeypatch.setattr(updater, "_loss", fail)
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
+        updater.update(1, [make_batch()], **RATES)
+
+
+def test_gradients_are_clipped_to_the_limit() -> None:
+    model, updater = make_updater(max_gradient_norm=0.01)
+    updated = updater.update(1, [make_batch()], **RATES)
+    assert updated.gradient_norm > 0.1
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    norm = torch.cat([gradient.flatten() for gradient in gradients]).norm()
+    assert float(norm) == pytest.approx(0.01, rel=1e-4)
