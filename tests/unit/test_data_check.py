@@ -18,23 +18,7 @@ Pairs = Sequence[tuple[str, str]]
 Check = Callable[..., DataReport]
 
 NAMES = ["Anna", "Bruno", "Clara", "David", "Emma", "Felix", "Greta", "Hugo", "Irina", "Jonas"]
-LEFT = [
-    "a",
-    "the",
-    "red",
-    "old",
-    "small",
-    "dog",
-    "tree",
-    "runs",
-    "sees",
-    "under",
-    "garden",
-    "slowly",
-    "evening",
-    "beautiful",
-    "with",
-]
+LEFT = ["a", "the", "red", "old", "small", "dog", "tree", "runs", "sees", "slowly", "beautiful"]
 
 
 def make_pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import os
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,14 @@ from pellucid.errors import DataError, InputFileNotFoundError, OutputError
 from pellucid.files import (
     count_lines,
     decode_line,
+    delete_folder,
     hash_bytes,
     hash_file,
     new_folder,
     open_binary,
     read_bytes,
     read_lines,
+    tidy_folder,
     write_bytes,
     write_text,
 )
@@ -303,6 +306,95 @@ def test_new_folder_after_a_crash_and_a_failure_has_a_whole_folder(
     with pytest.raises(RuntimeError), new_folder(path):
         raise RuntimeError
     assert names(path) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [("filling", "old"), ("first rename", "old"), ("second rename", "new")]
+)
+def test_tidy_folder_after_a_crash_leaves_one_whole_folder(
+    tmp_path: Path, after: str, expected: str
+) -> None:
+    path = tmp_path / "bundle"
+    crash(path, after=after)
+    tidy_folder(path)
+    assert names(path) == [expected]
+    assert names(tmp_path) == ["bundle"]
+
+
+def test_new_folder_that_cannot_put_the_older_one_back_keeps_it_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bundle"
+    crash(path, after="first rename")
+
+    def fail(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", fail)
+        with pytest.raises(OutputError, match="Read-only"), new_folder(path):
+            pytest.fail("nothing may be filled")
+    tidy_folder(path)
+    assert names(path) == ["old"]
+
+
+def test_delete_folder_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "bundle"
+    crash(path, after="filling")
+    delete_folder(path)
+    tidy_folder(path)
+    assert names(tmp_path) == []
+
+
+def test_delete_folder_interrupted_leaves_nothing_under_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bundle"
+    crash(path, after="filling")
+    delete = shutil.rmtree
+
+    def die_half_way(folder: Path, **settings: bool) -> None:
+        if folder.name == ".bundle.gone" and folder.exists():
+            raise KeyboardInterrupt
+        delete(folder, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", die_half_way)
+        with pytest.raises(KeyboardInterrupt):
+            delete_folder(path)
+    assert not path.exists()
+    tidy_folder(path)
+    assert names(tmp_path) == []
+
+
+def test_delete_folder_that_may_not_leaves_it_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bundle"
+    crash(path, after="filling")
+
+    def fail(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="Read-only"):
+        delete_folder(path)
+    assert names(path) == ["old"]
+
+
+def test_write_bytes_interrupted_leaves_nothing_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, b"old")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_bytes(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["text.en"]
 
 
 def test_named_pipe_gives_every_line(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from pellucid.train.loss import ROWS_PER_CHUNK, smoothed_cross_entropy
+from pellucid.train.loss import NUMBERS_PER_CHUNK, ROWS_PER_CHUNK, smoothed_cross_entropy
 
 D = 7
 
@@ -52,6 +55,7 @@ def assert_near(actual: Tensor, expected: Tensor, tolerance: float) -> None:
         (3 * ROWS_PER_CHUNK - 5, 37),
         (ROWS_PER_CHUNK + 29, 997),
         (31, 5003),
+        (NUMBERS_PER_CHUNK // 32_003 + 3, 32_003),
     ],
 )
 def test_loss_and_gradients_equal_pytorchs(
@@ -156,6 +160,39 @@ def test_loss_of_huge_logits_is_finite() -> None:
     )
     (gradient,) = torch.autograd.grad(loss, weight_VD)
     assert bool(loss.isfinite() & plain.isfinite() & gradient.isfinite().all())
+
+
+def test_loss_where_the_true_tokens_probability_is_no_float_is_exact() -> None:
+    rows = make_rows(61, 37)
+    rows = (rows[0].detach() * 1e3, *rows[1:])
+    smoothed, plain = smoothed_cross_entropy(*rows, smoothing=0.1)
+    assert float(plain) > 800
+    assert float(smoothed) == pytest.approx(float(by_pytorch(rows, 0.1)), rel=1e-12)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Watches how many numbers the largest result of any operation has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor):
+            self.size = max(self.size, result.numel())
+        return result
+
+
+def test_memory_does_not_grow_with_positions_times_vocabulary() -> None:
+    sizes = []
+    for vocabulary in (16_411, 65_537):
+        rows = make_rows(ROWS_PER_CHUNK + 29, vocabulary)
+        with LargestTensor() as largest:
+            smoothed_cross_entropy(*rows, smoothing=0.1)[0].backward()
+        assert largest.size < (ROWS_PER_CHUNK + 29) * vocabulary
+        sizes.append(largest.size)
+    assert max(sizes) <= NUMBERS_PER_CHUNK
 
 
 def test_loss_in_float32_equals_float64_nearly() -> None:

@@ -14,13 +14,14 @@ from pellucid.config import Recipe
 from pellucid.errors import OutputError, TrainingError
 from pellucid.hardware import keep_freed_memory
 from pellucid.text import check_files
+from pellucid.text.check import check_data
 from pellucid.train.checkpoint import load_newest_checkpoint, save_checkpoint
 from pellucid.train.feed import Feed, Update
 from pellucid.train.interruption import Interruption
 from pellucid.train.learner import Learner
 from pellucid.train.prepare import PreparedData, prepare_data
 from pellucid.train.progress import TrainingProgress
-from pellucid.train.records import Interval, announce, provenance
+from pellucid.train.records import Interval, announce, expected_time, provenance
 from pellucid.train.report import write_report
 from pellucid.train.run_folder import RunFolder
 from pellucid.train.starting import load_start
@@ -35,6 +36,9 @@ SKIPPED_BEFORE_GOING_BACK = 3
 """Updates in a row whose loss or gradient is no number, after which the run goes back."""
 
 RATE_AFTER_GOING_BACK = 0.5
+
+STEPS_BEFORE_ESTIMATE = 20
+"""Updates after which the time that is left is told."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,10 @@ def train(
         with interruption.at_once(), run.created():
             tokenizer = None if start is None else start.tokenizer
             prepared = prepare_data(recipe, recipe_folder, run, tokenizer=tokenizer)
+            found = check_data(recipe.data, recipe_folder)
         keep_freed_memory()
         trainer = Trainer(recipe, run, prepared, start=start)
-        announce(trainer, choices)
+        announce(trainer, [*found.brief()], choices)
         with TrainingProgress(is_wanted=progress) as bar:
             return trainer.run_to_the_end(interruption, bar)
 
@@ -123,6 +128,7 @@ class Trainer:
             self.board = TensorboardWriter(run.path, purge_step=state.step + 1)
         self._interval = Interval()
         self._started = time.monotonic()
+        self._first_step = state.step
 
     def run_to_the_end(self, interruption: Interruption, bar: TrainingProgress) -> TrainingSummary:
         """Train until a limit is reached, validating and saving on the way."""
@@ -169,6 +175,8 @@ class Trainer:
             rate=learner.rates[0],
             bleu=state.best_bleu,
         )
+        if state.step == self._first_step + STEPS_BEFORE_ESTIMATE:
+            self.run.log(expected_time(state, self.training, self._interval.seconds_per_update))
         if state.step % self.training.log_every == 0:
             self._record_interval(update.epoch)
         return True

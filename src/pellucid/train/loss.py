@@ -9,10 +9,18 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["smoothed_cross_entropy"]
+__all__ = ["chunk_rows", "smoothed_cross_entropy"]
 
 ROWS_PER_CHUNK = 256
-"""Rows whose logits are held at once: few enough to stay in the processor's cache."""
+"""Rows whose logits are held at once, at most: few enough to stay in the processor's cache."""
+
+NUMBERS_PER_CHUNK = 1 << 22
+"""Logits that are held at once, at most, whatever the vocabulary."""
+
+
+def chunk_rows(vocabulary: int) -> int:
+    """How many rows have their logits held at once."""
+    return max(1, min(ROWS_PER_CHUNK, NUMBERS_PER_CHUNK // vocabulary))
 
 
 def smoothed_cross_entropy(
@@ -76,10 +84,10 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=sums)
         true_P = torch.empty(num_rows, dtype=sums, device=states_PD.device)
         probability_P = torch.empty_like(true_P)
-        chunk = min(ROWS_PER_CHUNK, num_rows)
+        chunk = min(chunk_rows(vocabulary), num_rows)
         buffer_CV = states_PD.new_empty(chunk, vocabulary)
-        for start in range(0, num_rows, ROWS_PER_CHUNK):
-            rows = slice(start, min(start + ROWS_PER_CHUNK, num_rows))
+        for start in range(0, num_rows, chunk):
+            rows = slice(start, min(start + chunk, num_rows))
             chunk_CD, chunk_target_C1 = states_PD[rows], target_P[rows, None]
             logits_CV = buffer_CV[: len(chunk_CD)]
             torch.mm(chunk_CD, weight_VD.T, out=logits_CV)
@@ -139,7 +147,7 @@ def _minus_log(
     """Take −log p(y), also where p(y) itself is too small for a float."""
     plain_P = -probability_P.log()
     lost = (probability_P < torch.finfo(probability_P.dtype).tiny).nonzero()[:, 0]
-    for rows in torch.split(lost, ROWS_PER_CHUNK):
+    for rows in torch.split(lost, chunk_rows(len(weight_VD))):
         logits_CV = F.linear(states_PD[rows], weight_VD, bias_V).to(plain_P.dtype)
         plain_P[rows] = logits_CV.logsumexp(dim=1) - true_P[rows]
     return plain_P

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pellucid.attention.stages import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.config import ModelConfig, TrainingConfig
-from pellucid.train.loss import ROWS_PER_CHUNK
+from pellucid.train.loss import chunk_rows
 
 __all__ = ["fitting_budget", "predict_memory"]
 
@@ -49,7 +49,7 @@ def predict_memory(
         + model.num_decoder_layers * _floats_a_position(model, seen, attentions=2)
         + 6 * model.d_model
     )
-    chunk = ROWS_PER_CHUNK * model.target_vocabulary_size
+    chunk = chunk_rows(model.target_vocabulary_size) * model.target_vocabulary_size
     states = 4 * positions * model.d_model
     return LIBRARIES + weights + round(SPARE * bytes_per_number * (passes + chunk + states))
 

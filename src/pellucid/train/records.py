@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import pellucid
+from pellucid.config import TrainingConfig
 from pellucid.hardware import available_memory, describe_machine
+from pellucid.train.checkpoint import TrainingState
 from pellucid.train.schedule import learning_rate
 from pellucid.train.step import Updated
 from pellucid.train.summary import (
     CorpusOutlook,
     TrainingOutlook,
     describe_bytes,
+    describe_seconds,
     parameters_by_part,
     screen,
 )
@@ -33,11 +36,13 @@ class Interval:
         self._started = time.monotonic()
         self._tokens = 0
         self._total_loss = 0.0
+        self._num_updates = 0
         self.gradient_norm = 0.0
 
     def add(self, updated: Updated) -> None:
         """Count one update."""
         self._tokens += updated.num_target_tokens
+        self._num_updates += 1
         self._total_loss += updated.loss * updated.num_target_tokens
         self.gradient_norm = updated.gradient_norm
 
@@ -51,9 +56,22 @@ class Interval:
         """Target tokens a second, padding not counted."""
         return self._tokens / max(1e-9, time.monotonic() - self._started)
 
+    @property
+    def seconds_per_update(self) -> float:
+        """Mean time of an update."""
+        return (time.monotonic() - self._started) / max(1, self._num_updates)
 
-def announce(trainer: Trainer, choices: Sequence[str]) -> None:
-    """Say on one screen what is going to happen."""
+
+def announce(trainer: Trainer, findings: Sequence[str], choices: Sequence[str]) -> None:
+    """Say what the text looks like and, on one screen, what is going to happen.
+
+    Args:
+        trainer: about to start.
+        findings: lines about the text.
+        choices: sentences about settings that were chosen.
+    """
+    for line in findings:
+        trainer.run.log(line)
     learner, store, training = trainer.learner, trainer.prepared.store, trainer.training
     state, tokenizer = learner.state, learner.tokenizer
     budget = state.max_tokens_per_batch
@@ -88,6 +106,17 @@ def announce(trainer: Trainer, choices: Sequence[str]) -> None:
         )
     if state.step:
         trainer.run.log(f"Going on after step {state.step}.")
+
+
+def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_update: float) -> str:
+    """Say how long the rest will take at most, validation not counted."""
+    seconds = (training.max_steps - state.step) * seconds_per_update
+    if training.max_minutes:
+        seconds = min(seconds, 60 * training.max_minutes - state.seconds)
+    return (
+        f"At this speed {training.max_steps:,} steps take about "
+        f"{describe_seconds(state.seconds + seconds)}, validation not counted."
+    )
 
 
 def _corpora(trainer: Trainer) -> list[CorpusOutlook]:

@@ -1,0 +1,318 @@
+"""What a recipe leaves open is chosen for its text; what it says is never changed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pellucid.config import NAMED_SIZES, DataConfig, Recipe, TokenizerRecipe, parse_toml
+from pellucid.text import learn_tokenizer, read_pairs
+from pellucid.text.counting import TextCounts, count_text
+from pellucid.train.choices import choose, complete
+
+Write = Callable[..., str]
+
+DATA = {
+    "train_source": "train.xx",
+    "train_target": "train.yy",
+    "validation_source": "valid.xx",
+    "validation_target": "valid.yy",
+}
+
+
+def counts_of(pairs: int, words_a_pair: float = 12.0) -> TextCounts:
+    """Counts as natural text of so many pairs has them."""
+    words = round(pairs * words_a_pair)
+    distinct = min(100_000, round(20 * math.sqrt(words)))
+    return TextCounts(pairs, words, words, words, 90, 60, distinct)
+
+
+def chosen(values: dict[str, Any], counts: TextCounts) -> dict[str, Any]:
+    """Every choice by its key."""
+    recipe = Recipe.model_validate(values)
+    return {choice.key: choice.value for choice in choose(values, recipe, counts)}
+
+
+def filled(values: dict[str, Any], choices: dict[str, Any]) -> Recipe:
+    """The recipe with the choices put in, validated."""
+    whole = {section: dict(table) for section, table in values.items()}
+    for key, value in choices.items():
+        section, _, name = key.partition(".")
+        whole.setdefault(section, {})[name] = value
+    return Recipe.model_validate(whole)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, write_lines: Write) -> Path:
+    """A folder with 1,200 short pairs."""
+    for language, word in (("xx", "word"), ("yy", "mot")):
+        lines = [f"{word} {number % 97} is {number % 13} here" for number in range(1200)]
+        write_lines(f"train.{language}", *lines)
+        write_lines(f"valid.{language}", *lines[:7])
+    return tmp_path
+
+
+@given(st.integers(10, 2_000_000), st.floats(2, 40))
+def test_choose_any_amount_of_text_gives_a_whole_sensible_recipe(pairs: int, words: float) -> None:
+    values: dict[str, Any] = {"data": DATA}
+    counts = counts_of(pairs, words)
+    recipe = filled(values, chosen(values, counts))
+    training = recipe.training
+    assert recipe.model.d_model in {size["d_model"] for size in NAMED_SIZES.values()}
+    assert counts.characters + 261 <= recipe.tokenizer.vocabulary_size <= 32_000
+    assert training.warmup_steps * 4 <= training.max_steps
+    assert 10 <= training.max_steps / training.validate_every <= 20
+    assert training.patience * training.validate_every < training.max_steps
+    assert 1_000 <= training.max_steps <= 200_000
+    assert training.learning_rate > 0
+    assert training.averaging == "running"
+
+
+def test_choose_more_text_asks_for_larger_models_and_fewer_epochs() -> None:
+    amounts = [100, 1_000, 10_000, 30_000, 100_000, 500_000, 2_000_000]
+    recipes = [
+        filled({"data": DATA}, chosen({"data": DATA}, counts_of(pairs, 20))) for pairs in amounts
+    ]
+    for get in (
+        lambda recipe: recipe.model.d_model,
+        lambda recipe: recipe.tokenizer.vocabulary_size,
+        lambda recipe: recipe.training.max_tokens_per_batch,
+        lambda recipe: -recipe.training.learning_rate,
+    ):
+        found = [get(recipe) for recipe in recipes]
+        assert found == sorted(found)
+        assert found[0] < found[-1]
+    epochs = [
+        recipe.training.max_steps * recipe.training.max_tokens_per_batch / pairs
+        for recipe, pairs in zip(recipes, amounts, strict=True)
+    ]
+    assert epochs == sorted(epochs, reverse=True)
+    by_size: dict[int, list[float]] = {}
+    for recipe in recipes:
+        by_size.setdefault(recipe.model.d_model, []).append(recipe.training.dropout)
+    assert all(dropouts == sorted(dropouts, reverse=True) for dropouts in by_size.values())
+
+
+def test_choose_29000_captions_comes_near_the_shipped_recipe() -> None:
+    shipped = parse_toml(
+        (files("pellucid") / "recipes" / "multi30k-en-fr.toml").read_bytes(), "recipe"
+    )
+    known = Recipe.model_validate(shipped)
+    found = filled({"data": DATA}, chosen({"data": DATA}, counts_of(29_000, 13)))
+    assert found.model == known.model
+    for name in ("learning_rate", "schedule", "dropout", "max_tokens_per_batch"):
+        assert getattr(found.training, name) == getattr(known.training, name)
+    for mine, theirs in (
+        (found.tokenizer.vocabulary_size, known.tokenizer.vocabulary_size),
+        (found.training.max_steps, known.training.max_steps),
+        (found.training.warmup_steps, known.training.warmup_steps),
+    ):
+        assert 0.7 < mine / theirs < 1.4
+
+
+@pytest.mark.parametrize("name", ["demo", "multi30k-en-fr", "multi30k-en-de"])
+def test_complete_shipped_recipe_stays_as_it_is(name: str) -> None:
+    values = parse_toml((files("pellucid") / "recipes" / f"{name}.toml").read_bytes(), name)
+    assert complete(values, Path("nowhere")) == (values, [])
+
+
+def test_complete_resolved_recipe_stays_as_it_is(corpus: Path) -> None:
+    values, sentences = complete({"data": DATA}, corpus)
+    assert sentences
+    resolved = Recipe.model_validate(values).model_dump(mode="json")
+    assert complete(resolved, corpus) == (resolved, [])
+
+
+def test_complete_says_each_choice_with_its_value_and_leaves_its_input_alone(corpus: Path) -> None:
+    values: dict[str, Any] = {"data": DATA, "training": {"seed": 7}}
+    before = json.dumps(values)
+    completed, sentences = complete(values, corpus)
+    assert json.dumps(values) == before
+    assert completed["training"]["seed"] == 7
+    assert completed["model"] == {"size": "tiny"}
+    for section in ("model", "tokenizer", "training"):
+        for name, value in completed[section].items():
+            if (section, name) != ("training", "seed"):
+                assert any(s.startswith(f"{section}.{name} = {value}: ") for s in sentences)
+    assert all(sentence.endswith(".") for sentence in sentences)
+    assert complete(values, corpus) == (completed, sentences)
+
+
+@pytest.mark.parametrize("name", ["learning_rate", "schedule", "warmup_steps", "max_steps"])
+def test_choose_recipe_with_a_course_of_its_own_keeps_the_documented_rest(name: str) -> None:
+    given = {"learning_rate": 0.001, "schedule": "cosine", "warmup_steps": 50, "max_steps": 40_000}
+    values = {"data": DATA, "training": {name: given[name]}}
+    keys = chosen(values, counts_of(29_000))
+    assert not [key for key in keys if key.startswith("training.")]
+    assert {"model.size", "tokenizer.vocabulary_size"} == set(keys)
+
+
+def test_choose_few_steps_get_a_warmup_within_them() -> None:
+    values = {"data": DATA, "training": {"max_steps": 500}}
+    keys = chosen(values, counts_of(29_000))
+    assert keys["training.warmup_steps"] == 50
+    assert keys["training.learning_rate"] == 0.004
+    values = {"data": DATA, "training": {"max_steps": 500, "learning_rate": 0.0}}
+    assert "training.learning_rate" not in chosen(values, counts_of(29_000))
+    values = {"data": DATA, "training": {"max_steps": 500, "warmup_steps": 400}}
+    assert "training.warmup_steps" not in chosen(values, counts_of(29_000))
+
+
+@pytest.mark.parametrize(
+    "model", [{"d_model": 512}, {"d_ff": 64}, {"num_decoder_layers": 1}, {"size": "base"}]
+)
+def test_choose_given_shape_is_kept_and_followed(model: dict[str, Any]) -> None:
+    values = {"data": DATA, "model": model}
+    keys = chosen(values, counts_of(29_000))
+    assert "model.size" not in keys
+    is_wide = filled(values, keys).model.d_model == 512
+    assert (keys["training.learning_rate"] < 0.001) == is_wide
+    assert keys["training.dropout"] == (0.3 if is_wide else 0.1)
+
+
+def test_choose_other_model_settings_leave_the_size_open() -> None:
+    assert "model.size" in chosen({"data": DATA, "model": {"norm": "pre"}}, counts_of(29_000))
+
+
+def test_choose_given_batch_keeps_the_number_of_epochs() -> None:
+    plain = chosen({"data": DATA}, counts_of(29_000))
+    values = {"data": DATA, "training": {"max_tokens_per_batch": 1024, "accumulate": 4}}
+    keys = chosen(values, counts_of(29_000))
+    assert "training.max_tokens_per_batch" not in keys
+    assert 0.45 < keys["training.max_steps"] / plain["training.max_steps"] < 0.55
+
+
+def test_choose_given_minutes_get_a_schedule_that_may_end_at_any_step() -> None:
+    values = {"data": DATA, "training": {"max_minutes": 30.0}}
+    assert chosen(values, counts_of(29_000))["training.schedule"] == "inverse_square_root"
+
+
+def test_choose_other_average_has_no_decay() -> None:
+    values = {"data": DATA, "training": {"averaging": "last"}}
+    keys = chosen(values, counts_of(29_000))
+    assert not {"training.averaging", "training.average_decay"} & set(keys)
+
+
+def test_choose_start_from_a_model_keeps_its_size_and_vocabulary_at_a_lower_rate() -> None:
+    values = {
+        "data": DATA,
+        "model": {**NAMED_SIZES["tiny"], "norm": "pre"},
+        "tokenizer": {"sharing": "joint"},
+        "start": {"model": "runs/old", "model_hash": "0"},
+    }
+    keys = chosen(values, counts_of(29_000))
+    assert {key.partition(".")[0] for key in keys} == {"training"}
+    plain = chosen({"data": DATA}, counts_of(29_000))
+    assert keys["training.learning_rate"] == plain["training.learning_rate"] / 4
+    assert keys["training.max_steps"] < plain["training.max_steps"]
+
+
+def test_choose_whole_words_leave_the_tokenizer_alone() -> None:
+    keys = chosen({"data": DATA, "tokenizer": {"kind": "words"}}, counts_of(29_000))
+    assert not [key for key in keys if key.startswith("tokenizer.")]
+
+
+def test_choose_thousands_of_characters_leave_the_rarest_to_bytes() -> None:
+    counts = TextCounts(50_000, 10**6, 10**6, 10**6, 5_200, 3_900, 100_000)
+    keys = chosen({"data": DATA}, counts)
+    assert keys["tokenizer.character_coverage"] == 0.9995
+    assert 3_900 < keys["tokenizer.vocabulary_size"] < 12_000
+    values = {"data": DATA, "tokenizer": {"character_coverage": 1.0}}
+    assert chosen(values, counts)["tokenizer.vocabulary_size"] > 5_200 + 256
+
+
+WORD = st.text("abcdefghijkl éñжя你好0123.,'-", min_size=1, max_size=20)
+
+
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    lines=st.lists(st.tuples(WORD, WORD), min_size=1, max_size=30).filter(
+        lambda pairs: all(source.strip() and target.strip() for source, target in pairs)
+    ),
+    tokenizer=st.fixed_dictionaries(
+        {},
+        optional={
+            "model_type": st.sampled_from(["bpe", "unigram"]),
+            "byte_fallback": st.booleans(),
+            "sharing": st.just("separate"),
+        },
+    ),
+)
+def test_complete_vocabulary_of_tiny_text_can_be_learned(
+    tmp_path: Path, write_lines: Write, lines: list[tuple[str, str]], tokenizer: dict[str, Any]
+) -> None:
+    is_separate = "sharing" in tokenizer  # one size must then suit both sides
+    for side, language in enumerate(("xx", "yy")):
+        write_lines(f"train.{language}", *(pair[0 if is_separate else side] for pair in lines))
+    model = {"tied_embeddings": "decoder"} if is_separate else {}
+    values, _ = complete({"data": DATA, "tokenizer": tokenizer, "model": model}, tmp_path)
+    recipe = Recipe.model_validate(values)
+    learned = learn_tokenizer(
+        TokenizerRecipe.model_validate(values["tokenizer"]),
+        lambda: (pair.source for pair in read_pairs(recipe.data, "train", tmp_path)),
+        lambda: (pair.target for pair in read_pairs(recipe.data, "train", tmp_path)),
+    )
+    assert learned.source_vocabulary_size == recipe.tokenizer.vocabulary_size
+
+
+def test_complete_few_pairs_are_warned_of(tmp_path: Path, write_lines: Write) -> None:
+    for language in ("xx", "yy"):
+        write_lines(f"train.{language}", *(f"line {number}" for number in range(999)))
+    _, sentences = complete({"data": DATA}, tmp_path)
+    assert "999 pairs are too few" in sentences[-1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"data": DATA},
+        {"data": "text"},
+        {"data": DATA, "training": 3},
+        {"data": DATA, "model": {"d_model": "wide"}},
+        {"data": DATA, "model": {"sise": "tiny"}},
+        {"data": {**DATA, "folder": "$PELLUCID_NO_SUCH_VARIABLE"}},
+    ],
+)
+def test_complete_impossible_recipe_or_missing_text_comes_back_unchanged(
+    values: dict[str, Any], tmp_path: Path
+) -> None:
+    assert complete(values, tmp_path) == (values, [])
+
+
+def test_complete_files_of_unequal_length_come_back_unchanged(
+    corpus: Path, write_lines: Write
+) -> None:
+    write_lines("train.yy", "one line")
+    assert complete({"data": DATA}, corpus) == ({"data": DATA}, [])
+
+
+def test_count_text_counts_words_weights_and_characters(tmp_path: Path, write_lines: Write) -> None:
+    write_lines("a.xx", "un deux trois", "un")
+    write_lines("a.yy", "one two three", "one")
+    write_lines("b.tsv", "今天天气很好我们去公园散步吧吧\tit is fine")
+    data = DataConfig(
+        train_source=("a.xx",),
+        train_target=("a.yy",),
+        train=("b.tsv",),
+        train_weights=(2.0, 0.5),
+        validation=("b.tsv",),
+    )
+    counts = count_text(data, TokenizerRecipe(), tmp_path)
+    assert counts.pairs == 3
+    assert counts.source_words == 4 + 7
+    assert counts.target_words == 4 + 3
+    assert counts.epoch_words == 2 * 4 + 0.5 * 3
+    letters = set("undeuxtroisonetwothreeitisfine今天天气很好我们去公园散步吧吧")
+    assert counts.characters == len(letters)
+    assert counts.distinct_words == 6
