@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,6 +34,7 @@ SETTINGS: dict[str, Any] = {
     "max_steps": MAX_STEPS,
     "validate_every": VALIDATE_EVERY,
     "log_every": 1,
+    "learning_rate": 0.01,
     "device": "cpu",
     "dropout": 0.1,
     "attention_dropout": 0.1,
@@ -211,10 +213,7 @@ class Watched:
     def wait_for(self, aim: str, times: int) -> bool:
         """Wait until a phase has begun so many times more than once; False where it ends before."""
         times *= aim != "starting"
-        for phase, _ in self.phases():
-            if phase == aim and (times := times - 1) < 0:
-                return True
-        return False
+        return any(phase == aim and (times := times - 1) < 0 for phase, _ in self.phases())
 
     def is_alive_after(self, seconds: float) -> bool:
         """Let it go on for so long."""
@@ -242,7 +241,7 @@ class Watched:
         self.end_well()
         begun.append(("", time.monotonic() - self._began))
         lengths: dict[str, float] = {"starting": 0.0, **dict.fromkeys(AIMS, 0.0)}
-        for (phase, begin), (_, end) in zip(begun, begun[1:], strict=False):
+        for (phase, begin), (_, end) in pairwise(begun):
             lengths[phase] = max(lengths[phase], end - begin)
         return lengths
 
