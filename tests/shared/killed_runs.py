@@ -25,10 +25,13 @@ from typing import Any, Protocol
 from small_runs import make_recipe, write_text
 
 AIMS = ("training", "validation", "saving")
-MAX_STEPS = 24
+MAX_STEPS = 54
 VALIDATE_EVERY = 6
 SECONDS_BETWEEN = 0.001
 PATIENCE_SECONDS = 120.0
+
+PRELOADED = ["pellucid.train", "pellucid.cli.train", "torch._dynamo", "matplotlib.figure"]
+"""What takes long to load and is always needed."""
 
 SETTINGS: dict[str, Any] = {
     "max_steps": MAX_STEPS,
@@ -75,7 +78,7 @@ class Forked:
 
     def __init__(self, words: Sequence[str]) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["killed_runs", "pellucid.train", "pellucid.cli.train"])
+        context.set_forkserver_preload(PRELOADED)
         self._process = context.Process(target=_run_quietly, args=(list(words),))
         self._process.start()
 
@@ -195,8 +198,9 @@ class Watched:
             return "starting"
         if any(self._checkpoints.glob(".step-*")) or any(self.run.glob(".bundle.*")):
             return "saving"
-        is_due = last["step"] % VALIDATE_EVERY == 0 or last["step"] == MAX_STEPS
-        return "validation" if last["kind"] == "train" and is_due else "training"
+        if last["kind"] == "train":
+            return "training" if last["step"] % VALIDATE_EVERY else "validation"
+        return "ending" if last["step"] == MAX_STEPS else "training"
 
     def phases(self) -> Iterator[tuple[str, float]]:
         """Each phase that begins while it runs, with the time."""
@@ -240,7 +244,7 @@ class Watched:
         begun = list(self.phases())
         self.end_well()
         begun.append(("", time.monotonic() - self._began))
-        lengths: dict[str, float] = {"starting": 0.0, **dict.fromkeys(AIMS, 0.0)}
+        lengths = dict.fromkeys(("starting", *AIMS, "ending"), 0.0)
         for (phase, begin), (_, end) in pairwise(begun):
             lengths[phase] = max(lengths[phase], end - begin)
         return lengths

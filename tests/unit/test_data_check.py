@@ -18,7 +18,7 @@ Pairs = Sequence[tuple[str, str]]
 Check = Callable[..., DataReport]
 
 NAMES = ["Anna", "Bruno", "Clara", "David", "Emma", "Felix", "Greta", "Hugo", "Irina", "Jonas"]
-LEFT = ["a", "the", "red", "old", "small", "dog", "tree", "runs", "sees", "slowly", "beautiful"]
+LEFT = ["new", "the", "red", "old", "small", "dog", "tree", "runs", "sees", "slowly", "beautiful"]
 
 
 def make_pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
@@ -135,6 +135,22 @@ def test_shift_is_found_by_lengths_alone(check: Check) -> None:
     assert not check(list(zip(sources, targets, strict=True))).has_errors
     report = check(list(zip(sources[1:], targets[:-1], strict=True)))
     assert "1 line later" in found(report, "shifted").sentence
+
+
+def test_files_in_differing_order_do_not_go_together(check: Check) -> None:
+    pairs = make_pairs(1000)
+    targets = [target for _, target in pairs]
+    random.Random(5).shuffle(targets)
+    report = check([(source, target) for (source, _), target in zip(pairs, targets, strict=True)])
+    unrelated = found(report, "unrelated")
+    assert (unrelated.severity, unrelated.split, unrelated.count) == ("warning", "train", 1000)
+    assert "train.xx and train.yy" in unrelated.sentence
+
+
+def test_lines_of_one_length_go_together(check: Check) -> None:
+    assert not check([(f"word {n % 9}", f"mot {n % 9} {n:04}") for n in range(600)]).has_errors
+    same = [(f"word {number:04}", f"mot {number:04}") for number in range(600)]
+    assert not check(same).findings
 
 
 def test_files_of_unequal_length_are_an_error_that_says_where_the_shift_begins(

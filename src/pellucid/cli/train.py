@@ -78,8 +78,11 @@ def _check(values: Mapping[str, Any], folder: Path, where: str) -> None:
     from pellucid.text.check import check_data
 
     data = validate(DataConfig, values.get("data", {}), where)
-    for line in check_data(data, folder).lines():
+    report = check_data(data, folder)
+    for line in report.lines():
         sys.stdout.write(f"{line}\n")
+    if report.has_errors:
+        raise typer.Exit(2)
 
 
 def _find_recipe(name: str) -> tuple[Path, Path]:

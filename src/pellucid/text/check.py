@@ -10,7 +10,7 @@ from typing import Literal
 
 from pellucid.config import DataConfig
 from pellucid.text.corpus import Split
-from pellucid.text.judging import Hit, judge, shared_pairs, shifted_stretches
+from pellucid.text.judging import Hit, judge, shared_pairs, shifted_stretches, unrelated_stretches
 from pellucid.text.scan import Scan, read_texts, scan_text
 from pellucid.text.shifts import Shift
 
@@ -186,7 +186,7 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
         findings += [
             Finding("error", "unreadable", scan.split, 1, 0.0, sentence) for sentence in scan.errors
         ]
-        findings += _shifts(scan, base)
+        findings += [*_shifts(scan, base), *_unrelated(scan)]
         hits = [*judge(scan, train)]
         if scan is validation:
             hits += shared_pairs(train, validation)
@@ -225,6 +225,21 @@ def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
             f"{lines} {'later' if shift.offset > 0 else 'earlier'}. Lines are missing or too many "
             "where that begins.",
             examples,
+        )
+
+
+def _unrelated(scan: Scan) -> Iterator[Finding]:
+    """One warning for each corpus whose sides do not go together."""
+    for start, end in unrelated_stretches(scan):
+        files = " and ".join(where.rpartition(":")[0] for where in scan.where(start))
+        yield Finding(
+            "warning",
+            "unrelated",
+            scan.split,
+            end - start,
+            (end - start) / len(scan),
+            f"the lines of {files} do not go together: neither lengths nor numbers and names "
+            "agree. Are they the right files, in the same order?",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pellucid.text.scan import MOST_EXAMPLES, Scan, Side
-from pellucid.text.shifts import Shift, find_shifts
+from pellucid.text.shifts import Shift, find_shifts, is_unrelated
 
-__all__ = ["Hit", "judge", "shared_pairs", "shifted_stretches"]
+__all__ = ["Hit", "judge", "shared_pairs", "shifted_stretches", "unrelated_stretches"]
 
 COMMON_SHARE, FEWEST_EXTREME = 0.999, 5
 """Lengths and ratios beyond those of so many lines, and beyond a factor, are extreme.
@@ -78,13 +79,25 @@ def shared_pairs(train: Scan, validation: Scan) -> Iterator[Hit]:
 
 def shifted_stretches(scan: Scan) -> Iterator[Shift]:
     """Find where the files of a corpus are shifted; indices are those of the whole split."""
-    source, target = scan.source, scan.target
     for start, end in scan.stretches():
-        part = slice(start, end)
-        for shift in find_shifts(
-            source.lengths[part], target.lengths[part], source.anchors[part], target.anchors[part]
-        ):
+        for shift in find_shifts(*_of_lines(scan, start, end)):
             yield Shift(start + shift.first, start + shift.last, shift.offset)
+
+
+def unrelated_stretches(scan: Scan) -> Iterator[tuple[int, int]]:
+    """Find the corpora whose sides do not go together: the first pair, the one past the last."""
+    for start, end in scan.stretches():
+        lines = _of_lines(scan, start, end)
+        if is_unrelated(*lines) and not find_shifts(*lines):
+            yield start, end
+
+
+def _of_lines(
+    scan: Scan, start: int, end: int
+) -> tuple[array[int], array[int], array[int], array[int]]:
+    """Lengths and anchors of both sides."""
+    source, target, part = scan.source, scan.target, slice(start, end)
+    return source.lengths[part], target.lengths[part], source.anchors[part], target.anchors[part]
 
 
 def _first(kind: str, is_odd: NDArray[np.bool_]) -> Hit:

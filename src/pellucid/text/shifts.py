@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Shift", "find_shifts"]
+__all__ = ["Shift", "find_shifts", "is_unrelated"]
 
 WINDOW = 128
 """Lines that are judged together."""
@@ -18,6 +18,9 @@ MOST = 10
 
 CLEARLY = 6.0
 """How many standard errors another line must fit better than the one of the same number."""
+
+LEAST_CORRELATION = 0.1
+"""Of the logarithms of lengths; translations have 0.5 and more."""
 
 MATCH = 3.0
 """What an anchor in both lines counts, in units of the product of standardized lengths."""
@@ -78,6 +81,35 @@ def find_shifts(
         _refined(source, target, count, first * WINDOW, min(count, last * WINDOW), offset)
         for first, last, offset in _stretches(found)
     ]
+
+
+def is_unrelated(
+    source_lengths: Sequence[int],
+    target_lengths: Sequence[int],
+    source_anchors: Sequence[int],
+    target_anchors: Sequence[int],
+) -> bool:
+    """Whether nothing shows that line i of one side translates line i of the other.
+
+    True where, in enough lines, the lengths correlate by less than `LEAST_CORRELATION` and no
+    more anchors are in both lines than in a line and the tenth after it.
+
+    Args:
+        source_lengths: as for `find_shifts`, with the others.
+        target_lengths: likewise.
+        source_anchors: likewise.
+        target_anchors: likewise.
+    """
+    source, target = _Side(source_lengths, source_anchors), _Side(target_lengths, target_anchors)
+    count = len(source.lengths)
+    if count < 2 * WINDOW or not (source.lengths.any() and target.lengths.any()):
+        return False
+    correlation = float(np.mean(source.lengths * target.lengths))
+    matches = [
+        int(np.count_nonzero(source.anchors & np.roll(target.anchors, shift)))
+        for shift in (0, MOST)
+    ]
+    return correlation < LEAST_CORRELATION and matches[0] < 1.5 * matches[1] + WINDOW // 16
 
 
 class _Side:

@@ -254,7 +254,9 @@ def _choose_vocabulary(
     if tokenizer.sharing == "separate":
         words = min(counts.source_words, counts.target_words)
     # A vocabulary that the text cannot fill is refused: far fewer merges than it has words.
-    most = counts.distinct_words // (2 if tokenizer.model_type == "bpe" else 4)
+    most = counts.distinct_words // 2
+    if tokenizer.model_type == "unigram":
+        most = max(0, counts.distinct_words // 4 - 5)
     least = SPECIAL_AND_SPACE + characters + (BYTES if tokenizer.byte_fallback else 0)
     wanted = least + min(round(MERGES_PER_ROOT * math.sqrt(words)), most)
     size = max(least, min(LARGEST_VOCABULARY, _rounded(wanted)))

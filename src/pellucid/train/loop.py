@@ -90,12 +90,14 @@ def train(
     run = RunFolder(out, recipe)
     with Interruption() as interruption:
         with interruption.at_once(), run.created():
+            if not run.data.is_dir():
+                for line in check_data(recipe.data, recipe_folder).brief():
+                    run.log(line)
             tokenizer = None if start is None else start.tokenizer
             prepared = prepare_data(recipe, recipe_folder, run, tokenizer=tokenizer)
-            found = check_data(recipe.data, recipe_folder)
         keep_freed_memory()
         trainer = Trainer(recipe, run, prepared, start=start)
-        announce(trainer, [*found.brief()], choices)
+        announce(trainer, choices)
         with TrainingProgress(is_wanted=progress) as bar:
             return trainer.run_to_the_end(interruption, bar)
 

@@ -23,7 +23,7 @@ from pellucid.text import (
 )
 from pellucid.train.run_folder import RunFolder
 
-__all__ = ["PreparedData", "prepare_data"]
+__all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 
 TOKENIZER_CONFIG = "tokenizer.json"
 

@@ -26,7 +26,7 @@ from pellucid.train.summary import (
 if TYPE_CHECKING:
     from pellucid.train.loop import Trainer
 
-__all__ = ["Interval", "announce", "provenance"]
+__all__ = ["Interval", "announce", "expected_time", "provenance"]
 
 
 class Interval:
@@ -62,16 +62,13 @@ class Interval:
         return (time.monotonic() - self._started) / max(1, self._num_updates)
 
 
-def announce(trainer: Trainer, findings: Sequence[str], choices: Sequence[str]) -> None:
-    """Say what the text looks like and, on one screen, what is going to happen.
+def announce(trainer: Trainer, choices: Sequence[str]) -> None:
+    """Say on one screen what is going to happen.
 
     Args:
         trainer: about to start.
-        findings: lines about the text.
         choices: sentences about settings that were chosen.
     """
-    for line in findings:
-        trainer.run.log(line)
     learner, store, training = trainer.learner, trainer.prepared.store, trainer.training
     state, tokenizer = learner.state, learner.tokenizer
     budget = state.max_tokens_per_batch

@@ -1,0 +1,113 @@
+"""Ctrl-C and SIGTERM in every phase of a training: how it ends, what is left, how it goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from killed_runs import fingerprints
+from small_runs import make_recipe, write_text
+
+from pellucid.train import checkpoint, loop, prepare, train
+from pellucid.train.checkpoint import load_newest_checkpoint
+from pellucid.train.step import Updater
+
+RECIPE = make_recipe(training={"log_every": 1, "averaging": "running"})
+PHASES = {
+    "data preparation": (prepare, "learn_tokenizer", 1),
+    "training": (Updater, "update", 14),
+    "validation": (loop, "validate_model", 2),
+    "keeping the best": (loop, "save_bundle", 1),
+    "saving": (checkpoint, "write_bundle", 2),
+    "reading again": (checkpoint, "load_bundle", 2),
+}
+"""What runs in a phase, and at which of its calls the signal comes."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The fingerprints of a run that was left alone."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_text(folder)
+    train(RECIPE, folder / "run", recipe_folder=folder, progress=False)
+    return fingerprints(folder / "run")
+
+
+def interrupt(
+    patch: pytest.MonkeyPatch, phase: str, numbers: list[signal.Signals]
+) -> list[Callable[[], None]]:
+    """Let signals come in a phase; hands back what has been sent."""
+    holder, name, at_call = PHASES[phase]
+    plain, calls, sent = getattr(holder, name), [0], []
+
+    def call(*arguments: Any, **settings: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == at_call:
+            for number in numbers:
+                sent.append(number)
+                os.kill(os.getpid(), number)
+        return plain(*arguments, **settings)
+
+    patch.setattr(holder, name, call)
+    return sent
+
+
+def run_interrupted(
+    folder: Path, patch: pytest.MonkeyPatch, phase: str, numbers: list[signal.Signals]
+) -> int:
+    """Train until the signals come; the exit code that the command line makes of it."""
+    with patch.context() as inner:
+        sent = interrupt(inner, phase, numbers)
+        with pytest.raises((KeyboardInterrupt, SystemExit)) as caught:
+            train(RECIPE, folder / "run", recipe_folder=folder, progress=False)
+    assert sent == numbers
+    if isinstance(caught.value, KeyboardInterrupt):
+        return 130
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("phase", PHASES)
+def test_signal_in_a_phase_ends_with_its_code_and_loses_nothing(
+    phase: str,
+    number: signal.Signals,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    whole: dict[str, str],
+) -> None:
+    write_text(tmp_path)
+    handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    assert run_interrupted(tmp_path, monkeypatch, phase, [number]) == code
+    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == handlers
+    newest, skipped = load_newest_checkpoint(tmp_path / "run" / "checkpoints")
+    assert not skipped
+    if phase == "data preparation":
+        assert newest is None
+        assert not (tmp_path / "run").exists()
+    else:
+        expected = {"training": 14, "keeping the best": 10}.get(phase, 20)
+        assert newest is not None
+        assert newest.state.step == expected
+    train(RECIPE, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert fingerprints(tmp_path / "run") == whole
+
+
+@pytest.mark.parametrize("phase", ["training", "saving", "reading again"])
+def test_second_signal_leaves_at_once_with_the_last_checkpoint(
+    phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: dict[str, str]
+) -> None:
+    write_text(tmp_path)
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    assert run_interrupted(tmp_path, monkeypatch, phase, numbers) == 130
+    newest, skipped = load_newest_checkpoint(tmp_path / "run" / "checkpoints")
+    assert not skipped
+    assert newest is not None
+    assert newest.state.step == 10
+    train(RECIPE, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert fingerprints(tmp_path / "run") == whole

@@ -1,0 +1,230 @@
+"""The run folder: whose run it is, what may change, and records on a disk that is full."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from failing_disk import FailingDisk
+from small_runs import make_recipe
+
+from pellucid.config import Recipe, to_toml
+from pellucid.errors import ConfigurationError, OutputError
+from pellucid.train.run_folder import MAY_CHANGE, RunFolder
+
+
+def make_run(path: Path, **training: Any) -> RunFolder:
+    run = RunFolder(path, make_recipe(training=training))
+    with run.created():
+        pass
+    return run
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_may_change_are_keys_of_a_recipe() -> None:
+    known = {
+        f"{section}.{key}" for section, keys in make_recipe().model_dump().items() for key in keys
+    }
+    assert known >= MAY_CHANGE
+
+
+CHANGED: dict[str, Any] = {"max_steps": 99, "max_minutes": 3.5, "patience": 7, "log_every": 3}
+CHANGED |= {"keep_checkpoints": 5, "validation_samples": 1, "tensorboard": True}
+CHANGED |= {"device": "cpu", "precision": "float32"}
+
+
+@pytest.mark.parametrize("key", CHANGED)
+def test_run_goes_on_with_another_limit_or_log(key: str, tmp_path: Path) -> None:
+    make_run(tmp_path / "run")
+    changed = make_run(tmp_path / "run", **{key: CHANGED[key]})
+    assert (tmp_path / "run" / "recipe.toml").read_text() == changed.recipe_toml
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"dropout": 0.3}, {"validate_every": 7, "seed": 3}, {"averaging": "best"}, {"accumulate": 2}],
+)
+def test_run_with_another_setting_is_refused_naming_the_keys(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    make_run(tmp_path / "run")
+    before = (tmp_path / "run" / "recipe.toml").read_bytes()
+    with pytest.raises(ConfigurationError) as caught:
+        make_run(tmp_path / "run", **changes)
+    assert all(f"training.{key}" in str(caught.value) for key in changes)
+    assert caught.value.exit_code == 2
+    assert (tmp_path / "run" / "recipe.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("schedule", "is_fixed"),
+    [("linear", True), ("cosine", True), ("constant", False), ("inverse_square_root", False)],
+)
+def test_max_steps_is_fixed_where_the_schedule_ends_there(
+    schedule: str, is_fixed: bool, tmp_path: Path
+) -> None:
+    make_run(tmp_path / "run", schedule=schedule)
+    if is_fixed:
+        with pytest.raises(ConfigurationError, match=r"training\.max_steps differs"):
+            make_run(tmp_path / "run", schedule=schedule, max_steps=99)
+    else:
+        make_run(tmp_path / "run", schedule=schedule, max_steps=99)
+
+
+def test_run_of_a_version_with_fewer_settings_goes_on_with_their_defaults(tmp_path: Path) -> None:
+    make_run(tmp_path / "run")
+    recipe = tmp_path / "run" / "recipe.toml"
+    earlier = [line for line in recipe.read_text().splitlines() if "averag" not in line]
+    recipe.write_text("\n".join(earlier) + "\n")
+    with pytest.raises(ConfigurationError, match=r"training\.averaging differs"):
+        make_run(tmp_path / "run", averaging="last")
+    make_run(tmp_path / "run")
+
+
+def test_crash_before_the_recipe_was_there_leaves_a_folder_that_can_be_used(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "recipe.toml.part").write_text("[da")
+    make_run(run)
+    assert names(run) == ["recipe.toml"]
+
+
+def test_best_bundle_that_had_to_make_room_is_put_back(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    older = run.path / ".bundle.older"
+    older.mkdir()
+    (older / "model").write_text("best")
+    make_run(run.path)
+    assert (run.bundle / "model").read_text() == "best"
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, SystemExit, ConfigurationError])
+def test_new_run_whose_beginning_fails_leaves_nothing(
+    problem: type[BaseException], tmp_path: Path
+) -> None:
+    run = RunFolder(tmp_path / "deep" / "run", make_recipe())
+    with pytest.raises(problem), run.created():
+        run.log("Reading the text.")
+        raise problem
+    assert names(tmp_path) == []
+
+
+def test_earlier_run_stays_where_a_beginning_fails(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    run.log("one")
+    with pytest.raises(KeyboardInterrupt), run.created():
+        raise KeyboardInterrupt
+    assert names(run.path) == ["log.txt", "recipe.toml"]
+
+
+def test_folder_that_cannot_be_written_raises_output_error_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for failing in range(3):
+        with monkeypatch.context() as patch:
+            disk = FailingDisk(patch, failing=failing)
+            with pytest.raises(OutputError, match="No space left on device"):
+                make_run(tmp_path / "run")
+        assert len(disk.seen) > failing
+        assert names(tmp_path) == []
+
+
+def test_same_recipe_needs_no_room_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        disk = FailingDisk(patch)
+        make_run(tmp_path / "run")
+    assert not [what for what in disk.seen if what.startswith("write")]
+
+
+def test_records_of_later_steps_and_damaged_lines_are_forgotten(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    for step in (3, 5, 7):
+        run.record("train", {"step": step, "loss": step / 3})
+        run.sample({"step": step, "source": "é\u2028", "reference": "r", "translation": "t"})
+    for name in ("metrics.jsonl", "samples.jsonl"):
+        with (run.path / name).open("ab") as stream:
+            stream.write(b'\xff\xfe\n[3]\n{"step": "4"}\n\n{"kind": "train", "st')
+    run.forget_after(5)
+    metrics, samples = (read(run.path / name) for name in ("metrics.jsonl", "samples.jsonl"))
+    assert metrics == [{"kind": "train", "step": step, "loss": step / 3} for step in (3, 5)]
+    assert [sample["step"] for sample in samples] == [3, 5]
+    assert samples[0]["source"] == "é\u2028"
+    run.record("train", {"step": 6, "loss": 2.0})
+    assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [3, 5, 6]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_full_disk_while_logging_is_said_once_and_training_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run")
+    for name in ("log.txt", "metrics.jsonl", "samples.jsonl"):
+        (run.path / name).symlink_to("/dev/full")
+    for number in range(3):
+        run.log(f"line {number}")
+        run.record("train", {"step": number})
+        run.sample({"step": number})
+    said = capsys.readouterr().err
+    assert [f"line {number}" in said for number in range(3)] == [True] * 3
+    assert said.count("No space left on device") == 1
+    assert said.count("Training goes on") == 1
+
+
+def test_line_that_was_cut_short_by_a_full_disk_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path / "run")
+    run.record("train", {"step": 1})
+    with monkeypatch.context() as patch:
+        FailingDisk(patch, failing=0)
+        run.record("train", {"step": 2, "loss": 3.0})
+    run.record("train", {"step": 3})
+    assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [1, 3]
+
+
+def test_records_that_cannot_be_rewritten_stay_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run")
+    run.record("train", {"step": 3})
+    run.record("train", {"step": 9})
+    with monkeypatch.context() as patch:
+        FailingDisk(patch, failing=0, forever=True)
+        run.forget_after(5)
+    assert "Training goes on" in capsys.readouterr().err
+    assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [3, 9]
+
+
+def test_log_is_kept_where_nobody_listens_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path / "run")
+    reading, writing = os.pipe()
+    os.close(reading)
+    with monkeypatch.context() as patch, os.fdopen(writing, "w", buffering=1) as nobody:
+        patch.setattr(sys, "stderr", nobody)
+        run.log("to nobody")
+        patch.setattr(sys, "stderr", None)
+        run.log("to nothing")
+        nobody.detach()
+    assert (run.path / "log.txt").read_text() == "to nobody\nto nothing\n"
+
+
+def test_resolved_recipe_is_what_is_written(tmp_path: Path) -> None:
+    recipe: Recipe = make_recipe()
+    make_run(tmp_path / "run")
+    assert (tmp_path / "run" / "recipe.toml").read_text() == to_toml(recipe)
