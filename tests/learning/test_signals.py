@@ -28,6 +28,12 @@ PHASES = {
 """What runs in a phase, and at which of its calls the signal comes."""
 
 
+@pytest.fixture(autouse=True)
+def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures take longer than all the rest here."""
+    monkeypatch.setattr(loop, "write_report", lambda run: None)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The fingerprints of a run that was left alone."""

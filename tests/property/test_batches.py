@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from pellucid.data import (
     BatchOrder,
@@ -23,6 +25,13 @@ sequences = st.lists(st.integers(4, 70_000), max_size=11).map(lambda ids: [*ids,
 budgets = st.integers(1, 307)
 seeds = st.integers(0, 2**31)
 epochs = st.integers(0, 1009)
+
+
+class Text(NamedTuple):
+    """A text of which the lengths alone are asked."""
+
+    source_lengths: NDArray[np.int32]
+    target_lengths: NDArray[np.int32]
 
 
 def lengths_of(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +91,7 @@ def test_step_of_any_number_is_found_without_walking_through_batches(
     pairs: list[tuple[int, int]], budget: int, seed: int, step: int
 ) -> None:
     sources, targets = lengths_of(pairs)
-    order = BatchOrder(sources, targets, seed=seed, max_tokens_per_batch=budget)
+    order = BatchOrder(lambda _: Text(sources, targets), seed=seed, max_tokens_per_batch=budget)
     epoch, index = order.locate(step)
     plan = plan_epoch(sources, targets, seed=seed, epoch=epoch, max_tokens_per_batch=budget)
     assert order.batch(step).tolist() == plan[index].tolist()

@@ -61,25 +61,25 @@ class Running(Protocol):
         """Wait for its end, and hand back its exit code."""
 
 
-Start = Callable[[Sequence[str]], Running]
+Start = Callable[[Sequence[str], Path], Running]
+"""Takes what follows the word ``pellucid``, and the file for what the command says."""
 
 
-def start_command(words: Sequence[str]) -> Running:
+def start_command(words: Sequence[str], said: Path) -> Running:
     """Start ``pellucid WORDS`` as anybody would."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "pellucid", *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with said.open("wb") as stream:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pellucid", *words], stdout=stream, stderr=stream
+        )
 
 
 class Forked:
     """The same command in a process that is forked from one that has PyTorch loaded already."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], said: Path) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
-        self._process = context.Process(target=_run_quietly, args=(list(words),))
+        self._process = context.Process(target=_run, args=(list(words), said))
         self._process.start()
 
     def poll(self) -> int | None:
@@ -94,15 +94,15 @@ class Forked:
         return self._process.exitcode
 
 
-def _run_quietly(words: list[str]) -> None:
-    """Run one command, with what it says kept in the run's log alone."""
+def _run(words: list[str], said: Path) -> None:
+    """Run one command as a process of its own would."""
     import os
 
     from pellucid.cli import main
 
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
+    with said.open("wb") as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
     sys.exit(main.run(words))
 
 
@@ -145,7 +145,10 @@ def kill_and_compare(
 
     write_text(folder)
     recipe = folder / "recipe.toml"
-    recipe.write_text(to_toml(make_recipe(training=SETTINGS | (settings or {}))))
+    training = SETTINGS | (settings or {})
+    # Other kinds have no subwords to sample.
+    tokenizer = {"model_type": "unigram", "vocabulary_size": 300}
+    recipe.write_text(to_toml(make_recipe(training=training, tokenizer=tokenizer)))
     found = Found()
     whole = Watched(folder / "whole", recipe, start)
     found.seconds = whole.time_phases()
@@ -188,8 +191,9 @@ class Watched:
         steps = [int(path.name[5:]) for path in self._checkpoints.glob("step-*")]
         self._resumed_at = max(steps, default=0)
         self._metrics_before = self._metrics_stamp()
+        self._said = run.with_suffix(".said")
         self._began = time.monotonic()
-        self._running = start(["train", str(recipe), "--out", str(run)])
+        self._running = start(["train", str(recipe), "--out", str(run)], self._said)
 
     def phase(self) -> str:
         """What it is doing, or was doing when it was killed."""
@@ -236,8 +240,8 @@ class Watched:
             ChildProcessError: it has failed.
         """
         if (code := self._running.wait()) != 0:
-            said = (self.run / "log.txt").read_text() if self.run.exists() else ""
-            raise ChildProcessError(f"pellucid train ended with {code}:\n{said[-2000:]}")
+            said = self._said.read_text()[-2000:]
+            raise ChildProcessError(f"pellucid train ended with {code}:\n{said}")
 
     def time_phases(self) -> dict[str, float]:
         """Let it run to its end, and measure how long its phases take, the longest of each."""

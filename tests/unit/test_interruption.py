@@ -5,60 +5,109 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 
 import pytest
 
 from pellucid.train.interruption import Interruption
+
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 def send(number: signal.Signals) -> None:
     os.kill(os.getpid(), number)
 
 
-def test_first_signal_only_raises_a_flag_that_leave_acts_on() -> None:
-    with Interruption() as interruption:
+def code_of(work: Callable[[Interruption, list[str]], None]) -> tuple[int | None, list[str]]:
+    """How work under an interruption ends, as an exit code, and what of it was done."""
+    done: list[str] = []
+    try:
+        with Interruption() as interruption:
+            work(interruption, done)
+    except KeyboardInterrupt:
+        return 130, done
+    except SystemExit as error:
+        return int(error.code or 0), done
+    return None, done
+
+
+def test_no_signal_changes_nothing() -> None:
+    def work(interruption: Interruption, done: list[str]) -> None:
+        with interruption.at_once():
+            done.append("phase")
         interruption.leave()
-        send(signal.SIGINT)
-        assert interruption.signal == signal.SIGINT
-        with pytest.raises(KeyboardInterrupt):
-            interruption.leave()
+        done.append("all")
+
+    assert code_of(work) == (None, ["phase", "all"])
 
 
-@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
-def test_second_signal_acts_at_once_by_its_own_meaning(first: signal.Signals) -> None:
-    with Interruption():
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_first_signal_only_raises_a_flag_that_leave_acts_on(
+    number: signal.Signals, code: int
+) -> None:
+    def work(interruption: Interruption, done: list[str]) -> None:
+        send(number)
+        assert interruption.signal == number
+        done.append("the step")
+        interruption.leave()
+        done.append("the next step")
+
+    assert code_of(work) == (code, ["the step"])
+
+
+def test_signal_that_nobody_acts_on_is_raised_at_the_end() -> None:
+    def work(_: Interruption, done: list[str]) -> None:
+        send(signal.SIGTERM)
+        done.append("all")
+
+    assert code_of(work) == (143, ["all"])
+
+
+@pytest.mark.parametrize("first", NUMBERS)
+@pytest.mark.parametrize(("second", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_second_signal_acts_at_once_by_its_own_meaning(
+    first: signal.Signals, second: signal.Signals, code: int
+) -> None:
+    def work(_: Interruption, done: list[str]) -> None:
         send(first)
-        with pytest.raises(KeyboardInterrupt):
-            send(signal.SIGINT)
-        with pytest.raises(SystemExit) as caught:
-            send(signal.SIGTERM)
-    assert caught.value.code == 143
+        done.append("after the first")
+        send(second)
+        done.append("after the second")
+
+    assert code_of(work) == (code, ["after the first"])
 
 
-def test_at_once_ends_the_phase_and_later_signals_are_second_ones() -> None:
-    with Interruption() as interruption:
-        done = []
-        with pytest.raises(SystemExit), interruption.at_once():
-            send(signal.SIGTERM)
-            done.append("after the signal")
-        assert not done
-        with pytest.raises(KeyboardInterrupt):
+def test_at_once_ends_the_phase_and_a_later_signal_is_the_second() -> None:
+    def work(interruption: Interruption, done: list[str]) -> None:
+        try:
+            with interruption.at_once():
+                send(signal.SIGTERM)
+                done.append("the rest of the phase")
+        finally:
+            done.append("saving")
             send(signal.SIGINT)
+            done.append("saved")
+
+    assert code_of(work) == (130, ["saving"])
 
 
 def test_at_once_after_a_signal_does_not_begin() -> None:
-    with Interruption() as interruption:
+    def work(interruption: Interruption, done: list[str]) -> None:
         send(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt), interruption.at_once():
-            pytest.fail("the phase must not begin")
+        with interruption.at_once():
+            done.append("phase")
+
+    assert code_of(work) == (130, [])
 
 
 def test_at_once_ends_with_the_phase() -> None:
-    with Interruption() as interruption:
+    def work(interruption: Interruption, done: list[str]) -> None:
         with interruption.at_once():
             pass
         send(signal.SIGTERM)
-        assert interruption.signal == signal.SIGTERM
+        done.append("the step")
+
+    assert code_of(work) == (143, ["the step"])
 
 
 class Untidy:
@@ -68,28 +117,34 @@ class Untidy:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_at_once_acts_where_python_drops_what_was_raised() -> None:
-    with Interruption() as interruption, pytest.raises(SystemExit), interruption.at_once():
-        thing = Untidy()
-        del thing
+    def work(interruption: Interruption, done: list[str]) -> None:
+        with interruption.at_once():
+            Untidy()
+            done.append("the end of the phase")
+        done.append("what comes after")
+
+    assert code_of(work) == (143, ["the end of the phase"])
 
 
 def test_handlers_are_put_back_also_after_a_signal() -> None:
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.getsignal(number) for number in numbers]
-    with Interruption():
-        assert [signal.getsignal(number) for number in numbers] != before
+    before = [signal.getsignal(number) for number in NUMBERS]
+
+    def work(_: Interruption, done: list[str]) -> None:
+        assert [signal.getsignal(number) for number in NUMBERS] != before
         send(signal.SIGTERM)
-    assert [signal.getsignal(number) for number in numbers] == before
+
+    assert code_of(work) == (143, [])
+    assert [signal.getsignal(number) for number in NUMBERS] == before
 
 
 def test_other_threads_may_train_without_signals() -> None:
-    seen: list[int | None] = []
+    codes = []
 
-    def work() -> None:
-        with Interruption() as interruption, interruption.at_once():
-            seen.append(interruption.signal)
+    def work(interruption: Interruption, done: list[str]) -> None:
+        with interruption.at_once():
+            done.append("phase")
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=lambda: codes.append(code_of(work)))
     thread.start()
     thread.join()
-    assert seen == [None]
+    assert codes == [(None, ["phase"])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -25,7 +26,7 @@ def make_run(path: Path, **training: Any) -> RunFolder:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
 
 def names(folder: Path) -> list[str]:
@@ -114,9 +115,14 @@ def test_new_run_whose_beginning_fails_leaves_nothing(
     problem: type[BaseException], tmp_path: Path
 ) -> None:
     run = RunFolder(tmp_path / "deep" / "run", make_recipe())
-    with pytest.raises(problem), run.created():
-        run.log("Reading the text.")
-        raise problem
+
+    def begin() -> None:
+        with run.created():
+            run.log("Reading the text.")
+            raise problem
+
+    with pytest.raises(problem):
+        begin()
     assert names(tmp_path) == []
 
 
@@ -215,12 +221,13 @@ def test_log_is_kept_where_nobody_listens_any_more(
     run = make_run(tmp_path / "run")
     reading, writing = os.pipe()
     os.close(reading)
-    with monkeypatch.context() as patch, os.fdopen(writing, "w", buffering=1) as nobody:
+    nobody = io.TextIOWrapper(io.FileIO(writing, "w"), write_through=True)
+    with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", nobody)
         run.log("to nobody")
         patch.setattr(sys, "stderr", None)
         run.log("to nothing")
-        nobody.detach()
+    nobody.close()
     assert (run.path / "log.txt").read_text() == "to nobody\nto nothing\n"
 
 

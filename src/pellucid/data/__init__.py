@@ -2,16 +2,22 @@
 
 from pellucid.data.batches import Batch, make_batch, make_source_batch
 from pellucid.data.order import BatchOrder, Plan, padding_share, plan_epoch
+from pellucid.data.passes import pairs_of_epoch
 from pellucid.data.store import TokenStore, build_store
+from pellucid.data.variants import EpochText, VariantStore, build_variants
 
 __all__ = [
     "Batch",
     "BatchOrder",
+    "EpochText",
     "Plan",
     "TokenStore",
+    "VariantStore",
     "build_store",
+    "build_variants",
     "make_batch",
     "make_source_batch",
     "padding_share",
+    "pairs_of_epoch",
     "plan_epoch",
 ]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pellucid.data.store import TokenStore
+from pellucid.data.variants import EpochText
 from pellucid.errors import DataError
 
 __all__ = ["Batch", "make_batch", "make_source_batch"]
@@ -50,7 +51,7 @@ class Batch:
 
 
 def make_batch(
-    store: TokenStore,
+    store: TokenStore | EpochText,
     indices: NDArray[np.int64],
     *,
     pad_id: int,

@@ -22,9 +22,9 @@ an epoch for 29,000 pairs and 2.5 s for a million on one slow core, far less tha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from pellucid.errors import DataError
 from pellucid.randomness import random_bytes
 
-__all__ = ["BatchOrder", "Plan", "padding_share", "plan_epoch"]
+__all__ = ["BatchOrder", "Plan", "Text", "padding_share", "plan_epoch"]
 
 # Bands per square root of the number of batches, and possible cuts per batch. Measured on captions
 # (English with French and with German): 2 bands pad 0.2 to 0.3 points more than 3; 16 cuts take
@@ -71,29 +71,42 @@ class Plan:
         return (self[index] for index in range(len(self)))
 
 
+class Text(Protocol):
+    """What an epoch reads."""
+
+    @property
+    def source_lengths(self) -> NDArray[np.int32]:
+        """Tokens of each source."""
+
+    @property
+    def target_lengths(self) -> NDArray[np.int32]:
+        """Tokens of each target."""
+
+
 @final
 class BatchOrder:
     """The batches of a whole training, by global step.
 
     Args:
-        source_lengths: tokens of each source.
-        target_lengths: tokens of each target.
+        text_of: gives the text of an epoch.
         seed: the run's seed.
         max_tokens_per_batch: the budget of `plan_epoch`.
         pad_to: the fixed length of every sequence; 0 where there is none.
+        pairs_of: gives the indices of an epoch's pairs, a pair as often as it is to be seen;
+            without it every pair is seen once.
     """
 
     def __init__(
         self,
-        source_lengths: NDArray[np.int32],
-        target_lengths: NDArray[np.int32],
+        text_of: Callable[[int], Text],
         *,
         seed: int,
         max_tokens_per_batch: int,
         pad_to: int = 0,
+        pairs_of: Callable[[int], NDArray[np.int64]] | None = None,
     ) -> None:
-        self._source_lengths = source_lengths
-        self._target_lengths = target_lengths
+        self._text_of = text_of
+        self._pairs_of = pairs_of
         self._seed = seed
         self._max_tokens = max_tokens_per_batch
         self._pad_to = pad_to
@@ -103,14 +116,18 @@ class BatchOrder:
     def plan(self, epoch: int) -> Plan:
         """The batches of one epoch; the last one asked for is kept."""
         if self._plan is None or self._plan.epoch != epoch:
-            self._plan = plan_epoch(
-                self._source_lengths,
-                self._target_lengths,
+            text = self._text_of(epoch)
+            pairs = None if self._pairs_of is None else self._pairs_of(epoch)
+            sources, targets = text.source_lengths, text.target_lengths
+            plan = plan_epoch(
+                sources if pairs is None else sources[pairs],
+                targets if pairs is None else targets[pairs],
                 seed=self._seed,
                 epoch=epoch,
                 max_tokens_per_batch=self._max_tokens,
                 pad_to=self._pad_to,
             )
+            self._plan = plan if pairs is None else replace(plan, pairs=pairs[plan.pairs])
         return self._plan
 
     def locate(self, step: int) -> tuple[int, int]:

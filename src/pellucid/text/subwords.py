@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Self, final
+from typing import Literal, Self, cast, final
 
 import sentencepiece
 
@@ -98,6 +99,27 @@ class SubwordVocabulary:
         encoded: list[list[int]] = self._processor.encode(list(texts))
         return encoded
 
+    def encode_n_best(self, text: str, count: int) -> list[tuple[list[int], float]]:
+        """Cut one text in its likeliest ways, each with its log-probability.
+
+        Raises:
+            ConfigurationError: the model is not a unigram model, which alone has probabilities.
+
+        Source:
+            Kudo 2018, "Subword Regularization", section 3.
+        """
+        if _SPACE_SIGN in text:
+            return [(self.encode(text), 0.0)]
+        try:
+            ways = self._processor.nbest_encode(text, nbest_size=count)
+        except RuntimeError:
+            raise ConfigurationError(
+                "tokenizer.model_type must be 'unigram' for training.subword_samples above 0, but "
+                "this tokenizer's is another. Set tokenizer.model_type = 'unigram', or "
+                "training.subword_samples = 0."
+            ) from None
+        return [(ids, math.fsum(map(self._processor.get_score, ids))) for ids in ways]
+
     def decode(self, ids: Sequence[int]) -> str:
         """Put ids together to a text; bytes that are no UTF-8 become U+FFFD."""
         text: str = self._processor.decode(list(ids))
@@ -167,6 +189,18 @@ class SentencePieceTokenizer(Tokenizer):
             _load_vocabulary(config, files, "source.model", where),
             _load_vocabulary(config, files, "target.model", where),
         )
+
+    def segment(
+        self, side: Literal["source", "target"], text: str, count: int
+    ) -> list[tuple[list[int], float]]:
+        """Cut a text in its likeliest ways, each ending in ``</s>``, with its log-probability.
+
+        Raises:
+            ConfigurationError: the model is not a unigram model.
+        """
+        vocabulary = cast("SubwordVocabulary", self._source if side == "source" else self._target)
+        ways = vocabulary.encode_n_best(self.normalized(text), count)
+        return [([*ids, self.config.eos_id], score) for ids, score in ways]
 
     def files(self) -> dict[str, bytes]:
         """The model files that a bundle keeps, by name."""

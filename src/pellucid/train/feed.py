@@ -7,8 +7,11 @@ import threading
 from collections.abc import Generator
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pellucid.config import Recipe
-from pellucid.data import Batch, BatchOrder, make_batch
+from pellucid.data import Batch, BatchOrder, EpochText, TokenStore, make_batch, pairs_of_epoch
 from pellucid.train.prepare import PreparedData
 
 __all__ = ["Feed", "Update"]
@@ -41,12 +44,17 @@ class Feed:
         self._tokenizer = prepared.tokenizer.config
         self._accumulate = recipe.training.accumulate
         self._pad_to = recipe.data.pad_to
+        self._variants = prepared.variants
+        self._corpora = prepared.corpora
+        self._seed = recipe.training.seed
+        self._alpha = recipe.training.subword_alpha
+        self._text: tuple[int, TokenStore | EpochText] = (-1, prepared.store)
         self._order = BatchOrder(
-            prepared.store.source_lengths,
-            prepared.store.target_lengths,
-            seed=recipe.training.seed,
+            self._text_of,
+            seed=self._seed,
             max_tokens_per_batch=max_tokens_per_batch,
             pad_to=recipe.data.pad_to,
+            pairs_of=self._pairs_of if recipe.data.train_weights else None,
         )
 
     def updates(self, after: int) -> Generator[Update]:
@@ -97,9 +105,26 @@ class Feed:
 
     def _batch(self, epoch: int, index: int) -> Batch:
         return make_batch(
-            self._store,
+            self._text_of(epoch),
             self._order.plan(epoch)[index],
             pad_id=self._tokenizer.pad_id,
             start_id=self._tokenizer.target_start_id,
             pad_to=self._pad_to,
+        )
+
+    def _text_of(self, epoch: int) -> TokenStore | EpochText:
+        """The text as this epoch reads it; the last one is kept."""
+        if self._variants is None:
+            return self._store
+        if self._text[0] != epoch:
+            drawn = self._variants.epoch(epoch, seed=self._seed, alpha=self._alpha)
+            self._text = (epoch, drawn)
+        return self._text[1]
+
+    def _pairs_of(self, epoch: int) -> NDArray[np.int64]:
+        return pairs_of_epoch(
+            [corpus.kept for corpus in self._corpora],
+            [corpus.weight for corpus in self._corpora],
+            seed=self._seed,
+            epoch=epoch,
         )

@@ -16,6 +16,7 @@ class Interruption:
 
     ``signal`` is what has come, or None. Who enters looks at it where everything can be saved, and
     then calls `leave`. In a phase that may be abandoned, `at_once`, the first acts at once too.
+    A signal that nobody has acted on is raised at the end, so that none is lost.
     """
 
     def __init__(self) -> None:
@@ -39,6 +40,8 @@ class Interruption:
             # None stands for a handler that Python did not set and cannot set again.
             signal.signal(number, handler or signal.SIG_DFL)  # type: ignore[arg-type]
         self._previous.clear()
+        if kind is None:
+            self.leave()
 
     @contextmanager
     def at_once(self) -> Iterator[None]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from pellucid.bundle import to_json
+from pellucid.bundle import read_json, to_json
 from pellucid.config import Recipe, TokenizerConfig
-from pellucid.data import TokenStore, build_store
-from pellucid.errors import BundleError, DataError
+from pellucid.data import TokenStore, VariantStore, build_store, build_variants
+from pellucid.data.variants import Variant
+from pellucid.errors import BundleError, ConfigurationError, DataError
 from pellucid.files import new_folder, read_bytes, write_bytes, write_text
 from pellucid.text import (
     Pair,
@@ -21,11 +23,15 @@ from pellucid.text import (
     read_pairs,
     reason_to_drop,
 )
+from pellucid.text.scan import corpora
+from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.train.run_folder import RunFolder
 
 __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 
 TOKENIZER_CONFIG = "tokenizer.json"
+CORPORA = "corpora.json"
+VARIANTS = "segmentations"
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,15 @@ class PreparedData:
         tokenizer: learned from the training text.
         store: the training pairs as ids.
         validation: the validation pairs as text.
+        corpora: what the store is made of, in its order.
+        variants: other segmentations of the pairs, where the recipe asks for them.
     """
 
     tokenizer: Tokenizer
     store: TokenStore
     validation: list[Pair]
-    corpora: tuple[CorpusCount, ...] = ()
+    corpora: tuple[CorpusCount, ...]
+    variants: VariantStore | None
 
 
 def prepare_data(
@@ -79,12 +88,7 @@ def prepare_data(
     if not run.data.is_dir():
         with new_folder(run.data) as part:
             _prepare_into(part, recipe, base, tokenizer)
-    return PreparedData(
-        _load_tokenizer(run.data),
-        store := TokenStore.open(run.data / "train"),
-        validation,
-        (CorpusCount("train", len(store), len(store)),),
-    )
+    return _open(run.data, recipe, validation)
 
 
 def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer | None) -> None:
@@ -94,37 +98,116 @@ def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer
         lambda: (pair.target for pair in read_pairs(recipe.data, "train", base)),
     )
     dropped: Counter[str] = Counter()
-    build_store(
-        folder / "train",
-        _kept_pairs(recipe, base, tokenizer, dropped),
-        source_vocabulary_size=tokenizer.source_vocabulary_size,
-        target_vocabulary_size=tokenizer.target_vocabulary_size,
-        dropped=dropped,
-    )
+    counts: list[CorpusCount] = []
+    kept = _KeptPairs(recipe, base, tokenizer, dropped, counts)
+    sizes = {
+        "source_vocabulary_size": tokenizer.source_vocabulary_size,
+        "target_vocabulary_size": tokenizer.target_vocabulary_size,
+    }
+    build_store(folder / "train", (pair.ids for pair in kept), dropped=dropped, **sizes)
+    if recipe.training.subword_samples:
+        dropped.clear()
+        counts.clear()
+        count = recipe.training.subword_samples
+        variants = (kept.segment(pair, count) for pair in kept)
+        build_variants(folder / VARIANTS, variants, count, **sizes)
     for name, data in tokenizer.files().items():
         write_bytes(folder / name, data)
     write_text(folder / TOKENIZER_CONFIG, to_json(tokenizer.config.model_dump(mode="json")))
+    write_text(folder / CORPORA, to_json({"corpora": [asdict(count) for count in counts]}))
 
 
-def _kept_pairs(
-    recipe: Recipe, base: Path, tokenizer: Tokenizer, dropped: Counter[str]
-) -> Iterator[tuple[list[int], list[int]]]:
-    limit = min(recipe.data.max_length, recipe.data.pad_to or recipe.data.max_length)
-    for pair in read_pairs(recipe.data, "train", base):
-        source_ids = tokenizer.encode_source(pair.source)
-        target_ids = tokenizer.encode_target(pair.target)
+class _Kept(NamedTuple):
+    """A pair that is trained on, as text and as ids."""
+
+    source: str
+    target: str
+    ids: tuple[list[int], list[int]]
+
+
+class _KeptPairs:
+    """The training pairs that nothing speaks against, each time anew.
+
+    Going through them counts what was left out, by reason, and every corpus at its end.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        base: Path,
+        tokenizer: Tokenizer,
+        dropped: Counter[str],
+        counts: list[CorpusCount],
+    ) -> None:
+        self._data = recipe.data
+        self._base = base
+        self._tokenizer = tokenizer
+        self._dropped = dropped
+        self._counts = counts
+        self._limit = min(recipe.data.max_length, recipe.data.pad_to or recipe.data.max_length)
+
+    def __iter__(self) -> Iterator[_Kept]:
+        parts = corpora(self._data, "train")
+        for corpus, weight in zip(parts, self._weights(len(parts)), strict=True):
+            num_pairs = num_kept = 0
+            for pair in read_pairs(corpus.data, "train", self._base):
+                num_pairs += 1
+                ids = self._ids(pair)
+                if ids is not None:
+                    num_kept += 1
+                    yield _Kept(pair.source, pair.target, ids)
+            self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
+
+    def segment(self, pair: _Kept, count: int) -> tuple[list[Variant], list[Variant]]:
+        """The likeliest segmentations of both sides that are not too long, the best first.
+
+        Raises:
+            ConfigurationError: the tokenizer has no probabilities.
+        """
+        if not isinstance(self._tokenizer, SentencePieceTokenizer):
+            raise ConfigurationError(
+                "tokenizer.kind must be 'sentencepiece' for training.subword_samples above 0, but "
+                f"is {self._tokenizer.config.kind!r}. Set training.subword_samples = 0."
+            )
+        best_source, best_target = pair.ids
+        sources = self._tokenizer.segment("source", pair.source, count)
+        targets = self._tokenizer.segment("target", pair.target, count)
+        return self._fitting(sources, best_source), self._fitting(targets, best_target)
+
+    def _fitting(self, ways: list[tuple[list[int], float]], best: list[int]) -> list[Variant]:
+        return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
+
+    def _weights(self, num_corpora: int) -> tuple[float, ...]:
+        return self._data.train_weights or (1.0,) * num_corpora
+
+    def _ids(self, pair: Pair) -> tuple[list[int], list[int]] | None:
+        source_ids = self._tokenizer.encode_source(pair.source)
+        target_ids = self._tokenizer.encode_target(pair.target)
         reason = reason_to_drop(
             pair.source,
             pair.target,
             source_ids,
             target_ids,
-            max_length=limit,
-            max_length_ratio=recipe.data.max_length_ratio,
+            max_length=self._limit,
+            max_length_ratio=self._data.max_length_ratio,
         )
         if reason is None:
-            yield source_ids, target_ids
-        else:
-            dropped[reason] += 1
+            return source_ids, target_ids
+        self._dropped[reason] += 1
+        return None
+
+
+def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
+    """Open what `_prepare_into` made."""
+    store = TokenStore.open(folder / "train")
+    counts: tuple[CorpusCount, ...] = (CorpusCount("train", len(store), len(store)),)
+    if (folder / CORPORA).is_file():
+        listed = read_json(folder / CORPORA)["corpora"]
+        counts = tuple(CorpusCount(**values) for values in listed)
+    variants = None
+    if recipe.training.subword_samples:
+        variants = VariantStore(folder / VARIANTS, recipe.training.subword_samples)
+    return PreparedData(_load_tokenizer(folder), store, validation, counts, variants)
 
 
 def _load_tokenizer(folder: Path) -> Tokenizer:

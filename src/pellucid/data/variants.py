@@ -1,0 +1,153 @@
+"""Several segmentations of every sentence, one of which is drawn in every epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pellucid.data.store import TokenStore, build_store
+from pellucid.errors import DataError
+from pellucid.files import write_bytes
+from pellucid.randomness import random_bytes
+
+__all__ = ["EpochText", "Variant", "VariantStore", "build_variants"]
+
+Variant = tuple[Sequence[int], float]
+"""The ids of one segmentation, and its log-probability."""
+
+SCORES = "scores.f4"
+
+
+@final
+class EpochText:
+    """The pairs of a store as one epoch reads them: one segmentation of each side of each pair.
+
+    It is read like a `TokenStore`.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        source_rows: NDArray[np.int64],
+        target_rows: NDArray[np.int64],
+    ) -> None:
+        self._store = store
+        self._source_rows = source_rows
+        self._target_rows = target_rows
+        self.source_lengths: NDArray[np.int32] = store.source_lengths[source_rows]
+        self.target_lengths: NDArray[np.int32] = store.target_lengths[target_rows]
+
+    def gather_sources(
+        self, indices: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The ids of several sources one after the other, and how many each has."""
+        return self._store.gather_sources(self._source_rows[indices])
+
+    def gather_targets(
+        self, indices: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The ids of several targets one after the other, and how many each has."""
+        return self._store.gather_targets(self._target_rows[indices])
+
+
+@final
+class VariantStore:
+    """Segmentations on disk, a fixed number for every pair; made by `build_variants`.
+
+    A pair with fewer has its best one again, which is never drawn.
+
+    Args:
+        folder: where they are.
+        count: how many for every pair.
+
+    Raises:
+        DataError: the files are not those of so many segmentations.
+    """
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self._store = TokenStore.open(folder / "tokens")
+        path = folder / SCORES
+        scores = np.fromfile(path, dtype="<f4") if path.is_file() else np.empty(0)
+        if len(self._store) % count or scores.size != 2 * len(self._store):
+            raise DataError(
+                f"The segmentations must be {count} for every pair with their scores, but those "
+                f"in {folder} are not. Delete {folder.parent}; the same command makes it again."
+            )
+        self._count = count
+        self._scores = scores.reshape(2, -1, count).astype(np.float64)
+
+    def epoch(self, epoch: int, *, seed: int, alpha: float) -> EpochText:
+        r"""Draw a segmentation of each sentence, with probability proportional to $p^α$.
+
+        Args:
+            epoch: each draws anew.
+            seed: the run's.
+            alpha: 0 draws all alike, 1 by probability.
+
+        Source:
+            Kudo 2018, "Subword Regularization", section 3.2.
+        """
+        rows = [
+            self._draw(side, seed=seed, epoch=epoch, alpha=alpha)
+            for side in range(len(self._scores))
+        ]
+        return EpochText(self._store, rows[0], rows[1])
+
+    def _draw(self, side: int, *, seed: int, epoch: int, alpha: float) -> NDArray[np.int64]:
+        scores = self._scores[side]
+        is_real = np.isfinite(scores)
+        best = np.where(is_real, scores, -np.inf).max(axis=1, keepdims=True)
+        weights = np.where(is_real, np.exp(alpha * np.where(is_real, scores - best, 0.0)), 0.0)
+        ends = np.cumsum(weights, axis=1)
+        raw = random_bytes(8 * len(scores), seed, "segmentation", epoch, side).view("<u8")
+        points = raw.astype(np.float64) / 2.0**64 * ends[:, -1]
+        chosen = np.minimum((ends <= points[:, None]).sum(axis=1), is_real.sum(axis=1) - 1)
+        places: NDArray[np.int64] = np.arange(len(scores)) * self._count + chosen
+        return places
+
+
+def build_variants(
+    folder: Path,
+    pairs: Iterable[tuple[Sequence[Variant], Sequence[Variant]]],
+    count: int,
+    *,
+    source_vocabulary_size: int,
+    target_vocabulary_size: int,
+) -> None:
+    """Write the segmentations of all pairs.
+
+    Args:
+        folder: where; must not exist.
+        pairs: the segmentations of source and target, the best first, at least one each.
+        count: how many of them to keep.
+        source_vocabulary_size: one more than the largest possible source id.
+        target_vocabulary_size: the same for targets.
+
+    Raises:
+        DataError: there are no pairs.
+        OutputError: the disk cannot take them.
+    """
+    scores: list[list[float]] = [[], []]
+
+    def rows() -> Iterable[tuple[Sequence[int], Sequence[int]]]:
+        for sides in pairs:
+            filled = []
+            for side, variants in enumerate(sides):
+                real = list(variants[:count])
+                missing = count - len(real)
+                scores[side] += [score for _, score in real] + [np.nan] * missing
+                filled.append([ids for ids, _ in real] + [real[0][0]] * missing)
+            yield from zip(*filled, strict=True)
+
+    folder.mkdir()
+    build_store(
+        folder / "tokens",
+        rows(),
+        source_vocabulary_size=source_vocabulary_size,
+        target_vocabulary_size=target_vocabulary_size,
+    )
+    write_bytes(folder / SCORES, np.array(scores, dtype="<f4").tobytes())
