@@ -53,7 +53,7 @@ def main() -> None:
         "runs_that_came_to_their_end": found.finished,
         "is_byte_equal": not found.differing,
         "differing": found.differing,
-        "longest_seconds_of_a_phase": {
+        "mean_seconds_of_a_phase": {
             phase: round(seconds, 3) for phase, seconds in found.seconds.items()
         },
         "minutes": round((time.monotonic() - began) / 60, 1),

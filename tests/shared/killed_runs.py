@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import os
+import pkgutil
 import random
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -74,12 +76,21 @@ def start_command(words: Sequence[str], said: Path) -> Running:
 
 
 class Forked:
-    """The same command in a process that is forked from one that has PyTorch loaded already."""
+    """The same command in a process that is forked from one that has PyTorch loaded already.
 
-    def __init__(self, words: Sequence[str], said: Path) -> None:
+    Args:
+        words: what follows the word ``pellucid``.
+        said: the file for what the command says.
+        die_at: a holder, the name of a function there, and the number, from 1, of the call that
+            begins with a SIGKILL.
+    """
+
+    def __init__(
+        self, words: Sequence[str], said: Path, die_at: tuple[str, str, int] | None = None
+    ) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
-        self._process = context.Process(target=_run, args=(list(words), said))
+        self._process = context.Process(target=_run, args=(list(words), said, die_at))
         self._process.start()
 
     def poll(self) -> int | None:
@@ -94,16 +105,30 @@ class Forked:
         return self._process.exitcode
 
 
-def _run(words: list[str], said: Path) -> None:
+def _run(words: list[str], said: Path, die_at: tuple[str, str, int] | None) -> None:
     """Run one command as a process of its own would."""
-    import os
-
     from pellucid.cli import main
 
+    if die_at is not None:
+        _arm(*die_at)
     with said.open("wb") as stream:
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
     sys.exit(main.run(words))
+
+
+def _arm(holder_name: str, name: str, at_call: int) -> None:
+    holder = pkgutil.resolve_name(holder_name)
+    plain, num_calls = getattr(holder, name), 0
+
+    def call(*arguments: Any, **settings: Any) -> Any:
+        nonlocal num_calls
+        num_calls += 1
+        if num_calls == at_call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return plain(*arguments, **settings)
+
+    setattr(holder, name, call)
 
 
 @dataclass
@@ -115,7 +140,7 @@ class Found:
         aims: kills, by the phase that they were aimed at.
         finished: runs that were killed and came to their end.
         differing: for each of them, which of its files differ from the uninterrupted run.
-        seconds: how long each phase takes in the uninterrupted run.
+        seconds: how long each phase takes in the uninterrupted run, on average.
     """
 
     hits: Counter[str] = field(default_factory=Counter)
@@ -129,9 +154,7 @@ class Found:
         return sum(self.hits.values())
 
 
-def kill_and_compare(
-    folder: Path, start: Start, *, kills: int, seed: int, settings: dict[str, Any] | None = None
-) -> Found:
+def kill_and_compare(folder: Path, start: Start, *, kills: int, seed: int) -> Found:
     """Kill runs at random moments of every phase, and compare each with one that was left alone.
 
     Args:
@@ -139,16 +162,8 @@ def kill_and_compare(
         start: how a command is started.
         kills: how many.
         seed: for the moments.
-        settings: of the training, on top of `SETTINGS`.
     """
-    from pellucid.config import to_toml
-
-    write_text(folder)
-    recipe = folder / "recipe.toml"
-    training = SETTINGS | (settings or {})
-    # Other kinds have no subwords to sample.
-    tokenizer = {"model_type": "unigram", "vocabulary_size": 300}
-    recipe.write_text(to_toml(make_recipe(training=training, tokenizer=tokenizer)))
+    recipe = write_recipe(folder, SETTINGS)
     found = Found()
     whole = Watched(folder / "whole", recipe, start)
     found.seconds = whole.time_phases()
@@ -179,6 +194,18 @@ def kill_and_compare(
             if ended.get(name) != expected.get(name)
         ]
     return found
+
+
+def write_recipe(folder: Path, settings: Mapping[str, Any]) -> Path:
+    """Write a small text and its recipe; hands back the recipe's file."""
+    from pellucid.config import to_toml
+
+    write_text(folder)
+    # Other kinds have no subwords to sample.
+    tokenizer = {"model_type": "unigram", "vocabulary_size": 300}
+    path = folder / "recipe.toml"
+    path.write_text(to_toml(make_recipe(training=dict(settings), tokenizer=tokenizer)))
+    return path
 
 
 class Watched:
@@ -244,14 +271,14 @@ class Watched:
             raise ChildProcessError(f"pellucid train ended with {code}:\n{said}")
 
     def time_phases(self) -> dict[str, float]:
-        """Let it run to its end, and measure how long its phases take, the longest of each."""
+        """Let it run to its end, and measure how long its phases take, on average."""
         begun = list(self.phases())
         self.end_well()
         begun.append(("", time.monotonic() - self._began))
-        lengths = dict.fromkeys(("starting", *AIMS, "ending"), 0.0)
+        lengths: dict[str, list[float]] = {"starting": [], **{aim: [] for aim in AIMS}}
         for (phase, begin), (_, end) in pairwise(begun):
-            lengths[phase] = max(lengths[phase], end - begin)
-        return lengths
+            lengths.setdefault(phase, []).append(end - begin)
+        return {phase: sum(found) / max(1, len(found)) for phase, found in lengths.items()}
 
     def _last_record(self) -> dict[str, Any] | None:
         """The last line of the metrics, if this process wrote it."""
