@@ -125,28 +125,54 @@ def test_dropout_gives_the_mask_it_always_gave() -> None:
     ]
 
 
+class Asked(Dropout):
+    """Notes what it is asked to drop, and drops nothing."""
+
+    def __init__(self, attention_rate: float = 0.0, feed_forward_rate: float = 0.0) -> None:
+        super().__init__(
+            0.1, 1, 2, attention_rate=attention_rate, feed_forward_rate=feed_forward_rate
+        )
+        object.__setattr__(self, "asked", Counter())
+
+    asked: Counter[tuple[str, tuple[int, ...]]]
+
+    def _drop(self, tensor: Tensor, place: str, rate: float) -> Tensor:
+        if rate:
+            self.asked[place, tuple(tensor.shape)] += 1
+        return tensor
+
+
+OF_THE_PAPER = {
+    ("encoder.input", (B, S, 22)): 1,
+    ("encoder.0.self", (B, S, 22)): 1,
+    ("encoder.0.feed_forward", (B, S, 22)): 1,
+    ("encoder.1.self", (B, S, 22)): 1,
+    ("encoder.1.feed_forward", (B, S, 22)): 1,
+    ("decoder.input", (B, T, 22)): 1,
+    ("decoder.0.self", (B, T, 22)): 1,
+    ("decoder.0.cross", (B, T, 22)): 1,
+    ("decoder.0.feed_forward", (B, T, 22)): 1,
+}
+
+
 def test_model_asks_for_dropout_where_the_paper_has_it_and_nowhere_else() -> None:
-    asked: list[tuple[str, tuple[int, ...]]] = []
+    dropout = Asked()
+    make_model()(*make_batch(), dropout=dropout)
+    assert dropout.asked == OF_THE_PAPER
 
-    class Asked:
-        def __call__(self, tensor: Tensor, place: str) -> Tensor:
-            asked.append((place, tuple(tensor.shape)))
-            return tensor
 
-    make_model()(*make_batch(), dropout=Asked())  # type: ignore[arg-type]
-    assert Counter(asked) == Counter(
-        {
-            ("encoder.input", (B, S, 22)): 1,
-            ("encoder.0.self", (B, S, 22)): 1,
-            ("encoder.0.feed_forward", (B, S, 22)): 1,
-            ("encoder.1.self", (B, S, 22)): 1,
-            ("encoder.1.feed_forward", (B, S, 22)): 1,
-            ("decoder.input", (B, T, 22)): 1,
-            ("decoder.0.self", (B, T, 22)): 1,
-            ("decoder.0.cross", (B, T, 22)): 1,
-            ("decoder.0.feed_forward", (B, T, 22)): 1,
-        }
-    )
+def test_model_asks_for_dropout_of_weights_and_activations_when_they_have_a_rate() -> None:
+    dropout = Asked(attention_rate=0.2, feed_forward_rate=0.3)
+    make_model()(*make_batch(), dropout=dropout)
+    assert dropout.asked == OF_THE_PAPER | {
+        ("encoder.0.self.weights", (B, 2, S, S)): 1,
+        ("encoder.1.self.weights", (B, 2, S, S)): 1,
+        ("decoder.0.self.weights", (B, 2, T, T)): 1,
+        ("decoder.0.cross.weights", (B, 2, T, S)): 1,
+        ("encoder.0.feed_forward.activated", (B, S, 19)): 1,
+        ("encoder.1.feed_forward.activated", (B, S, 19)): 1,
+        ("decoder.0.feed_forward.activated", (B, T, 19)): 1,
+    }
 
 
 def test_model_with_dropout_is_a_pure_function_of_seed_and_step() -> None:
