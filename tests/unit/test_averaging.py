@@ -109,3 +109,31 @@ def test_average_of_another_model_is_refused() -> None:
         Averaging(Point(), training).restore(
             {"num_updates": torch.tensor(3), "running.x": torch.zeros(2, 2)}
         )
+
+
+@pytest.mark.parametrize("kind", ["last", "best"])
+def test_kept_weights_that_do_not_fit_are_refused(kind: Any) -> None:
+    point = Point()
+    averaging = Averaging(point, TrainingConfig(averaging=kind, average_count=4))
+    follow(point, averaging, [(3, 9), (6, 1), (12, 5)])
+    saved = averaging.tensors()
+    # A single number would silently spread over the whole weight.
+    damaged: list[dict[str, Tensor]] = [
+        {**saved, "1.x": torch.ones(1)},
+        {**saved, "1.x": saved["1.x"].to(torch.bfloat16)},
+        {name: tensor for name, tensor in saved.items() if name != "2.x"},
+    ]
+    for tensors in damaged:
+        with pytest.raises(BundleError, match="average must fit"):
+            Averaging(point, TrainingConfig(averaging=kind, average_count=4)).restore(tensors)
+    with pytest.raises(BundleError, match="average must fit"):
+        Averaging(point, TrainingConfig(averaging=kind, average_count=3)).restore(saved)
+    with pytest.raises(BundleError, match="average must fit"):
+        Averaging(point, TrainingConfig()).restore(saved)
+
+
+def test_best_of_equal_bleu_keeps_the_later() -> None:
+    point = Point()
+    averaging = Averaging(point, TrainingConfig(averaging="best", average_count=3))
+    seen = follow(point, averaging, [(3, 2), (6, 2), (12, 2), (30, 1)])
+    assert seen == pytest.approx([3, 4.5, 7, 16])

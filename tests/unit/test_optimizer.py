@@ -106,7 +106,7 @@ def test_orthogonalized_matrices_have_singular_values_near_one(rows: int, column
     # Two matrices of very different size: each goes by itself.
     matrices = torch.randn(2, rows, columns, generator=numbers, dtype=torch.float64)
     matrices[1] *= 1e4
-    found = orthogonalize(matrices)
+    found = orthogonalize(matrices, torch.float64)
     values = torch.linalg.svdvals(found)
     significant = torch.linalg.svdvals(matrices / torch.linalg.matrix_norm(matrices)[:, None, None])
     assert float(values.max()) < 1.25
@@ -171,7 +171,7 @@ def test_state_of_another_model_is_refused(kind: Any) -> None:
         {**tensors, key: torch.zeros(3, 5)},
         {**tensors, "exp_avg.other": tensors[key]},
     ):
-        with pytest.raises(BundleError, match="checkpoint must"):
+        with pytest.raises(BundleError, match="optimizer must fit"):
             Optimizer(make_model(), training).restore(damaged)
 
 
@@ -208,3 +208,74 @@ def test_gradient_norm_is_that_of_all_gradients_and_clipping_keeps_the_direction
     clipped = torch.cat([w.grad.flatten() for w in model.parameters() if w.grad is not None])
     assert float(clipped.norm()) == pytest.approx(0.5, rel=1e-5)
     assert float(torch.cosine_similarity(clipped, flat, dim=0)) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw", "muon"])
+def test_state_that_lacks_a_part_is_refused_and_nothing_is_taken(kind: Any) -> None:
+    training = TrainingConfig(optimizer=kind)
+    model = make_model()
+    optimizer = Optimizer(model, training)
+    run(model, optimizer, range(1, 3))
+    saved = optimizer.tensors()
+    for lacking in saved:
+        fresh = Optimizer(make_model(), training)
+        with pytest.raises(BundleError, match=f"{lacking} does not"):
+            fresh.restore({name: tensor for name, tensor in saved.items() if name != lacking})
+        assert not any(tensor.any() for tensor in fresh.tensors().values())
+    halved = {name: tensor.to(torch.bfloat16) for name, tensor in saved.items()}
+    with pytest.raises(BundleError, match="optimizer must fit"):
+        Optimizer(make_model(), training).restore(halved)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw", "muon"])
+def test_state_before_the_first_update_goes_on_like_a_new_one(kind: Any) -> None:
+    training = TrainingConfig(optimizer=kind)
+    model = make_model()
+    optimizer = Optimizer(model, training)
+    optimizer.restore(Optimizer(make_model(), training).tensors())
+    run(model, optimizer, range(1, 3))
+    other = make_model()
+    run(other, Optimizer(other, training), range(1, 3))
+    expected = weights_of(other)
+    assert all(torch.equal(weight, expected[name]) for name, weight in weights_of(model).items())
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw", "muon"])
+def test_every_optimizer_finds_the_bottom_of_a_bowl(kind: Any) -> None:
+    numbers = torch.Generator().manual_seed(7)
+    target = torch.randn(5, 3, generator=numbers)
+    layer = nn.Linear(3, 5)
+    optimizer = Optimizer(layer, TrainingConfig(optimizer=kind))
+
+    def loss() -> Tensor:
+        return ((layer.weight - target) ** 2).sum() + (layer.bias**2).sum()
+
+    for step in range(300):
+        layer.zero_grad()
+        loss().backward()  # type: ignore[no-untyped-call]
+        left = 1 - step / 300
+        optimizer.step(0.1 * left, 0.1 * left)
+    assert loss().item() < 1e-3
+
+
+def test_matrices_in_bfloat16_are_orthogonalized_nearly_alike() -> None:
+    numbers = torch.Generator().manual_seed(2)
+    matrices = torch.randn(3, 13, 29, generator=numbers)
+    exact = orthogonalize(matrices, torch.float32)
+    coarse = orthogonalize(matrices, torch.bfloat16)
+    assert coarse.dtype == torch.float32
+    assert not torch.equal(coarse, exact)
+    similarity = torch.cosine_similarity(coarse.flatten(1), exact.flatten(1))
+    assert float(similarity.min()) > 0.99
+
+
+def test_matrices_move_alike_however_many_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = TrainingConfig(optimizer="muon")
+    found = []
+    for numbers_at_once in (1, 2**26):
+        monkeypatch.setattr("pellucid.train.muon.NUMBERS_AT_ONCE", {"cpu": numbers_at_once})
+        model = make_model()
+        run(model, Optimizer(model, training), range(1, 4))
+        found.append(weights_of(model))
+    for name, weight in found[0].items():
+        assert float((weight - found[1][name]).abs().max()) < 1e-5, name

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
-from pellucid.errors import BundleError
+from pellucid.train.tensors import copy_saved
 
 __all__ = ["Averaging"]
 
@@ -84,14 +84,7 @@ class Averaging:
 
     def tensors(self) -> dict[str, Tensor]:
         """All of it, for a checkpoint."""
-        if self._kind == "running":
-            count = {"num_updates": torch.tensor(self._num_updates)}
-            return count | {f"running.{name}": value for name, value in self._running.items()}
-        found = {}
-        for number, (bleu, kept) in enumerate(self._kept):
-            found[f"{number}.bleu"] = torch.tensor(bleu, dtype=torch.float64)
-            found |= {f"{number}.{name}": value for name, value in kept.items()}
-        return found
+        return self._named(self._kept)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Go on from what `tensors` gave.
@@ -99,23 +92,24 @@ class Averaging:
         Raises:
             BundleError: it belongs to another model or another average.
         """
-        try:
-            if self._kind == "running":
-                self._num_updates = int(tensors["num_updates"])
-                for name, value in self._running.items():
-                    value.copy_(tensors[f"running.{name}"])
-                return
-            self._kept = []
-            for number in range(sum(name.endswith(".bleu") for name in tensors)):
-                kept = {
-                    name: torch.empty_like(weight).copy_(tensors[f"{number}.{name}"])
-                    for name, weight in self._trained().items()
-                }
-                self._kept.append((float(tensors[f"{number}.bleu"]), kept))
-        except (KeyError, RuntimeError) as error:
-            raise BundleError(
-                f"A checkpoint's average must fit its run's model, but does not: {error}."
-            ) from None
+        number = sum(name.endswith(".bleu") for name in tensors)
+        most = self._count - 1 if self._kind in ("last", "best") else 0
+        kept = [(0.0, self._copy()) for _ in range(min(number, most))]
+        own = self._named(kept)
+        copy_saved(own, tensors, of="average")
+        self._kept = [(float(own[f"{index}.bleu"]), copy) for index, (_, copy) in enumerate(kept)]
+        if self._kind == "running":
+            self._num_updates = int(own["num_updates"])
+
+    def _named(self, kept: Sequence[tuple[float, Mapping[str, Tensor]]]) -> dict[str, Tensor]:
+        if self._kind == "running":
+            count = {"num_updates": torch.tensor(self._num_updates)}
+            return count | {f"running.{name}": value for name, value in self._running.items()}
+        found = {}
+        for number, (bleu, weights) in enumerate(kept):
+            found[f"{number}.bleu"] = torch.tensor(bleu, dtype=torch.float64)
+            found |= {f"{number}.{name}": value for name, value in weights.items()}
+        return found
 
     def _trained(self) -> dict[str, Tensor]:
         return {

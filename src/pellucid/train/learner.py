@@ -61,16 +61,15 @@ class Learner:
             initialize(self.model, training.seed)
         freeze(self.model, training.freeze)
         self.model.to(self.device)
-        self.optimizer = Optimizer(self.model, training)
-        self.averaging = Averaging(self.model, training)
-        self.state = TrainingState()
-        if checkpoint is not None:
-            self.state = checkpoint.state
-            self.optimizer.restore(checkpoint.tensors["optimizer"])
-            self.averaging.restore(checkpoint.tensors["averaging"])
+        self.state = TrainingState() if checkpoint is None else checkpoint.state
         if self.state.precision:
             # A run keeps its precision on another machine.
             self.precision = "bfloat16" if self.state.precision == "bfloat16" else "float32"
+        self.optimizer = Optimizer(self.model, training, self.precision)
+        self.averaging = Averaging(self.model, training)
+        if checkpoint is not None:
+            self.optimizer.restore(checkpoint.tensors["optimizer"])
+            self.averaging.restore(checkpoint.tensors["averaging"])
         self._updater = Updater(self.model, self.optimizer, training, self.precision)
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
-from pellucid.errors import BundleError
 from pellucid.train.muon import Muon
+from pellucid.train.tensors import copy_saved
 
 __all__ = ["Optimizer", "is_inner_matrix"]
 
@@ -24,29 +25,36 @@ class Optimizer:
     Args:
         model: parameters that do not require a gradient are left alone.
         training: which optimizer, and its constants.
+        precision: of Muon's products.
 
     Source:
         Kingma and Ba 2015; Vaswani et al. 2017, section 5.3; Loshchilov and Hutter 2019,
         "Decoupled Weight Decay Regularization".
     """
 
-    def __init__(self, model: nn.Module, training: TrainingConfig) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        training: TrainingConfig,
+        precision: Literal["float32", "bfloat16"] = "float32",
+    ) -> None:
         self._named = {
             name: parameter
             for name, parameter in model.named_parameters()
             if parameter.requires_grad
         }
         matrices = {name: p for name, p in self._named.items() if is_inner_matrix(name, p)}
-        others = [p for name, p in self._named.items() if name not in matrices]
+        others = {name: p for name, p in self._named.items() if name not in matrices}
         self._muon: Muon | None = None
         if training.optimizer == "muon":
-            self._muon = Muon(matrices, weight_decay=training.weight_decay)
-            groups = [{"params": others, "weight_decay": 0.0}]
+            dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+            self._muon = Muon(matrices, weight_decay=training.weight_decay, dtype=dtype)
+            groups = [{"params": list(others.values()), "weight_decay": 0.0}]
         else:
             decay = 0.0 if training.optimizer == "adam" else training.weight_decay
             groups = [
                 {"params": list(matrices.values()), "weight_decay": decay},
-                {"params": others, "weight_decay": 0.0},
+                {"params": list(others.values()), "weight_decay": 0.0},
             ]
         self._adam = torch.optim.AdamW(
             [group for group in groups if group["params"]] or [{"params": []}],
@@ -54,6 +62,15 @@ class Optimizer:
             eps=training.epsilon,
             fused=True,
         )
+        # Made now and not by the first step, so that a checkpoint always holds all of it. The
+        # fused update needs its counts where the weights are.
+        self._moved_by_adam = others if self._muon is not None else self._named
+        for parameter in self._moved_by_adam.values():
+            self._adam.state[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
 
     def step(self, rate: float, muon_rate: float) -> None:
         """Make one update at these rates; a parameter without a gradient stays."""
@@ -81,8 +98,8 @@ class Optimizer:
         """All that the next update depends on: ``exp_avg.embedding.weight`` and so on."""
         found = {
             f"{key}.{name}": value
-            for name, parameter in self._named.items()
-            for key, value in self._adam.state.get(parameter, {}).items()
+            for name, parameter in self._moved_by_adam.items()
+            for key, value in self._adam.state[parameter].items()
         }
         return found if self._muon is None else found | self._muon.tensors()
 
@@ -92,26 +109,7 @@ class Optimizer:
         Raises:
             BundleError: it belongs to another model or optimizer.
         """
-        left = dict(tensors)
-        if self._muon is not None:
-            left = self._muon.restore(left)
-        for name, parameter in self._named.items():
-            shapes = {
-                "step": torch.Size(),
-                "exp_avg": parameter.shape,
-                "exp_avg_sq": parameter.shape,
-            }
-            moments = {key: left.pop(f"{key}.{name}") for key in shapes if f"{key}.{name}" in left}
-            if moments and {key: value.shape for key, value in moments.items()} != shapes:
-                raise BundleError(_unfitting(name))
-            if moments:
-                self._adam.state[parameter] = {
-                    "step": moments["step"].clone(),
-                    "exp_avg": moments["exp_avg"].to(parameter.device, copy=True),
-                    "exp_avg_sq": moments["exp_avg_sq"].to(parameter.device, copy=True),
-                }
-        if left:
-            raise BundleError(_unfitting(min(left)))
+        copy_saved(self.tensors(), tensors, of="optimizer")
 
     def _gradients(self) -> list[Tensor]:
         return [p.grad for p in self._named.values() if p.grad is not None]
@@ -121,10 +119,3 @@ def is_inner_matrix(name: str, parameter: Tensor) -> bool:
     """Whether a weight is a matrix between layers: no table of tokens or positions, no vector."""
     is_table = "embedding" in name or "positions" in name or name.startswith("output.")
     return parameter.dim() == 2 and not is_table
-
-
-def _unfitting(name: str) -> str:
-    return (
-        f"A checkpoint must fit its run's model and optimizer, but {name} does not. Continue with "
-        "the recipe that the run began with."
-    )
