@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import DecodingConfig, Precision, validate
-from pellucid.data import make_source_batch
 from pellucid.decode import (
     Asker,
     Constraints,
@@ -20,12 +16,15 @@ from pellucid.decode import (
     Hypothesis,
     Request,
     SpecialIds,
-    score_tokens,
 )
 from pellucid.decode.workers import WorkerPool, is_worth
 from pellucid.errors import BundleError, DataError, InputError
 from pellucid.hardware import set_threads
+from pellucid.inside.ask import Ask
+from pellucid.inside.looking import look_at_given, look_at_hypotheses
+from pellucid.inside.trace import Trace
 from pellucid.model import Transformer
+from pellucid.scoring import score_pairs
 from pellucid.text import Tokenizer
 from pellucid.text.sentences import split_sentences
 from pellucid.translation import NOTHING, Scored, TranslatedHypothesis, Translation
@@ -192,48 +191,96 @@ class Translator:
         Raises:
             DataError: there are not as many targets as sources.
         """
-        if len(sources) != len(targets):
-            raise DataError(
-                f"There must be one target for each source, but there are {len(sources)} sources "
-                f"and {len(targets)} targets."
-            )
-        scored: list[Scored] = []
-        pairs: dict[int, tuple[list[int], list[int]]] = {}
-        encoded = (self.tokenizer.encode_sources(sources), self.tokenizer.encode_targets(targets))
-        for index, (source_ids, target_ids) in enumerate(zip(*encoded, strict=True)):
-            problem = self._asker.too_long(source_ids) or self._target_too_long(target_ids)
-            scored.append(Scored(sources[index], targets[index], error=problem))
-            if problem is None:
-                pairs[index] = (source_ids, target_ids)
-        for group in _group(pairs, batch_tokens):
-            self._score_group(group, pairs, scored)
-        return scored
+        return score_pairs(
+            self._models,
+            self.tokenizer,
+            sources,
+            targets,
+            too_long=self._asker.too_long,
+            batch_tokens=batch_tokens,
+        )
 
-    def _score_group(
+    def look(
         self,
-        group: list[int],
-        pairs: dict[int, tuple[list[int], list[int]]],
-        scored: list[Scored],
-    ) -> None:
-        config = self.tokenizer.config
-        sources, targets = zip(*(pairs[index] for index in group), strict=True)
-        source_BS, source_mask_BS = make_source_batch(sources, pad_id=config.pad_id)
-        target_out_BT, _ = make_source_batch(targets, pad_id=config.pad_id)
-        target_in_BT = target_out_BT.roll(1, dims=1)
-        target_in_BT[:, 0] = config.target_start_id
-        batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT)
-        each = torch.stack([score_tokens(model, *batch) for model in self._models])
-        logs_BT = each.logsumexp(dim=0) - math.log(len(each))
-        for row, index in enumerate(group):
-            ids = pairs[index][1]
-            logs = tuple(logs_BT[row, : len(ids)].tolist())
-            scored[index] = replace(
-                scored[index],
-                tokens=tuple(self.tokenizer.target_tokens(ids)),
-                ids=tuple(ids),
-                token_log_probabilities=logs,
-                log_probability=sum(logs),
+        text: str,
+        *,
+        target: str | None = None,
+        ask: Ask | None = None,
+        everything: bool = False,
+        float64: bool = False,
+        changes: Probe | None = None,
+        **options: Any,
+    ) -> Trace:
+        """Look inside the best translation of a line, or inside a target that is given.
+
+        Args:
+            text: the line.
+            target: look at this translation of it, without decoding.
+            ask: what to keep; the weights of everything unless given.
+            everything: keep every stage, so that nothing is missing from token to token.
+            float64: replay in double precision.
+            changes: a probe that changes results of the replay on the way.
+            options: as for `look_at_each`.
+
+        Raises:
+            InputError: the line cannot be translated, or what is asked for does not exist.
+        """
+        ask = ask or Ask(everything=everything)
+        if target is not None:
+            return look_at_given(
+                self._bundle(), text, target, ask, float64=float64, changes=changes
             )
+        (traces,) = self.look_at_each([text], ask=ask, float64=float64, **options)
+        return traces[0]
+
+    def look_at_each(
+        self,
+        texts: Sequence[str],
+        *,
+        ask: Ask | None = None,
+        float64: bool = False,
+        constraints: Constraints | Sequence[Constraints] = UNCONSTRAINED,
+        **options: Any,
+    ) -> Iterator[list[Trace]]:
+        """Look inside every hypothesis of every line.
+
+        The decode is in float32 unless ``precision`` says otherwise.
+
+        Args:
+            texts: the lines.
+            ask: what to keep; the weights of everything unless given.
+            float64: replay in double precision.
+            constraints: what the translations may and must hold.
+            options: those of `DecodingConfig`, over the model's defaults.
+
+        Yields:
+            For each line the traces of its hypotheses, the best first.
+
+        Raises:
+            InputError: a line cannot be translated, or what is asked for does not exist.
+        """
+        bundle = self._bundle()
+        options = {"precision": "float32", **options}
+        decoding = self.configure(**options).model_dump()
+        for translation in self.translate(texts, constraints=constraints, **options):
+            if translation.error is not None:
+                raise InputError(translation.error)
+            yield look_at_hypotheses(
+                bundle,
+                translation.source,
+                translation.hypotheses,
+                ask or Ask(),
+                decoding=decoding,
+                float64=float64,
+            )
+
+    def _bundle(self) -> Bundle:
+        if self.bundle is None or len(self._models) > 1:
+            raise InputError(
+                "To look inside there must be one model that was loaded from disk, but there is "
+                f"{'none' if self.bundle is None else 'an ensemble'}. Load one by itself."
+            )
+        return self.bundle
 
     def _ask(
         self,
@@ -296,15 +343,6 @@ class Translator:
     def _to_text(self, ids: Sequence[int]) -> str:
         # Bytes may spell a line break, which would put the lines out of step.
         return self.tokenizer.decode_target(ids).replace("\r", " ").replace("\n", " ")
-
-    def _target_too_long(self, ids: Sequence[int]) -> str | None:
-        limit = self.model.config.max_target_length
-        if len(ids) <= limit:
-            return None
-        return (
-            f"A target line must have at most {limit} tokens for this model, but has {len(ids)}. "
-            "Split it into sentences."
-        )
 
 
 def load(
@@ -401,16 +439,3 @@ def _unmet(request: Request) -> str:
         f"A translation within {request.max_length} tokens must be possible, but none meets the "
         "constraints. Loosen them, widen the beam, or allow more with max_length."
     )
-
-
-def _group(pairs: dict[int, tuple[list[int], list[int]]], batch_tokens: int) -> list[list[int]]:
-    """Group by the longer side, longest first, so that rows times longest stays in the budget."""
-    lengths = {index: max(map(len, pair)) for index, pair in pairs.items()}
-    groups: list[list[int]] = []
-    longest = 0
-    for index in sorted(lengths, key=lambda index: (-lengths[index], index)):
-        if not groups or (len(groups[-1]) + 1) * longest > batch_tokens:
-            groups.append([])
-            longest = lengths[index]
-        groups[-1].append(index)
-    return groups

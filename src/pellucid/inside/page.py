@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from pellucid.inside.color import ink_on, shade
-from pellucid.inside.replay import CrossAttention
+from pellucid.inside.cross import CrossAttention
 
 __all__ = ["attention_maps", "html_page", "html_table"]
 

@@ -1,90 +1,180 @@
 """Replay: what a decode chose goes through the model once more, with every stage explicit.
 
 Decoding takes the fastest path and keeps nothing. To look inside one translation, its tokens are
-fed back teacher-forced with a probe; the tokens are always the decode's, and the replay says how
-far its log-probabilities are from the decode's.
+fed back teacher-forced with a probe that keeps what was asked for. The tokens are always the
+decode's, and a trace carries how far the replay is from the decode, and its arrays from what they
+must add up to.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.bundle import Bundle
+from pellucid.attention import stages
+from pellucid.attention.probe import Probe
+from pellucid.config import ModelConfig
 from pellucid.errors import InputError
+from pellucid.hardware import available_memory
+from pellucid.inside.ask import HEAD_STAGES, Ask
+from pellucid.inside.pair import Pair
+from pellucid.inside.trace import Trace
+from pellucid.model import Transformer
+from pellucid.model.layers import MultiHeadAttention
 
-__all__ = ["CrossAttention", "replay_cross_attention"]
+__all__ = ["attention_at", "replay"]
 
-
-@dataclass(frozen=True, eq=False)
-class CrossAttention:
-    """The cross-attention weights of one translation: every layer and head, none averaged.
-
-    Row t *reads* ``read_tokens[t]`` and *predicts* ``predicted_tokens[t]``.
-
-    Attributes:
-        weights_NHTS: layers, heads, decoder rows, source tokens; each row sums to 1.
-        source_tokens: the source's pieces, ``</s>`` included.
-        read_tokens: what each row reads, from the start token on.
-        predicted_tokens: what each row chose.
-        largest_difference: between the replay's log-probabilities and the decode's.
-    """
-
-    weights_NHTS: Tensor
-    source_tokens: tuple[str, ...]
-    read_tokens: tuple[str, ...]
-    predicted_tokens: tuple[str, ...]
-    largest_difference: float
-
-
-class _CrossWeights:
-    """A probe that keeps the cross-attention weights of every decoder layer."""
-
-    def __init__(self) -> None:
-        self.weights_HTS: dict[str, Tensor] = {}
-
-    def see(self, site: str, stage: str, tensor: Tensor) -> None:
-        """Keep what is asked for."""
-        if stage == "weights" and site.endswith(".cross"):
-            self.weights_HTS[site] = tensor[0]
+Keep = Callable[[str, np.ndarray], None]
 
 
 @torch.inference_mode()
-def replay_cross_attention(
-    bundle: Bundle,
-    source: str,
-    target_ids: tuple[int, ...],
+def replay(
+    pair: Pair,
+    ask: Ask | None = None,
     *,
-    log_probabilities: tuple[float, ...],
-) -> CrossAttention:
-    """Look at what a translation attends to.
+    decode_log_probabilities: Sequence[float] | None = None,
+    model: Mapping[str, Any] | None = None,
+    decoding: Mapping[str, Any] | None = None,
+    changes: Probe | None = None,
+    keep: Keep | None = None,
+) -> Trace:
+    """Run a pair through the explicit stages, and keep what was asked for.
 
     Args:
-        bundle: the model that made it.
-        source: the source line.
-        target_ids: the tokens it chose.
-        log_probabilities: what it said of each.
+        pair: what goes through.
+        ask: what to keep; None keeps the weights of everything.
+        decode_log_probabilities: what the decode said of each target token, to compare with.
+        model: where the weights come from, for the trace.
+        decoding: how the target was found, for the trace.
+        changes: a probe that changes results on the way; what is kept is what follows from it.
+        keep: takes every array instead of the trace, as soon as there is one, so that memory
+            holds one layer at a time.
 
     Raises:
-        InputError: there are no tokens, as for an empty line.
+        InputError: something asked for does not exist, or would not fit into memory.
     """
-    if not target_ids:
-        raise InputError("A translation must have tokens to look inside, but has none.")
-    tokenizer = bundle.tokenizer
-    source_ids = tokenizer.encode_source(source)
-    read_ids = [tokenizer.config.target_start_id, *target_ids[:-1]]
-    probe = _CrossWeights()
-    logits_1TV = bundle.model(torch.tensor([source_ids]), torch.tensor([read_ids]), probe=probe)
-    logs_1TV = logits_1TV.log_softmax(dim=-1)
-    rows = torch.arange(len(target_ids))
-    differences = logs_1TV[0, rows, list(target_ids)] - torch.tensor(log_probabilities)
-    depth = bundle.config.model.num_decoder_layers
-    return CrossAttention(
-        torch.stack([probe.weights_HTS[f"decoder.{layer}.cross"] for layer in range(depth)]),
-        tuple(tokenizer.source_tokens(source_ids)),
-        tuple(tokenizer.target_tokens(read_ids)),
-        tuple(tokenizer.target_tokens(list(target_ids))),
-        float(differences.abs().max()),
+    ask = ask or Ask()
+    config = pair.model.config
+    ask.check(config)
+    if keep is None:
+        _check_memory(pair, ask)
+    arrays: dict[str, np.ndarray] = {}
+    recorder = _Recorder(pair.model, ask, keep or arrays.__setitem__, changes)
+    logs_TV = pair.logits(probe=recorder).log_softmax(dim=-1)
+    targets_T1 = torch.tensor(pair.target_ids)[:, None]
+    logs = tuple(logs_TV.gather(1, targets_T1)[:, 0].tolist())
+    checks = dict(recorder.checks)
+    if decode_log_probabilities is not None:
+        checks["decode"] = max(
+            abs(one - other) for one, other in zip(logs, decode_log_probabilities, strict=True)
+        )
+    return Trace(
+        arrays=arrays,
+        source_tokens=pair.source_tokens,
+        source_ids=pair.source_ids,
+        target_tokens=pair.read_tokens,
+        target_ids=pair.read_ids,
+        predicted_tokens=pair.predicted_tokens,
+        predicted_ids=pair.target_ids,
+        log_probabilities=logs,
+        argmax_tokens=tuple(pair.tokenizer.target_tokens(logs_TV.argmax(dim=-1).tolist())),
+        decode_log_probabilities=None
+        if decode_log_probabilities is None
+        else tuple(decode_log_probabilities),
+        heads=ask.chosen_heads(config),
+        checks=checks,
+        model=dict(model or {}),
+        decoding={**(decoding or {}), "replay_precision": _precision(logs_TV)},
     )
+
+
+class _Recorder:
+    """The probe that keeps arrays, and checks each attention once it has seen its output.
+
+    Where results are changed on the way, they need not follow from each other: no check is made.
+    """
+
+    def __init__(self, model: Transformer, ask: Ask, keep: Keep, changes: Probe | None) -> None:
+        self._model = model
+        self._wanted = {wanted.name for wanted in ask.arrays(model.config)}
+        self._sites = {name.rpartition(".")[0] for name in self._wanted}
+        self._heads = None if ask.heads is None else list(ask.heads)
+        self._keep = keep
+        self._changes = changes
+        self._seen: dict[str, Tensor] = {}
+        self.checks: dict[str, float] = {}
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        """Keep one result if it was asked for."""
+        changed = None if self._changes is None else self._changes.see(site, stage, tensor)
+        if changed is not None:
+            tensor = changed
+        name = f"{site}.{stage}"
+        if name in self._wanted:
+            first = tensor[0]
+            if stage in HEAD_STAGES and self._heads is not None:
+                first = first[self._heads]
+            self._keep(name, first.numpy().copy())
+        if self._changes is None and site in self._sites and site.endswith((".self", ".cross")):
+            self._seen[stage] = tensor[0]
+            if stage == "output":
+                self._check(attention_at(self._model, site))
+        return changed
+
+    def _check(self, attention: MultiHeadAttention) -> None:
+        """Compare weights with a softmax made anew, and contributions with the output."""
+        seen = {stage: tensor.double() for stage, tensor in self._seen.items()}
+        self._seen = {}
+        scaled_HLM = seen["query"] @ seen["key"].transpose(1, 2)
+        if attention.use_scale:
+            scaled_HLM = stages.scale(scaled_HLM, seen["query"].shape[-1])
+        is_masked_HLM = seen["masked"].isneginf()
+        weights_HLM = stages.weigh(scaled_HLM.masked_fill(is_masked_HLM, -torch.inf))
+        self._note("weights", weights_HLM - seen["weights"])
+        self._note("rows", _row_errors(seen["weights"], is_masked_HLM))
+        num_heads, _, width = seen["value"].shape
+        projection_HED = (
+            attention.output.weight.double().T.reshape(num_heads, width, -1).contiguous()
+        )
+        transformed_HMD = seen["value"] @ projection_HED
+        output_LD = (seen["weights"] @ transformed_HMD).sum(dim=0)
+        if attention.output.bias is not None:
+            output_LD = output_LD + attention.output.bias.double()
+        size = seen["output"].abs().max().clamp(min=1.0)
+        self._note("contributions", (output_LD - seen["output"]) / size)
+
+    def _note(self, check: str, difference: Tensor) -> None:
+        largest = float(difference.abs().max())
+        self.checks[check] = max(largest, self.checks.get(check, 0.0))
+
+
+def attention_at(model: Transformer, site: str) -> MultiHeadAttention:
+    """The module at a site such as ``decoder.1.cross``."""
+    part, layer, kind = site.split(".")
+    return cast(MultiHeadAttention, model.get_submodule(f"{part}.layers.{layer}.{kind}_attention"))
+
+
+def _row_errors(weights_HLM: Tensor, is_masked_HLM: Tensor) -> Tensor:
+    """How far each row's sum is from 1; from 0 where it may attend nowhere."""
+    return weights_HLM.sum(dim=-1) - (~is_masked_HLM.all(dim=-1)).double()
+
+
+def _check_memory(pair: Pair, ask: Ask) -> None:
+    config: ModelConfig = pair.model.config
+    item_bytes = 8 if next(pair.model.parameters()).dtype == torch.float64 else 4
+    size = ask.num_bytes(config, len(pair.source_ids), len(pair.target_ids), item_bytes=item_bytes)
+    available = available_memory(torch.device("cpu"))
+    if available is not None and size > available:
+        raise InputError(
+            f"A trace must fit into the {available / 2**30:.1f} GiB of memory that are free, but "
+            f"this one takes {size / 2**30:.1f} GiB. Ask for less with layer, kind, head or stage, "
+            "or write it to a .npz file, which holds one layer at a time."
+        )
+
+
+def _precision(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from pellucid.inside.color import ink_on, shade
-from pellucid.inside.replay import CrossAttention
+from pellucid.inside.cross import CrossAttention
 
 __all__ = ["draw_row"]
 

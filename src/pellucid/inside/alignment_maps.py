@@ -1,0 +1,254 @@
+"""Maps from target tokens to source tokens, of many pairs at once, for alignment.
+
+Given pairs run through the model in batches, teacher-forced; of everything computed only what
+the maps are made of is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.config import ModelConfig
+from pellucid.data import make_source_batch
+from pellucid.errors import InputError
+from pellucid.model import Transformer
+from pellucid.model.layers import DecoderLayer
+
+__all__ = [
+    "CONVENTIONS",
+    "MAPS",
+    "Convention",
+    "MapName",
+    "PairMaps",
+    "View",
+    "all_views",
+    "check_view",
+    "map_pairs",
+]
+
+MapName = Literal["head", "layer-mean", "norms"]
+Convention = Literal["predicts", "reads"]
+MAPS: tuple[MapName, ...] = ("head", "layer-mean", "norms")
+CONVENTIONS: tuple[Convention, ...] = ("predicts", "reads")
+
+
+@dataclass(frozen=True)
+class View:
+    r"""One way to read links from cross-attention.
+
+    A decoder row reads one token and predicts the next. With ``predicts`` it counts for the
+    token that it predicts, with ``reads`` for the one that it reads. Each target token has one
+    row either way; the row that reads the start token counts for nothing in ``reads``, the one
+    that predicts ``</s>`` for nothing in ``predicts``.
+
+    Attributes:
+        layer: of the decoder, from 0.
+        map: ``head``, the weights of one head; ``layer-mean``, the average over the heads;
+            ``norms``, the lengths of what is added up: $\lVert\alpha_{ij}f(x_j)\rVert$ of one
+            head, or without a head $\lVert\sum_h\alpha^h_{ij}f^h(x_j)\rVert$ of the layer,
+            where $f(x) = (xW^V + b^V)W^O$.
+        head: from 0; None for a whole layer.
+        convention: which token a row counts for.
+
+    Source:
+        Kobayashi et al. 2020, "Attention is Not Only a Weight", equations 3 to 6.
+    """
+
+    layer: int
+    map: MapName
+    head: int | None
+    convention: Convention
+
+    def __str__(self) -> str:
+        """As a person says it: ``layer 1 head 3, reads``."""
+        head = "" if self.head is None else f" head {self.head}"
+        kind = "" if self.map == "head" else f" {self.map}"
+        return f"layer {self.layer}{head}{kind}, {self.convention}"
+
+
+@dataclass(frozen=True, eq=False)
+class PairMaps:
+    """The maps of one pair: rows as the decoder has them, ``</s>`` and start token included.
+
+    Attributes:
+        index: which of the pairs.
+        layers: layer to ``maps_XTS``; X as `_column` says.
+    """
+
+    index: int
+    layers: dict[int, np.ndarray]
+    num_heads: int
+
+    def get(self, view: View) -> np.ndarray:
+        """One view's map: ``map_TS``, a row for each target token but ``</s>``."""
+        map_TS = self.layers[view.layer][_column(view, self.num_heads)]
+        return map_TS[1:] if view.convention == "reads" else map_TS[:-1]
+
+
+def all_views(
+    model: ModelConfig,
+    *,
+    maps: Collection[MapName] = MAPS,
+    conventions: Collection[Convention] = CONVENTIONS,
+    layer: int | None = None,
+    head: int | None = None,
+) -> list[View]:
+    """Every view of a model that fits what is asked for.
+
+    Args:
+        model: how many layers and heads there are.
+        maps: which maps.
+        conventions: which conventions.
+        layer: this one alone.
+        head: this one alone; leaves out what a whole layer gives.
+
+    Raises:
+        InputError: the layer or the head does not exist, or nothing is left.
+    """
+    check_view(model, layer, head)
+    layers = range(model.num_decoder_layers) if layer is None else (layer,)
+    heads: dict[MapName, list[int | None]] = {
+        "head": [*range(model.num_heads)],
+        "layer-mean": [None],
+        "norms": [*range(model.num_heads), None],
+    }
+    views = [
+        View(one_layer, one_map, one_head, convention)
+        for one_layer in layers
+        for one_map in MAPS
+        if one_map in maps
+        for one_head in heads[one_map]
+        if head is None or one_head == head
+        for convention in conventions
+    ]
+    if not views:
+        raise InputError(
+            "--map layer-mean must come without --head, but head "
+            f"{head} is asked for. Leave one of them out."
+        )
+    return views
+
+
+def check_view(model: ModelConfig, layer: int | None, head: int | None) -> None:
+    """Make sure that a layer and a head exist.
+
+    Raises:
+        InputError: one does not (with the range).
+    """
+    for what, number, count in (
+        ("layer", layer, model.num_decoder_layers),
+        ("head", head, model.num_heads),
+    ):
+        if number is not None and not 0 <= number < count:
+            raise InputError(
+                f"A {what} must be from 0 to {count - 1} for this model's decoder, but is "
+                f"{number} ({what}). `pellucid inspect` says what a model has."
+            )
+
+
+@torch.inference_mode()
+def map_pairs(
+    model: Transformer,
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+    layers: Collection[int],
+    *,
+    pad_id: int,
+    start_id: int,
+    has_norms: bool,
+    batch_tokens: int = 4096,
+) -> Iterator[PairMaps]:
+    """Run pairs through the model and hand out their maps, pairs of one length together.
+
+    Args:
+        model: whose cross-attention it is.
+        pairs: source and target ids, both ending in ``</s>``.
+        layers: of the decoder.
+        pad_id: fills the places without a token.
+        start_id: what every target starts from.
+        has_norms: whether norms are wanted beside weights.
+        batch_tokens: the most positions of one side computed at once; at least one pair is.
+
+    Yields:
+        The maps of each pair, not in their order.
+    """
+    for group in _group(pairs, batch_tokens):
+        source_BS, source_mask_BS = make_source_batch([pairs[i][0] for i in group], pad_id=pad_id)
+        target_BT, _ = make_source_batch([pairs[i][1] for i in group], pad_id=pad_id)
+        target_BT = target_BT.roll(1, dims=1)
+        target_BT[:, 0] = start_id
+        probe = _CrossProbe(layers)
+        memory_BSD = model.encode(source_BS, source_mask_BS)
+        model.decode(target_BT, memory_BSD, source_mask_BS, probe=probe)
+        maps = {
+            layer: _make_maps(model, layer, *probe.found(layer), has_norms=has_norms)
+            for layer in layers
+        }
+        for row, index in enumerate(group):
+            sizes = tuple(map(len, pairs[index]))
+            cut = {layer: one[row, :, : sizes[1], : sizes[0]] for layer, one in maps.items()}
+            yield PairMaps(index, cut, model.config.num_heads)
+
+
+class _CrossProbe:
+    """Keeps the weights and the values of some layers' cross-attention."""
+
+    def __init__(self, layers: Collection[int]) -> None:
+        self._kept = {f"decoder.{layer}.cross": dict[str, Tensor]() for layer in layers}
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> None:
+        """Keep one result if it is wanted."""
+        if site in self._kept and stage in ("weights", "value"):
+            self._kept[site][stage] = tensor
+
+    def found(self, layer: int) -> tuple[Tensor, Tensor]:
+        """``weights_BHTS`` and ``value_BHSE`` of one layer."""
+        kept = self._kept[f"decoder.{layer}.cross"]
+        return kept["weights"], kept["value"]
+
+
+def _make_maps(
+    model: Transformer, layer: int, weights_BHTS: Tensor, value_BHSE: Tensor, *, has_norms: bool
+) -> np.ndarray:
+    """All maps of one layer, ``maps_BXTS``, in the order of `_column`."""
+    maps = [weights_BHTS, weights_BHTS.mean(dim=1, keepdim=True)]
+    if has_norms:
+        _, num_heads, _, width = value_BHSE.shape
+        projection = cast(DecoderLayer, model.decoder.layers[layer]).cross_attention.output.weight
+        projection_HED = projection.T.reshape(num_heads, width, -1)
+        transformed_BHSD = value_BHSE @ projection_HED
+        weighted_BHTS = weights_BHTS * transformed_BHSD.norm(dim=-1)[:, :, None, :]
+        # ‖Σ α f‖² from the heads' products with each other, without a vector for each T × S.
+        products = torch.einsum("bhsd,bgsd->bshg", transformed_BHSD, transformed_BHSD)
+        squares_BTS = torch.einsum(
+            "bhts,bgts,bshg->bts", weights_BHTS, weights_BHTS, products
+        ).clamp(min=0)
+        maps += [weighted_BHTS, squares_BTS.sqrt()[:, None]]
+    return torch.cat(maps, dim=1).numpy()
+
+
+def _column(view: View, num_heads: int) -> int:
+    """Where a view's map is: heads, their mean, the heads' norms, the layer's."""
+    start = num_heads + 1 if view.map == "norms" else 0
+    return start + (num_heads if view.head is None else view.head)
+
+
+def _group(
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int
+) -> Iterator[list[int]]:
+    """Places of pairs of about one length, as many as fit."""
+    group: list[int] = []
+    longest = 0
+    for index in sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index]))):
+        longest = max(map(len, pairs[index]))
+        if group and (len(group) + 1) * longest > batch_tokens:
+            yield group
+            group = []
+        group.append(index)
+    if group:
+        yield group

@@ -1,0 +1,186 @@
+"""What of a run is to be seen: names, ranges and sizes, before anything is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pellucid.config import ModelConfig
+from pellucid.errors import InputError, suggestion
+
+__all__ = ["ATTENTION_STAGES", "HEAD_STAGES", "Ask", "Wanted"]
+
+ATTENTION_STAGES = (
+    "query",
+    "key",
+    "value",
+    "scores",
+    "scaled",
+    "masked",
+    "weights",
+    "context",
+    "output",
+)
+HEAD_STAGES = ATTENTION_STAGES[:-1]
+"""Those that have an axis of heads."""
+
+AROUND = ("input", "residual", "norm")
+FEED_FORWARD_STAGES = ("inner", "activated", "output")
+WAY_IN = ("embedding", "positions", "input")
+STAGES = (*ATTENTION_STAGES, *AROUND, "inner", "activated", "embedding", "positions", "logits")
+PARTS = ("encoder", "decoder")
+KINDS = ("self", "cross", "feed_forward")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One array of a trace.
+
+    Attributes:
+        name: ``decoder.1.cross.weights``.
+        axes: its axes' letters, as in `pellucid.shapes`, with S or T for the positions.
+    """
+
+    name: str
+    axes: str
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Which arrays a trace holds. None means all; without anything, the weights of everything.
+
+    Attributes:
+        parts: of ``encoder`` and ``decoder``.
+        layers: from 0.
+        kinds: of ``self``, ``cross`` and ``feed_forward``.
+        heads: from 0; the arrays of heads hold these alone, in this order.
+        stages: names as in a trace; those of the five stages of attention, and what is around.
+        everything: every stage, so that nothing is missing from token to token.
+    """
+
+    parts: Collection[Literal["encoder", "decoder"]] | None = None
+    layers: Collection[int] | None = None
+    kinds: Collection[Literal["self", "cross", "feed_forward"]] | None = None
+    heads: Collection[int] | None = None
+    stages: Collection[str] = ("weights",)
+    everything: bool = False
+
+    def check(self, model: ModelConfig) -> None:
+        """Make sure that there is everything that is asked for.
+
+        Raises:
+            InputError: a part, layer, kind, head or stage does not exist, or nothing is left.
+        """
+        for what, asked, known in (
+            ("part", self.parts, PARTS),
+            ("kind", self.kinds, KINDS),
+            ("stage", self.stages, STAGES),
+        ):
+            for name in asked or ():
+                if name not in known:
+                    raise InputError(
+                        f"There is no {what} {name!r} ({what}). {suggestion(name, known)}"
+                    )
+        depth = max(
+            getattr(model, f"num_{part}_layers") for part in PARTS if _is_in(part, self.parts)
+        )
+        for what, numbers, count in (
+            ("layer", self.layers, depth),
+            ("head", self.heads, model.num_heads),
+        ):
+            for number in numbers or ():
+                if not 0 <= number < count:
+                    raise InputError(
+                        f"A {what} must be from 0 to {count - 1} for this model, but is {number} "
+                        f"({what}). `pellucid inspect` says what a model has."
+                    )
+        if not any(self.arrays(model)):
+            raise InputError(
+                "There must be something to look at, but no stage of that name is in that part, "
+                "layer and kind. Leave one of them out."
+            )
+
+    def chosen_heads(self, model: ModelConfig) -> tuple[int, ...]:
+        """Which heads the arrays of heads hold."""
+        return tuple(range(model.num_heads)) if self.heads is None else tuple(self.heads)
+
+    def arrays(self, model: ModelConfig) -> Iterator[Wanted]:
+        """Every array, in the order in which the model computes them."""
+        for wanted in _all_arrays(model):
+            part, *place, stage = wanted.name.split(".")
+            if not _is_in(part, self.parts):
+                continue
+            if not self.everything and stage not in self.stages:
+                continue
+            if place and not (_is_in(int(place[0]), self.layers) and _is_in(place[1], self.kinds)):
+                continue
+            if not place and (self.layers is not None or self.kinds is not None):
+                continue
+            yield wanted
+
+    def num_bytes(
+        self, model: ModelConfig, source_length: int, target_length: int, *, item_bytes: int = 4
+    ) -> int:
+        """How much memory a trace of these lengths takes, exactly."""
+        sizes = {
+            "H": len(self.chosen_heads(model)),
+            "S": source_length,
+            "T": target_length,
+            "K": model.d_key,
+            "E": model.d_value,
+            "D": model.d_model,
+            "F": model.d_ff,
+            "V": model.target_vocabulary_size,
+        }
+        return item_bytes * sum(
+            math.prod(sizes[letter] for letter in wanted.axes) for wanted in self.arrays(model)
+        )
+
+
+def _is_in(one: object, asked: Collection[object] | None) -> bool:
+    return asked is None or one in asked
+
+
+def _all_arrays(model: ModelConfig) -> Iterator[Wanted]:
+    for part, length, depth in (
+        ("encoder", "S", model.num_encoder_layers),
+        ("decoder", "T", model.num_decoder_layers),
+    ):
+        for stage in WAY_IN:
+            if stage != "positions" or model.positions != "none":
+                yield Wanted(f"{part}.{stage}", f"{length}D")
+        for layer in range(depth):
+            kinds = [("self", length)] if part == "encoder" else [("self", "T"), ("cross", "S")]
+            for kind, keys in kinds:
+                yield from _around(
+                    model, f"{part}.{layer}.{kind}", length, _attention(length, keys)
+                )
+            feed_forward = {"inner": f"{length}F", "activated": f"{length}F"}
+            yield from _around(
+                model,
+                f"{part}.{layer}.feed_forward",
+                length,
+                feed_forward | {"output": f"{length}D"},
+            )
+        if model.norm == "pre":
+            yield Wanted(f"{part}.norm", f"{length}D")
+    yield Wanted("decoder.logits", "TV")
+
+
+def _around(model: ModelConfig, site: str, length: str, inside: dict[str, str]) -> Iterator[Wanted]:
+    yield Wanted(f"{site}.input", f"{length}D")
+    if model.norm == "pre":
+        yield Wanted(f"{site}.norm", f"{length}D")
+    for stage, axes in inside.items():
+        yield Wanted(f"{site}.{stage}", axes)
+    yield Wanted(f"{site}.residual", f"{length}D")
+    if model.norm == "post":
+        yield Wanted(f"{site}.norm", f"{length}D")
+
+
+def _attention(queries: str, keys: str) -> dict[str, str]:
+    square = dict.fromkeys(("scores", "scaled", "masked", "weights"), f"H{queries}{keys}")
+    first = {"query": f"H{queries}K", "key": f"H{keys}K", "value": f"H{keys}E"}
+    return first | square | {"context": f"H{queries}E", "output": f"{queries}D"}

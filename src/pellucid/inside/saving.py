@@ -1,0 +1,248 @@
+"""Traces on disk: ``.npz`` and ``.json`` hold the same names and the same numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from pellucid.errors import InputError, InputFileNotFoundError, OutputError
+from pellucid.files import write_bytes, write_text
+from pellucid.inside.trace import Trace
+
+__all__ = ["FORMAT", "NpzWriter", "load_trace", "save_trace"]
+
+FORMAT = 1
+TOKENS = ("source_tokens", "target_tokens", "predicted_tokens", "argmax_tokens")
+IDS = ("source_ids", "target_ids", "predicted_ids", "heads")
+LOGS = ("log_probabilities", "decode_log_probabilities")
+RECORDS = ("checks", "model", "decoding")
+NAMES = ("format", *TOKENS, *IDS, *LOGS, *RECORDS)
+"""Everything in a file that is no array of the model."""
+
+
+def save_trace(trace: Trace, path: Path) -> None:
+    """Write a trace to a file whose ending says how.
+
+    Raises:
+        InputError: the ending is not known.
+        OutputError: the file cannot be written.
+    """
+    writers: dict[str, Callable[[Trace, Path], None]] = {
+        ".npz": _save_npz,
+        ".json": _save_json,
+        ".html": _save_page,
+    }
+    writer = writers.get(path.suffix.lower())
+    if writer is None:
+        raise InputError(
+            f"A trace's file must end in {', '.join(writers)}, but is named {path.name}. Name it "
+            "so, or draw a picture with `pellucid look --svg`."
+        )
+    writer(trace, path)
+
+
+def load_trace(path: str | Path) -> Trace:
+    """Read a trace back, equal to the one that was written.
+
+    Raises:
+        InputFileNotFoundError: there is no such file.
+        InputError: the file is damaged, is no trace, or is of a later version.
+    """
+    path = Path(path)
+    readers = {".npz": _read_npz, ".json": _read_json}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(
+            f"A trace to read must be a .npz or a .json file, but is named {path.name}."
+        )
+    try:
+        values = reader(path)
+        version = values.pop("format")
+        if version != FORMAT:
+            raise InputError(
+                f"A trace must have the format {FORMAT}, but {path} has {version}. Read it with "
+                "the version of pellucid that wrote it, or look again."
+            )
+        return _to_trace(values)
+    except FileNotFoundError:
+        raise InputFileNotFoundError(
+            f"A trace must exist to be read, but {path} does not."
+        ) from None
+    except OSError as error:
+        raise InputError(f"A trace must be readable, but {path} is not ({error}).") from None
+    except InputError:
+        raise
+    except (KeyError, ValueError, TypeError, zipfile.BadZipFile, EOFError) as error:
+        raise InputError(
+            f"A trace must be whole, as pellucid wrote it, but {path} is not ({error}). Look again."
+        ) from None
+
+
+class NpzWriter:
+    """Writes a ``.npz`` array by array, so that memory holds one at a time.
+
+    Args:
+        path: the file; it must be finished with `finish` to be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._archive = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED)
+        except OSError as error:
+            raise _unwritable(path, error) from None
+
+    def keep(self, name: str, array: np.ndarray) -> None:
+        """Write one array.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+        try:
+            with self._archive.open(entry, "w", force_zip64=True) as stream:
+                _write_array(stream, array)
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+
+    def finish(self, trace: Trace) -> None:
+        """Write what is around the arrays, and close.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        for name, array in _surroundings(trace).items():
+            self.keep(name, array)
+        try:
+            self._archive.close()
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+
+
+def _write_array(stream: IO[bytes], array: np.ndarray) -> None:
+    np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
+
+
+def _surroundings(trace: Trace) -> dict[str, np.ndarray]:
+    """Tokens as unicode arrays, ids and logs as numbers, records as JSON in a 0-d string array."""
+    found: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
+    for name in TOKENS:
+        found[name] = np.array(getattr(trace, name), dtype=np.str_)
+    for name in IDS:
+        found[name] = np.array(getattr(trace, name), dtype=np.int64)
+    for name in LOGS:
+        found[name] = np.array(getattr(trace, name) or (), dtype=np.float64)
+    for name in RECORDS:
+        found[name] = np.array(json.dumps(dict(getattr(trace, name)), ensure_ascii=False))
+    return found
+
+
+def _save_npz(trace: Trace, path: Path) -> None:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        writer = NpzWriter(part)
+        for name, array in trace.arrays.items():
+            writer.keep(name, array)
+        writer.finish(trace)
+        part.replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _save_json(trace: Trace, path: Path) -> None:
+    surroundings: dict[str, Any] = {"format": FORMAT}
+    for name in (*TOKENS, *IDS, *LOGS):
+        value = getattr(trace, name)
+        surroundings[name] = None if value is None else list(value)
+    for name in RECORDS:
+        surroundings[name] = dict(getattr(trace, name))
+    dtypes = {name: str(array.dtype) for name, array in trace.arrays.items()}
+    surroundings["dtype"] = next(iter(dtypes.values()), "float32")
+    head = json.dumps(surroundings, ensure_ascii=False, allow_nan=False)[:-1]
+    parts = [head]
+    for name, array in trace.arrays.items():
+        numbers = json.dumps(_without_infinities(array.tolist()), allow_nan=False)
+        parts.append(f", {json.dumps(name)}: {numbers}")
+    write_text(path, "".join(parts) + "}\n")
+
+
+def _save_page(trace: Trace, path: Path) -> None:
+    from pellucid.inside.page import trace_page
+
+    write_bytes(path, trace_page(trace).encode())
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_infinities(one) for one in value]
+    return "-inf" if value == -math.inf else value
+
+
+def _with_infinities(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_infinities(one) for one in value]
+    return -math.inf if value == "-inf" else value
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as archive:
+        values = {name: archive[name] for name in archive.files}
+    for name in RECORDS:
+        values[name] = json.loads(str(values[name][()]))
+    values["format"] = int(values["format"])
+    for name in (*TOKENS, *IDS, *LOGS):
+        values[name] = values[name].tolist()
+    values["decode_log_probabilities"] = values["decode_log_probabilities"] or None
+    return values
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    values = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(values, dict):
+        raise ValueError("it holds no object")
+    dtype = np.dtype(values.pop("dtype"))
+    for name in list(values):
+        if name not in NAMES:
+            values[name] = np.array(_with_infinities(values[name]), dtype=dtype)
+    return values
+
+
+def _to_trace(values: Mapping[str, Any]) -> Trace:
+    arrays = {name: array for name, array in values.items() if name not in NAMES}
+    for name, array in arrays.items():
+        if array.dtype.kind != "f" or np.isnan(array).any():
+            raise ValueError(f"{name} must hold numbers")
+    named: dict[str, Any] = {
+        name: None if values[name] is None else tuple(values[name])
+        for name in (*TOKENS, *IDS, *LOGS)
+    }
+    named |= {name: dict(values[name]) for name in RECORDS}
+    trace = Trace(arrays=arrays, **named)
+    _check_shapes(trace)
+    return trace
+
+
+def _check_shapes(trace: Trace) -> None:
+    lengths = {"source": len(trace.source_tokens), "target": len(trace.target_tokens)}
+    for name in ("source_ids", "target_ids", "predicted_ids", "predicted_tokens"):
+        if len(getattr(trace, name)) != lengths["source" if "source" in name else "target"]:
+            raise ValueError(f"{name} has another length")
+    for name, array in trace.arrays.items():
+        part = name.split(".")[0]
+        if part not in ("encoder", "decoder"):
+            raise ValueError(f"{name} is no array of a trace")
+        allowed = {lengths["source"], lengths["target"]}
+        if array.ndim not in (2, 3) or array.shape[-2] not in allowed:
+            raise ValueError(f"{name} has the shape {array.shape}")
+
+
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    return OutputError(f"A trace must be writable, but {path} is not ({error}).")

@@ -1,0 +1,114 @@
+"""How likely models find given translations: texts in, log-probabilities out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+
+from pellucid.data import make_source_batch
+from pellucid.decode import score_tokens
+from pellucid.errors import DataError
+from pellucid.model import Transformer
+from pellucid.text import Tokenizer
+from pellucid.translation import Scored
+
+__all__ = ["score_pairs"]
+
+IdPairs = dict[int, tuple[list[int], list[int]]]
+
+
+def score_pairs(
+    models: Sequence[Transformer],
+    tokenizer: Tokenizer,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    too_long: Callable[[list[int]], str | None],
+    batch_tokens: int,
+) -> list[Scored]:
+    """Say how likely models find given translations, in float32.
+
+    Args:
+        models: with this vocabulary; of several the softmaxes are averaged.
+        tokenizer: theirs.
+        sources: one line each.
+        targets: the translation of each; an empty one is ``</s>`` alone.
+        too_long: why a source cannot be read, if it cannot.
+        batch_tokens: the most positions of one side computed at once.
+
+    Returns:
+        One result for each pair, in order.
+
+    Raises:
+        DataError: there are not as many targets as sources.
+    """
+    if len(sources) != len(targets):
+        raise DataError(
+            f"There must be one target for each source, but there are {len(sources)} sources "
+            f"and {len(targets)} targets."
+        )
+    limit = models[0].config.max_target_length
+    scored: list[Scored] = []
+    pairs: IdPairs = {}
+    encoded = (tokenizer.encode_sources(sources), tokenizer.encode_targets(targets))
+    for index, (source_ids, target_ids) in enumerate(zip(*encoded, strict=True)):
+        problem = too_long(source_ids) or _target_too_long(target_ids, limit)
+        scored.append(Scored(sources[index], targets[index], error=problem))
+        if problem is None:
+            pairs[index] = (source_ids, target_ids)
+    for group in _group(pairs, batch_tokens):
+        _score_group(models, tokenizer, group, pairs, scored)
+    return scored
+
+
+def _score_group(
+    models: Sequence[Transformer],
+    tokenizer: Tokenizer,
+    group: list[int],
+    pairs: IdPairs,
+    scored: list[Scored],
+) -> None:
+    config = tokenizer.config
+    sources, targets = zip(*(pairs[index] for index in group), strict=True)
+    source_BS, source_mask_BS = make_source_batch(sources, pad_id=config.pad_id)
+    target_out_BT, _ = make_source_batch(targets, pad_id=config.pad_id)
+    target_in_BT = target_out_BT.roll(1, dims=1)
+    target_in_BT[:, 0] = config.target_start_id
+    batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT)
+    each = torch.stack([score_tokens(model, *batch) for model in models])
+    logs_BT = each.logsumexp(dim=0) - math.log(len(each))
+    for row, index in enumerate(group):
+        ids = pairs[index][1]
+        logs = tuple(logs_BT[row, : len(ids)].tolist())
+        scored[index] = replace(
+            scored[index],
+            tokens=tuple(tokenizer.target_tokens(ids)),
+            ids=tuple(ids),
+            token_log_probabilities=logs,
+            log_probability=sum(logs),
+        )
+
+
+def _target_too_long(ids: Sequence[int], limit: int) -> str | None:
+    if len(ids) <= limit:
+        return None
+    return (
+        f"A target line must have at most {limit} tokens for this model, but has {len(ids)}. "
+        "Split it into sentences."
+    )
+
+
+def _group(pairs: IdPairs, batch_tokens: int) -> list[list[int]]:
+    """Group by the longer side, longest first, so that rows times longest stays in the budget."""
+    lengths = {index: max(map(len, pair)) for index, pair in pairs.items()}
+    groups: list[list[int]] = []
+    longest = 0
+    for index in sorted(lengths, key=lambda index: (-lengths[index], index)):
+        if not groups or (len(groups[-1]) + 1) * longest > batch_tokens:
+            groups.append([])
+            longest = lengths[index]
+        groups[-1].append(index)
+    return groups
