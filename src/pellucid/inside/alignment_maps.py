@@ -48,7 +48,7 @@ class View:
     that predicts ``</s>`` for nothing in ``predicts``.
 
     Attributes:
-        layer: of the decoder, from 0.
+        layer: of the decoder, from 0; None for the average over all layers.
         map: ``head``, the weights of one head; ``layer-mean``, the average over the heads;
             ``norms``, the lengths of what is added up: $\lVert\alpha_{ij}f(x_j)\rVert$ of one
             head, or without a head $\lVert\sum_h\alpha^h_{ij}f^h(x_j)\rVert$ of the layer,
@@ -60,16 +60,24 @@ class View:
         Kobayashi et al. 2020, "Attention is Not Only a Weight", equations 3 to 6.
     """
 
-    layer: int
+    layer: int | None
     map: MapName
     head: int | None
     convention: Convention
 
+    @property
+    def place(self) -> str:
+        """Which map, without the convention: ``layer 1 head 3``; averages are called so."""
+        if self.layer is None:
+            return "mean of all layers and heads"
+        if self.map == "layer-mean":
+            return f"layer {self.layer} mean of heads"
+        head = "" if self.head is None else f" head {self.head}"
+        return f"layer {self.layer}{head}{' norms' if self.map == 'norms' else ''}"
+
     def __str__(self) -> str:
         """As a person says it: ``layer 1 head 3, reads``."""
-        head = "" if self.head is None else f" head {self.head}"
-        kind = "" if self.map == "head" else f" {self.map}"
-        return f"layer {self.layer}{head}{kind}, {self.convention}"
+        return f"{self.place}, {self.convention}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +95,9 @@ class PairMaps:
 
     def get(self, view: View) -> np.ndarray:
         """One view's map: ``map_TS``, a row for each target token but ``</s>``."""
-        map_TS = self.layers[view.layer][_column(view, self.num_heads)]
+        column = _column(view, self.num_heads)
+        wanted = self.layers if view.layer is None else (view.layer,)
+        map_TS: np.ndarray = np.mean([self.layers[layer][column] for layer in wanted], axis=0)
         return map_TS[1:] if view.convention == "reads" else map_TS[:-1]
 
 
@@ -112,7 +122,7 @@ def all_views(
         InputError: the layer or the head does not exist, or nothing is left.
     """
     check_view(model, layer, head)
-    layers = range(model.num_decoder_layers) if layer is None else (layer,)
+    layers = [layer] if layer is not None else [None, *range(model.num_decoder_layers)]
     heads: dict[MapName, list[int | None]] = {
         "head": [*range(model.num_heads)],
         "layer-mean": [None],
@@ -124,7 +134,7 @@ def all_views(
         for one_map in MAPS
         if one_map in maps
         for one_head in heads[one_map]
-        if head is None or one_head == head
+        if (head is None or one_head == head) and (one_layer is not None or one_map == "layer-mean")
         for convention in conventions
     ]
     if not views:
@@ -177,6 +187,7 @@ def map_pairs(
     Yields:
         The maps of each pair, not in their order.
     """
+    layers = sorted(layers)
     for group in _group(pairs, batch_tokens):
         source_BS, source_mask_BS = make_source_batch([pairs[i][0] for i in group], pad_id=pad_id)
         target_BT, _ = make_source_batch([pairs[i][1] for i in group], pad_id=pad_id)

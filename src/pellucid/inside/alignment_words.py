@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pellucid.text import Tokenizer
-from pellucid.text.words import bare_words, split_words
+from pellucid.text.words import JOINER, bare_words, split_words
 
 __all__ = ["split_pieces", "words_of_tokens"]
 
@@ -23,7 +23,7 @@ def split_pieces(line: str) -> list[str]:
     White space of every kind separates, but for the three no-break spaces (U+00A0, U+2007,
     U+202F), which are there so that nothing is cut: the French ``vie !`` is one piece.
     """
-    return [piece for piece in _SPACES.split(line) if piece]
+    return [piece for piece in _SPACES.split(line) if piece.strip()]
 
 
 def words_of_tokens(
@@ -45,21 +45,18 @@ def words_of_tokens(
         across spaces.
     """
     pieces = [tokenizer.normalized(piece) for piece in split_pieces(line)]
+    surfaces: list[str | None]
     if tokenizer.config.kind == "words":
         cut = bare_words if tokenizer.config.drop_punctuation else split_words
-        text = tokenizer.normalized(line)
-        surfaces = [_without_joiner(token) for token in cut(text)]
+        surfaces = [_without_joiner(token) for token in cut(tokenizer.normalized(line))]
         has_space = [False] * len(surfaces)
     else:
         read = tokenizer.source_tokens if side == "source" else tokenizer.target_tokens
         surfaces, has_space = _surfaces(read(ids[:-1]), ids[:-1], tokenizer.config.unk_id)
-    if [*filter(None, surfaces)] and _letters(pieces) != "".join(map(str, surfaces)):
-        # A model that composes or widens letters by itself: compare what both sides become.
+    if set().union(*filter(None, surfaces)) - set(_letters(pieces)):
+        # A tokenizer that brings letters into another form by itself: compare in one form.
         pieces = [unicodedata.normalize("NFKC", piece) for piece in pieces]
-        surfaces = [
-            None if one is None else _letters([unicodedata.normalize("NFKC", one)])
-            for one in surfaces
-        ]
+        surfaces = [one and _letters([unicodedata.normalize("NFKC", one)]) for one in surfaces]
     return _lay(surfaces, has_space, pieces)
 
 
@@ -126,4 +123,4 @@ def _letters(pieces: Sequence[str]) -> str:
 
 
 def _without_joiner(token: str) -> str:
-    return _letters([token[1:] if len(token) > 1 and token[0] == "\uffed" else token])
+    return _letters([token[1:] if len(token) > 1 and token[0] == JOINER else token])

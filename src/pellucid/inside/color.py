@@ -1,24 +1,72 @@
-"""One color scale for every medium: cividis, readable also without color vision."""
+"""Two color scales for every medium, readable also without color vision.
+
+Cividis for what goes from 0 to 1; blue over white to orange for what has a sign.
+"""
 
 from __future__ import annotations
 
-__all__ = ["ink_on", "shade"]
+from collections.abc import Sequence
 
-_CIVIDIS = ("00204d", "213d6b", "555b6c", "7b7a77", "a59c74", "d3c064", "ffe945")
+__all__ = ["BLUE_ORANGE", "CIVIDIS", "ink_on", "shade", "shade_signed", "to_hex"]
+
+CIVIDIS = (
+    "00224e",
+    "003170",
+    "2a3f6d",
+    "434e6c",
+    "575d6d",
+    "6a6c71",
+    "7d7c78",
+    "918b78",
+    "a59c74",
+    "bcae6c",
+    "d2c060",
+    "e9d34e",
+    "fee838",
+)
 """The scale at equal distances from 0 to 1 (Nuñez, Anderton and Renslow 2018)."""
 
+BLUE_ORANGE = (
+    "08468b",
+    "3f7fc1",
+    "8fb8e0",
+    "d3e3f2",
+    "f7f7f7",
+    "fbe0c4",
+    "f3b26b",
+    "d9801f",
+    "964b00",
+)
+"""The scale at equal distances from −1 over 0, the middle, to 1."""
 
-def shade(weight: float) -> tuple[int, int, int]:
+Color = tuple[int, int, int]
+
+
+def shade(weight: float) -> Color:
     """The color of a weight: red, green and blue from 0 to 255; outside 0 to 1 the end's."""
-    place = min(max(weight, 0.0), 1.0) * (len(_CIVIDIS) - 1)
-    index = min(int(place), len(_CIVIDIS) - 2)
-    low, high = (bytes.fromhex(_CIVIDIS[i]) for i in (index, index + 1))
-    share = place - index
-    red, green, blue = (round(a + share * (b - a)) for a, b in zip(low, high, strict=True))
-    return red, green, blue
+    return _between(CIVIDIS, weight)
 
 
-def ink_on(color: tuple[int, int, int]) -> str:
+def shade_signed(value: float) -> Color:
+    """The color of a number from −1 (blue) over 0 (white) to 1 (orange); outside the end's."""
+    return _between(BLUE_ORANGE, (value + 1) / 2)
+
+
+def ink_on(color: Color) -> str:
     """Black or white, whichever is read more easily on a color."""
     red, green, blue = color
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 110 else "#ffffff"
+
+
+def to_hex(color: Color) -> str:
+    """A color as pages write it: ``#00224e``."""
+    return "#{:02x}{:02x}{:02x}".format(*color)
+
+
+def _between(stops: Sequence[str], share: float) -> Color:
+    place = min(max(share, 0.0), 1.0) * (len(stops) - 1)
+    index = min(int(place), len(stops) - 2)
+    low, high = (bytes.fromhex(stops[i]) for i in (index, index + 1))
+    rest = place - index
+    red, green, blue = (round(a + rest * (b - a)) for a, b in zip(low, high, strict=True))
+    return red, green, blue

@@ -26,25 +26,35 @@ NAMES = ("format", *TOKENS, *IDS, *LOGS, *RECORDS)
 """Everything in a file that is no array of the model."""
 
 
-def save_trace(trace: Trace, path: Path) -> None:
-    """Write a trace to a file whose ending says how.
+def save_trace(trace: Trace, path: Path, *, kind: str | None = None) -> None:
+    """Write a trace to a file.
+
+    Args:
+        trace: what was seen.
+        path: the file.
+        kind: ``npz``, ``json``, ``html``, ``svg``, ``png`` or ``pdf``; the file's ending says it
+            unless given. A picture is of one head where the trace holds one; otherwise of all layers and heads
+            of one kind, cross-attention first.
 
     Raises:
-        InputError: the ending is not known.
+        InputError: the kind is not known, or there is nothing to draw.
         OutputError: the file cannot be written.
     """
     writers: dict[str, Callable[[Trace, Path], None]] = {
-        ".npz": _save_npz,
-        ".json": _save_json,
-        ".html": _save_page,
+        "npz": _save_npz,
+        "json": _save_json,
+        "html": _save_page,
+        **dict.fromkeys(("svg", "png", "pdf"), _save_picture),
     }
-    writer = writers.get(path.suffix.lower())
-    if writer is None:
+    kind = kind or path.suffix.lower().removeprefix(".")
+    if kind not in writers:
         raise InputError(
-            f"A trace's file must end in {', '.join(writers)}, but is named {path.name}. Name it "
-            "so, or draw a picture with `pellucid look --svg`."
+            f"A trace's file must end in .{', .'.join(writers)}, but is named {path.name}."
         )
-    writer(trace, path)
+    try:
+        writers[kind](trace, path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
 
 
 def load_trace(path: str | Path) -> Trace:
@@ -178,6 +188,12 @@ def _save_page(trace: Trace, path: Path) -> None:
     from pellucid.inside.page import trace_page
 
     write_bytes(path, trace_page(trace).encode())
+
+
+def _save_picture(trace: Trace, path: Path) -> None:
+    from pellucid.inside.pictures import draw_picture
+
+    draw_picture(trace, path)
 
 
 def _without_infinities(value: Any) -> Any:

@@ -1,0 +1,189 @@
+"""A linear probe for each layer: can the antecedent be read from the vector of the pronoun?
+
+The pronoun has the same word in both sentences of a minimal pair, so that its embedding knows
+nothing of the antecedent; what a later layer knows, attention has brought. A probe that reads it
+may still have learned it by itself: the control task, with random labels for the nouns, says how
+much a probe of this size can learn by heart.
+
+Source:
+    Hewitt and Liang 2019, "Designing and Interpreting Probes with Control Tasks".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.errors import InputError
+from pellucid.inside.antecedents import Case, Share, share_of_hits
+from pellucid.inside.pair import Pair
+from pellucid.randomness import generator
+
+__all__ = ["ProbeResult", "encoder_vectors", "fit_logistic", "probe_layers", "split_combinations"]
+
+TEST_SHARE = 0.3
+PENALTY = 1e-3
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What a linear probe reads from one layer.
+
+    Attributes:
+        layer: ``input`` (embedding and position), ``layer 0``, …, ``norm`` where a last one is.
+        task: ``gender``: masculine or feminine in French; ``position``: whether the antecedent is
+            the noun nearest to the pronoun.
+        accuracy: on sentences whose two nouns never stand together in the probe's training.
+        control: the same probe's on the control task.
+        num_train: sentences that it learned from.
+    """
+
+    layer: str
+    task: str
+    accuracy: Share
+    control: Share
+    num_train: int
+
+    @property
+    def selectivity(self) -> float:
+        """Accuracy beyond what the probe can learn by heart."""
+        return self.accuracy.share - self.control.share
+
+
+def probe_layers(cases: Sequence[Case], *, seed: int = 1) -> list[ProbeResult]:
+    """Train and test a probe for each layer and task.
+
+    Args:
+        cases: of the pronoun test.
+        seed: decides which pairs of nouns are held out, and the control task's labels.
+
+    Raises:
+        InputError: there are too few cases to learn from and to test on.
+    """
+    is_test = split_combinations(cases, seed=seed)
+    if min(is_test.sum(), (~is_test).sum()) < 10:
+        raise InputError(
+            "A probe must have at least 10 sentences to learn from and 10 to be tested on, but "
+            f"has {(~is_test).sum()} and {is_test.sum()}. Take more sentences."
+        )
+    vectors = [encoder_vectors(case.pair, case.pronoun) for case in cases]
+    controls = _random_labels(cases, seed)
+    tasks = {
+        "gender": np.array([case.gender == "f" for case in cases]),
+        "position": np.array([case.num_between == 0 for case in cases]),
+    }
+    tested = [case for case, is_held_out in zip(cases, is_test, strict=True) if is_held_out]
+    found = []
+    for layer in vectors[0]:
+        features = np.stack([one[layer] for one in vectors]).astype(np.float64)
+        control = _accuracy("control", features, controls, is_test, tested)
+        for task, labels in tasks.items():
+            accuracy = _accuracy(task, features, labels, is_test, tested)
+            found.append(ProbeResult(layer, task, accuracy, control, int((~is_test).sum())))
+    return found
+
+
+def split_combinations(cases: Sequence[Case], *, seed: int = 1) -> np.ndarray:
+    """Say which cases are for testing, so that no pair of nouns is on both sides.
+
+    The pair are the two nouns before the pronoun, in either order.
+    """
+    combinations = [frozenset(case.words[-2:]) for case in cases]
+    names = sorted({" ".join(sorted(one)) for one in combinations})
+    order = generator(seed, "held-out nouns").permutation(len(names))
+    held_out = {names[place] for place in order[: round(TEST_SHARE * len(names))]}
+    return np.array([" ".join(sorted(one)) in held_out for one in combinations], dtype=bool)
+
+
+@torch.inference_mode()
+def encoder_vectors(pair: Pair, positions: Sequence[int]) -> dict[str, np.ndarray]:
+    """The vector of a word after each layer of the encoder, its tokens averaged.
+
+    Args:
+        pair: the sentence.
+        positions: the word's source tokens.
+    """
+    keeper = _Keeper(pair, list(positions))
+    pair.model.encode(torch.tensor([pair.source_ids]), probe=keeper)
+    return keeper.found
+
+
+class _Keeper:
+    """Keeps what each layer hands to the next."""
+
+    def __init__(self, pair: Pair, positions: list[int]) -> None:
+        config = pair.model.config
+        self._positions = positions
+        last = "norm" if config.norm == "post" else "residual"
+        self._names = {("encoder", "input"): "input", ("encoder", "norm"): "norm"}
+        for layer in range(config.num_encoder_layers):
+            self._names[(f"encoder.{layer}.feed_forward", last)] = f"layer {layer}"
+        self.found: dict[str, np.ndarray] = {}
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> None:
+        """Keep one result if it is a layer's last."""
+        name = self._names.get((site, stage))
+        if name is not None:
+            self.found[name] = tensor[0, self._positions].mean(dim=0).numpy().copy()
+
+
+def fit_logistic(
+    features: np.ndarray, labels: np.ndarray, *, penalty: float = PENALTY
+) -> tuple[np.ndarray, float]:
+    r"""Logistic regression: the weights and the bias that minimise mean loss and penalty.
+
+    $$\frac{1}{n}\sum_i \ln\left(1 + e^{-s_i(w \cdot x_i + b)}\right) + \frac{\lambda}{2}
+    \lVert w\rVert^2, \quad s_i = \pm 1$$
+
+    Args:
+        features: (cases, width).
+        labels: True or False for each.
+        penalty: λ.
+    """
+    x = torch.tensor(features, dtype=torch.float64)
+    signs = torch.tensor(np.where(labels, 1.0, -1.0))
+    solution = torch.zeros(x.shape[1] + 1, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS(
+        [solution], max_iter=200, tolerance_grad=1e-7, line_search_fn="strong_wolfe"
+    )
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        margins = signs * (x @ solution[:-1] + solution[-1])
+        value = torch.nn.functional.softplus(-margins).mean()
+        value = value + penalty / 2 * solution[:-1].square().sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    with torch.enable_grad():
+        optimizer.step(loss)  # type: ignore[no-untyped-call]
+    found = solution.detach().numpy()
+    return found[:-1], float(found[-1])
+
+
+def _accuracy(
+    name: str,
+    features: np.ndarray,
+    labels: np.ndarray,
+    is_test: np.ndarray,
+    tested: Sequence[Case],
+) -> Share:
+    """Learn on one side and test on the other, with features scaled as the training's are."""
+    training = features[~is_test]
+    spread = training.std(axis=0)
+    scaled = (features - training.mean(axis=0)) / np.where(spread > 1e-8, spread, 1.0)
+    weights, bias = fit_logistic(scaled[~is_test], labels[~is_test])
+    guesses = scaled[is_test] @ weights + bias > 0
+    return share_of_hits(name, (guesses == labels[is_test]).astype(np.float64), tested)
+
+
+def _random_labels(cases: Sequence[Case], seed: int) -> np.ndarray:
+    """The control task: every antecedent has a label of its own, half of them True."""
+    nouns = sorted({case.words[case.answer] for case in cases})
+    order = generator(seed, "control labels").permutation(len(nouns))
+    chosen = {nouns[place] for place in order[: len(nouns) // 2]}
+    return np.array([case.words[case.answer] in chosen for case in cases], dtype=bool)

@@ -1,0 +1,161 @@
+"""Where in a model something is changed: a head, an edge of it, or many at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+from torch import Tensor
+
+from pellucid.config import ModelConfig
+from pellucid.errors import InputError
+
+__all__ = ["Kind", "Part", "Place", "all_heads", "parse_place"]
+
+Part = Literal["encoder", "decoder"]
+Kind = Literal["self", "cross"]
+
+_NUMBER = r"(\d+|\*)"
+_PLACE = re.compile(
+    rf"(encoder|decoder)\.{_NUMBER}\.(self|cross)\.{_NUMBER}(?::{_NUMBER}>{_NUMBER})?", re.ASCII
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A head, or edges from queries to keys within it. None means all.
+
+    Attributes:
+        part: ``encoder`` or ``decoder``.
+        layer: from 0.
+        kind: ``self`` or ``cross``.
+        head: from 0.
+        query: the position that attends; in a decoder the row, which reads one token and predicts
+            the next.
+        key: the position attended to.
+        is_edge: whether edges are meant; otherwise whole heads.
+    """
+
+    part: Part
+    layer: int | None
+    kind: Kind
+    head: int | None
+    query: int | None = None
+    key: int | None = None
+    is_edge: bool = False
+
+    def __str__(self) -> str:
+        """As `parse_place` reads it: ``decoder.1.cross.0``, ``encoder.0.self.2:4>7``."""
+        head = f"{self.part}.{_show(self.layer)}.{self.kind}.{_show(self.head)}"
+        return f"{head}:{_show(self.query)}>{_show(self.key)}" if self.is_edge else head
+
+    @property
+    def is_one_head(self) -> bool:
+        """Whether it names one head, or edges of one head."""
+        return self.layer is not None and self.head is not None
+
+    @property
+    def whole_head(self) -> Place:
+        """The head that an edge belongs to."""
+        return Place(self.part, self.layer, self.kind, self.head)
+
+    def moved_to(self, head: Place) -> Place:
+        """The same edges of another head."""
+        return replace(self, part=head.part, layer=head.layer, kind=head.kind, head=head.head)
+
+    def is_at(self, site: str) -> bool:
+        """Whether a site such as ``decoder.1.cross`` is meant."""
+        part, _, rest = site.partition(".")
+        layer, _, kind = rest.partition(".")
+        is_here = (part, kind) == (self.part, self.kind)
+        return is_here and self.layer in (None, int(layer))
+
+    def cut_from(self, tensor: Tensor) -> Tensor:
+        """The part of a tensor (batch, heads, queries, …) that is meant, as a view."""
+        heads = tensor[:, _slice(self.head)]
+        return heads[:, :, _slice(self.query), _slice(self.key)] if self.is_edge else heads
+
+    def check(self, model: ModelConfig, source_length: int, target_length: int) -> None:
+        """Make sure that there is such a place in a model, and in a pair of these lengths.
+
+        Raises:
+            InputError: a layer, a head or a position does not exist, or the mask forbids the edge.
+        """
+        lengths = {"encoder": source_length, "decoder": target_length}
+        keys = source_length if self.kind == "cross" else lengths[self.part]
+        for what, number, count in (
+            ("layer", self.layer, getattr(model, f"num_{self.part}_layers")),
+            ("head", self.head, model.num_heads),
+            ("query", self.query, lengths[self.part]),
+            ("key", self.key, keys),
+        ):
+            if number is not None and number >= count:
+                of = f"this model's {self.part}" if what in ("layer", "head") else "this pair"
+                raise InputError(
+                    f"A {what} must be from 0 to {count - 1} for {of}, but is {number} ({self}). "
+                    "Name one that exists, or * for all."
+                )
+        is_ahead = self.query is not None and self.key is not None and self.key > self.query
+        is_masked = self.kind == "self" and self.part == "decoder" and model.look_ahead_mask
+        if is_ahead and is_masked:
+            raise InputError(
+                f"A decoder row must attend to itself and to rows before it, but row {self.query} "
+                f"is to attend to row {self.key} ({self}). The mask allows no such edge."
+            )
+
+
+def parse_place(text: str) -> Place:
+    """Read a head (``decoder.1.cross.0``) or an edge of it (``encoder.0.self.2:4>7``).
+
+    The edge is the one from query 4 to key 7. ``*`` in place of a number means all:
+    ``encoder.*.self.*:*>7`` is every edge to position 7.
+
+    Raises:
+        InputError: the text is neither, or names cross-attention in an encoder.
+    """
+    found = _PLACE.fullmatch(text.strip())
+    if found is None:
+        raise InputError(
+            "A head must be written as decoder.1.cross.0 (part, layer, kind, head) and an edge as "
+            f"encoder.0.self.2:4>7 (query 4, key 7), where * means all, but is {text!r}. "
+            "Write it so."
+        )
+    part, layer, kind, head, query, key = found.groups()
+    if part == "encoder" and kind == "cross":
+        raise InputError(
+            f"An encoder must be looked at in its self-attention, but {text!r} names "
+            "cross-attention. Write encoder.LAYER.self.HEAD, or decoder.LAYER.cross.HEAD."
+        )
+    return Place(
+        cast(Part, part),
+        _number(layer),
+        cast(Kind, kind),
+        _number(head),
+        _number(query),
+        _number(key),
+        is_edge=query is not None,
+    )
+
+
+def all_heads(model: ModelConfig) -> Iterator[Place]:
+    """Every head of a model, in the order in which it computes them."""
+    for layer in range(model.num_encoder_layers):
+        yield from (Place("encoder", layer, "self", head) for head in range(model.num_heads))
+    kinds: tuple[Kind, ...] = ("self", "cross")
+    for layer in range(model.num_decoder_layers):
+        for kind in kinds:
+            yield from (Place("decoder", layer, kind, head) for head in range(model.num_heads))
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None or text == "*" else int(text)
+
+
+def _show(number: int | None) -> str:
+    return "*" if number is None else str(number)
+
+
+def _slice(number: int | None) -> slice:
+    return slice(None) if number is None else slice(number, number + 1)

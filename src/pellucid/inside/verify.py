@@ -1,0 +1,121 @@
+"""One shown number, recomputed from the bundle alone, product by product."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pellucid.bundle import Bundle, load_bundle
+from pellucid.errors import InputError
+from pellucid.inside.ask import Ask
+from pellucid.inside.pair import Pair, model_in_float64
+from pellucid.inside.replay import attention_at, replay
+from pellucid.inside.trace import Trace
+from pellucid.model.layers import MultiHeadAttention
+
+__all__ = ["Verified", "verify_cell"]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A number beside the same one made anew.
+
+    Attributes:
+        shown: what the trace holds.
+        recomputed: in float64, from the files of the bundle.
+    """
+
+    shown: float
+    recomputed: float
+
+    @property
+    def difference(self) -> float:
+        """How far they are apart."""
+        if self.shown == self.recomputed:
+            return 0.0
+        return abs(self.shown - self.recomputed)
+
+
+def verify_cell(
+    bundle: Bundle, trace: Trace, site: str, head: int, row: int, column: int
+) -> Verified:
+    """Recompute one weight: read the files again, and sum every product by itself.
+
+    What enters the layer comes from a run in float64; from there on nothing but sums of products
+    of the stored numbers: queries, keys, their products, the mask, the exponentials.
+
+    Args:
+        bundle: where the model lies; it is read from its folder anew.
+        trace: what was shown.
+        site: ``decoder.1.cross``.
+        head: from 0.
+        row: the position that attends.
+        column: the position attended to.
+
+    Raises:
+        InputError: the trace is of another model.
+    """
+    fresh = load_bundle(bundle.folder)
+    if fresh.model_hash != trace.model.get("model_hash"):
+        raise InputError(
+            f"A trace must be verified with its own model ({trace.model.get('model_hash')}), but "
+            f"{bundle.folder} holds another ({fresh.model_hash}). Name that model, or look again."
+        )
+    pair = Pair(
+        model_in_float64(fresh.model), fresh.tokenizer, trace.source_ids, trace.predicted_ids
+    )
+    entering_LD, attended_MD = _entering(pair, site)
+    attention = attention_at(pair.model, site)
+    query = _project(attention, "query", entering_LD[row], head)
+    may_see = _may_see(pair, site, row, len(attended_MD))
+    scores = []
+    for position in range(len(attended_MD)):
+        key = _project(attention, "key", attended_MD[position], head)
+        product = math.fsum(one * other for one, other in zip(query, key, strict=True))
+        scores.append(product / math.sqrt(len(query)) if attention.use_scale else product)
+    largest = max(scores[position] for position in may_see)
+    exponentials = {position: math.exp(scores[position] - largest) for position in may_see}
+    weight = exponentials.get(column, 0.0) / math.fsum(exponentials.values())
+    shown = float(trace.head(f"{site}.weights", head)[row, column])
+    return Verified(shown, weight)
+
+
+def _may_see(pair: Pair, site: str, row: int, length: int) -> range:
+    """Which positions a row may attend to."""
+    is_causal = site.startswith("decoder") and site.endswith("self")
+    if is_causal and pair.model.config.look_ahead_mask:
+        return range(row + 1)
+    return range(length)
+
+
+def _entering(pair: Pair, site: str) -> tuple[Tensor, Tensor]:
+    """What an attention makes its queries of, and its keys."""
+    config = pair.model.config
+    arrays = replay(pair, Ask(stages=("input", "norm", "residual"))).arrays
+    stage = "norm" if config.norm == "pre" else "input"
+    entering_LD = torch.from_numpy(arrays[f"{site}.{stage}"])
+    if not site.endswith("cross"):
+        return entering_LD, entering_LD
+    last = f"encoder.{config.num_encoder_layers - 1}.feed_forward"
+    names = {"pre": "encoder.norm", "post": f"{last}.norm", "none": f"{last}.residual"}
+    return entering_LD, torch.from_numpy(arrays[names[config.norm]])
+
+
+def _project(attention: MultiHeadAttention, what: str, x_D: Tensor, head: int) -> list[float]:
+    """One head's query or key of one position, as plain sums."""
+    if attention.projections == "none":
+        width = len(x_D) // attention.num_heads
+        return list(x_D[head * width : (head + 1) * width].tolist())
+    linear = attention.query if what == "query" else attention.key
+    width = linear.out_features // attention.num_heads
+    rows = range(head * width, (head + 1) * width)
+    x = x_D.tolist()
+    weight = linear.weight.tolist()
+    bias = [0.0] * linear.out_features if linear.bias is None else linear.bias.tolist()
+    return [
+        math.fsum([*(a * b for a, b in zip(weight[row], x, strict=True)), bias[row]])
+        for row in rows
+    ]

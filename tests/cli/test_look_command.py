@@ -1,0 +1,143 @@
+"""``pellucid look``: what it shows, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pellucid
+from pellucid.inside import load_trace
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+SOURCE = "The pizza came out of the oven."
+WORDS = ("▁The", "▁pizza", "▁came", "▁out", "▁of", "▁the", "▁oven", ".", "</s>")
+
+
+def test_look_shows_the_tokens_the_checks_and_one_head(run_here: Run) -> None:
+    found = run_here("look", "demo", SOURCE)
+    assert (found.returncode, found.stderr) == (0, "")
+    trace = pellucid.load("demo").look(SOURCE)
+    for row, token in enumerate(trace.predicted_tokens):
+        assert f"reads {trace.target_tokens[row]} → predicts {token}" in found.stdout
+    assert "Checks" in found.stdout
+    named = re.search(r"Weights, decoder layer (\d), cross-attention, head (\d)", found.stdout)
+    assert named is not None
+    weights_TS = trace.head(f"decoder.{named[1]}.cross.weights", int(named[2]))
+    first = next(
+        line for line in found.stdout.splitlines() if line.startswith("<s> → ") and "." in line
+    )
+    numbers = [float(word) for word in first.split() if re.fullmatch(r"[01]\.\d\d", word)]
+    np.testing.assert_allclose(numbers, weights_TS[0, : len(numbers)], atol=0.005001)
+
+
+def test_look_plain_says_every_row_in_a_sentence(run_here: Run) -> None:
+    found = run_here(
+        "look", "demo", SOURCE, "--plain", "--layer", "1", "--head", "1", "--kind", "cross"
+    )
+    rows = [line for line in found.stdout.splitlines() if re.match(r"row \d+, ", line)]
+    assert len(rows) == 9
+    assert rows[1].startswith("row 1, ▁La → ▁pizza: ▁pizza 1.00")
+    assert "\x1b" not in found.stdout
+
+
+def test_look_follows_a_row_and_verifies_its_weight(run_here: Run) -> None:
+    found = run_here("look", "demo", SOURCE, "--row", "1", "--verify")
+    assert found.returncode == 0
+    for title in ("The token's vector", "Scores become weights", "Logits become probabilities"):
+        assert title in found.stdout
+    (difference,) = re.findall(r"difference (\S+)\.$", " ".join(found.stdout.split()), re.M)
+    assert float(difference) < 1e-6
+
+
+def test_look_lists_words_whose_keys_match_in_layer_0_alone(run_here: Run) -> None:
+    place = ("--part", "encoder", "--kind", "self", "--row", "1", "--words", "7")
+    found = run_here("look", "demo", SOURCE, *place, "--layer", "0")
+    after = found.stdout.split("Words whose keys")[1].splitlines()[1:]
+    assert len([line for line in after if line.strip()]) == 7
+    refused = run_here("look", "demo", SOURCE, *place, "--layer", "1")
+    assert refused.returncode == 2
+    assert "must be matched in layer 0" in refused.stderr
+
+
+def test_look_writes_every_kind_of_file(run_here: Run, tmp_path: Path) -> None:
+    kinds = ("npz", "json", "html", "svg", "png", "pdf")
+    files = [word for kind in kinds for word in (f"--{kind}", str(tmp_path / f"t.{kind}"))]
+    found = run_here("look", "demo", SOURCE, *files)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+    traces = [load_trace(tmp_path / f"t.{kind}") for kind in ("npz", "json")]
+    for name, array in traces[0].arrays.items():
+        assert name.endswith(".weights")
+        np.testing.assert_array_equal(traces[1].get(name), array)
+    assert traces[0].source_tokens == WORDS
+    starts = {"html": b"<!doctype html>", "svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
+    for kind, start in starts.items():
+        assert (tmp_path / f"t.{kind}").read_bytes().startswith(start)
+
+
+def test_look_numbers_the_files_of_several_hypotheses(run_here: Run, tmp_path: Path) -> None:
+    search = ("--beam", "4", "--n-best", "3", "--layer", "0", "--stage", "query")
+    assert run_here("look", "demo", SOURCE, *search, "--npz", str(tmp_path / "t.npz")).stderr == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.0.npz", "t.1.npz", "t.2.npz"]
+    (translation,) = pellucid.load("demo").translate([SOURCE], beam=4, n_best=3)
+    for index, hypothesis in enumerate(translation.hypotheses):
+        trace = load_trace(tmp_path / f"t.{index}.npz")
+        assert trace.predicted_ids == hypothesis.ids
+        assert set(trace.arrays) == {f"{s}.query" for s in SITES}
+
+
+SITES = ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
+
+
+def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    found = run_here("look", "demo", SOURCE, "--all", "--float64", "--json", str(path))
+    assert re.search(r"holds 105 arrays, \d+\.\d MiB", found.stderr)
+    values = json.loads(path.read_text())
+    assert values["dtype"] == "float64"
+    assert len(values["decoder.logits"]) == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["demo", ""], "line is empty"),
+        (["demo", SOURCE, "--layer", "7"], "layer must be from 0 to 1"),
+        (["demo", SOURCE, "--stage", "wights"], "Did you mean 'weights'"),
+        (["demo", SOURCE, "--column", "1"], "--column must be given with --row"),
+        (["demo", SOURCE, "--verify"], "--verify must know which weight"),
+        (["demo", SOURCE, "--target", "La pizza.", "--beam", "5"], "nothing is searched"),
+        (["demo", SOURCE, "--row", "77"], "row must be from 0 to 8"),
+        (["demo", SOURCE, "--beam", "0"], "beam"),
+        (["demo", SOURCE, "--n-best", "5"], "n_best must be at most beam"),
+        (["demo", "a " * 400], "at most 256 tokens"),
+        (["nowhere", SOURCE], "nowhere does not exist"),
+    ],
+    ids=lambda value: str(value)[-30:],
+)
+def test_look_refuses_in_one_sentence(run_here: Run, arguments: list[str], message: str) -> None:
+    found = run_here("look", *arguments)
+    assert found.returncode == 2
+    assert message in found.stderr
+    assert found.stderr.count("\n") == 1
+    assert "Traceback" not in found.stderr
+
+
+def test_look_into_a_folder_that_is_not_there_is_told(run_here: Run, tmp_path: Path) -> None:
+    for kind in ("npz", "json", "svg"):
+        found = run_here("look", "demo", SOURCE, f"--{kind}", str(tmp_path / "no" / f"t.{kind}"))
+        assert found.returncode == 1
+        assert found.stderr.count("\n") == 1
+        assert not (tmp_path / "no").exists()
+
+
+def test_look_in_a_terminal_of_another_encoding_writes_ascii(run_cli: Run) -> None:
+    found = run_cli("look", "demo", SOURCE, "--plain", env={"PYTHONIOENCODING": "ascii"})
+    assert found.stdout.isascii()
+    assert "_La > _pizza" in found.stdout

@@ -1,0 +1,173 @@
+"""One row followed number by number: every shown number follows from those before it."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import pellucid
+from pellucid.errors import InputError
+from pellucid.inside import Trace
+from pellucid.inside.choosing import clearest_head, mean_entropy
+from pellucid.inside.pair import Pair
+from pellucid.inside.steps import Place, Step, follow
+from pellucid.inside.terminal_map import draw_matrix, say_matrix
+from pellucid.inside.terminal_trace import draw_step, say_step
+from pellucid.inside.verify import verify_cell
+from pellucid.inside.words import best_words, vectors_of_words
+from pellucid.translator import Translator
+
+SOURCE = "The pizza came out of the oven."
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return pellucid.load("demo")
+
+
+@pytest.fixture(scope="module")
+def whole(translator: Translator) -> Trace:
+    return translator.look(SOURCE, everything=True)
+
+
+def steps_of(whole: Trace, translator: Translator, place: Place) -> dict[str, Step]:
+    steps = follow(whole, translator.model.config, place, column=2)
+    return {step.title.split(":")[0]: step for step in steps}
+
+
+def test_products_add_up_to_the_score_and_exponentials_to_the_weights(
+    whole: Trace, translator: Translator
+) -> None:
+    place = Place("decoder", 1, "cross", 3, 4)
+    steps = steps_of(whole, translator, place)
+    products = steps["Their product, dimension by dimension"].rows
+    assert len(products) == 24
+    *words, total = steps["Scores become weights"].rows
+    assert [word[0] for word in words] == list(whole.source_tokens)
+    assert float(products[-1][4]) == pytest.approx(float(words[2][1]), abs=1e-4)
+    for _, score, scaled, masked, exponential, weight in words:
+        assert float(scaled) == pytest.approx(float(score) / math.sqrt(24), abs=1e-5)
+        assert masked == scaled
+        assert float(weight) == pytest.approx(float(exponential) / float(total[4]), abs=1e-5)
+    assert float(total[5]) == pytest.approx(1, abs=1e-5)
+
+
+def test_weighted_values_add_up_to_the_context_and_logits_to_the_probability(
+    whole: Trace, translator: Translator
+) -> None:
+    steps = steps_of(whole, translator, Place("decoder", 0, "self", 1, 3))
+    *parts, context = steps["Weights times values"].rows
+    for column in range(1, 6):
+        total = sum(float(part[column]) for part in parts)
+        assert total == pytest.approx(float(context[column]), abs=1e-5)
+    assert steps["Scores become weights"].rows[4][3] == -math.inf
+    chosen, likeliest, everything = steps["Logits become probabilities"].rows
+    log_probability = float(chosen[1]) - float(everything[1])
+    assert log_probability == pytest.approx(whole.log_probabilities[3], abs=1e-5)
+    assert float(likeliest[2]) >= float(chosen[2])
+
+
+def test_the_encoder_is_followed_without_logits(whole: Trace, translator: Translator) -> None:
+    steps = steps_of(whole, translator, Place("encoder", 0, "self", 0, 1))
+    assert "Logits become probabilities" not in steps
+    way_in = steps["The token's vector"].rows
+    for column in range(1, 6):
+        embedding, position, total = (float(row[column]) for row in way_in[:3])
+        assert embedding + position == pytest.approx(total, abs=1e-5)
+
+
+@pytest.mark.parametrize(("row", "column"), [(99, 0), (-1, 0), (0, 99)])
+def test_rows_and_columns_that_are_not_there_are_refused(
+    whole: Trace, translator: Translator, row: int, column: int
+) -> None:
+    place = Place("decoder", 0, "cross", 0, row)
+    with pytest.raises(InputError, match="must be from 0 to"):
+        list(follow(whole, translator.model.config, place, column=column))
+
+
+@pytest.mark.parametrize(
+    "site", ["encoder.0.self", "encoder.1.self", "decoder.1.self", "decoder.0.cross"]
+)
+def test_a_weight_is_recomputed_from_the_files_alone(
+    whole: Trace, translator: Translator, site: str
+) -> None:
+    assert translator.bundle is not None
+    for row, column in ((0, 0), (3, 1), (2, 5)):
+        found = verify_cell(translator.bundle, whole, site, 2, row, column)
+        assert found.difference < 1e-6
+        assert found.shown == whole.head(f"{site}.weights", 2)[row, column]
+
+
+def test_a_trace_of_another_model_is_not_verified(whole: Trace, translator: Translator) -> None:
+    from dataclasses import replace
+
+    assert translator.bundle is not None
+    other = replace(whole, model={"model_hash": "0" * 64})
+    with pytest.raises(InputError, match="with its own model"):
+        verify_cell(translator.bundle, other, "encoder.0.self", 0, 0, 0)
+
+
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+def test_the_table_of_words_holds_the_very_vectors_of_layer_0(
+    whole: Trace, translator: Translator, part: str
+) -> None:
+    pair = Pair(translator.model, translator.tokenizer, whole.source_ids, whole.predicted_ids)
+    ids = whole.source_ids if part == "encoder" else whole.target_ids
+    for position in (0, 4):
+        vectors = vectors_of_words(pair, part, position, 3)  # type: ignore[arg-type]
+        for stage, table in zip(("query", "key", "value"), vectors, strict=True):
+            seen = whole.head(f"{part}.0.self.{stage}", 3)[position]
+            np.testing.assert_allclose(table[ids[position]].numpy(), seen, atol=1e-4)
+    matches = best_words(pair, part, head=3, row=2, position=1, most=1000)  # type: ignore[arg-type]
+    token = whole.source_tokens[1] if part == "encoder" else whole.target_tokens[1]
+    (own,) = [match.scaled for match in matches if match.token == token]
+    assert own == pytest.approx(whole.head(f"{part}.0.self.scaled", 3)[2, 1], abs=1e-4)
+    assert [m.scaled for m in matches] == sorted((m.scaled for m in matches), reverse=True)
+
+
+def test_the_clearest_head_has_the_least_entropy() -> None:
+    sharp, flat = np.eye(3), np.full((3, 3), 1 / 3)
+    assert mean_entropy(sharp) == 0
+    assert mean_entropy(flat) == pytest.approx(math.log(3))
+    arrays = {"decoder.0.cross.weights": np.stack([flat, sharp])}
+    trace = Trace(arrays, (), (), (), (), (), (), (), (), heads=(2, 5))
+    assert clearest_head(trace, ["decoder.0.cross.weights"]) == ("decoder.0.cross.weights", 5)
+    assert clearest_head(trace, ["decoder.0.cross.weights"], (2,))[1] == 2
+
+
+def test_a_wide_map_continues_below_with_every_number_once() -> None:
+    values = np.arange(7 * 23, dtype=np.float64).reshape(7, 23) / 200
+    rows = [f"row{i}" for i in range(7)]
+    columns = ["日本語の長い長い長い言葉" if i == 3 else f"c{i}" for i in range(23)]
+    lines = list(draw_matrix(values, rows, columns, is_share=True, width=60))
+    assert max(line.cell_len for line in lines) <= 60
+    numbers = sorted(float(n) for line in lines for n in line.plain.split() if "." in n)
+    assert numbers == sorted(float(f"{v:.2f}") for v in values.flatten())
+    narrow = list(draw_matrix(values, rows, columns, is_share=True, width=3))
+    assert len(narrow) == 23 * 9
+
+
+def test_said_rows_name_the_largest_and_what_is_left() -> None:
+    values = np.array([[0.5, 0.1, 0.4], [-math.inf, 2.0, 1.0]])
+    shares, signed = (
+        list(say_matrix(values, ["a", "b"], ["x", "y", "z"], is_share=is_share, most=2))
+        for is_share in (True, False)
+    )
+    assert shares[0] == "row 0, a: x 0.50, z 0.40, the other 1 together 0.10"
+    assert signed[1] == "row 1, b: y 2.00, z 1.00, 1 more"
+
+
+def test_steps_fit_a_window_and_are_said_in_full(whole: Trace, translator: Translator) -> None:
+    steps = follow(whole, translator.model.config, Place("decoder", 1, "cross", 0, 2))
+    console = Console(width=80, record=True, file=None, force_terminal=False)
+    with console.capture() as capture:
+        for step in steps:
+            console.print(draw_step(step))
+            said = list(say_step(step))
+            assert len(said) == 1 + len(step.rows)
+    assert max(map(len, capture.get().splitlines())) <= 80
+    assert not re.search(r"\d…", capture.get())
