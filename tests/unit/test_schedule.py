@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pellucid.config import TrainingConfig
-from pellucid.train.schedule import learning_rate, muon_learning_rate
+from pellucid.train.schedule import dropout_share, learning_rate, muon_learning_rate
 
 D = 128
 FALLING: tuple[Any, ...] = ("inverse_square_root", "linear", "cosine")
@@ -61,3 +61,10 @@ def test_muon_takes_the_same_course_to_its_own_peak() -> None:
     for step in (1, 40, 41, 270, 500):
         ours = muon_learning_rate(step, training)
         assert ours == pytest.approx(3 * learning_rate(step, training, D), abs=1e-12)
+
+
+def test_dropout_rises_on_a_line_and_stays() -> None:
+    training = TrainingConfig(dropout=0.3, dropout_warmup_steps=8)
+    shares = [dropout_share(step, training) for step in range(1, 12)]
+    assert shares == [step / 8 for step in range(1, 9)] + [1.0] * 3
+    assert dropout_share(1, TrainingConfig(dropout=0.3)) == 1

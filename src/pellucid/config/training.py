@@ -30,7 +30,9 @@ class TrainingConfig(Strict):
     **Batch.** An update sums the gradients of ``accumulate`` batches.
 
     **Regularization.** ``dropout`` as in the paper; ``attention_dropout`` on the weights of
-    attention, ``feed_forward_dropout`` on what its activation gives; ``subword_samples`` above 0
+    attention, ``feed_forward_dropout`` on what its activation gives; all three rise from 0 over
+    ``dropout_warmup_steps``, for what is hardly learned need not be guarded against overfitting,
+    and without noise the decoder finds the source sooner; ``subword_samples`` above 0
     draws every sentence anew in every epoch from that many of its likeliest segmentations,
     p^``subword_alpha``.
 
@@ -69,6 +71,7 @@ class TrainingConfig(Strict):
     dropout: float = Field(default=0.1, ge=0, lt=1)
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
     feed_forward_dropout: float = Field(default=0.0, ge=0, lt=1)
+    dropout_warmup_steps: int = Field(default=0, ge=0)
     subword_samples: NonNegativeInt = 0
     subword_alpha: float = Field(default=0.2, ge=0)
     max_gradient_norm: NonNegativeFloat = 0.0

@@ -130,6 +130,8 @@ def _words(trainer: Trainer) -> list[str]:
     if training.accumulate > 1:
         batch += f", {training.accumulate} batches an update"
     dropout = f"Dropout {training.dropout:g}, label smoothing {training.label_smoothing:g}."
+    if training.dropout_warmup_steps:
+        dropout = dropout.replace(",", f" after {training.dropout_warmup_steps:,} steps,", 1)
     words = [
         f"{training.optimizer}, rate up to {peak:.4g}, {training.schedule.replace('_', ' ')}; "
         f"{batch}.",

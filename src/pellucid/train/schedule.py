@@ -6,7 +6,20 @@ import math
 
 from pellucid.config import TrainingConfig
 
-__all__ = ["learning_rate", "muon_learning_rate"]
+__all__ = ["dropout_share", "learning_rate", "muon_learning_rate"]
+
+
+def dropout_share(step: int, training: TrainingConfig) -> float:
+    """How much of its rates dropout has at a step: from near 0 to 1 over the warm-up.
+
+    Args:
+        step: from 1.
+        training: how long.
+
+    Source:
+        Morerio et al. 2017, "Curriculum Dropout"; here in a straight line.
+    """
+    return min(1.0, step / max(1, training.dropout_warmup_steps))
 
 
 def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:

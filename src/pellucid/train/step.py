@@ -16,6 +16,7 @@ from pellucid.errors import TrainingError
 from pellucid.model import Dropout, Transformer
 from pellucid.train.loss import smoothed_cross_entropy
 from pellucid.train.optimizer import Optimizer
+from pellucid.train.schedule import dropout_share
 
 __all__ = ["Updated", "Updater", "split_batch"]
 
@@ -131,13 +132,14 @@ class Updater:
         training, model = self._training, self._working
         dropout = None
         if training.dropout or training.attention_dropout or training.feed_forward_dropout:
+            share = dropout_share(step, training)
             dropout = Dropout(
-                training.dropout,
+                share * training.dropout,
                 training.seed,
                 step,
                 part,
-                training.attention_dropout,
-                training.feed_forward_dropout,
+                share * training.attention_dropout,
+                share * training.feed_forward_dropout,
             )
         memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, dropout=dropout)
         states_BTD = model.decode(
