@@ -42,6 +42,7 @@ __all__ = [
     "attend_toy_four",
     "best_d_key",
     "implied_roots",
+    "masked_numbers",
     "worked_numbers",
 ]
 
@@ -125,6 +126,12 @@ class WorkedNumber:
             _rounds_to(value, text) for value, text in zip(self.computed, self.printed, strict=True)
         )
 
+    @property
+    def largest_difference(self) -> float:
+        """How far the printed numbers are from the computed ones, at most; 0 where none are."""
+        pairs = zip(self.computed, self.printed, strict=True) if self.printed else ()
+        return max((abs(value - float(text)) for value, text in pairs if text != "−∞"), default=0.0)
+
 
 def attend_toy_four() -> AttentionSteps:
     """Follow the scores 40 and 26 through scale (width 4) and softmax; values are one-hot."""
@@ -197,7 +204,7 @@ def worked_numbers() -> tuple[WorkedNumber, ...]:
         *_lecture_numbers(),
         *_slide_numbers(),
         *_position_numbers(),
-        *_masked_numbers(),
+        *masked_numbers(),
         *_appendix_numbers(),
     )
 
@@ -325,21 +332,29 @@ def _position_numbers() -> Iterator[WorkedNumber]:
     )
 
 
-def _masked_numbers() -> Iterator[WorkedNumber]:
-    steps = attend_not_on_your_life()
+def masked_numbers(d_key: int = 64) -> Iterator[WorkedNumber]:
+    """Recompute the masked example of the notes, whose d_k is not given.
+
+    Args:
+        d_key: the d_k to compute with.
+
+    Yields:
+        QKᵀ + B and S′ row by row, and what becomes of S′ without ``<end>``.
+    """
+    steps = attend_not_on_your_life(d_key=d_key)
     allowed = apply_mask(steps.scores, causal_mask(6)[0, 0])
     for token, printed, row in zip(
         NOT_ON_YOUR_LIFE_TOKENS, NOT_ON_YOUR_LIFE_PRINTED_MASKED, allowed, strict=True
     ):
         yield WorkedNumber(_NOTES, f"section 4.2, QKᵀ + B, `{token}`", printed, _row(row))
     best, error = best_d_key()
-    no_fit = f"no d_k fits (nearest {best}, largest error {error:.2f}); computed with d_k = 64"
+    no_fit = f"no d_k fits (nearest {best}, largest error {error:.2f}); computed with d_k = {d_key}"
     for index, token in enumerate(NOT_ON_YOUR_LIFE_TOKENS):
         weights = NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS[index]
         shown = tuple(f"{value:.0f}" if value in (0, 1) else f"{value:.2f}" for value in weights)
         place, computed = f"section 4.2, S′, `{token}`", _row(steps.weights[index])
         yield WorkedNumber(_NOTES, place, shown, computed, _masked_cause(index, no_fit))
-    five = attend_not_on_your_life(num_tokens=5).weights - steps.weights[:5, :5]
+    five = attend_not_on_your_life(d_key=d_key, num_tokens=5).weights - steps.weights[:5, :5]
     yield WorkedNumber(
         _NOTES,
         "section 4.2, largest difference of S′ with five rows, without `<end>`",

@@ -22,6 +22,7 @@ COMMANDS = {
     "inspect": "Show what a model is: sizes, parameters, data, training, hashes.",
     "corpus": "Write the built-in English-French corpus, with its gold links and antecedents.",
     "score": "Say how likely a model finds given translations.",
+    "attend": "Work attention out by hand, step by step: a text's example, or your own matrices.",
     "convert": "Import a Marian or OPUS-MT model into a bundle.",
     "export": "Write a model for Marian or CTranslate2, or as a bundle of lower precision.",
 }

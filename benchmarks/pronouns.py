@@ -1,0 +1,175 @@
+"""The pronoun test: which maps point at the antecedent, and what can be read from the pronoun.
+
+    python benchmarks/pronouns.py [--model demo] [--count 2000] [--choose 400]
+
+Heads are chosen on validation sentences and tested on minimal pairs. `--count 200 --choose 100`
+is a look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import pellucid
+from pellucid.corpora import Example, make_split
+from pellucid.corpora.pronouns import FRAMES
+from pellucid.inside.antecedents import (
+    RULES,
+    Case,
+    Share,
+    choose_reading,
+    count_hits,
+    make_cases,
+    share_by,
+    share_of_hits,
+)
+from pellucid.inside.antecedents_probe import ProbeResult, probe_layers
+from pellucid.inside.antecedents_readings import read_cuts, read_heads
+
+RESULTS = Path(__file__).parent / "results"
+KINDS = {
+    "encoder": "encoder",
+    "decoder self": ("decoder", "self"),
+    "decoder cross": ("decoder", "cross"),
+}
+
+
+def main() -> None:
+    """Measure, print, and write the figures down."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="demo")
+    parser.add_argument("--count", type=int, default=2000, help="sentences of the pronoun test")
+    parser.add_argument("--choose", type=int, default=400, help="validation sentences")
+    parser.add_argument("--seed", type=int, default=1, help="of the corpus")
+    parser.add_argument("--write", action="store_true", help="write a dated file of results")
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    translator = pellucid.load(arguments.model)
+    bundle = translator.bundle
+    assert bundle is not None
+    examples = make_split("pronoun", seed=arguments.seed, count=arguments.count)
+    cases = make_cases(bundle, examples, is_paired=True)
+    chosen_on = make_cases(bundle, _validation(arguments.choose, arguments.seed), is_paired=False)
+    hits = count_hits(cases, [read_heads, read_cuts])
+    validation_hits = count_hits(chosen_on, [read_heads])
+    heads = [name for name in validation_hits if name not in RULES]
+    best = _best_of_each_kind(validation_hits, heads)
+    texts = [translation.text for translation in translator.translate([e.source for e in examples])]
+    shares = [share_of_hits(name, hits[name], cases) for name in (*RULES, *best, *CUTS)]
+    result = {
+        "model": arguments.model,
+        "model_hash": bundle.model_hash,
+        "num_cases": len(cases),
+        "num_validation_cases": len(chosen_on),
+        "translated_exactly": float(
+            np.mean([text == e.target for text, e in zip(texts, examples, strict=True)])
+        ),
+        "shares": [asdict(share) for share in shares],
+        "heads": _spread(hits, heads),
+        "by_distance": _break_down(hits, cases, shares, "distance"),
+        "by_nouns_between": _break_down(hits, cases, shares, "num_between"),
+        "probes": [_probe(one) for one in probe_layers(cases)],
+    }
+    _print(result)
+    print(f"{time.perf_counter() - started:.0f} seconds")
+    if arguments.write:
+        _write(result, vars(arguments))
+
+
+CUTS = ("cut edges", "cut word")
+
+
+def _validation(count: int, seed: int) -> list[Example]:
+    """Validation sentences with a pronoun that only the predicate decides."""
+    examples = make_split("validation", seed=seed, count=min(6 * count, 12_000))
+    return [example for example in examples if example.construction in FRAMES][:count]
+
+
+def _best_of_each_kind(hits: dict[str, np.ndarray], heads: Sequence[str]) -> list[str]:
+    """The best head of each kind of attention and each measure, and so the best of all."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for name in heads:
+        part, _, kind, _ = name.split(" ")[0].split(".")
+        groups.setdefault((part, kind, name.split(" ")[1].rstrip(",")), []).append(name)
+    return [choose_reading(hits, names) for names in groups.values()]
+
+
+def _spread(hits: dict[str, np.ndarray], heads: Sequence[str]) -> dict[str, Any]:
+    """What a head drawn at random points at, by measure: mean and range over all heads."""
+    found = {}
+    for measure in ("weights", "norms"):
+        values = [float(hits[name].mean()) for name in heads if f" {measure}," in name]
+        found[measure] = {"mean": float(np.mean(values)), "low": min(values), "high": max(values)}
+    return found
+
+
+def _break_down(
+    hits: dict[str, np.ndarray], cases: Sequence[Case], shares: Sequence[Share], name: str
+) -> dict[str, dict[int, Any]]:
+    return {
+        share.name: {
+            value: asdict(part)
+            for value, part in share_by(
+                share.name, hits[share.name], cases, lambda case: int(getattr(case, name))
+            ).items()
+        }
+        for share in shares
+    }
+
+
+def _probe(result: ProbeResult) -> dict[str, Any]:
+    return {**asdict(result), "selectivity": result.selectivity}
+
+
+def _print(result: dict[str, Any]) -> None:
+    print(f"{result['num_cases']} cases; translated exactly {result['translated_exactly']:.1%}")
+    print(f"random head: {json.dumps(result['heads'])}")
+    for share in result["shares"]:
+        _print_share(share["name"], share)
+    for title in ("by_distance", "by_nouns_between"):
+        print(title.replace("_", " "))
+        for name, parts in result[title].items():
+            texts = [
+                f"{value}: {part['share']:.2f} ({part['num_cases']})"
+                for value, part in parts.items()
+            ]
+            print(f"  {name:42}", "  ".join(texts))
+    for probe in result["probes"]:
+        name = f"probe {probe['layer']}, {probe['task']}"
+        _print_share(name, probe["accuracy"])
+        print(f"  {'control':42} {probe['control']['share']:6.1%}")
+
+
+def _print_share(name: str, share: dict[str, Any]) -> None:
+    both = share["both_right"]
+    pairs = "" if both is None else f"  both of a pair {both:6.1%}"
+    print(f"{name:44} {share['share']:6.1%}  [{share['low']:.1%}, {share['high']:.1%}]{pairs}")
+
+
+def _write(result: dict[str, Any], arguments: dict[str, Any]) -> None:
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    whole = {
+        "date": date,
+        "command": "python benchmarks/pronouns.py --write",
+        "arguments": arguments,
+        "machine": platform.processor() or platform.machine(),
+        "torch": torch.__version__,
+        **result,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{date}-pronouns.json").write_text(json.dumps(whole, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

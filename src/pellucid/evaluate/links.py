@@ -1,0 +1,319 @@
+"""Word links: reading and writing them, joining two directions, and how many are wrong.
+
+A link joins a source word and a target word, both counted from 0. In the Pharaoh format ``i-j``
+is a sure link, ``ipj`` one that is possible: people who made the gold links were not sure of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from pellucid.errors import DataError, InputError, suggestion
+from pellucid.evaluate.statistics import check_resampling
+
+__all__ = [
+    "SYMMETRIZATIONS",
+    "GoldLinks",
+    "Link",
+    "LinkScore",
+    "Symmetrization",
+    "count_links",
+    "parse_gold",
+    "parse_links",
+    "score_counts",
+    "score_links",
+    "symmetrize",
+    "write_links",
+]
+
+Link = tuple[int, int]
+Links = frozenset[Link]
+Symmetrization = Literal[
+    "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"
+]
+SYMMETRIZATIONS: tuple[Symmetrization, ...] = get_args(Symmetrization)
+
+_LINK = re.compile(r"([0-9]+)([-p])([0-9]+)")
+_NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+@dataclass(frozen=True)
+class GoldLinks:
+    """The right links of one pair.
+
+    Attributes:
+        sure: those that must be found.
+        possible: those that may be found; the sure ones are among them.
+    """
+
+    sure: Links
+    possible: Links
+
+
+@dataclass(frozen=True)
+class LinkScore:
+    """How right links are, as shares from 0 to 1.
+
+    Attributes:
+        precision: of the links found, the share that is possible.
+        recall: of the sure links, the share that was found.
+        error: the alignment error rate.
+        low: lower end of the error's 95 % bootstrap interval over sentences.
+        high: upper end of it.
+        num_sentences: how many sentences they are of.
+    """
+
+    precision: float
+    recall: float
+    error: float
+    low: float
+    high: float
+    num_sentences: int
+
+
+def parse_links(line: str, place: str) -> GoldLinks:
+    """Read one line of the Pharaoh format: ``0-0 1-2 3p2``.
+
+    Args:
+        line: links separated by white space, in any order; an empty line has none.
+        place: the file and the line, for the message.
+
+    Raises:
+        DataError: something is not a link.
+    """
+    sure, possible = set(), set()
+    for word in line.split():
+        match = _LINK.fullmatch(word)
+        if match is None:
+            raise DataError(
+                f"A link must be written i-j (sure) or ipj (possible) with numbers from 0, but is "
+                f"{word!r} ({place}). Separate links by spaces."
+            )
+        link = (int(match[1]), int(match[3]))
+        possible.add(link)
+        if match[2] == "-":
+            sure.add(link)
+    return GoldLinks(frozenset(sure), frozenset(possible))
+
+
+def parse_gold(
+    lines: Sequence[str], lengths: Sequence[tuple[int, int]], path: str
+) -> list[GoldLinks]:
+    """Read gold links, and check that there are the words that they join.
+
+    Args:
+        lines: one for each pair.
+        lengths: how many words the source and the target of each pair have.
+        path: the file they come from, for messages.
+
+    Raises:
+        DataError: there are not as many lines as pairs, one is not of links, or a link leads to
+            a word that is not there.
+    """
+    if len(lines) != len(lengths):
+        raise DataError(
+            f"There must be one line of gold links for each of the {len(lengths)} pairs, but "
+            f"{path} has {len(lines)}."
+        )
+    golds = []
+    for number, (line, sizes) in enumerate(zip(lines, lengths, strict=True), start=1):
+        gold = parse_links(line, f"{path}:{number}")
+        for i, j in sorted(gold.possible):
+            for side, index, size in (("source", i, sizes[0]), ("target", j, sizes[1])):
+                if index >= size:
+                    raise DataError(
+                        f"A link must join words that are there, but {i}-{j} names word {index} "
+                        f"of a {side} that has {size} ({path}:{number}). Count the pieces "
+                        "between spaces, from 0."
+                    )
+        golds.append(gold)
+    return golds
+
+
+def write_links(links: Collection[Link], possible: Collection[Link] = ()) -> str:
+    """Write links as one line of the Pharaoh format, sorted.
+
+    Args:
+        links: sure ones, written ``i-j``.
+        possible: further ones, written ``ipj``.
+    """
+    sure = set(links)
+    return " ".join(
+        f"{i}{'-' if (i, j) in sure else 'p'}{j}" for i, j in sorted(sure | set(possible))
+    )
+
+
+def count_links(links: Collection[Link], gold: GoldLinks) -> tuple[int, int, int, int]:
+    """Count what the scores are made of.
+
+    Returns:
+        The links found, the sure ones, those found that are sure, those found that are possible.
+    """
+    found = frozenset(links)
+    return len(found), len(gold.sure), len(found & gold.sure), len(found & gold.possible)
+
+
+def score_links(
+    hypotheses: Sequence[Collection[Link]],
+    golds: Sequence[GoldLinks],
+    *,
+    num_resamples: int = 1000,
+    seed: int = 12345,
+) -> LinkScore:
+    """Say how right the links of a text are; see `score_counts`.
+
+    Args:
+        hypotheses: the links found in each pair.
+        golds: the right ones.
+        num_resamples: as in `score_counts`.
+        seed: as in `score_counts`.
+
+    Raises:
+        DataError: there are no pairs, or not as many as gold links.
+    """
+    if len(hypotheses) != len(golds):
+        raise DataError(
+            f"There must be gold links for each pair, but there are {len(golds)} for "
+            f"{len(hypotheses)} pairs."
+        )
+    counts = np.array(
+        [[count_links(*pair)] for pair in zip(hypotheses, golds, strict=True)]
+    ).reshape(len(golds), 1, 4)
+    return score_counts(counts, num_resamples=num_resamples, seed=seed)[0]
+
+
+def score_counts(
+    counts: np.ndarray, *, num_resamples: int = 1000, seed: int = 12345
+) -> list[LinkScore]:
+    r"""Score several ways of linking one text, from counts of each sentence.
+
+    $$\text{precision} = \frac{|A \cap P|}{|A|} \quad \text{recall} = \frac{|A \cap S|}{|S|}
+    \quad \text{AER} = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}$$
+
+    with the links found $A$, the sure $S$ and the possible $P \supseteq S$, added up over the
+    sentences. Where there is nothing to find or nothing found, nothing is wrong with it: the
+    share is 1.
+
+    Args:
+        counts: (sentences, ways, 4), the last axis as `count_links` gives it.
+        num_resamples: how many texts of the same size are drawn with replacement.
+        seed: of the draws, which are the same for all ways.
+
+    Returns:
+        One score for each way.
+
+    Raises:
+        DataError: there are no sentences.
+        ConfigurationError: too few resamples or a negative seed.
+
+    Source:
+        Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models",
+        section 5; Koehn 2004 for the interval.
+    """
+    check_resampling(num_resamples, seed)
+    num_sentences = len(counts)
+    if not num_sentences:
+        raise DataError("There must be at least one pair to score links, but there is none.")
+    generator = np.random.default_rng(seed)
+    errors = np.empty((num_resamples, counts.shape[1]))
+    for index in range(num_resamples):
+        drawn = generator.choice(num_sentences, size=num_sentences, replace=True)
+        times = np.bincount(drawn, minlength=num_sentences)
+        errors[index] = _shares(np.tensordot(times, counts, axes=1))[2]
+    errors.sort(axis=0)
+    cut = num_resamples // 40
+    rows = np.stack([*_shares(counts.sum(axis=0)), errors[cut], errors[-1 - cut]], axis=1)
+    return [
+        LinkScore(precision, recall, error, low, high, num_sentences)
+        for precision, recall, error, low, high in rows.tolist()
+    ]
+
+
+def _shares(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Precision, recall and error from added counts (ways, 4)."""
+    found, sure, found_sure, found_possible = sums.astype(np.float64).T
+    precision = _share(found_possible, found)
+    recall = _share(found_sure, sure)
+    return precision, recall, 1 - _share(found_sure + found_possible, found + sure)
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    shares = np.ones_like(part)
+    np.divide(part, whole, out=shares, where=whole > 0)
+    return shares
+
+
+def symmetrize(
+    forward: Collection[Link], backward: Collection[Link], method: Symmetrization
+) -> Links:
+    """Join the links of two directions.
+
+    ``intersection`` and ``union`` say what they do. ``grow-diag`` starts from the intersection
+    and adds links of the union beside a link that is there, diagonally too, as long as they
+    reach a word without a link. ``grow-diag-final`` then adds the links of the one and the other
+    direction that reach such a word, ``grow-diag-final-and`` those that join two such words.
+
+    Args:
+        forward: links as (source, target), of a model that translates source to target.
+        backward: of one that translates back; also as (source, target).
+        method: how to join.
+
+    Raises:
+        InputError: the method is not known.
+
+    Source:
+        Koehn, Axelrod, Birch Mayne, Callison-Burch, Osborne and Talbot 2005, "Edinburgh System
+        Description for the 2005 IWSLT Speech Translation Evaluation", section 2; Och and Ney
+        2003, section 4.
+    """
+    one, other = frozenset(forward), frozenset(backward)
+    if method == "intersection":
+        return one & other
+    if method == "union":
+        return one | other
+    if method not in SYMMETRIZATIONS:
+        raise InputError(
+            f"Links must be joined in a way that is known, but it is {method!r}. "
+            + suggestion(method, SYMMETRIZATIONS)
+        )
+    joined = set(one & other)
+    _grow(joined, one | other)
+    if method != "grow-diag":
+        for links in (one, other):
+            _finish(joined, links, needs_both=method == "grow-diag-final-and")
+    return frozenset(joined)
+
+
+def _grow(joined: set[Link], union: Links) -> None:
+    """Add links of the union beside those that are there, until there are no more to add."""
+    sources, targets = {i for i, _ in joined}, {j for _, j in joined}
+    is_growing = True
+    while is_growing:
+        is_growing = False
+        for link in sorted(joined):
+            for i, j in _beside(link):
+                if (i, j) in union - joined and (i not in sources or j not in targets):
+                    joined.add((i, j))
+                    sources.add(i)
+                    targets.add(j)
+                    is_growing = True
+
+
+def _beside(link: Link) -> Iterator[Link]:
+    return ((link[0] + down, link[1] + right) for down, right in _NEIGHBORS)
+
+
+def _finish(joined: set[Link], links: Links, *, needs_both: bool) -> None:
+    """Add links that reach a word without one; or two such words."""
+    sources, targets = {i for i, _ in joined}, {j for _, j in joined}
+    for i, j in sorted(links - joined):
+        is_free = (i not in sources, j not in targets)
+        if all(is_free) if needs_both else any(is_free):
+            joined.add((i, j))
+            sources.add(i)
+            targets.add(j)
