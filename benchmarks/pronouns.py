@@ -35,14 +35,9 @@ from pellucid.inside.antecedents import (
     share_of_hits,
 )
 from pellucid.inside.antecedents_probe import ProbeResult, probe_layers
-from pellucid.inside.antecedents_readings import read_cuts, read_heads
+from pellucid.inside.antecedents_readings import CUTS, read_cuts, read_heads
 
 RESULTS = Path(__file__).parent / "results"
-KINDS = {
-    "encoder": "encoder",
-    "decoder self": ("decoder", "self"),
-    "decoder cross": ("decoder", "cross"),
-}
 
 
 def main() -> None:
@@ -85,9 +80,6 @@ def main() -> None:
     print(f"{time.perf_counter() - started:.0f} seconds")
     if arguments.write:
         _write(result, vars(arguments))
-
-
-CUTS = ("cut edges", "cut word")
 
 
 def _validation(count: int, seed: int) -> list[Example]:

@@ -141,3 +141,43 @@ def test_look_in_a_terminal_of_another_encoding_writes_ascii(run_cli: Run) -> No
     found = run_cli("look", "demo", SOURCE, "--plain", env={"PYTHONIOENCODING": "ascii"})
     assert found.stdout.isascii()
     assert "_La > _pizza" in found.stdout
+
+
+def test_look_lists_all_heads_sorted(run_here: Run) -> None:
+    found = run_here("look", "demo", SOURCE, "--heads", "--sort", "cut_effect")
+    rows = [line.split() for line in found.stdout.splitlines() if re.match(r"(en|de)coder\.", line)]
+    assert len(rows) == 24
+    effects = [float(row[-1]) for row in rows]
+    assert effects == sorted(effects)
+    assert effects[0] < -0.5
+
+
+def test_look_says_what_a_change_does(run_here: Run) -> None:
+    cut = ("--change", "cut decoder.0.self.1", "--random", "3")
+    found = run_here("look", "demo", SOURCE, *cut)
+    assert (found.returncode, found.stderr) == (0, "")
+    (before, after, effect) = re.search(
+        r"log-probability (\S+) → (\S+) \((\S+)\)", found.stdout
+    ).groups()  # type: ignore[union-attr]
+    assert float(after) - float(before) == pytest.approx(float(effect), abs=2e-4)
+    assert float(effect) < -0.5
+    assert "The same of 3 other heads" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--change", "foo"], "must say what is done and where"),
+        (["--change", "cut decoder.7.cross.0"], "must be from 0 to 1"),
+        (["--random", "3"], "--random must be given with --change"),
+        (["--sort", "entropy"], "--sort must be given with --heads"),
+        (["--heads", "--sort", "entorpy"], "Did you mean 'entropy'"),
+    ],
+    ids=str,
+)
+def test_look_refuses_changes_and_sorting_in_one_sentence(
+    run_here: Run, arguments: list[str], message: str
+) -> None:
+    found = run_here("look", "demo", SOURCE, *arguments)
+    assert found.returncode == 2
+    assert message in found.stderr

@@ -21,7 +21,7 @@ PHASES = {
     "data preparation": (prepare, "learn_tokenizer", 1),
     "training": (Updater, "update", 14),
     "validation": (loop, "validate_model", 2),
-    "keeping the best": (loop, "save_bundle", 1),
+    "keeping the best": (loop, "save_bundle", 2),
     "saving": (checkpoint, "write_bundle", 2),
     "reading again": (checkpoint, "load_bundle", 2),
 }

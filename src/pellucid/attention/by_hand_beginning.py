@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.by_hand import (
+    AttentionByHand,
     Example,
     Part,
     Step,
@@ -42,6 +43,8 @@ def lets_go() -> Example:
     positions_LD = sinusoidal_positions(2, _WIDTH, dtype=embeddings_LD.dtype)
     x_LD = embeddings_LD + positions_LD
     weights = [_draw(1, name)[0] for name in ("query", "key", "value")]
+    query_LK, key_MK, value_ME = (x_LD @ weight for weight in weights)
+    attention = attend_by_hand(query_LK, key_MK, value_ME, query_names=_WORDS)
     return Example(
         name="lets-go",
         title="“Let's go” with the random weights of a model before training",
@@ -58,9 +61,9 @@ def lets_go() -> Example:
                 ),
             ),
             _weights_part(weights),
-            _attention_part(x_LD, weights),
+            _attention_part(attention),
             _table_part(weights[1]),
-            _similarity_part(x_LD),
+            _similarity_part(x_LD, float(attention.weights_LM[0, 0])),
         ),
     )
 
@@ -90,8 +93,7 @@ def _weights_part(weights: list[Tensor]) -> Part:
     )
 
 
-def _attention_part(x_LD: Tensor, weights: list[Tensor]) -> Part:
-    attention = attend_by_hand(*(x_LD @ weight for weight in weights), query_names=_WORDS)
+def _attention_part(attention: AttentionByHand) -> Part:
     return Part(
         "The three steps: query, similarity, value",
         "Keys and values are computed once, for both words, and used by both queries. The notes "
@@ -130,13 +132,14 @@ def _table_part(key_DK: Tensor) -> Part:
     )
 
 
-def _similarity_part(x_LD: Tensor) -> Part:
+def _similarity_part(x_LD: Tensor, own_weight: float) -> Part:
     alone = attend_by_hand(x_LD, x_LD, x_LD, query_names=_WORDS)
     return Part(
         "Is “Let's” weighted more heavily than “go”?",
-        "The notes say that it is, being so much more similar to itself. With the embeddings "
-        "themselves as queries and keys, as below, that is so for words of about one length, "
-        "since no vector of that length is nearer. With separate matrices it is not given.",
+        "The notes say that it is, being so much more similar to itself. With the random matrices "
+        f"above it gives itself {own_weight:.2f}. With x itself for queries and keys, as below, a "
+        "word scores itself highest unless another vector reaches farther in its own direction. "
+        "With separate matrices nothing makes it so.",
         (*stage_steps(alone), *_beginnings(x_LD)),
         alone,
     )

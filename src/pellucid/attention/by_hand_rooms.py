@@ -20,7 +20,6 @@ from pellucid.attention.by_hand import (
     Table,
     attend_to_scores,
     matrix,
-    table,
     write_number,
 )
 from pellucid.attention.by_hand_stages import stage_steps
@@ -45,7 +44,7 @@ Similarity = Callable[[Sequence[str], Sequence[str]], Tensor]
 
 def room_number() -> Example:
     """Ask for Summeth by writing, by stretches of letters and by sound."""
-    rooms = table(_NAMES, matrix([[room] for room in ROOM_NUMBERS.values()]), "room ")
+    rooms = Table(_NAMES, ("room",), matrix(_rooms()))
     return Example(
         name="room-number",
         title="Which room does Summeth have?",
@@ -88,11 +87,12 @@ def _parts(
     name: str, formula: str, similarity: Similarity, lines: tuple[str, ...], cause: str
 ) -> tuple[Part, Part]:
     soft = _attend(similarity)
+    pooled = attention_pooling([_NAME], _NAMES, _rooms(), similarity)
     stages = stage_steps(
         soft,
         formulas={"scores": formula},
         notes={"scores": ""},
-        printed={"context": [_answer(f"soft, by {name}", soft.context_LE, cause)]},
+        printed={"context": [_answer(f"soft, by {name}", pooled.context, cause)]},
     )
     if lines:
         stages = (Step("letters" if "letters" in name else "codes", lines=lines), *stages)
@@ -106,7 +106,7 @@ def _parts(
         Step(
             "context",
             "weights · V",
-            tables=(table((_NAME,), hard.context, "room "),),
+            tables=(Table((_NAME,), ("room",), hard.context),),
             printed=(_answer(f"hard, by {name}", hard.context, cause),),
         ),
     )
@@ -163,8 +163,8 @@ def _attend(similarity: Similarity) -> AttentionByHand:
     )
 
 
-def _answer(place: str, context_LE: Tensor | None, cause: str) -> WorkedNumber:
-    room = float("nan") if context_LE is None else float(context_LE)
+def _answer(place: str, context_LE: Tensor, cause: str) -> WorkedNumber:
+    room = float(context_LE)
     return WorkedNumber(_TEXT, f"room of {_NAME}, {place}", (_PRINTED,), (room,), cause)
 
 

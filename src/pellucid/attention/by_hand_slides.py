@@ -7,6 +7,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from torch import Tensor
 
@@ -19,6 +20,7 @@ from pellucid.attention.by_hand import (
     attend_by_hand,
     matrix,
     table,
+    write_number,
 )
 from pellucid.attention.by_hand_stages import stage_steps
 from pellucid.attention.stages import mix
@@ -109,7 +111,7 @@ def _four_words_part(projected_LK: Tensor, title: str, three: AttentionByHand) -
     return Part(
         f"{title}: with {_EOS}",
         f"Had {_EOS} been kept, the weights of the three words would be others, by at most "
-        f"{change:.6f}.",
+        f"{write_number(change)}.",
         stage_steps(four)[1:],
         four,
     )
@@ -151,7 +153,11 @@ def _slides_own_part() -> Part:
             [*(weights_M1 * column).tolist(), [float((weights_M1 * column).sum())]]
         )
         tables.append(Table((*words, "sum"), ("product",), products_MX, title))
-    per_cent = _printed("“0.38 % similar”")
+    in_words, in_digits = (
+        replace(number, cause="but this column of values is not the V of the slides before")
+        for start in ("weights 36, 40", "weights 0.38")
+        for number in _printed(start)
+    )
     return Part(
         "What the slides compute with the weights they print",
         "A row of weights times a column of values is one number (1 × 3 times 3 × 1 is 1 × 1), "
@@ -163,7 +169,7 @@ def _slides_own_part() -> Part:
             Step(
                 "weights × values",
                 tables=tuple(tables),
-                printed=(*_printed("weights 36, 40"), *_printed("weights 0.38"), *per_cent),
+                printed=(in_digits, in_words, *_printed("“0.38 % similar”")),
             ),
         ),
     )

@@ -160,10 +160,10 @@ def _draw_number(console: Console, number: WorkedNumber) -> None:
     """What a text prints, what it should be, how far apart they are, and why."""
     from rich.text import Text
 
-    place = number.place.replace("`", "")
+    place, cause = _unquoted(number.place), _unquoted(number.cause)
     if number.is_right:
         said = f"printed {' '.join(number.printed)} ({place}): right"
-        _write(console, Text(said + _after("; ", number.cause)), "  ", "      ")
+        _write(console, Text(said + _after("; ", cause)), "  ", "      ")
         return
     _write(console, Text.assemble(("differs ", "bold yellow"), f"({place})"), "  ", "      ")
     rows = (number.printed, _numbers(number.computed), _differences(number))
@@ -171,11 +171,11 @@ def _draw_number(console: Console, number: WorkedNumber) -> None:
     for name, texts in zip(("printed", "computed", "off by"), rows, strict=True):
         cells = (text.rjust(width) for text, width in zip(texts, widths, strict=True))
         _write(console, Text(f"{name:<9} {' '.join(cells)}"), "      ", "          ")
-    _write(console, Text(f"why: {number.cause}"), "      ", "          ")
+    _write(console, Text(f"why: {cause}"), "      ", "          ")
 
 
 def _differences(number: WorkedNumber) -> list[str]:
-    """Printed minus computed; 0 where a number is printed rightly to its last digit."""
+    """Printed minus computed."""
     return _numbers(
         [float(text) - value for text, value in zip(number.printed, number.computed, strict=True)]
     )
@@ -271,13 +271,14 @@ def _say_step(step: Step) -> Iterator[str]:
             numbers = "; ".join(f"{column} {number}".strip() for column, number in pairs)
             yield f"{step.name}{_after(' ', table.title)}, {name}: {numbers}."
     for number in step.printed:
-        start = f"{number.place.replace('`', '')}: printed {', '.join(number.printed)}"
+        cause = _unquoted(number.cause)
+        start = f"{_unquoted(number.place)}: printed {', '.join(number.printed)}"
         if number.is_right:
-            yield f"{start}, which is right{_after('; ', number.cause)}."
+            yield f"{start}, which is right{_after('; ', cause)}."
             continue
         computed = ", ".join(_numbers(number.computed))
         apart = _number(number.largest_difference)
-        yield f"{start}, computed {computed}: differs by up to {apart}, because {number.cause}."
+        yield f"{start}, computed {computed}: differs by up to {apart}, because {cause}."
 
 
 def _spoken(line: str) -> str:
@@ -374,6 +375,11 @@ def _right(name: str, width: int) -> str:
 
 def _clean(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _unquoted(text: str) -> str:
+    """Without the marks of Markdown, which the pages have and a terminal does not show."""
+    return text.replace("`", "")
 
 
 def _after(separator: str, text: str) -> str:

@@ -64,6 +64,20 @@ def look(
         int | None,
         typer.Option(metavar="C", help="With --row: whose product is shown in full."),
     ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHANGE",
+            help="What if: 'cut decoder.1.cross.0' (a head), 'cut encoder.0.self.2:4>7' (an edge), "
+            "'average …', 'force decoder.1.cross.0:3>2=0.8'; may be repeated.",
+        ),
+    ] = None,
+    random: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="With --change: the same for N other heads drawn at random."
+        ),
+    ] = 0,
     verify: Annotated[
         bool, typer.Option("--verify", help="Recompute the shown weight from the bundle alone.")
     ] = False,
@@ -75,8 +89,13 @@ def look(
         bool, typer.Option("--heads", help="A table of all layers and heads.")
     ] = False,
     sort: Annotated[
-        str, typer.Option(metavar="COLUMN", help="What --heads is sorted by.")
-    ] = "entropy",
+        str | None,
+        typer.Option(
+            metavar="FIGURE",
+            help="With --heads: entropy, confidence, end_mass, punctuation_mass, distance, or "
+            "cut_effect.",
+        ),
+    ] = None,
     float64: Annotated[bool, typer.Option("--float64", help="Replay in double precision.")] = False,
     plain: Annotated[
         bool, typer.Option("--plain", help="Sentences instead of pictures, for screen readers.")
@@ -97,6 +116,7 @@ def look(
     --n-best K files are numbered: F.0, F.1 and so on before the ending.
     """
     from pellucid.cli.look_files import write_files
+    from pellucid.cli.look_more import show_changes, show_heads
     from pellucid.cli.look_terminal import Shown, show
     from pellucid.inside.ask import Ask
     from pellucid.translator import load
@@ -104,6 +124,12 @@ def look(
     files = {"html": html, "svg": svg, "png": png, "pdf": pdf, "npz": npz, "json": json}
     wanted = {name: Path(path) for name, path in files.items() if path is not None}
     _check(row, column, verify=verify, words=words, target=target, options=options)
+    for name, is_given, needed, is_there in (
+        ("--random", random > 0, "--change", change),
+        ("--sort", sort is not None, "--heads", heads),
+    ):
+        if is_given and not is_there:
+            raise InputError(f"{name} must be given with {needed}, but there is none.")
     ask = Ask(
         parts=None if part is None else (part,),
         layers=layer,
@@ -126,9 +152,14 @@ def look(
     if wanted:
         write_files(traces, wanted)
     else:
-        shown = Shown(ask, row, column, verify=verify, words=words, heads=heads, sort=sort)
+        shown = Shown(ask, row, column, verify=verify, words=words)
         for trace in traces:
-            show(translator, trace, shown, is_plain=plain)
+            if heads:
+                show_heads(translator, trace, sort, is_plain=plain)
+            elif change:
+                show_changes(translator, trace, change, prefix, random, is_plain=plain)
+            else:
+                show(translator, trace, shown, is_plain=plain)
     return 1 if has_problem else 0
 
 

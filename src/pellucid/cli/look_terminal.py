@@ -45,8 +45,6 @@ class Shown:
         column: the position whose product is shown in full.
         verify: whether the weight there is recomputed.
         words: how many words of the vocabulary are listed by their keys.
-        heads: whether a table of all heads is shown.
-        sort: the table's column to sort by.
     """
 
     ask: Ask
@@ -54,8 +52,6 @@ class Shown:
     column: int | None = None
     verify: bool = False
     words: int = 0
-    heads: bool = False
-    sort: str = "entropy"
 
 
 def show(translator: Translator, trace: Trace, shown: Shown, *, is_plain: bool) -> None:

@@ -20,6 +20,7 @@ from pellucid.corpora.lexicon import NOUNS
 from pellucid.corpora.pronouns import FRAMES
 from pellucid.errors import InputError
 from pellucid.inside.alignment_words import split_pieces, words_of_tokens
+from pellucid.inside.heads import is_punctuation
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.randomness import generator
 
@@ -55,6 +56,7 @@ class Case:
         target_nouns: the target tokens that each is linked to.
         answer: which of the nouns is the antecedent.
         pronoun: the source tokens of the pronoun.
+        predicate: those of the clause's other words, which decide what the pronoun stands for.
         rows: the target tokens that tell the gender: those of *il*, *elle*, *le*, *la*, or of the
             participle where the pronoun is *l'* or *les*. Decoder row t predicts target token t.
         gender: the antecedent's, in French.
@@ -68,6 +70,7 @@ class Case:
     target_nouns: tuple[tuple[int, ...], ...]
     answer: int
     pronoun: tuple[int, ...]
+    predicate: tuple[int, ...]
     rows: tuple[int, ...]
     gender: str
     distance: int
@@ -232,22 +235,32 @@ def _make_case(bundle: Bundle, example: Example, pronoun: Pronoun, group: int) -
         return None
     pair = make_pair(bundle, example.source, example.target)
     lexicon = _lexicon()
-    pieces = [piece.lower() for piece in split_pieces(example.source)[: pronoun.source]]
-    places = [place for place, piece in enumerate(pieces) if piece in lexicon]
+    pieces = [piece.lower() for piece in split_pieces(example.source)]
+    places = [place for place in range(pronoun.source) if pieces[place] in lexicon]
     words = tuple(lexicon[pieces[place]] for place in places)
+    answer = places.index(pronoun.source_antecedent)
+    clause = pronoun.source - pieces[pronoun.source :: -1].index("and") + 1
+    linked = [{j for i, j in example.alignment if i == place} for place in places]
     source = words_of_tokens(bundle.tokenizer, "source", example.source, pair.source_ids)
     target = words_of_tokens(bundle.tokenizer, "target", example.target, pair.target_ids)
-    linked = [{j for i, j in example.alignment if i == place} for place in places]
+
+    def read(wanted: Iterable[int]) -> tuple[int, ...]:
+        return _tokens_of(source, pair.source_tokens, wanted)
+
+    def written(wanted: Iterable[int]) -> tuple[int, ...]:
+        return _tokens_of(target, pair.predicted_tokens, wanted)
+
     return Case(
         pair,
         group,
         words=words,
-        nouns=tuple(_tokens_of(source, {place}) for place in places),
-        target_nouns=tuple(_tokens_of(target, pieces) for pieces in linked),
-        answer=places.index(pronoun.source_antecedent),
-        pronoun=_tokens_of(source, {pronoun.source}),
-        rows=_tokens_of(target, {decisive}),
-        gender=NOUNS[words[places.index(pronoun.source_antecedent)]].gender,
+        nouns=tuple(read([place]) for place in places),
+        target_nouns=tuple(written(links) for links in linked),
+        answer=answer,
+        pronoun=read([pronoun.source]),
+        predicate=read({*range(clause, len(pieces))} - {pronoun.source}),
+        rows=written([decisive]),
+        gender=NOUNS[words[answer]].gender,
         distance=pronoun.source - pronoun.source_antecedent,
     )
 
@@ -268,9 +281,16 @@ def _decisive_piece(pieces: Sequence[str], pronoun: int) -> int | None:
     return None
 
 
-def _tokens_of(words: Sequence[range], wanted: Iterable[int]) -> tuple[int, ...]:
+def _tokens_of(
+    words: Sequence[range], tokens: Sequence[str], wanted: Iterable[int]
+) -> tuple[int, ...]:
+    """The tokens of some words, without the marks that belong to them."""
     chosen = set(wanted)
-    return tuple(token for token, owners in enumerate(words) if chosen & set(owners))
+    return tuple(
+        place
+        for place, owners in enumerate(words)
+        if chosen & set(owners) and not is_punctuation(tokens[place])
+    )
 
 
 @cache

@@ -173,7 +173,7 @@ def compare_maps(
 
 
 def find_checkpoints(run: Path) -> list[tuple[int, Path]]:
-    """The checkpoints that a run folder keeps, by step.
+    """The checkpoints that a run folder keeps, by step, the untrained model first.
 
     Raises:
         InputFileNotFoundError: there are none.
@@ -183,6 +183,8 @@ def find_checkpoints(run: Path) -> list[tuple[int, Path]]:
         for path in (run / "checkpoints").glob("step-*")
         if path.name.removeprefix("step-").isdecimal()
     ]
+    if (run / "untrained").is_dir():
+        found.append((0, run / "untrained"))
     if not found:
         raise InputFileNotFoundError(
             f"A run folder must keep checkpoints to be followed, but {run} has none. "

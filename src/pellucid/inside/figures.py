@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from pellucid.errors import InputError
+from pellucid.inside.compare import Difference, compare_maps
 from pellucid.inside.figures_panels import (
     MOST_NUMBERS,
     Look,
@@ -121,44 +122,50 @@ def draw_map_figure(
 def draw_difference_figure(
     first: View, second: View, path: str | Path, *, names: tuple[str, str] = ("first", "second")
 ) -> None:
-    """Draw the second map less the first: blue where it has less, orange where it has more.
+    """Draw one head's weights less another's: blue where it has less, orange where it has more.
 
-    Two heads, two sentences of as many tokens, two checkpoints or two models. Where the words
-    differ both are written.
+    Two heads, two sentences, two checkpoints or two models. Rows and columns that only one of two
+    sentences has are left out, and the caption says which they are and what they weigh.
 
     Args:
-        first: one head.
-        second: the other.
+        first: one head's weights.
+        second: what is taken away from them.
         path: the file.
         names: what the two are called in the caption.
 
     Raises:
-        InputError: the maps have different sizes, or the file's ending is not known.
+        InputError: what is to be compared is not weights of one kind, the two share no words, or
+            the file's ending is not known.
         OutputError: the file cannot be written.
     """
-    sizes = first.cells.shape, second.cells.shape
-    if sizes[0] != sizes[1]:
+    kinds = [(view.part, view.kind, view.stage) for view in (first, second)]
+    if kinds[0] != kinds[1] or kinds[0][2] != "weights":
         raise InputError(
-            "Two maps must have the same rows and columns for their difference, but have "
-            f"{_times(sizes[0])} and {_times(sizes[1])}. Choose sentences of as many tokens."
+            "A difference must be of two heads' weights of one part and kind, but is of "
+            f"{first.name} and {second.name}. Choose two of one kind."
         )
-    forbidden_LM = first.forbidden | second.forbidden
-    ends_LM = np.isfinite(first.cells) & np.isfinite(second.cells) & ~forbidden_LM
-    difference_LM = np.subtract(
-        second.cells, first.cells, where=ends_LM, out=np.zeros(sizes[0], first.cells.dtype)
+    difference = compare_maps(
+        first.cells, second.cells, (first.rows, second.rows), (first.columns, second.columns)
     )
-    limit = float(np.abs(difference_LM).max(initial=0)) or 1.0
-    both = first.predicted, second.predicted
+    if not difference.values.size:
+        raise InputError("Two maps must share words for a difference, but these share none.")
+    forbidden_LM = first.forbidden[np.ix_(*_firsts(difference))]
+    limit = float(np.abs(difference.values).max()) or 1.0
+    pairs = [
+        (first.predicted[row], second.predicted[other])
+        for row, other in difference.rows
+        if first.predicted is not None and second.predicted is not None
+    ]
     panel = Panel(
-        difference_LM,
-        _either(first.rows, second.rows),
-        _either(first.columns, second.columns),
-        predicted=None if both[0] is None or both[1] is None else _either(both[0], both[1]),
+        difference.values,
+        difference.row_tokens,
+        difference.column_tokens,
+        predicted=[a if a == b else f"{a} | {b}" for a, b in pairs] or None,
         forbidden_LM=forbidden_LM,
         limit=limit,
     )
-    caption = _difference_caption(first, second, names, limit)
-    draw_map_figure(panel, path, caption=caption, label="difference")
+    caption = _difference_caption((first, second), difference, names, limit)
+    draw_map_figure(panel, path, caption=caption, label="difference of weights")
 
 
 def draw_grid_figure(
@@ -334,16 +341,36 @@ def _grid_caption(views: Sequence[Sequence[View]], panel: Panel) -> list[str]:
     return [*found, *(f"WARNING: {problem}" for problem in first.trace.problems)]
 
 
+def _firsts(difference: Difference) -> tuple[list[int], list[int]]:
+    """Which rows and columns of the first map are compared."""
+    return [row for row, _ in difference.rows], [column for column, _ in difference.columns]
+
+
 def _difference_caption(
-    first: View, second: View, names: tuple[str, str], limit: float
+    views: tuple[View, View], difference: Difference, names: tuple[str, str], limit: float
 ) -> list[str]:
-    found = [f"“{names[1]}” less “{names[0]}”, cell by cell; all counted from 0."]
-    for name, view in zip(names, (first, second), strict=True):
-        mass = f" {view.describe_special()}" if view.stage == "weights" else ""
-        found.append(f"“{name}”: {view.title}.{mass} {describe_model_of(view.trace)}")
+    found = [f"“{names[0]}” minus “{names[1]}”, cell by cell; all counted from 0."]
+    for side, (name, view) in enumerate(zip(names, views, strict=True)):
+        place = view.title.removeprefix("Weights, ")
+        found.append(
+            f"“{name}”: {place}. {view.describe_special()} {describe_model_of(view.trace)}"
+        )
         found += [f"WARNING: {problem}" for problem in view.trace.problems]
-    found.append(f"{first.describe_axes()} Where words differ: “{names[0]}” | “{names[1]}”.")
-    return [*found, f"Color: {limit:.3g} less (blue) to {limit:.3g} more (orange) in “{names[1]}”."]
+        compared = {pair[side] for pair in difference.columns}
+        alone = [token for index, token in enumerate(view.columns) if index not in compared]
+        if alone:
+            mass = difference.left_out[:, side].mean()
+            found.append(
+                f"Left out, only in “{name}”: {' '.join(alone)}, with {mass:.0%} of its weight "
+                "on average over the rows."
+            )
+        rows = difference.only_second if side else difference.only_first
+        if rows:
+            words = " ".join(view.rows[row] for row in rows)
+            found.append(f"Rows left out, only in “{name}”: {words}.")
+    predictions = f"Two predictions: “{names[0]}” | “{names[1]}”." if views[0].predicted else ""
+    found.append(f"{views[0].describe_axes()} {predictions}")
+    return [*found, f"Color: {limit:.3g} less (blue) to {limit:.3g} more (orange) in “{names[0]}”."]
 
 
 def _stages_caption(views: Sequence[View]) -> list[str]:
@@ -356,11 +383,3 @@ def _stages_caption(views: Sequence[View]) -> list[str]:
         f"{weights.describe_axes()} {weights.describe_special()}",
         *weights.caption(scale=False)[3:],
     ]
-
-
-def _either(first: Sequence[str], second: Sequence[str]) -> list[str]:
-    return [a if a == b else f"{a} | {b}" for a, b in zip(first, second, strict=True)]
-
-
-def _times(shape: tuple[int, ...]) -> str:
-    return " × ".join(map(str, shape))

@@ -33,6 +33,7 @@ __all__ = [
     "HeadRow",
     "cut_effects",
     "head_rows",
+    "is_punctuation",
     "mean_rows",
     "sort_rows",
     "table_of_heads",
@@ -135,7 +136,7 @@ def head_rows(
             continue
         keys = trace.key_tokens(part, place[1])
         end = len(keys) - 1 if part == "encoder" or place[1] == "cross" else 0
-        is_mark = np.array([_is_punctuation(token) for token in keys])
+        is_mark = np.array([is_punctuation(token) for token in keys])
         for index, head in enumerate(trace.heads):
             where = Place(
                 "encoder" if part == "encoder" else "decoder",
@@ -304,6 +305,7 @@ def _log_probability(pair: Pair, probe: Changes | None = None) -> float:
         return float(pair.log_probabilities(probe=probe).sum())
 
 
-def _is_punctuation(token: str) -> bool:
+def is_punctuation(token: str) -> bool:
+    """Whether a token has nothing but punctuation marks."""
     letters = token.replace("\u2581", "").strip()
     return bool(letters) and all(unicodedata.category(letter)[0] == "P" for letter in letters)

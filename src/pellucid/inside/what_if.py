@@ -23,6 +23,9 @@ from pellucid.randomness import generator
 
 __all__ = ["Baseline", "Edit", "Output", "WhatIf", "decode_under", "random_heads", "what_if"]
 
+UNCHANGED = Changes()
+"""Takes the explicit stages too, so that nothing differs but the changes."""
+
 
 @dataclass(frozen=True)
 class Output:
@@ -162,9 +165,9 @@ def what_if(
     draws = random_heads(pair, changes, num_random, seed=seed) if num_random else []
     forced = prefix_ids(pair.tokenizer, prefix) if prefix else ()
     limit = max_length or 2 * len(pair.target_ids) + 20
-    before = decode_under(pair, None, prefix_ids=forced, max_length=limit)
+    before = decode_under(pair, UNCHANGED, prefix_ids=forced, max_length=limit)
     after = decode_under(pair, probe, prefix_ids=forced, max_length=limit)
-    original = _output(pair, pair.target_ids, _score(pair))
+    original = _output(pair, pair.target_ids, _score(pair, UNCHANGED))
     effects = [sum(_score(pair, Changes(*draw))) - original.log_probability for draw in draws]
     rescored = Pair(pair.model, pair.tokenizer, pair.source_ids, after.ids)
     return WhatIf(
@@ -173,7 +176,7 @@ def what_if(
         under_change=_score(pair, probe),
         before=before,
         after=after,
-        after_unchanged=_score(rescored),
+        after_unchanged=_score(rescored, UNCHANGED),
         baseline=Baseline(tuple(str(Changes(*draw)) for draw in draws), tuple(effects))
         if draws
         else None,
@@ -275,7 +278,7 @@ def _kind(head: Place) -> tuple[str, str]:
     return head.part, head.kind
 
 
-def _score(pair: Pair, probe: Probe | None = None) -> tuple[float, ...]:
+def _score(pair: Pair, probe: Probe) -> tuple[float, ...]:
     return tuple(pair.log_probabilities(probe=probe).tolist())
 
 

@@ -135,6 +135,8 @@ class Trainer:
     def run_to_the_end(self, interruption: Interruption, bar: TrainingProgress) -> TrainingSummary:
         """Train until a limit is reached, validating and saving on the way."""
         self._started = time.monotonic() - self.learner.state.seconds
+        if self.learner.state.step == 0:
+            self._save_bundle(self.run.untrained)
         if self._must_validate():
             self._validate_and_save(interruption)
         while not self._is_done():
@@ -301,16 +303,20 @@ class Trainer:
         state.validated_step = state.step
         if is_better:
             state.best_bleu, state.best_step = bleu, state.step
-            save_bundle(
-                self.run.bundle,
-                config=learner.config,
-                weights=learner.averaging.weights(),
-                tokenizer=learner.tokenizer,
-                recipe_toml=self.run.recipe_toml,
-                provenance=provenance(self),
-            )
+            self._save_bundle(self.run.bundle)
         learner.averaging.validated(bleu)
         self._interval = Interval()
+
+    def _save_bundle(self, folder: Path) -> None:
+        """Save the model as it is validated, the average of its weights where there is one."""
+        save_bundle(
+            folder,
+            config=self.learner.config,
+            weights=self.learner.averaging.weights(),
+            tokenizer=self.learner.tokenizer,
+            recipe_toml=self.run.recipe_toml,
+            provenance=provenance(self),
+        )
 
     def _save(self) -> None:
         """Save a checkpoint; where the disk does not take it, say so and train on."""

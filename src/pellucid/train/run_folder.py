@@ -51,6 +51,7 @@ class RunFolder:
         self.path = path
         self.checkpoints = path / "checkpoints"
         self.bundle = path / "bundle"
+        self.untrained = path / "untrained"
         self.data = path / "data"
         self._recipe_file = path / "recipe.toml"
         self._log_file = path / "log.txt"
@@ -115,6 +116,7 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             tidy_folder(self.bundle)
+            tidy_folder(self.untrained)
             if not self._recipe_file.exists() or self._read_recipe() != self.recipe_toml.encode():
                 write_text(self._recipe_file, self.recipe_toml)
             flush_folder(self.path)

@@ -1,0 +1,206 @@
+"""Every number of many traces beside NumPy in float64, which sees the bundle's files alone.
+
+    MULTI30K=DIR python benchmarks/trace_parity.py --model runs/multi30k-en-fr
+    python benchmarks/trace_parity.py --model demo --source FILE --lines 20
+
+Each sentence is decoded, greedily, by a beam of 5 and by sampling; the best translation is looked
+at in float32 and in float64 with every stage, and written as ``.npz``. `tests/parity/
+numpy_transformer.py` gets the folder of the model and the ids in that file, computes every array
+anew, and shares no code with the package. Printed are the largest differences of each stage over
+all sentences, layers and parts: absolute, and as a share of the array's largest finite magnitude.
+The end is 1 where one is beyond what is allowed: 1e-9 in float64; in float32 a share of 1e-5, for
+weights 1e-5 itself; 1e-4 between replay and decode.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from side_by_side.results import write_result
+
+from pellucid import load
+from pellucid.bundle import resolve_model
+from pellucid.files import read_lines
+from pellucid.inside import Ask, Trace
+from pellucid.translator import Translator
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "parity"))  # One account of what is right.
+
+from numpy_transformer import NumpyTransformer, distance  # noqa: E402
+
+DECODINGS: dict[str, dict[str, Any]] = {
+    "greedy": {"beam": 1},
+    "beam": {"beam": 5},
+    "sampling": {"sample": True, "seed": 1},
+}
+PRECISIONS = {"float32": False, "float64": True}
+LINES_AT_ONCE = 50
+
+
+@dataclass
+class Found:
+    """What was compared, and how far it was apart at most."""
+
+    arrays: int = 0
+    numbers: int = 0
+    target_tokens: int = 0
+    stages: dict[str, tuple[float, float]] = field(default_factory=dict)
+    decode: float = 0.0
+    wrong_names: set[str] = field(default_factory=set)
+
+    def add(self, name: str, expected: np.ndarray, found: np.ndarray) -> None:
+        """Compare one array."""
+        stage = stage_of(name)
+        before = self.stages.get(stage, (0.0, 0.0))
+        now = distance(expected, found)
+        self.stages[stage] = (max(before[0], now[0]), max(before[1], now[1]))
+        self.arrays += 1
+        self.numbers += found.size
+
+
+def main() -> None:
+    """Compare, print, and write down."""
+    arguments = parse()
+    translator = load(arguments.model)
+    reference = NumpyTransformer(resolve_model(arguments.model))
+    filled = (line for line in read_lines(arguments.source) if line.strip())
+    lines = list(itertools.islice(filled, arguments.lines))
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for decoding in arguments.decodings:
+            results[decoding] = {}
+            for precision in arguments.precisions:
+                started = time.perf_counter()
+                found = compare_all(
+                    look_at_all(translator, lines, DECODINGS[decoding], PRECISIONS[precision]),
+                    reference,
+                    Path(folder) / "trace.npz",
+                )
+                seconds = time.perf_counter() - started
+                results[decoding][precision] = figures(found, precision, seconds)
+                print_figures(decoding, precision, results[decoding][precision])
+    is_equal = all(one["is_equal"] for each in results.values() for one in each.values())
+    assert translator.bundle is not None
+    written = {
+        "model": translator.bundle.model_hash,
+        "sentences": len(lines),
+        "is_equal": is_equal,
+        "decodings": results,
+    }
+    write_result("trace-parity", written, (), arguments.out)
+    sys.exit(0 if is_equal else 1)
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--model", metavar="MODEL", required=True, help="a trained model, or `demo`")
+    add("--source", type=Path, help="its sentences (default: Multi30k, test_2016_flickr.en.gz)")
+    add("--lines", type=int, default=1000, help="how many of them")
+    add("--decodings", nargs="+", choices=DECODINGS, default=list(DECODINGS))
+    add("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
+    add("--out", type=Path, help="the result file (default: a dated one in results/)")
+    arguments = parser.parse_args()
+    if arguments.source is None:
+        if "MULTI30K" not in os.environ:
+            parser.error("MULTI30K must be set to the folder of Multi30k, or --source be given")
+        arguments.source = Path(os.environ["MULTI30K"]) / "test_2016_flickr.en.gz"
+    return arguments
+
+
+def look_at_all(
+    translator: Translator, lines: list[str], options: dict[str, Any], float64: bool
+) -> Iterator[Trace]:
+    """A trace of the best translation of every line, some lines at a time."""
+    ask = Ask(everything=True)
+    for start in range(0, len(lines), LINES_AT_ONCE):
+        some = lines[start : start + LINES_AT_ONCE]
+        for traces in translator.look_at_each(some, ask=ask, float64=float64, **options):
+            yield traces[0]
+
+
+def compare_all(traces: Iterator[Trace], reference: NumpyTransformer, path: Path) -> Found:
+    """Write each trace, read the file as NumPy does, and compare all that it holds."""
+    found = Found()
+    for trace in traces:
+        trace.save(path)
+        with np.load(path, allow_pickle=False) as archive:
+            held = {name: archive[name] for name in archive.files}
+        expected = reference.run(held["source_ids"].tolist(), held["target_ids"].tolist())
+        arrays = {name for name in held if name.startswith(("encoder.", "decoder."))}
+        found.wrong_names |= expected.keys() ^ arrays
+        for name in expected.keys() & arrays:
+            found.add(name, expected[name], held[name])
+        differences = held["log_probabilities"] - held["decode_log_probabilities"]
+        found.decode = max(found.decode, float(np.abs(differences).max()))
+        found.target_tokens += len(held["target_ids"])
+    return found
+
+
+def stage_of(name: str) -> str:
+    """``self.weights`` of ``decoder.1.self.weights``."""
+    return ".".join(one for one in name.split(".")[1:] if not one.isdigit())
+
+
+def figures(found: Found, precision: str, seconds: float) -> dict[str, Any]:
+    """What was found, as it is written down."""
+    beyond = [stage for stage in found.stages if not is_within(stage, precision, found)]
+    return {
+        "is_equal": not beyond and not found.wrong_names and found.decode <= 1e-4,
+        "beyond": beyond,
+        "names_missing_or_too_many": sorted(found.wrong_names),
+        "arrays": found.arrays,
+        "numbers": found.numbers,
+        "target_tokens": found.target_tokens,
+        "largest_absolute": max(absolute for absolute, _ in found.stages.values()),
+        "largest_share": max(share for _, share in found.stages.values()),
+        "largest_from_decode": found.decode,
+        "median_share_of_stages": statistics.median(share for _, share in found.stages.values()),
+        "stages": {
+            stage: {"absolute": absolute, "share": share}
+            for stage, (absolute, share) in sorted(found.stages.items())
+        },
+        "seconds": round(seconds, 1),
+    }
+
+
+def is_within(stage: str, precision: str, found: Found) -> bool:
+    """Whether a stage is as near as it must be."""
+    absolute, share = found.stages[stage]
+    if precision == "float64":
+        return absolute <= 1e-9
+    return (absolute if stage.endswith(".weights") else share) <= 1e-5
+
+
+def print_figures(decoding: str, precision: str, one: dict[str, Any]) -> None:
+    """A line for each stage."""
+    print(
+        f"\n{decoding}, {precision}: {one['arrays']:,} arrays, {one['numbers']:,} numbers, "
+        f"{one['target_tokens']:,} target tokens, {one['seconds']:,} s"
+    )
+    print(f"  {'stage':<24} {'absolute':>10} {'share':>10}")
+    for stage, far in one["stages"].items():
+        note = "  beyond what is allowed" if stage in one["beyond"] else ""
+        print(f"  {stage:<24} {far['absolute']:>10.1e} {far['share']:>10.1e}{note}")
+    print(f"  {'replay from decode':<24} {one['largest_from_decode']:>10.1e}")
+    for name in one["names_missing_or_too_many"]:
+        print(f"  {name} is missing, or one too many")
+
+
+if __name__ == "__main__":
+    main()

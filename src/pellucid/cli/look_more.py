@@ -1,0 +1,119 @@
+"""What ``pellucid look`` shows beside one map: all heads, and what if."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pellucid.cli.look_terminal import Writer
+from pellucid.inside.changes import parse_change
+from pellucid.inside.heads import HeadRow, head_rows, sort_rows
+from pellucid.inside.pair import Pair
+from pellucid.inside.steps import Step
+from pellucid.inside.trace import Trace
+from pellucid.inside.what_if import WhatIf, what_if
+from pellucid.translator import Translator
+
+__all__ = ["show_changes", "show_heads"]
+
+LEGEND = (
+    "Entropy in nats; confidence: the largest weight of a row; end: the weight on </s>, in the "
+    "decoder's self-attention on <s>; marks: on punctuation; distance in tokens; cut: what the "
+    "target's log-probability gains when the head is cut. All but the last say what weights look "
+    "like, not what they do."
+)
+
+
+def show_heads(translator: Translator, trace: Trace, sort: str | None, *, is_plain: bool) -> None:
+    """Show a table of all layers and heads.
+
+    Raises:
+        InputError: there is no such figure to sort by.
+    """
+    writer = Writer(is_plain=is_plain)
+    rows = head_rows(trace, pair=_pair(translator, trace))
+    if sort is not None:
+        rows = sort_rows(rows, sort)
+    writer.step(_to_table(rows))
+    writer.lines(["", LEGEND])
+
+
+def _to_table(rows: Sequence[HeadRow]) -> Step:
+    header = ("head", "entropy", "confidence", "end", "marks", "distance", "cut")
+    cells = tuple(
+        (
+            str(row.head),
+            row.entropy,
+            row.confidence,
+            row.end_mass,
+            row.punctuation_mass,
+            row.distance,
+            row.cut_effect or 0.0,
+        )
+        for row in rows
+    )
+    return Step("All heads on this sentence, means over the rows", "", header, cells)
+
+
+def show_changes(
+    translator: Translator,
+    trace: Trace,
+    changes: Sequence[str],
+    prefix: str | None,
+    num_random: int,
+    *,
+    is_plain: bool,
+) -> None:
+    """Show what a sentence becomes under changes.
+
+    Raises:
+        InputError: a change cannot be read, or its place does not exist.
+    """
+    found = what_if(
+        _pair(translator, trace),
+        [parse_change(change) for change in changes],
+        prefix=prefix or "",
+        num_random=num_random,
+    )
+    writer = Writer(is_plain=is_plain)
+    writer.lines(_say(found))
+    writer.step(
+        Step(
+            "What the model says of the original, token by token",
+            "",
+            ("token", "before", "changed", "difference"),
+            tuple(
+                (token, before, after, after - before)
+                for token, before, after in zip(
+                    found.original.tokens,
+                    found.original.log_probabilities,
+                    found.under_change,
+                    strict=True,
+                )
+            ),
+        )
+    )
+
+
+def _say(found: WhatIf) -> Iterator[str]:
+    yield f"What if: {', '.join(found.changes)}"
+    yield f"Original          {found.original.text}"
+    total = found.original.log_probability
+    yield f"  log-probability {total:.4f} → {total + found.effect:.4f} ({found.effect:+.4f})"
+    if found.before.text != found.original.text:
+        yield f"Greedy before     {found.before.text}"
+    yield f"Greedy now        {found.after.text}"
+    for edit in found.edits:
+        before, after = " ".join(edit.before) or "nothing", " ".join(edit.after) or "nothing"
+        yield f"  word {edit.place}: {before} → {after}"
+    if not found.edits:
+        yield "  the same words"
+    if found.baseline is not None:
+        low, high = found.baseline.range
+        yield (
+            f"The same of {len(found.baseline.effects)} other heads, at random: mean "
+            f"{found.baseline.mean:+.4f}, from {low:+.4f} to {high:+.4f}"
+        )
+
+
+def _pair(translator: Translator, trace: Trace) -> Pair:
+    return Pair(translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids)

@@ -1,0 +1,78 @@
+"""One map as plain HTML, without any script: for notebooks, and for pages before theirs runs."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from pellucid.inside.color import ink_on, shade, shade_signed, to_hex
+from pellucid.inside.view import View
+
+__all__ = ["MOST_CELLS", "number_in_cell", "static_map"]
+
+MOST_CELLS = 10_000
+"""More cells than that are cut off, and it is said."""
+
+
+def static_map(view: View) -> str:
+    """A table: both readings of every row, a number in every cell, and the caption.
+
+    Args:
+        view: what it shows; more than `MOST_CELLS` cells are cut off from below.
+    """
+    num_rows, num_columns = view.cells.shape
+    shown = min(num_rows, max(1, MOST_CELLS // max(1, num_columns)))
+    heads = [*(["reads", "predicts"] if view.predicted else ["token"]), *view.columns]
+    sides = 2 if view.predicted else 1
+    head = "".join(
+        f'<th scope="col"{"" if index < sides else _TURNED}>{escape(word)}</th>'
+        for index, word in enumerate(heads)
+    )
+    body = "\n".join(_row(view, row) for row in range(shown))
+    notes = list(view.caption())
+    if shown < num_rows:
+        notes.append(
+            f"The first {shown} of {num_rows} rows are shown; a file of the trace has all."
+        )
+    caption = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    return (
+        '<figure class="pellucid-map"><div class="pellucid-scroll"><table>'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def number_in_cell(value: float, limit: float | None) -> str:
+    """A number in few letters; its scale says where the point is.
+
+    Args:
+        value: what a cell holds.
+        limit: the end of the signed scale; None for weights from 0 to 1.
+    """
+    digits = 2 if limit is None or limit < 2 else 1 if limit < 100 else 0
+    short = f"{value:.{digits}f}"
+    if not float(short):
+        return "0"
+    if digits == 2 and abs(float(short)) < 1:
+        short = short.replace("0.", ".")
+    return short.removesuffix(".00").replace("-", "−")
+
+
+_TURNED = ' class="pellucid-turned"'
+
+
+def _row(view: View, row: int) -> str:
+    limit = view.largest if view.is_signed else None
+    words = [view.rows[row], *([view.predicted[row]] if view.predicted else [])]
+    sides = "".join(f'<th scope="row">{escape(word)}</th>' for word in words)
+    cells = []
+    for column, value in enumerate(map(float, view.cells[row])):
+        what = escape(f"{' → '.join(words)}: {view.columns[column]}", quote=True)
+        if view.forbidden[row, column] or not math.isfinite(value):
+            cells.append(f'<td class="pellucid-masked" title="{what}: may not be seen">−∞</td>')
+            continue
+        color = shade(value) if limit is None else shade_signed(value / limit)
+        style = f"background:{to_hex(color)};color:{ink_on(color)}"
+        number = number_in_cell(value, limit)
+        cells.append(f'<td style="{style}" title="{what} {value:.6g}">{number}</td>')
+    return f"<tr>{sides}{''.join(cells)}</tr>"
