@@ -27,7 +27,7 @@ from pellucid.evaluate.links import GoldLinks, LinkScore, score_links
 from pellucid.files import read_lines
 from pellucid.inside.alignment import LINK_RULES, LinkRule
 from pellucid.inside.alignment_direction import Judged, make_direction
-from pellucid.inside.alignment_maps import View
+from pellucid.inside.alignment_maps import CONVENTIONS, View
 from pellucid.inside.alignment_words import split_pieces
 
 SAMPLE_SIZES = (5, 20, 100)
@@ -69,7 +69,7 @@ def choose_and_test(bundle: Bundle, rule: LinkRule, count: int) -> dict[str, Any
         for name, split in splits.items()
     }
     tested = {one.view: one.score for one in judged["test"]}
-    wanted = {
+    wanted: dict[str, dict[str, Any]] = {
         "all": {},
         "single heads": {"map": "head"},
         "layer means": {"map": "layer-mean"},
@@ -83,8 +83,8 @@ def choose_and_test(bundle: Bundle, rule: LinkRule, count: int) -> dict[str, Any
         view = best_of(judged["validation"], **one).view
         found[name] = {"view": str(view), **vars(tested[view])}
         print(f"  best of {name}: {view}: test {show(tested[view])}")
-    for convention in ("predicts", "reads"):
-        view = View(last, "layer-mean", None, convention)  # type: ignore[arg-type]
+    for convention in CONVENTIONS:
+        view = View(last, "layer-mean", None, convention)
         found[f"last layer averaged, {convention}"] = vars(tested[view])
         print(f"  last layer averaged, {convention}: test {show(tested[view])}")
     found["recommended"] = recommend(bundle, rule, splits["validation"], tested)

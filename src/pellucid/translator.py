@@ -21,7 +21,7 @@ from pellucid.decode.workers import WorkerPool, is_worth
 from pellucid.errors import BundleError, DataError, InputError
 from pellucid.hardware import set_threads
 from pellucid.inside.ask import Ask
-from pellucid.inside.looking import look_at_given, look_at_hypotheses
+from pellucid.inside.looking import Replaying, look_at_given, look_at_hypotheses
 from pellucid.inside.trace import Trace
 from pellucid.model import Transformer
 from pellucid.scoring import score_pairs
@@ -223,22 +223,20 @@ class Translator:
             options: as for `look_at_each`.
 
         Raises:
-            InputError: the line cannot be translated, or what is asked for does not exist.
+            InputError: the line is empty or cannot be translated, or what is asked for does not
+                exist.
         """
-        ask = ask or Ask(everything=everything)
+        how = Replaying(ask or Ask(everything=everything), float64=float64, changes=changes)
         if target is not None:
-            return look_at_given(
-                self._bundle(), text, target, ask, float64=float64, changes=changes
-            )
-        (traces,) = self.look_at_each([text], ask=ask, float64=float64, **options)
+            return look_at_given(self.own_bundle, text, target, how)
+        (traces,) = self.look_at_each([text], how, **options)
         return traces[0]
 
     def look_at_each(
         self,
         texts: Sequence[str],
+        how: Replaying | None = None,
         *,
-        ask: Ask | None = None,
-        float64: bool = False,
         constraints: Constraints | Sequence[Constraints] = UNCONSTRAINED,
         **options: Any,
     ) -> Iterator[list[Trace]]:
@@ -248,8 +246,7 @@ class Translator:
 
         Args:
             texts: the lines.
-            ask: what to keep; the weights of everything unless given.
-            float64: replay in double precision.
+            how: what to keep, and where; the weights of everything unless given.
             constraints: what the translations may and must hold.
             options: those of `DecodingConfig`, over the model's defaults.
 
@@ -257,24 +254,27 @@ class Translator:
             For each line the traces of its hypotheses, the best first.
 
         Raises:
-            InputError: a line cannot be translated, or what is asked for does not exist.
+            InputError: a line is empty or cannot be translated, or what is asked for does not
+                exist.
         """
-        bundle = self._bundle()
+        bundle = self.own_bundle
         options = {"precision": "float32", **options}
         decoding = self.configure(**options).model_dump()
         for translation in self.translate(texts, constraints=constraints, **options):
             if translation.error is not None:
                 raise InputError(translation.error)
+            hypotheses = translation.hypotheses
             yield look_at_hypotheses(
-                bundle,
-                translation.source,
-                translation.hypotheses,
-                ask or Ask(),
-                decoding=decoding,
-                float64=float64,
+                bundle, translation.source, hypotheses, how or Replaying(), decoding=decoding
             )
 
-    def _bundle(self) -> Bundle:
+    @property
+    def own_bundle(self) -> Bundle:
+        """The one bundle that this was loaded from, which looking inside needs.
+
+        Raises:
+            InputError: there is none, or there are several.
+        """
         if self.bundle is None or len(self._models) > 1:
             raise InputError(
                 "To look inside there must be one model that was loaded from disk, but there is "

@@ -113,7 +113,9 @@ def test_alignment_error_counts_rows_for_what_they_predict_or_read(
 
 
 def test_alignment_error_agrees_with_the_aligner(bundle: Bundle) -> None:
-    gold = GoldLinks(frozenset({(0, 0), (1, 1), (6, 5)}), frozenset({(0, 0), (1, 1), (6, 5), (4, 4)}))
+    gold = GoldLinks(
+        frozenset({(0, 0), (1, 1), (6, 5)}), frozenset({(0, 0), (1, 1), (6, 5), (4, 4)})
+    )
     rows = table_of_heads(bundle, [(SOURCE, TARGET)], gold=[gold], convention="reads")
     views = all_views(bundle.config.model, maps=("head",), conventions=("reads",))
     (aligned,) = align_pairs(bundle.model, bundle.tokenizer, [SOURCE], [TARGET], views)
@@ -197,7 +199,15 @@ def test_gold_of_another_number_of_pairs_is_refused(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize(
     ("token", "is_mark"),
-    [("▁.", True), ("!", True), ("▁«", True), ("▁", False), ("▁a", False), ("l'", False), ("</s>", False)],
+    [
+        ("▁.", True),
+        ("!", True),
+        ("▁«", True),
+        ("▁", False),
+        ("▁a", False),
+        ("l'", False),
+        ("</s>", False),
+    ],
 )
 def test_punctuation_is_marks_alone(token: str, is_mark: bool) -> None:
     assert is_punctuation(token) is is_mark

@@ -208,9 +208,11 @@ def test_npz_opens_without_pickle_and_json_writes_minus_infinity(
 def test_arrays_may_go_to_a_file_one_by_one(translator: Translator, tmp_path: Path) -> None:
     assert translator.bundle is not None
     pair = make_pair(translator.bundle, SOURCE, "La pizza.")
-    writer = NpzWriter(tmp_path / "t.npz")
-    trace = replay(pair, Ask(everything=True), keep=writer.keep)
-    writer.finish(trace)
+    with NpzWriter(tmp_path / "t.npz") as writer:
+        trace = replay(pair, Ask(everything=True), keep=writer.keep)
+        assert not (tmp_path / "t.npz").exists()
+        writer.finish(trace)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.npz"]
     assert trace.arrays == {}
     found = load_trace(tmp_path / "t.npz")
     held = replay(pair, Ask(everything=True))

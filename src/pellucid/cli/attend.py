@@ -232,10 +232,12 @@ def _align(values: Sequence[Sequence[float]]) -> list[list[str]]:
     """Write numbers with one count of decimals, so that the points stand below each other."""
     written = [[_number(value) for value in row] for row in values]
     is_wild = any("e" in text for row in written for text in row)
-    decimals = max(len(text.partition(".")[2]) for row in written for text in row)
+    decimals = max(
+        6 if "e" in text else len(text.partition(".")[2]) for row in written for text in row
+    )
     if is_wild and any(abs(v) >= 1e9 for row in values for v in row if math.isfinite(v)):
         return written
-    return [[_fix(value, decimals=min(decimals, 6)) for value in row] for row in values]
+    return [[_fix(value, decimals=decimals) for value in row] for row in values]
 
 
 def _fix(value: float, *, decimals: int) -> str:

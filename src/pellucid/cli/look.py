@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,6 +14,8 @@ from pellucid.errors import InputError
 
 if TYPE_CHECKING:
     from pellucid.inside.ask import Ask
+    from pellucid.inside.looking import Replaying
+    from pellucid.inside.pair import Pair
     from pellucid.inside.trace import Trace
     from pellucid.translator import Translator
 
@@ -115,10 +118,11 @@ def look(
     holds the weights of everything, and the terminal shows one head, whose choice is said. With
     --n-best K files are numbered: F.0, F.1 and so on before the ending.
     """
-    from pellucid.cli.look_files import write_files
+    from pellucid.cli.look_files import numbered, write_files
     from pellucid.cli.look_more import show_changes, show_heads
     from pellucid.cli.look_terminal import Shown, show
     from pellucid.inside.ask import Ask
+    from pellucid.inside.looking import Replaying
     from pellucid.translator import load
 
     files = {"html": html, "svg": svg, "png": png, "pdf": pdf, "npz": npz, "json": json}
@@ -140,15 +144,21 @@ def look(
     )
     translator = load(model, threads=threads)
     ask.check(translator.model.config)
-    kept = Ask(everything=True) if row is not None and not wanted else ask
-    traces = _look(translator, text, target, prefix, kept, options, float64=float64)
+    is_written_at_once = wanted.keys() == {"npz"}
+    how = Replaying(
+        Ask(everything=True) if row is not None and not wanted else ask,
+        float64=float64,
+        into=partial(numbered, wanted["npz"]) if is_written_at_once else None,
+        before=partial(_say_size, ask, float64=float64) if everything else None,
+    )
+    traces = _look(translator, text, target, prefix, how, options)
     has_problem = False
     for trace in traces:
         for problem in trace.problems:
             has_problem = True
             warn(problem)
-    if everything:
-        _say_size(traces[0])
+    if is_written_at_once:
+        return 1 if has_problem else 0
     if wanted:
         write_files(traces, wanted)
     else:
@@ -193,28 +203,29 @@ def _look(
     text: str,
     target: str | None,
     prefix: str | None,
-    ask: Ask,
+    how: Replaying,
     options: dict[str, Any],
-    *,
-    float64: bool,
 ) -> list[Trace]:
     from pellucid.decode import Constraints
+    from pellucid.inside.looking import look_at_given
 
     if target is not None:
-        return [translator.look(text, target=target, ask=ask, float64=float64)]
+        return [look_at_given(translator.own_bundle, text, target, how)]
     given = {name: value for name, value in options.items() if value is not None}
     decoding = translator.configure(**given)
     for sentence in useless_options(given, decoding, is_score_shown=True):
         warn(sentence)
     constraints = Constraints(prefix=prefix) if prefix else Constraints()
-    (traces,) = translator.look_at_each(
-        [text], ask=ask, float64=float64, constraints=constraints, **given
-    )
-    if not traces:
-        raise InputError("There must be a text to look inside, but the line is empty.")
+    (traces,) = translator.look_at_each([text], how, constraints=constraints, **given)
     return traces
 
 
-def _say_size(trace: Trace) -> None:
-    size = sum(array.nbytes for array in trace.arrays.values())
-    warn(f"This trace holds {len(trace.arrays)} arrays, {size / 2**20:.1f} MiB.")
+def _say_size(ask: Ask, pair: Pair, *, float64: bool) -> None:
+    size = ask.num_bytes(
+        pair.model.config,
+        len(pair.source_ids),
+        len(pair.target_ids),
+        item_bytes=8 if float64 else 4,
+    )
+    count = sum(1 for _ in ask.arrays(pair.model.config))
+    warn(f"This trace holds {count} arrays, {size / 2**20:.1f} MiB.")

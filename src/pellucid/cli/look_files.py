@@ -8,7 +8,7 @@ from pathlib import Path
 from pellucid.inside.saving import save_trace
 from pellucid.inside.trace import Trace
 
-__all__ = ["write_files"]
+__all__ = ["numbered", "write_files"]
 
 
 def write_files(traces: Sequence[Trace], wanted: Mapping[str, Path]) -> None:
@@ -23,6 +23,9 @@ def write_files(traces: Sequence[Trace], wanted: Mapping[str, Path]) -> None:
     """
     for index, trace in enumerate(traces):
         for kind, path in wanted.items():
-            if len(traces) > 1:
-                path = path.with_name(f"{path.stem}.{index}{path.suffix}")
-            save_trace(trace, path, kind=kind)
+            save_trace(trace, numbered(path, index, len(traces)), kind=kind)
+
+
+def numbered(path: Path, index: int, count: int) -> Path:
+    """The file of one of several hypotheses: ``x.0.npz``; of a single one it is the file itself."""
+    return path.with_name(f"{path.stem}.{index}{path.suffix}") if count > 1 else path

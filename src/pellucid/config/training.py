@@ -59,7 +59,7 @@ class TrainingConfig(Strict):
     accumulate: PositiveInt = 1
     optimizer: Literal["adam", "adamw", "muon"] = "adam"
     learning_rate: NonNegativeFloat = 0.0
-    muon_learning_rate: PositiveFloat = 0.02
+    muon_learning_rate: PositiveFloat = 0.005
     min_learning_rate: NonNegativeFloat = 0.0
     warmup_steps: PositiveInt = 4000
     schedule: Literal["inverse_square_root", "linear", "cosine", "constant"] = "inverse_square_root"

@@ -7,6 +7,7 @@ Reading order: `pair` (a source and a target with a model), `ask` (what is to be
 from pellucid.inside.ask import Ask
 from pellucid.inside.color import ink_on, shade
 from pellucid.inside.cross import CrossAttention, replay_cross_attention
+from pellucid.inside.looking import Replaying
 from pellucid.inside.page import attention_maps, html_page, html_table
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.replay import replay
@@ -18,6 +19,7 @@ __all__ = [
     "Ask",
     "CrossAttention",
     "Pair",
+    "Replaying",
     "Trace",
     "attention_maps",
     "draw_row",

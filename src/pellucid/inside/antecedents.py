@@ -284,13 +284,12 @@ def _decisive_piece(pieces: Sequence[str], pronoun: int) -> int | None:
 def _tokens_of(
     words: Sequence[range], tokens: Sequence[str], wanted: Iterable[int]
 ) -> tuple[int, ...]:
-    """The tokens of some words, without the marks that belong to them."""
+    """The tokens of some words, without the marks at their end."""
     chosen = set(wanted)
-    return tuple(
-        place
-        for place, owners in enumerate(words)
-        if chosen & set(owners) and not is_punctuation(tokens[place])
-    )
+    places = [place for place, owners in enumerate(words) if chosen & set(owners)]
+    while places and is_punctuation(tokens[places[-1]]):
+        places.pop()
+    return tuple(places)
 
 
 @cache

@@ -22,7 +22,7 @@ from pellucid.inside.figures_style import (
     Sheet,
     width_in_inches,
 )
-from pellucid.inside.view import View
+from pellucid.inside.view import View, number_in_cell
 
 __all__ = ["MOST_NUMBERS", "Look", "Panel", "draw_panel", "draw_scale", "panel_of", "room_of"]
 
@@ -70,13 +70,7 @@ class Panel:
 
     def number(self, value: float) -> str:
         """A cell's number in few letters; the scale says where the point is."""
-        digits = 2 if self.limit is None or self.limit < 2 else 1 if self.limit < 100 else 0
-        short = f"{value:.{digits}f}"
-        if not float(short):
-            return "0"
-        if digits == 2 and abs(float(short)) < 1:
-            short = short.replace("0.", ".")
-        return short.removesuffix(".00").replace("-", "−")
+        return number_in_cell(value, self.limit)
 
     def ink(self, value: float) -> str:
         """What a cell's number is written in."""

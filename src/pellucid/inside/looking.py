@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +17,47 @@ from pellucid.inside.saving import NpzWriter
 from pellucid.inside.trace import Trace
 from pellucid.translation import TranslatedHypothesis
 
-__all__ = ["describe_model", "look_at_given", "look_at_hypotheses"]
+__all__ = ["Replaying", "describe_model", "look_at_given", "look_at_hypotheses"]
 
 
-def look_at_given(
-    bundle: Bundle,
-    source: str,
-    target: str,
-    ask: Ask,
-    *,
-    float64: bool = False,
-    changes: Probe | None = None,
-    into: Path | None = None,
-) -> Trace:
-    """Look at a target that somebody gave."""
-    pair = make_pair(bundle, source, target, float64=float64)
-    decoding = {"given": True}
-    return _look(bundle, pair, ask, decoding=decoding, changes=changes, into=into)
+@dataclass(frozen=True)
+class Replaying:
+    """How each pair is replayed.
+
+    Attributes:
+        ask: what to keep.
+        float64: in double precision.
+        changes: a probe that changes results on the way.
+        into: from a hypothesis's index, and how many there are, to the ``.npz`` file that its
+            arrays go to, layer by layer; its trace then holds none.
+        before: is called with each pair before it is replayed.
+    """
+
+    ask: Ask = Ask()
+    float64: bool = False
+    changes: Probe | None = None
+    into: Callable[[int, int], Path] | None = None
+    before: Callable[[Pair], None] | None = None
+
+
+def look_at_given(bundle: Bundle, source: str, target: str, how: Replaying) -> Trace:
+    """Look at a target that somebody gave.
+
+    Raises:
+        InputError: a side is empty, too long, or cannot be written with the vocabulary; or what
+            is asked for does not exist.
+    """
+    pair = make_pair(bundle, source, target, float64=how.float64)
+    return _look(bundle, pair, how, decoding={"given": True})
 
 
 def look_at_hypotheses(
     bundle: Bundle,
     source: str,
     hypotheses: Sequence[TranslatedHypothesis],
-    ask: Ask,
+    how: Replaying,
     *,
-    decoding: dict[str, Any],
-    float64: bool = False,
-    into: Sequence[Path] | None = None,
+    decoding: Mapping[str, Any],
 ) -> list[Trace]:
     """Look at each translation that a decode found: one trace each.
 
@@ -50,28 +65,23 @@ def look_at_hypotheses(
         bundle: the model that made them.
         source: the source line.
         hypotheses: what the decode found, the best first.
-        ask: what to keep.
+        how: what to keep, and where.
         decoding: how they were found.
-        float64: replay in double precision.
-        into: a ``.npz`` file each, written layer by layer; the traces then hold no arrays.
+
+    Raises:
+        InputError: what is asked for does not exist, or does not fit into memory.
     """
     traces = []
-    for index, hypothesis in enumerate(hypotheses):
-        pair = make_pair(bundle, source, hypothesis.ids, float64=float64)
+    for index, found in enumerate(hypotheses):
+        about = {"given": False, "hypothesis": index, "text": found.text, "score": found.score}
         traces.append(
             _look(
                 bundle,
-                pair,
-                ask,
-                decoding={
-                    **decoding,
-                    "given": False,
-                    "hypothesis": index,
-                    "text": hypothesis.text,
-                    "score": hypothesis.score,
-                },
-                decode_log_probabilities=hypothesis.token_log_probabilities,
-                into=None if into is None else into[index],
+                make_pair(bundle, source, found.ids, float64=how.float64),
+                how,
+                decoding={**decoding, **about},
+                decode_log_probabilities=found.token_log_probabilities,
+                place=(index, len(hypotheses)),
             )
         )
     return traces
@@ -80,24 +90,27 @@ def look_at_hypotheses(
 def _look(
     bundle: Bundle,
     pair: Pair,
-    ask: Ask,
+    how: Replaying,
     *,
-    decoding: dict[str, Any],
+    decoding: Mapping[str, Any],
     decode_log_probabilities: Sequence[float] | None = None,
-    changes: Probe | None = None,
-    into: Path | None = None,
+    place: tuple[int, int] = (0, 1),
 ) -> Trace:
-    writer = None if into is None else NpzWriter(into)
-    trace = replay(
+    if how.before is not None:
+        how.before(pair)
+    run = partial(
+        replay,
         pair,
-        ask,
+        how.ask,
         decode_log_probabilities=decode_log_probabilities,
         model=describe_model(bundle),
         decoding=decoding,
-        changes=changes,
-        keep=None if writer is None else writer.keep,
+        changes=how.changes,
     )
-    if writer is not None:
+    if how.into is None:
+        return run()
+    with NpzWriter(how.into(*place)) as writer:
+        trace = run(keep=writer.keep)
         writer.finish(trace)
     return trace
 

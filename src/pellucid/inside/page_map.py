@@ -6,12 +6,14 @@ import math
 from html import escape
 
 from pellucid.inside.color import ink_on, shade, shade_signed, to_hex
-from pellucid.inside.view import View
+from pellucid.inside.view import View, number_in_cell
 
-__all__ = ["MOST_CELLS", "number_in_cell", "static_map"]
+__all__ = ["MOST_CELLS", "static_map"]
 
 MOST_CELLS = 10_000
 """More cells than that are cut off, and it is said."""
+
+_TURNED = ' class="pellucid-turned"'
 
 
 def static_map(view: View) -> str:
@@ -40,25 +42,6 @@ def static_map(view: View) -> str:
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
         f"<figcaption>{caption}</figcaption></figure>"
     )
-
-
-def number_in_cell(value: float, limit: float | None) -> str:
-    """A number in few letters; its scale says where the point is.
-
-    Args:
-        value: what a cell holds.
-        limit: the end of the signed scale; None for weights from 0 to 1.
-    """
-    digits = 2 if limit is None or limit < 2 else 1 if limit < 100 else 0
-    short = f"{value:.{digits}f}"
-    if not float(short):
-        return "0"
-    if digits == 2 and abs(float(short)) < 1:
-        short = short.replace("0.", ".")
-    return short.removesuffix(".00").replace("-", "−")
-
-
-_TURNED = ' class="pellucid-turned"'
 
 
 def _row(view: View, row: int) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -33,8 +34,8 @@ def save_trace(trace: Trace, path: Path, *, kind: str | None = None) -> None:
         trace: what was seen.
         path: the file.
         kind: ``npz``, ``json``, ``html``, ``svg``, ``png`` or ``pdf``; the file's ending says it
-            unless given. A picture is of one head where the trace holds one; otherwise of all layers and heads
-            of one kind, cross-attention first.
+            unless given. A picture is of one head where the trace holds one; otherwise of all
+            layers and heads of one kind, cross-attention first.
 
     Raises:
         InputError: the kind is not known, or there is nothing to draw.
@@ -97,42 +98,53 @@ def load_trace(path: str | Path) -> Trace:
 class NpzWriter:
     """Writes a ``.npz`` array by array, so that memory holds one at a time.
 
+    A context: the file is there at its end, if `finish` was called, and is otherwise as it was.
+
     Args:
-        path: the file; it must be finished with `finish` to be read.
+        path: the file.
+
+    Raises:
+        OutputError: it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self._archive = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED)
-        except OSError as error:
-            raise _unwritable(path, error) from None
+        self._path = path
+        self._part = path.with_name(f".{path.name}.part")
+        self._is_finished = False
+        with self._telling():
+            self._archive = zipfile.ZipFile(self._part, "w", zipfile.ZIP_STORED)
 
     def keep(self, name: str, array: np.ndarray) -> None:
-        """Write one array.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
+        """Write one array."""
         entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-        try:
-            with self._archive.open(entry, "w", force_zip64=True) as stream:
-                _write_array(stream, array)
-        except OSError as error:
-            raise _unwritable(self.path, error) from None
+        with self._telling(), self._archive.open(entry, "w", force_zip64=True) as stream:
+            _write_array(stream, array)
 
     def finish(self, trace: Trace) -> None:
-        """Write what is around the arrays, and close.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
+        """Write what is around the arrays."""
         for name, array in _surroundings(trace).items():
             self.keep(name, array)
+        self._is_finished = True
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
         try:
-            self._archive.close()
+            yield
         except OSError as error:
-            raise _unwritable(self.path, error) from None
+            raise _unwritable(self._path, error) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        try:
+            with self._telling():
+                self._archive.close()
+                if self._is_finished:
+                    self._part.replace(self._path)
+        finally:
+            with suppress(OSError):
+                self._part.unlink(missing_ok=True)
 
 
 def _write_array(stream: IO[bytes], array: np.ndarray) -> None:
@@ -154,17 +166,10 @@ def _surroundings(trace: Trace) -> dict[str, np.ndarray]:
 
 
 def _save_npz(trace: Trace, path: Path) -> None:
-    part = path.with_name(f".{path.name}.part")
-    try:
-        writer = NpzWriter(part)
+    with NpzWriter(path) as writer:
         for name, array in trace.arrays.items():
             writer.keep(name, array)
         writer.finish(trace)
-        part.replace(path)
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _save_json(trace: Trace, path: Path) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "describe_decoding",
     "describe_model_of",
     "num_cells_wide",
+    "number_in_cell",
     "views_of",
 ]
 
@@ -260,6 +261,22 @@ def describe_decoding(decoding: Mapping[str, Any]) -> str:
     number = decoding.get("hypothesis", 0)
     which = f", hypothesis {number}" if number or decoding.get("n_best", 1) > 1 else ""
     return f"{how} in {precision}{which}"
+
+
+def number_in_cell(value: float, limit: float | None) -> str:
+    """A number in few letters; its scale says where the point is.
+
+    Args:
+        value: what a cell holds.
+        limit: the end of the signed scale; None for weights from 0 to 1.
+    """
+    digits = 2 if limit is None or limit < 2 else 1 if limit < 100 else 0
+    short = f"{value:.{digits}f}"
+    if not float(short):
+        return "0"
+    if digits == 2 and abs(float(short)) < 1:
+        short = short.replace("0.", ".")
+    return short.removesuffix(".00").replace("-", "−")
 
 
 def num_cells_wide(text: str) -> int:

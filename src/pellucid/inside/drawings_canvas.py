@@ -1,0 +1,185 @@
+"""A small canvas: boxes, arrows and words at given places, written as SVG."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+__all__ = ["FILLS", "Box", "Canvas"]
+
+FILLS = {
+    "attention": "#d3e3f2",
+    "network": "#fbe0c4",
+    "table": "#ece7cf",
+    "plain": "#f0f0f0",
+}
+"""Grounds of boxes; every box also says in words what it is."""
+
+FONT = "'DejaVu Sans', Verdana, 'Segoe UI', 'Helvetica Neue', sans-serif"
+INK, FAINT, COUNT = "#1a1a1a", "#555555", "#08468b"
+LINE_HEIGHT = 15
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where a box is: its center and its sizes."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def top(self) -> float:
+        """Its upper edge."""
+        return self.y - self.height / 2
+
+    @property
+    def bottom(self) -> float:
+        """Its lower edge."""
+        return self.y + self.height / 2
+
+    @property
+    def left(self) -> float:
+        """Its left edge."""
+        return self.x - self.width / 2
+
+    @property
+    def right(self) -> float:
+        """Its right edge."""
+        return self.x + self.width / 2
+
+
+class Canvas:
+    """Collects shapes; y grows downwards, from any number on.
+
+    Args:
+        title: what the drawing shows.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self._shapes: list[str] = []
+        self._left = self._top = float("inf")
+        self._right = self._bottom = float("-inf")
+
+    def box(
+        self, box: Box, lines: Sequence[str], *, fill: str = "plain", is_dashed: bool = False
+    ) -> Box:
+        """Draw a box with lines of words in it, the first in bold."""
+        dash = ' stroke-dasharray="5 3"' if is_dashed else ""
+        self._shapes.append(
+            f'<rect x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" '
+            f'height="{box.height:g}" rx="5" fill="{FILLS[fill]}" stroke="{FAINT}"{dash}/>'
+        )
+        self._reach(box.left, box.top)
+        self._reach(box.right, box.bottom)
+        start = box.y - (len(lines) - 1) * LINE_HEIGHT / 2
+        for index, line in enumerate(lines):
+            self.text(box.x, start + index * LINE_HEIGHT, line, is_bold=index == 0)
+        return box
+
+    def frame(self, box: Box, words: str) -> None:
+        """Draw a frame around several boxes, with words at its upper left corner."""
+        self._shapes.append(
+            f'<rect x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" '
+            f'height="{box.height:g}" rx="9" fill="none" stroke="{FAINT}" stroke-width="1.5"/>'
+        )
+        self._reach(box.left, box.top)
+        self._reach(box.right, box.bottom)
+        self.text(box.left + 8, box.top - 9, words, anchor="start", is_bold=True)
+
+    def arrow(
+        self,
+        points: Sequence[tuple[float, float]],
+        *,
+        shape: str = "",
+        count: str = "",
+        is_dashed: bool = False,
+    ) -> None:
+        """Draw an arrow through points.
+
+        Args:
+            points: from the first to the last.
+            shape: of what flows, written to the right of the last piece's middle.
+            count: of parameters in the step it comes from, written to the left.
+            is_dashed: whether it is dashed.
+        """
+        path = " ".join(f"{x:g},{y:g}" for x, y in points)
+        dash = ' stroke-dasharray="5 3"' if is_dashed else ""
+        self._shapes.append(
+            f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="1.3"'
+            f'{dash} marker-end="url(#head)"/>'
+        )
+        for point in points:
+            self._reach(*point)
+        (x_1, y_1), (x_2, y_2) = points[-2:]
+        x, y = (x_1 + x_2) / 2, (y_1 + y_2) / 2
+        if y_1 == y_2:
+            self.text(x, y - 9, shape, size=11)
+            self.text(x, y + 11, count, size=11, color=COUNT)
+            return
+        self.text(x + 7, y, shape, anchor="start", size=11)
+        self.text(x - 7, y, count, anchor="end", size=11, color=COUNT)
+
+    def line(self, points: Sequence[tuple[float, float]]) -> None:
+        """Draw a line without an end."""
+        path = " ".join(f"{x:g},{y:g}" for x, y in points)
+        self._shapes.append(
+            f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="1.3"/>'
+        )
+        for point in points:
+            self._reach(*point)
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        *,
+        anchor: str = "middle",
+        size: float = 12,
+        color: str = INK,
+        is_bold: bool = False,
+    ) -> None:
+        """Write words with their middle line at a place."""
+        if not words:
+            return
+        weight = ' font-weight="600"' if is_bold else ""
+        self._shapes.append(
+            f'<text x="{x:g}" y="{y + 0.36 * size:g}" text-anchor="{anchor}" font-size="{size:g}" '
+            f'fill="{color}"{weight}>{escape(words)}</text>'
+        )
+        width = len(words) * size * (0.68 if is_bold else 0.62)
+        left = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
+        self._reach(left, y - size / 2)
+        self._reach(left + width, y + size / 2)
+
+    def notes(self, sentences: Sequence[str]) -> None:
+        """Write sentences below everything, each from a new line."""
+        left, top = self._left, self._bottom + 28
+        letters = max(50, int((self._right - left) / (12 * 0.6)))
+        lines = [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
+        for index, line in enumerate(lines):
+            self.text(left, top + index * 17, line, anchor="start", color=FAINT)
+
+    def to_svg(self) -> str:
+        """Everything drawn, as an SVG document."""
+        margin = 16
+        left, top = self._left - margin, self._top - margin
+        width, height = self._right + margin - left, self._bottom + margin - top
+        box = f'x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{height:.0f}"'
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left:.0f} {top:.0f} {width:.0f} '
+            f'{height:.0f}" width="{width:.0f}" height="{height:.0f}" role="img" '
+            f'font-family="{FONT}">\n<title>{escape(self.title)}</title>\n'
+            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+            f'markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="{INK}"/></marker>'
+            f'</defs>\n<rect {box} fill="#ffffff"/>\n' + "\n".join(self._shapes) + "\n</svg>\n"
+        )
+
+    def _reach(self, x: float, y: float) -> None:
+        self._left, self._right = min(self._left, x), max(self._right, x)
+        self._top, self._bottom = min(self._top, y), max(self._bottom, y)
