@@ -34,7 +34,6 @@ from decode_peers.subjects import TARGET_TOKENS, random_subject
 from side_by_side.results import write_result
 
 from pellucid.bundle import load_bundle
-from pellucid.config import NAMED_SIZES
 from pellucid.data import make_source_batch
 from pellucid.decode import decode_greedily
 from pellucid.inside import Ask, make_pair, replay
@@ -53,16 +52,16 @@ Figures = dict[str, Any]
 class WithoutLooking(ast.NodeTransformer):
     """Cuts out what hands results to a probe."""
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         is_show = isinstance(node.func, ast.Name) and node.func.id == "show"
         return node.args[-1] if is_show else node
 
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:  # noqa: N802
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
         return node.body if ast.unparse(node.test) == "probe is None" else node
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:  # noqa: N802
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
         if node.module in PROBED:
             node.module = blind_name(node.module)
         return node
@@ -201,7 +200,7 @@ def megabytes(sizes: Iterable[int]) -> float:
 
 def print_results(title: str, results: Figures) -> None:
     """A line for each figure."""
-    print(f"{title} ({SIZE}: d_model {NAMED_SIZES[SIZE]['d_model']})")
+    print(title)
     for name in ("model", "search"):
         one = results[name]
         speed = one["target_tokens"] / statistics.median(one["seconds_with_looking"])

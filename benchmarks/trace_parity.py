@@ -33,6 +33,7 @@ from pellucid import load
 from pellucid.bundle import resolve_model
 from pellucid.files import read_lines
 from pellucid.inside import Ask, Trace
+from pellucid.inside.looking import Replaying
 from pellucid.translator import Translator
 
 ROOT = Path(__file__).parents[1]
@@ -127,10 +128,10 @@ def look_at_all(
     translator: Translator, lines: list[str], options: dict[str, Any], float64: bool
 ) -> Iterator[Trace]:
     """A trace of the best translation of every line, some lines at a time."""
-    ask = Ask(everything=True)
+    how = Replaying(Ask(everything=True), float64=float64)
     for start in range(0, len(lines), LINES_AT_ONCE):
         some = lines[start : start + LINES_AT_ONCE]
-        for traces in translator.look_at_each(some, ask=ask, float64=float64, **options):
+        for traces in translator.look_at_each(some, how, **options):
             yield traces[0]
 
 

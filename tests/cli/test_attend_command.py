@@ -105,7 +105,6 @@ def test_attend_plain_has_no_columns_to_listen_through(run_here: Run, name: str)
     done = run_here("attend", name, "--plain")
     assert done.returncode == 0
     assert not re.search(r"\x1b|−|   ", done.stdout)
-    assert all(line.endswith((".", "?", "")) for line in done.stdout.splitlines())
 
 
 def test_attend_plain_says_infinity_and_differences_in_words(run_here: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ import pellucid
 from pellucid.bundle import save_bundle
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
 from pellucid.inside import Ask, Trace, load_trace
-from pellucid.inside.looking import look_at_hypotheses
+from pellucid.inside.looking import Replaying, look_at_hypotheses
 from pellucid.model import Transformer
 from pellucid.text import learn_tokenizer
 from pellucid.translator import Translator
@@ -29,6 +30,7 @@ sys.path.insert(0, str(HERE))
 from numpy_transformer import NumpyTransformer, distance, log_softmax  # noqa: E402
 
 ROOT = HERE.parents[1]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 DEMO = ROOT / "src" / "pellucid" / "models" / "demo"
 SENTENCES = (
     "The pizza came out of the oven and it tasted good.",
@@ -160,11 +162,9 @@ def assert_equals_numpy(trace: Trace, folder: Path) -> None:
 
 def all_traces(demo: Translator, options: dict[str, Any]) -> Iterator[tuple[Trace, Trace]]:
     """Every hypothesis of some sentences, in float32 and in float64."""
-    everything = Ask(everything=True)
+    how = [Replaying(Ask(everything=True), float64=float64) for float64 in (False, True)]
     for single, double in zip(
-        demo.look_at_each(SENTENCES, ask=everything, **options),
-        demo.look_at_each(SENTENCES, ask=everything, float64=True, **options),
-        strict=True,
+        *(demo.look_at_each(SENTENCES, one, **options) for one in how), strict=True
     ):
         assert len(single) == len(double) == options.get("n_best", 1)
         yield from zip(single, double, strict=True)
@@ -329,14 +329,28 @@ def test_trace_written_layer_by_layer_equals_the_one_held(
     translator = pellucid.load(random_folder)
     assert translator.bundle is not None
     (translation,) = translator.translate([SOURCE], beam=2, n_best=2, max_length=T)
-    paths = [tmp_path / "first.npz", tmp_path / "second.npz"]
-    look: Callable[..., list[Trace]] = look_at_hypotheses
-    arguments = (translator.bundle, SOURCE, translation.hypotheses, Ask(everything=True))
-    written = look(*arguments, decoding={"beam": 2}, into=paths)
-    held = look(*arguments, decoding={"beam": 2})
-    for path, trace, without in zip(paths, held, written, strict=True):
+    held, written = (
+        look_at_hypotheses(
+            translator.bundle,
+            SOURCE,
+            translation.hypotheses,
+            Replaying(ask=Ask(everything=True), into=into),
+            decoding={"beam": 2},
+        )
+        for into in (None, lambda index, count: tmp_path / f"{index}-of-{count}.npz")
+    )
+    for index, (trace, without) in enumerate(zip(held, written, strict=True)):
         assert not without.arrays
-        assert_same(load_trace(path), trace)
+        assert_same(load_trace(tmp_path / f"{index}-of-2.npz"), trace)
+
+
+def test_command_with_all_writes_every_array(run_here: Run, tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"trace.{ending}") for ending in ("npz", "json")]
+    files = ("--npz", paths[0], "--json", paths[1])
+    done = run_here("look", "demo", "It is good.", "--all", "--float64", *files)
+    assert done.returncode == 0, done.stderr
+    for path in paths:
+        assert_equals_numpy(load_trace(path), DEMO)
 
 
 @pytest.mark.parametrize("name", ["encoder.0.self.scores", "decoder.1.cross.weights"])

@@ -88,15 +88,15 @@ def read_toml(path: Path) -> Given:
         ) from None
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
-        place = f"{path}:{line[1]}" if line else str(path)
+        number = line[1] if line else text.rstrip().count("\n") + 1  # at the end of the file
         raise DataError(
-            f"The file must be TOML, but is not: {error} ({place}). Correct it there."
+            f"The file must be TOML, but is not: {error} ({path}:{number}). Correct it there."
         ) from None
     found: dict[str, int] = {}
-    for number, line_text in enumerate(text.split("\n"), start=1):
+    for index, line_text in enumerate(text.split("\n"), start=1):
         named = re.match(r"""\s*\[*\s*["']?([\w-]+)["']?\s*(=|\])""", line_text)
         if named:
-            found.setdefault(named[1], number)
+            found.setdefault(named[1], index)
     return Given(values, found, path)
 
 

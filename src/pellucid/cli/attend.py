@@ -89,7 +89,7 @@ def attend(
     if json:
         sys.stdout.write(to_json_line(_to_record(worked)))
     elif plain:
-        sys.stdout.writelines(f"{_clean(line)}\n" for line in _say(worked))
+        sys.stdout.writelines(f"{_clean(_spoken(line))}\n" for line in _say(worked))
     else:
         _draw(worked, has_hint=row is None)
 
@@ -259,7 +259,7 @@ def _say(example: Example) -> Iterator[str]:
         if part.note:
             yield part.note
         for step in part.steps:
-            yield from (_spoken(line) for line in _say_step(step))
+            yield from _say_step(step)
 
 
 def _say_step(step: Step) -> Iterator[str]:

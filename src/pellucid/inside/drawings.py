@@ -59,7 +59,7 @@ def draw_architecture(
     named = f" Model {model}." if model else ""
     canvas.notes(
         [
-            f"{title}.{named} {counts.total:,} parameters in all.",
+            f"{title}.{named} {counts.total:,} parameters in the whole model.",
             "Right of an arrow: the shape of what flows (S source tokens, T target tokens). Left, "
             "in blue: the parameters of the step it comes from; none where nothing stands.",
         ]

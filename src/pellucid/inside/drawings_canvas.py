@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["FILLS", "Box", "Canvas"]
+__all__ = ["COUNT", "FILLS", "Box", "Canvas"]
 
 FILLS = {
     "attention": "#d3e3f2",

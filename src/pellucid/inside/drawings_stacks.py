@@ -14,7 +14,6 @@ WIDE = 230.0
 
 def draw_training(canvas: Canvas, counts: Counts) -> None:
     """All rows of the target at once, each reading the right token and predicting the next."""
-    width = counts.config.d_model
     _draw_encoder(canvas, counts, "every source token at once")
     way_in = canvas.box(
         Box(RIGHT, 0, WIDE, 54),
@@ -31,9 +30,7 @@ def draw_training(canvas: Canvas, counts: Counts) -> None:
         shape=f"T × {size:,}",
         count=_count(counts.logits),
     )
-    canvas.text(
-        RIGHT, loss.top - 14, f"one pass; gradients flow back everywhere, width {width}", size=11
-    )
+    canvas.text(RIGHT, loss.top - 14, "gradients flow back to every weight", size=11)
 
 
 def draw_inference(canvas: Canvas, counts: Counts) -> None:
@@ -47,7 +44,7 @@ def draw_inference(canvas: Canvas, counts: Counts) -> None:
     top = _draw_decoder(canvas, counts, way_in, rows="1", note="keys, values before: cached")
     logits = _draw_logits(canvas, counts, top, "1")
     chosen = Box(RIGHT, logits.y - STEP, WIDE, 44)
-    canvas.box(chosen, ["choose a token", "greedy, beam or sampling; </s> ends"])
+    canvas.box(chosen, ["choose a token", "greedy, beam or sampling"])
     size = counts.config.target_vocabulary_size
     canvas.arrow(
         [(RIGHT, logits.top), (RIGHT, chosen.bottom)],

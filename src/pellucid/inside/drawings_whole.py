@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pellucid.inside.drawings_canvas import Box, Canvas
+from pellucid.inside.drawings_canvas import COUNT, Box, Canvas
 from pellucid.inside.drawings_counts import Counts
 
 __all__ = ["draw_whole"]
@@ -43,7 +43,7 @@ def draw_whole(canvas: Canvas, counts: Counts) -> None:
         ],
         shape=f"S × {counts.config.d_model}",
     )
-    canvas.text(LEFT - 7, top + 17, encoder.pending, anchor="end", size=11, color="#08468b")
+    canvas.text(LEFT - 7, top + 17, encoder.pending, anchor="end", size=11, color=COUNT)
     canvas.text(LEFT + 8, top - 10, "memory, to every decoder layer", anchor="start", size=11)
 
 
@@ -98,12 +98,13 @@ class _Column:
         bottom, top = self._layer_bottom - 8, self.top - 10
         wide = 2 * BESIDE + 24
         box = Box(self.x, (top + bottom) / 2, wide, bottom - top)
-        self.canvas.frame(box, f"{num_layers} × {part} layer, {count:,} each")
+        self.canvas.frame(box, f"{num_layers} × {part} layer")
+        self.canvas.text(self.x + 8, top - 9, f"{count:,} each", anchor="start", color=COUNT)
 
     def sublayer(self, name: str) -> Box:
         """A sub-layer with the norm and the residual connection around it."""
         counts, norm = self.counts, self.counts.config.norm
-        start = self.top - 14
+        start = self.top - 6
         if norm == "pre":
             self.box(["layer norm"], counts.norm)
         if name == "feed-forward":

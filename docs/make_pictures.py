@@ -1,0 +1,86 @@
+"""Make one picture of each kind with the model `demo`, and the page that shows them.
+
+    python docs/make_pictures.py [--out DIR]
+
+Equal versions give equal files: nothing in them depends on the day or the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import pellucid
+from pellucid.bundle import Bundle
+from pellucid.files import write_text
+from pellucid.inside import Trace
+from pellucid.inside.drawings import Drawing, draw_architecture
+from pellucid.inside.figures import (
+    draw_difference_figure,
+    draw_grid_figure,
+    draw_stages_figure,
+    draw_trace_figure,
+)
+from pellucid.inside.figures_positions import draw_positions_figure
+from pellucid.inside.view import View
+from pellucid.translator import Translator
+
+FOLDER = Path(__file__).parent / "pictures"
+SENTENCE = "The pizza came out of the oven and it tasted good"
+PAIR = ("The cow saw the cat and it mooed", "The cow saw the cat and it meowed")
+
+
+def figures(translator: Translator, bundle: Bundle) -> dict[str, Callable[[Path], None]]:
+    """What draws each figure, by the file's name without its ending."""
+    trace = translator.look(SENTENCE, everything=True)
+    first, second = (_cross(translator.look(text)) for text in PAIR)
+    names = ("it mooed", "it meowed")
+    place = {"part": "decoder", "layer": 1}
+    return {
+        "head": lambda path: draw_trace_figure(trace, path, kind="cross", head=3, **place),
+        "masked": lambda path: draw_trace_figure(
+            trace, path, kind="self", head=0, stage="masked", **place
+        ),
+        "grid": lambda path: draw_grid_figure(trace, path, part="decoder", kind="cross"),
+        "stages": lambda path: draw_stages_figure(trace, path, kind="self", head=0, **place),
+        "difference": lambda path: draw_difference_figure(first, second, path, names=names),
+        "positions": lambda path: draw_positions_figure(bundle, path),
+    }
+
+
+def drawings(bundle: Bundle) -> dict[str, str]:
+    """Every drawing of the model's own configuration, as SVG."""
+    model = f"{bundle.folder.name} {bundle.model_hash[:8]}"
+    config = bundle.config.model
+    has_bias = bundle.model.output_bias is not None
+    return {
+        what: draw_architecture(config, what, model=model, has_output_bias=has_bias)
+        for what in get_args(Drawing)
+    }
+
+
+def _cross(trace: Trace) -> View:
+    return View(trace, "decoder", 1, "cross", 3)
+
+
+def main() -> None:
+    """Write every picture."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=FOLDER)
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    translator = pellucid.load("demo")
+    bundle = translator.bundle
+    assert bundle is not None
+    for name, draw in figures(translator, bundle).items():
+        draw(out / f"{name}.svg")
+    for name, svg in drawings(bundle).items():
+        write_text(out / f"drawing-{name}.svg", svg)
+    translator.look(SENTENCE, everything=True).save(out / "trace.html")
+    print(f"{len(list(out.iterdir()))} files are in {out}.")
+
+
+if __name__ == "__main__":
+    main()
