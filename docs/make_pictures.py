@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pellucid
 from pellucid.bundle import Bundle
 from pellucid.files import write_text
-from pellucid.inside import Trace
+from pellucid.inside import Ask, Trace
 from pellucid.inside.drawings import Drawing, draw_architecture
 from pellucid.inside.figures import (
     draw_difference_figure,
@@ -24,7 +25,7 @@ from pellucid.inside.figures import (
     draw_trace_figure,
 )
 from pellucid.inside.figures_positions import draw_positions_figure
-from pellucid.inside.view import View
+from pellucid.inside.view import MAP_STAGES, View
 from pellucid.translator import Translator
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -32,21 +33,19 @@ SENTENCE = "The pizza came out of the oven and it tasted good"
 PAIR = ("The cow saw the cat and it mooed", "The cow saw the cat and it meowed")
 
 
-def figures(translator: Translator, bundle: Bundle) -> dict[str, Callable[[Path], None]]:
+def figures(translator: Translator, bundle: Bundle) -> dict[str, Callable[..., None]]:
     """What draws each figure, by the file's name without its ending."""
     trace = translator.look(SENTENCE, everything=True)
     first, second = (_cross(translator.look(text)) for text in PAIR)
     names = ("it mooed", "it meowed")
-    place = {"part": "decoder", "layer": 1}
+    last: dict[str, Any] = {"trace": trace, "part": "decoder", "layer": 1}
     return {
-        "head": lambda path: draw_trace_figure(trace, path, kind="cross", head=3, **place),
-        "masked": lambda path: draw_trace_figure(
-            trace, path, kind="self", head=0, stage="masked", **place
-        ),
-        "grid": lambda path: draw_grid_figure(trace, path, part="decoder", kind="cross"),
-        "stages": lambda path: draw_stages_figure(trace, path, kind="self", head=0, **place),
-        "difference": lambda path: draw_difference_figure(first, second, path, names=names),
-        "positions": lambda path: draw_positions_figure(bundle, path),
+        "head": partial(draw_trace_figure, **last, kind="cross", head=3),
+        "masked": partial(draw_trace_figure, **last, kind="self", head=0, stage="masked"),
+        "grid": partial(draw_grid_figure, trace, part="decoder", kind="cross"),
+        "stages": partial(draw_stages_figure, **last, kind="self", head=0),
+        "difference": partial(draw_difference_figure, first, second, names=names),
+        "positions": partial(draw_positions_figure, bundle),
     }
 
 
@@ -75,10 +74,10 @@ def main() -> None:
     bundle = translator.bundle
     assert bundle is not None
     for name, draw in figures(translator, bundle).items():
-        draw(out / f"{name}.svg")
+        draw(path=out / f"{name}.svg")
     for name, svg in drawings(bundle).items():
         write_text(out / f"drawing-{name}.svg", svg)
-    translator.look(SENTENCE, everything=True).save(out / "trace.html")
+    translator.look(SENTENCE, ask=Ask(stages=MAP_STAGES)).save(out / "trace.html")
     print(f"{len(list(out.iterdir()))} files are in {out}.")
 
 

@@ -382,3 +382,14 @@ def test_csv_is_queries_keys_and_values_at_once(tmp_path: Path, header: str) -> 
     x = [[0.1, 2.13], [0.11, 2.13], [0.21, 3.13]]
     torch.testing.assert_close(found.context_LE, attend(matrix(x), matrix(x), matrix(x)).context)
     assert found.query_names[0] == ("Pizza" if header else "#0")
+
+
+def test_toml_and_csv_of_the_guide_are_worked_out(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "guides" / "attention-by-hand.md"
+    blocks = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        assert attentions(read_example(write(tmp_path, "guide.toml", block)))
+    (table,) = re.findall(r"```\n(Pizza,.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    (found,) = attentions(read_example(write(tmp_path, "guide.csv", table)))
+    assert found.query_names == ("Pizza", "is", "awesome")

@@ -239,6 +239,6 @@ def _describe(a: AttentionByHand) -> str:
     divided = a.divisor_words or write_number(a.divisor)
     masked = "without a mask" if a.mask_LM is None else "with a mask"
     return (
-        f"{len(a.query_names)} queries and {len(a.key_names)} keys, scores divided by {divided}, "
+        f"Queries: {len(a.query_names)}; keys: {len(a.key_names)}; scores divided by {divided}; "
         f"{masked}."
     )

@@ -23,13 +23,12 @@ LEGEND = (
 )
 
 
-def show_heads(translator: Translator, trace: Trace, sort: str | None, *, is_plain: bool) -> None:
+def show_heads(translator: Translator, trace: Trace, sort: str | None, writer: Writer) -> None:
     """Show a table of all layers and heads.
 
     Raises:
         InputError: there is no such figure to sort by.
     """
-    writer = Writer(is_plain=is_plain)
     rows = head_rows(trace, pair=_pair(translator, trace))
     if sort is not None:
         rows = sort_rows(rows, sort)
@@ -60,8 +59,7 @@ def show_changes(
     changes: Sequence[str],
     prefix: str | None,
     num_random: int,
-    *,
-    is_plain: bool,
+    writer: Writer,
 ) -> None:
     """Show what a sentence becomes under changes.
 
@@ -74,7 +72,6 @@ def show_changes(
         prefix=prefix or "",
         num_random=num_random,
     )
-    writer = Writer(is_plain=is_plain)
     writer.lines(_say(found))
     writer.step(
         Step(

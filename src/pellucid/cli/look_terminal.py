@@ -54,13 +54,12 @@ class Shown:
     words: int = 0
 
 
-def show(translator: Translator, trace: Trace, shown: Shown, *, is_plain: bool) -> None:
+def show(translator: Translator, trace: Trace, shown: Shown, writer: Writer) -> None:
     """Show a trace.
 
     Raises:
         InputError: there is no such row, column, or stage.
     """
-    writer = Writer(is_plain=is_plain)
     writer.lines(_about(trace))
     if shown.row is not None:
         _follow(translator, trace, shown, shown.row, writer)

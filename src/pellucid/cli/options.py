@@ -18,6 +18,7 @@ __all__ = [
     "InputFile",
     "Json",
     "Model",
+    "Option",
     "OutputFile",
     "Overwrite",
     "Progress",
@@ -78,10 +79,13 @@ Ensemble = Annotated[
     ),
 ]
 
-_Option = tuple[Any, str | None, str]
-"""What an option takes, what stands for it in the help, and the help."""
+Option = tuple[Any, str | None, str]
+"""What an option takes, what stands for it in the help, and the help.
 
-SEARCH: Mapping[str, _Option] = {
+A truth value can also be denied (``--no-NAME``), unless what stands for it is empty.
+"""
+
+SEARCH: Mapping[str, Option] = {
     "beam": (int, "N", "Hypotheses followed at once; 1 is greedy."),
     "n_best": (int, "K", "Write K hypotheses a line: LINE ||| TEXT ||| LOG_PROBABILITY ||| SCORE."),
     "sample": (bool, None, "Draw each token from the softmax, instead of searching the best."),
@@ -128,7 +132,7 @@ Spelled out, because asking the class itself would make every ``--help`` import 
 holds the two together.
 """
 
-CONSTRAINTS: Mapping[str, _Option] = {
+CONSTRAINTS: Mapping[str, Option] = {
     "prefix": (str, "TEXT", "What every translation begins with."),
     "prefix_file": (str, "FILE", "Line i: what translation i begins with."),
     "forbid": (list[str], "PHRASE", "What no translation may hold; may be repeated."),
@@ -152,7 +156,7 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def with_options(*tables: Mapping[str, _Option]) -> Callable[[_Command], _Command]:
+def with_options(*tables: Mapping[str, Option]) -> Callable[[_Command], _Command]:
     """Give a command, beside the arguments it lists, the options of some tables.
 
     The command takes them as ``**options``: None where a person did not give one, so that the
@@ -211,12 +215,14 @@ def useless_options(
                 yield f"{flag(name)} has no effect {why}."
 
 
-def _to_parameter(name: str, option: _Option) -> inspect.Parameter:
+def _to_parameter(name: str, option: Option) -> inspect.Parameter:
     kind, metavar, help_text = option
-    names = f"{flag(name)}/{flag(f'no_{name}')}" if kind is bool else flag(name)
+    names = flag(name)
+    if kind is bool and metavar is None:
+        names = f"{names}/{flag(f'no_{name}')}"
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=typer.Option(None, names, metavar=metavar, help=help_text),
+        default=typer.Option(None, names, metavar=metavar or None, help=help_text),
         annotation=kind | None,
     )

@@ -95,7 +95,7 @@ class _Column:
 
     def end_layer(self, part: str, num_layers: int, count: int) -> None:
         """Draw the frame of a layer, and say how many there are."""
-        bottom, top = self._layer_bottom - 8, self.top - 10
+        bottom, top = self._layer_bottom + 2, self.top - 10
         wide = 2 * BESIDE + 24
         box = Box(self.x, (top + bottom) / 2, wide, bottom - top)
         self.canvas.frame(box, f"{num_layers} × {part} layer")

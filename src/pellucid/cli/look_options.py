@@ -1,0 +1,108 @@
+"""The options of ``pellucid look`` beside those of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from pellucid.cli.options import SEARCH, Option, flag
+from pellucid.errors import InputError
+
+if TYPE_CHECKING:
+    from pellucid.inside.ask import Ask
+
+__all__ = ["FILES", "PLACE", "SHOWN", "check_options", "to_ask"]
+
+PLACE: Mapping[str, Option] = {
+    "part": (Literal["encoder", "decoder"], None, "One half of the model."),
+    "layer": (list[int], "L", "From 0; may be repeated."),
+    "kind": (Literal["self", "cross", "feed_forward"], None, "Which sub-layer."),
+    "head": (list[int], "H", "From 0; may be repeated."),
+    "stage": (
+        list[str],
+        "S",
+        "query, key, value, scores, scaled, masked, weights, context, output, or what is around: "
+        "input, residual, norm, inner, activated, embedding, positions, logits.",
+    ),
+    "all": (bool, "", "Everything from token to token; says its size first."),
+}
+"""Which arrays."""
+
+SHOWN: Mapping[str, Option] = {
+    "row": (int, "R", "Follow this position, number by number, through one head."),
+    "column": (int, "C", "With --row: whose product is shown in full."),
+    "words": (int, "N", "With --row in layer 0: the N words whose keys match best."),
+    "verify": (bool, "", "With --row: recompute the weight from the bundle alone."),
+    "heads": (bool, "", "A table of all layers and heads."),
+    "sort": (
+        str,
+        "FIGURE",
+        "With --heads: entropy, confidence, end_mass, punctuation_mass, distance or cut_effect.",
+    ),
+    "change": (
+        list[str],
+        "CHANGE",
+        "What if: 'cut decoder.1.cross.0' (a head), 'cut encoder.0.self.2:4>7' (an edge), "
+        "'average …', 'force decoder.1.cross.0:3>2=0.8'; may be repeated.",
+    ),
+    "random": (int, "N", "With --change: the same for N other heads drawn at random."),
+    "plain": (bool, "", "Sentences instead of pictures, for screen readers."),
+}
+"""What the terminal shows instead of one map."""
+
+FILES: Mapping[str, Option] = {
+    "html": (str, "FILE", "A page that needs no network."),
+    "svg": (str, "FILE", "A picture of one head, or of all."),
+    "png": (str, "FILE", "The same."),
+    "pdf": (str, "FILE", "The same."),
+    "npz": (str, "FILE", "The arrays, for NumPy."),
+    "json": (str, "FILE", "The arrays, as JSON."),
+}
+"""What is written instead."""
+
+NEEDED = {
+    "column": "row",
+    "words": "row",
+    "verify": "row",
+    "sort": "heads",
+    "random": "change",
+}
+
+
+def check_options(options: Mapping[str, Any], *, is_target_given: bool) -> None:
+    """Find options that contradict or lack each other.
+
+    Raises:
+        InputError: there are some.
+    """
+    for name, needed in NEEDED.items():
+        if options[name] and options[needed] is None:
+            raise InputError(f"{flag(name)} must be given with {flag(needed)}, but there is none.")
+    searched = [name for name in SEARCH if options[name] is not None]
+    if is_target_given and searched:
+        raise InputError(
+            f"With --target nothing is searched, but {flag(searched[0])} is given. Leave one of "
+            "them out."
+        )
+    ways = [flag(name) for name in ("row", "heads", "change") if options[name] not in (None, [])]
+    files = [flag(name) for name in FILES if options[name] is not None]
+    if len(ways) > 1 or (ways and files):
+        raise InputError(
+            f"One thing must be asked for at a time, but {' and '.join([*ways, *files][:2])} are. "
+            "Leave one of them out."
+        )
+
+
+def to_ask(options: Mapping[str, Any]) -> Ask:
+    """Which arrays the options ask for."""
+    from pellucid.inside.ask import Ask
+
+    part, kind = options["part"], options["kind"]
+    return Ask(
+        parts=None if part is None else (part,),
+        layers=options["layer"],
+        kinds=None if kind is None else (kind,),
+        heads=options["head"],
+        stages=tuple(options["stage"] or ("weights",)),
+        everything=bool(options["all"]),
+    )
