@@ -34,10 +34,11 @@ from pellucid.inside.antecedents import (
     share_by,
     share_of_hits,
 )
-from pellucid.inside.antecedents_probe import ProbeResult, probe_layers
+from pellucid.inside.antecedents_probe import ProbeResult, Word, probe_layers
 from pellucid.inside.antecedents_readings import CUTS, read_cuts, read_heads
 
 RESULTS = Path(__file__).parent / "results"
+WORDS: tuple[Word, ...] = ("pronoun", "predicate")
 
 
 def main() -> None:
@@ -74,7 +75,7 @@ def main() -> None:
         "heads": _spread(hits, heads),
         "by_distance": _break_down(hits, cases, shares, "distance"),
         "by_nouns_between": _break_down(hits, cases, shares, "num_between"),
-        "probes": [_probe(one) for one in probe_layers(cases)],
+        "probes": [_probe(one) for word in WORDS for one in probe_layers(cases, word=word)],
     }
     _print(result)
     print(f"{time.perf_counter() - started:.0f} seconds")
@@ -138,7 +139,7 @@ def _print(result: dict[str, Any]) -> None:
             ]
             print(f"  {name:42}", "  ".join(texts))
     for probe in result["probes"]:
-        name = f"probe {probe['layer']}, {probe['task']}"
+        name = f"probe {probe['word']}, {probe['layer']}, {probe['task']}"
         _print_share(name, probe["accuracy"])
         print(f"  {'control':42} {probe['control']['share']:6.1%}")
 

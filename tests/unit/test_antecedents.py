@@ -287,12 +287,15 @@ def test_probes_read_each_layer_and_the_embedding_gets_no_pair_right(bundle: Bun
         if first.pronoun == second.pronoun
     ]
     results = probe_layers(one_pronoun)
+    assert {one.word for one in results} == {"pronoun"}
     assert [one.layer for one in results[::2]] == ["input", "layer 0", "layer 1", "norm"]
     for one in results:
         assert one.selectivity == one.accuracy.share - one.control.share
         assert one.accuracy.num_cases + one.num_train == len(one_pronoun)
+        assert one.control.num_cases < one.accuracy.num_cases
     assert [one.accuracy.both_right for one in results[:2]] == [0.0, 0.0]
     assert [one.accuracy.share for one in results[:2]] == [0.5, 0.5]
+    assert [one.control.share for one in results[:2]] == [0.5, 0.5]
 
 
 def test_probe_with_too_few_sentences_is_refused(cases: list[Case]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from made_up_traces import SOURCE, TARGET, make_trace
 from matplotlib.text import Text
 
 import pellucid
@@ -35,47 +36,7 @@ from pellucid.inside.figures_style import Lettering
 from pellucid.inside.trace import Trace
 from pellucid.inside.view import View, default_view, describe_decoding, number_in_cell
 
-SOURCE = ("▁The", "▁pizza", "▁came", "▁out", "</s>")
-TARGET = ("▁La", "▁pizza", "▁est", "</s>")
 CROSS = {"part": "decoder", "layer": 1, "kind": "cross", "head": 2}
-
-
-def make_trace(
-    source: tuple[str, ...] = SOURCE, target: tuple[str, ...] = TARGET, **changes: Any
-) -> Trace:
-    """A trace of two layers and three heads with made-up weights; no model is needed."""
-    random = np.random.default_rng(7)
-    reads = ("<s>", *target[:-1])
-    arrays: dict[str, np.ndarray] = {}
-    for layer in (0, 1):
-        for kind, keys in (("self", len(target)), ("cross", len(source))):
-            scores = random.normal(0, 3, (3, len(target), keys)).astype(np.float32)
-            masked = scores.copy()
-            if kind == "self":
-                masked[:, np.triu(np.ones((len(target), keys), dtype=bool), 1)] = -np.inf
-            powers = np.exp(masked - masked.max(axis=-1, keepdims=True))
-            place = f"decoder.{layer}.{kind}"
-            arrays[f"{place}.scores"] = scores
-            arrays[f"{place}.scaled"] = scores / 2
-            arrays[f"{place}.masked"] = masked
-            arrays[f"{place}.weights"] = powers / powers.sum(axis=-1, keepdims=True)
-            arrays[f"{place}.context"] = random.normal(size=(3, len(target), 2))
-    values: dict[str, Any] = {
-        "arrays": arrays,
-        "source_tokens": source,
-        "source_ids": tuple(range(len(source))),
-        "target_tokens": reads,
-        "target_ids": tuple(range(len(target))),
-        "predicted_tokens": target,
-        "predicted_ids": tuple(range(len(target))),
-        "log_probabilities": (-0.5,) * len(target),
-        "argmax_tokens": target,
-        "heads": (0, 1, 2),
-        "checks": {"rows": 1e-7},
-        "model": {"model_hash": "0123456789abcdef", "name": "tiny"},
-        "decoding": {"beam": 5, "precision": "int8", "replay_precision": "float32"},
-    }
-    return Trace(**{**values, **changes})
 
 
 def words_of(path: Path) -> list[str]:
@@ -339,7 +300,7 @@ def test_products_by_offset_of_any_vectors_have_a_range() -> None:
 def test_positions_figure_names_its_model(bundle: Bundle, tmp_path: Path) -> None:
     draw_positions_figure(bundle, tmp_path / "p.svg", part="decoder", num_positions=13)
     said = " ".join(words_of(tmp_path / "p.svg"))
-    assert f"of the decoder, sinusoidal, positions 0 to 12, width 6. Model untrained " in said
+    assert "of the decoder, sinusoidal, positions 0 to 12, width 6. Model untrained " in said
     assert bundle.model_hash[:8] in said
     with pytest.raises(InputError, match="from 1 to 13"):
         draw_positions_figure(bundle, tmp_path / "p.svg", part="decoder", num_positions=14)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
 from pellucid.cli.ending import warn
-from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads
+from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads, flag, with_options
 from pellucid.cli.streams import (
     STANDARD,
     check_files,
@@ -29,6 +29,38 @@ if TYPE_CHECKING:
 __all__ = ["align"]
 
 
+VIEWS: dict[str, tuple[Any, str | None, str]] = {
+    "layer": (int, "L", "A layer of the decoder, from 0."),
+    "head": (int, "H", "A head of it, from 0."),
+    "map": (
+        Literal["head", "layer-mean", "norms"],
+        None,
+        "A head's weights, the average over heads, or the norms of what is added up.",
+    ),
+    "convention": (
+        Literal["predicts", "reads"],
+        None,
+        "Which token a decoder row counts for: the one it predicts, or the one it reads.",
+    ),
+    "links": (
+        Literal["best", "both"],
+        None,
+        "Link each target word to its best source word, or ask in both directions. 'both' unless "
+        "given; 'best' with --reverse.",
+    ),
+    "reverse": (str, "MODEL", "A model that translates target into source."),
+    "reverse_layer": (int, "L", "Its layer."),
+    "reverse_head": (int, "H", "Its head."),
+    "symmetrize": (
+        Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"],
+        None,
+        "How the two directions are joined; grow-diag-final unless given.",
+    ),
+}
+"""One option for each part of a view, and for the second direction."""
+
+
+@with_options(VIEWS)
 def align(
     model: Model,
     source: Annotated[
@@ -41,54 +73,11 @@ def align(
         str | None,
         typer.Option("--gold", metavar="FILE", help="The right links: i-j sure, ipj possible."),
     ] = None,
-    layer: Annotated[
-        int | None, typer.Option("--layer", metavar="L", help="A layer of the decoder, from 0.")
-    ] = None,
-    head: Annotated[
-        int | None, typer.Option("--head", metavar="H", help="A head of it, from 0.")
-    ] = None,
-    map_name: Annotated[
-        Literal["head", "layer-mean", "norms"] | None,
-        typer.Option(
-            "--map",
-            help="A head's weights, the average over heads, or the norms of what is added up.",
-        ),
-    ] = None,
-    convention: Annotated[
-        Literal["predicts", "reads"] | None,
-        typer.Option("--convention", help="Which token a decoder row counts for."),
-    ] = None,
-    links: Annotated[
-        Literal["best", "both"] | None,
-        typer.Option(
-            "--links",
-            help="Link each target word to its best source word, or ask in both directions. "
-            "'both' unless given; 'best' with --reverse.",
-        ),
-    ] = None,
-    reverse: Annotated[
-        str | None,
-        typer.Option(
-            "--reverse", metavar="MODEL", help="A model that translates target into source."
-        ),
-    ] = None,
-    reverse_layer: Annotated[
-        int | None, typer.Option("--reverse-layer", metavar="L", help="Its layer.")
-    ] = None,
-    reverse_head: Annotated[
-        int | None, typer.Option("--reverse-head", metavar="H", help="Its head.")
-    ] = None,
-    symmetrize: Annotated[
-        Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"]
-        | None,
-        typer.Option(
-            "--symmetrize", help="How the two directions are joined; grow-diag-final unless given."
-        ),
-    ] = None,
     json: Json = False,
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
     threads: Threads = None,
+    **options: Any,
 ) -> int:
     """Link the words of lines and their translations, as cross-attention sees them.
 
@@ -99,7 +88,7 @@ def align(
     With --gold the alignment error of every view that is left open is written instead, with its
     95 % bootstrap interval; -o FILE then takes the links of the best.
     """
-    _check_options(reverse, head, map_name, symmetrize, reverse_layer, reverse_head)
+    _check_options(options)
     if output_file != STANDARD:
         check_target(output_file, may_overwrite=overwrite)
     files = {"--source": source, "--target": target}
@@ -107,28 +96,11 @@ def align(
         files["--gold"] = gold
     check_files(files)
 
-    from pellucid.bundle import load_bundle, resolve_model
     from pellucid.hardware import set_threads
-    from pellucid.inside.alignment_direction import make_direction
-    from pellucid.inside.alignment_maps import CONVENTIONS, MAPS
 
     set_threads(threads)
-    asked: dict[str, Any] = {
-        "rule": links or ("both" if reverse is None else "best"),
-        "maps": MAPS if map_name is None else (map_name,),
-        "conventions": CONVENTIONS if convention is None else (convention,),
-    }
-    directions = [
-        make_direction(load_bundle(resolve_model(model)), layer=layer, head=head, **asked)
-    ]
-    if reverse is not None:
-        bundle = load_bundle(resolve_model(reverse))
-        directions.append(
-            make_direction(
-                bundle, layer=reverse_layer, head=reverse_head, is_backward=True, **asked
-            )
-        )
-    method = symmetrize or "grow-diag-final"
+    directions = _make_directions(model, options)
+    method: Symmetrization = options["symmetrize"] or "grow-diag-final"
     if gold is None:
         windows = parallel_windows(files)
         with open_output(output_file, may_overwrite=overwrite) as output:
@@ -142,28 +114,41 @@ def align(
     return 2 if has_errors else 0
 
 
-def _check_options(
-    reverse: str | None,
-    head: int | None,
-    map_name: str | None,
-    symmetrize: str | None,
-    reverse_layer: int | None,
-    reverse_head: int | None,
-) -> None:
-    useless = {
-        "--symmetrize": symmetrize,
-        "--reverse-layer": reverse_layer,
-        "--reverse-head": reverse_head,
-    }
-    for name, value in useless.items():
-        if reverse is None and value is not None:
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that cannot go together."""
+    for name in ("symmetrize", "reverse_layer", "reverse_head"):
+        if options["reverse"] is None and options[name] is not None:
             raise InputError(
-                f"{name} must come with a second model, but there is none. Add --reverse MODEL."
+                f"{flag(name)} must come with a second model, but there is none. "
+                "Add --reverse MODEL."
             )
-    if map_name == "layer-mean" and (head is not None or reverse_head is not None):
+    heads = (options["head"], options["reverse_head"])
+    if options["map"] == "layer-mean" and heads != (None, None):
         raise InputError(
             "--map layer-mean averages over heads, but a head is named. Leave one of them out."
         )
+
+
+def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
+    """Load the model, and the one that translates back."""
+    from pellucid.bundle import load_bundle, resolve_model
+    from pellucid.inside.alignment_direction import make_direction
+    from pellucid.inside.alignment_maps import CONVENTIONS, MAPS
+
+    reverse, one_map, convention = (options[name] for name in ("reverse", "map", "convention"))
+    names = [(model, "")] if reverse is None else [(model, ""), (reverse, "reverse_")]
+    return [
+        make_direction(
+            load_bundle(resolve_model(name)),
+            rule=options["links"] or ("both" if reverse is None else "best"),
+            maps=MAPS if one_map is None else (one_map,),
+            conventions=CONVENTIONS if convention is None else (convention,),
+            layer=options[f"{prefix}layer"],
+            head=options[f"{prefix}head"],
+            is_backward=bool(prefix),
+        )
+        for name, prefix in names
+    ]
 
 
 def _write_all(

@@ -1,9 +1,11 @@
 """A linear probe for each layer: can the antecedent be read from the vector of the pronoun?
 
-The pronoun has the same word in both sentences of a minimal pair, so that its embedding knows
-nothing of the antecedent; what a later layer knows, attention has brought. A probe that reads it
-may still have learned it by itself: the control task, with random labels for the nouns, says how
-much a probe of this size can learn by heart.
+The pronoun is the same word in both sentences of a minimal pair, so that its embedding knows
+nothing of the antecedent; what a later layer knows, attention has brought. The predicate is not:
+what its embedding tells already is what later layers must be compared with. A probe may also
+learn by heart: the control task, with random labels for the nouns, says how much. As the two
+genders of a minimal pair always differ, its labels are asked for only where they differ too;
+otherwise half of them would follow from the two nouns without the antecedent.
 
 Source:
     Hewitt and Liang 2019, "Designing and Interpreting Probes with Control Tasks".
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -23,7 +26,16 @@ from pellucid.inside.antecedents import Case, Share, share_of_hits
 from pellucid.inside.pair import Pair
 from pellucid.randomness import generator
 
-__all__ = ["ProbeResult", "encoder_vectors", "fit_logistic", "probe_layers", "split_combinations"]
+__all__ = [
+    "ProbeResult",
+    "Word",
+    "encoder_vectors",
+    "fit_logistic",
+    "probe_layers",
+    "split_combinations",
+]
+
+Word = Literal["pronoun", "predicate"]
 
 TEST_SHARE = 0.3
 PENALTY = 1e-3
@@ -35,14 +47,17 @@ class ProbeResult:
     """What a linear probe reads from one layer.
 
     Attributes:
+        word: whose vector was read.
         layer: ``input`` (embedding and position), ``layer 0``, …, ``norm`` where a last one is.
         task: ``gender``: masculine or feminine in French; ``position``: whether the antecedent is
             the noun nearest to the pronoun.
         accuracy: on sentences whose two nouns never stand together in the probe's training.
-        control: the same probe's on the control task.
+        control: the same probe's on the control task, learned and tested on about half of the
+            sentences.
         num_train: sentences that it learned from.
     """
 
+    word: Word
     layer: str
     task: str
     accuracy: Share
@@ -55,36 +70,46 @@ class ProbeResult:
         return self.accuracy.share - self.control.share
 
 
-def probe_layers(cases: Sequence[Case], *, seed: int = 1) -> list[ProbeResult]:
+def probe_layers(
+    cases: Sequence[Case], *, word: Word = "pronoun", seed: int = 1
+) -> list[ProbeResult]:
     """Train and test a probe for each layer and task.
 
     Args:
         cases: of the pronoun test.
+        word: whose vectors are read: the pronoun's, or the mean of those of its clause's other
+            words.
         seed: decides which pairs of nouns are held out, and the control task's labels.
 
     Raises:
         InputError: there are too few cases to learn from and to test on.
     """
     is_test = split_combinations(cases, seed=seed)
-    if min(is_test.sum(), (~is_test).sum()) < 10:
+    controls, is_apart = _random_labels(cases, seed)
+    apart = [case for case, is_one in zip(cases, is_apart, strict=True) if is_one]
+    num_train, num_test = (int((side & is_apart).sum()) for side in (~is_test, is_test))
+    if min(num_train, num_test) < 10:
         raise InputError(
-            "A probe must have at least 10 sentences to learn from and 10 to be tested on, but "
-            f"has {(~is_test).sum()} and {is_test.sum()}. Take more sentences."
+            "A probe and its control task must have at least 10 sentences to learn from and 10 "
+            f"to be tested on, but have {num_train} and {num_test}. Take more sentences."
         )
-    vectors = [encoder_vectors(case.pair, case.pronoun) for case in cases]
-    controls = _random_labels(cases, seed)
+    vectors = [
+        encoder_vectors(case.pair, case.pronoun if word == "pronoun" else case.predicate)
+        for case in cases
+    ]
     tasks = {
         "gender": np.array([case.gender == "f" for case in cases]),
         "position": np.array([case.num_between == 0 for case in cases]),
     }
-    tested = [case for case, is_held_out in zip(cases, is_test, strict=True) if is_held_out]
     found = []
     for layer in vectors[0]:
         features = np.stack([one[layer] for one in vectors]).astype(np.float64)
-        control = _accuracy("control", features, controls, is_test, tested)
+        control = _accuracy(
+            "control", features[is_apart], controls[is_apart], is_test[is_apart], apart
+        )
         for task, labels in tasks.items():
-            accuracy = _accuracy(task, features, labels, is_test, tested)
-            found.append(ProbeResult(layer, task, accuracy, control, int((~is_test).sum())))
+            accuracy = _accuracy(task, features, labels, is_test, cases)
+            found.append(ProbeResult(word, layer, task, accuracy, control, int((~is_test).sum())))
     return found
 
 
@@ -176,7 +201,7 @@ def _accuracy(
     features: np.ndarray,
     labels: np.ndarray,
     is_test: np.ndarray,
-    tested: Sequence[Case],
+    cases: Sequence[Case],
 ) -> Share:
     """Learn on one side and test on the other, with features scaled as the training's are."""
     training = features[~is_test]
@@ -184,12 +209,17 @@ def _accuracy(
     scaled = (features - training.mean(axis=0)) / np.where(spread > 1e-8, spread, 1.0)
     weights, bias = fit_logistic(scaled[~is_test], labels[~is_test])
     guesses = scaled[is_test] @ weights + bias > 0
+    tested = [case for case, is_held_out in zip(cases, is_test, strict=True) if is_held_out]
     return share_of_hits(name, (guesses == labels[is_test]).astype(np.float64), tested)
 
 
-def _random_labels(cases: Sequence[Case], seed: int) -> np.ndarray:
-    """The control task: every antecedent has a label of its own, half of them True."""
-    nouns = sorted({case.words[case.answer] for case in cases})
+def _random_labels(cases: Sequence[Case], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The control task: each noun's own label, and where the two nouns have different ones."""
+    nouns = sorted({word for case in cases for word in case.words[-2:]})
     order = generator(seed, "control labels").permutation(len(nouns))
     chosen = {nouns[place] for place in order[: len(nouns) // 2]}
-    return np.array([case.words[case.answer] in chosen for case in cases], dtype=bool)
+    labels = np.array([case.words[case.answer] in chosen for case in cases], dtype=bool)
+    is_apart = np.array(
+        [(case.words[-1] in chosen) != (case.words[-2] in chosen) for case in cases], dtype=bool
+    )
+    return labels, is_apart

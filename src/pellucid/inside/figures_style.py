@@ -184,7 +184,8 @@ def check_ending(path: str | Path) -> Path:
 
 def width_in_inches(text: str, size: float) -> float:
     """How much room a text needs at most, at a font size in points."""
-    return num_cells_wide(text) * 0.66 * size / 72
+    broad = sum(letter in "MWmw@%" for letter in text)
+    return (num_cells_wide(text) * 0.66 + broad * 0.34) * size / 72
 
 
 def wrap(sentences: Sequence[str], width: float, size: float) -> list[str]:
