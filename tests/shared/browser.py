@@ -11,6 +11,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,14 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE_SECONDS = 90
+
+_LAUNCHER = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 def find_browser() -> str | None:
@@ -119,7 +128,7 @@ def start_browser(program: str, folder: Path) -> Iterator[Browser]:
     options += ["--no-sandbox", "--disable-dev-shm-usage", f"--user-data-dir={folder}"]
     ends = (to_browser[0], from_browser[1])
     process = subprocess.Popen(
-        ["/bin/sh", "-c", f'exec "$0" "$@" 3<&{ends[0]} 4>&{ends[1]}', program, *options],
+        [sys.executable, "-c", _LAUNCHER, *map(str, ends), program, *options],
         pass_fds=ends,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -11,9 +11,9 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
+from made_up_traces import SOURCE, TARGET, make_trace
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from made_up_traces import SOURCE, TARGET, make_trace
 from matplotlib.text import Text
 
 import pellucid

@@ -1,0 +1,238 @@
+r"""What an attention's output is a sum of: exact, term by term.
+
+$$y_i = \sum_h \sum_j \alpha^h_{ij} f^h(x_j) + b, \qquad f^h(x) = (x W^V_h + b^V_h) W^O_h$$
+
+Everything between tokens happens in this sum, and it is linear once the weights are known. Around
+it are the residual connection and, with post-norm, the layer norm, which is linear too once its
+row's deviation is known:
+
+$$\text{LN}(z_i) = L_i(z_i) + \beta, \qquad L_i(v) = \frac{v - \text{mean}(v)}{\sigma_i} \odot \gamma$$
+
+So a sub-layer's result is a sum of one vector from each position, $T_i(x_j) = L_i(\sum_h
+\alpha^h_{ij} f^h(x_j) + [i = j]\,x_i)$, and a rest of biases $L_i(b) + \beta$. In cross-attention
+the row's own vector is a part of its own. With pre-norm or none $L_i$ is the identity.
+
+Source:
+    Kobayashi et al. 2020, "Attention is Not Only a Weight", equations 3 to 6; Kobayashi et al.
+    2021, "Incorporating Residual and Normalization Layers into Analysis of Masked Language
+    Models", section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.errors import InputError
+from pellucid.hardware import available_memory
+from pellucid.inside.measures.maps import Part, last_layer
+from pellucid.inside.pair import Pair
+from pellucid.inside.replay import attention_at
+
+__all__ = ["Attention", "Contributions", "contributions", "see", "take_apart"]
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """Every term of one attention's output.
+
+    Attributes:
+        terms_HLMD: what head h brings row i from position j, $\\alpha^h_{ij} f^h(x_j)$.
+        bias_D: of the output projection; zeros where there is none.
+        output_LD: what the model computed, to compare with.
+        largest_difference: between the sum of all terms and that, as a share of its largest
+            number where that is above 1.
+    """
+
+    terms_HLMD: Tensor
+    bias_D: Tensor
+    output_LD: Tensor
+    largest_difference: float
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """One attention of one run, ready to be taken apart, in double precision.
+
+    Attributes:
+        weights_HLM: the weights.
+        transformed_HMD: $f^h(x_j)$.
+        bias_D: of the output projection; zeros where there is none.
+        output_LD: after the output projection.
+        own_LD: what comes by the residual connection; zeros where there is none.
+        sum_LD: output and own.
+        gain_D: of the layer norm, with post-norm.
+        shift_D: its bias.
+        deviation_L1: of each row of the sum, with epsilon.
+        is_cross: whether queries and keys are of different sides.
+    """
+
+    weights_HLM: Tensor
+    transformed_HMD: Tensor
+    bias_D: Tensor
+    output_LD: Tensor
+    own_LD: Tensor
+    sum_LD: Tensor
+    gain_D: Tensor | None
+    shift_D: Tensor | None
+    deviation_L1: Tensor | None
+    is_cross: bool
+
+    def bring(self, row: int) -> Tensor:
+        """What each position brings a row, all heads together: ``vectors_MD``."""
+        return torch.einsum("hm,hmd->md", self.weights_HLM[:, row], self.transformed_HMD)
+
+    def parts(self, row: int) -> Tensor:
+        """$T_i(x_j)$ of one row, ``parts_XD``; in cross-attention the last is the row's own.
+
+        Without a residual connection cross-attention has no such last part.
+        """
+        parts_XD = self.bring(row)
+        if not self.is_cross:
+            parts_XD[row] += self.own_LD[row]
+        elif bool((self.own_LD != 0).any()):
+            parts_XD = torch.cat([parts_XD, self.own_LD[row : row + 1]])
+        return self.through_norm(parts_XD, row)
+
+    def rest(self, row: int) -> Tensor:
+        """What no position brings: ``rest_D``, the biases, $L_i(b) + \\beta$."""
+        rest_D = self.through_norm(self.bias_D, row)
+        return rest_D if self.shift_D is None else rest_D + self.shift_D
+
+    def result(self, row: int) -> Tensor:
+        """What the sub-layer gave a row, after residual and norm: ``result_D``."""
+        result_D = self.through_norm(self.sum_LD[row], row)
+        return result_D if self.shift_D is None else result_D + self.shift_D
+
+    def through_norm(self, vectors: Tensor, row: int) -> Tensor:
+        """$L_i$ of vectors that end up in row i, the norm's linear part."""
+        if self.gain_D is None or self.deviation_L1 is None:
+            return vectors
+        centered = vectors - vectors.mean(dim=-1, keepdim=True)
+        return centered / self.deviation_L1[row] * self.gain_D
+
+
+class _Keeper:
+    """A probe that keeps some stages of some sites, without the axis of batch rows."""
+
+    def __init__(self, stages: Collection[str], sites: Collection[str] | None) -> None:
+        self._stages = stages
+        self._sites = sites
+        self.found: dict[str, Tensor] = {}
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> None:
+        """Keep one result if it is wanted."""
+        if stage in self._stages and (self._sites is None or site in self._sites):
+            self.found[f"{site}.{stage}"] = tensor[0]
+
+
+def see(
+    pair: Pair, stages: Collection[str], *, sites: Collection[str] | None = None
+) -> dict[str, Tensor]:
+    """Run a pair once and keep what is asked for, by names such as ``decoder.1.cross.weights``.
+
+    Args:
+        pair: what goes through.
+        stages: which stages.
+        sites: where; everywhere unless given.
+    """
+    keeper = _Keeper(stages, sites)
+    pair.logits(probe=keeper)
+    return keeper.found
+
+
+@torch.inference_mode()
+def take_apart(pair: Pair, sites: Collection[str] | None = None) -> dict[str, Attention]:
+    """Run a pair once and make every attention ready to be taken apart.
+
+    Args:
+        pair: what goes through.
+        sites: such as ``decoder.1.cross``; all unless given.
+    """
+    if sites is None:
+        config = pair.model.config
+        encoder = [f"encoder.{layer}.self" for layer in range(config.num_encoder_layers)]
+        decoder = [
+            f"decoder.{layer}.{kind}"
+            for layer in range(config.num_decoder_layers)
+            for kind in ("self", "cross")
+        ]
+        sites = [*encoder, *decoder]
+    seen = see(pair, ("weights", "value", "input", "output", "residual"), sites=sites)
+    return {site: _attention(pair, site, seen) for site in sites}
+
+
+def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
+    config = pair.model.config
+    module = attention_at(pair.model, site)
+    value_HME = seen[f"{site}.value"].double()
+    num_heads, _, width = value_HME.shape
+    projection_HED = module.output.weight.double().T.reshape(num_heads, width, -1)
+    own_LD = seen[f"{site}.input"].double()
+    bias = module.output.bias
+    sum_LD = seen[f"{site}.residual"].double()
+    gain_D = shift_D = deviation_L1 = None
+    if config.norm == "post":
+        part, layer, kind = site.split(".")
+        norm = pair.model.get_submodule(f"{part}.layers.{layer}.{kind}_attention_norm")
+        assert isinstance(norm, nn.LayerNorm)
+        gain_D, shift_D = norm.weight.double(), norm.bias.double()
+        variance_L1 = sum_LD.var(dim=-1, correction=0, keepdim=True)
+        deviation_L1 = (variance_L1 + norm.eps).sqrt()
+    return Attention(
+        weights_HLM=seen[f"{site}.weights"].double(),
+        transformed_HMD=value_HME @ projection_HED,
+        bias_D=torch.zeros_like(own_LD[0]) if bias is None else bias.double(),
+        output_LD=seen[f"{site}.output"].double(),
+        own_LD=own_LD if config.residual else torch.zeros_like(own_LD),
+        sum_LD=sum_LD,
+        gain_D=gain_D,
+        shift_D=shift_D,
+        deviation_L1=deviation_L1,
+        is_cross=site.endswith(".cross"),
+    )
+
+
+@torch.inference_mode()
+def contributions(pair: Pair, part: Part, kind: str, layer: int | None = None) -> Contributions:
+    r"""Every term of an attention's output: $y_i = \sum_h \sum_j \alpha^h_{ij} f^h(x_j) + b$.
+
+    Args:
+        pair: the sentence.
+        part: ``encoder`` or ``decoder``.
+        kind: ``self`` or ``cross``.
+        layer: from 0; the last unless given.
+
+    Raises:
+        InputError: there is no such attention, or the terms would not fit into memory.
+    """
+    if kind not in ("self", "cross") or (part, kind) == ("encoder", "cross"):
+        raise InputError(
+            f"An attention must be encoder self, decoder self or decoder cross, but is {part} "
+            f"{kind} (part, kind). Name one of them."
+        )
+    site = f"{part}.{last_layer(pair, part, layer)}.{kind}"
+    _check_memory(pair, part, kind)
+    attention = take_apart(pair, [site])[site]
+    terms_HLMD = attention.weights_HLM[..., None] * attention.transformed_HMD[:, None]
+    sum_LD = terms_HLMD.sum(dim=(0, 2)) + attention.bias_D
+    size = attention.output_LD.abs().max().clamp(min=1.0)
+    largest = float((sum_LD - attention.output_LD).abs().max() / size)
+    return Contributions(terms_HLMD, attention.bias_D, attention.output_LD, largest)
+
+
+def _check_memory(pair: Pair, part: Part, kind: str) -> None:
+    config = pair.model.config
+    rows = len(pair.source_ids) if part == "encoder" else len(pair.target_ids)
+    keys = len(pair.source_ids) if kind == "cross" else rows
+    size = 8 * config.num_heads * rows * keys * config.d_model
+    available = available_memory(torch.device("cpu"))
+    if available is not None and size > available:
+        raise InputError(
+            f"The terms must fit into the {available / 2**30:.1f} GiB of memory that are free, but "
+            f"take {size / 2**30:.1f} GiB. Look at their norms, which need no vector for each "
+            "term, or at a shorter sentence."
+        )

@@ -1,0 +1,214 @@
+"""What every measure gives: a map with rows, columns, and a name that says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from pellucid.errors import InputError
+from pellucid.inside.heads import is_punctuation
+from pellucid.inside.pair import Pair
+
+__all__ = ["Kind", "Map", "Part", "last_layer", "make_map", "merge_source_words", "source_words"]
+
+Part = Literal["encoder", "decoder"]
+Kind = Literal["self", "cross", "whole"]
+
+OWN = "(own row)"
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    r"""One measure of one sentence: a number for each row and each column.
+
+    Rows are the encoder's positions or the decoder's rows, by index; a decoder row reads one token
+    and predicts the next. Columns are source tokens, then what else there is: the target prefix
+    that the decoder reads, or the row's own vector that comes by the residual connection.
+
+    Attributes:
+        name: of the measure, as in `MEASURES`.
+        source: the paper and where in it.
+        part: of the model.
+        kind: ``self`` or ``cross`` for one attention, ``whole`` for everything from the tokens up
+            to the end of `layer`.
+        layer: from 0; None where a map is of the model's output.
+        head: from 0; None for all heads together.
+        matrix: ``(rows, columns)``, float64.
+        row_tokens: what each row reads.
+        predicted_tokens: what each decoder row predicts; None for the encoder.
+        column_tokens: what the columns stand for.
+        num_source_columns: how many of the columns, from the first, are of the source.
+        is_signed: whether numbers below 0 have a meaning.
+        sums_to_one: whether each row sums to 1, where it is not empty.
+        note: what else to say in a caption.
+    """
+
+    name: str
+    source: str
+    part: Part
+    kind: Kind
+    layer: int | None
+    head: int | None
+    matrix: np.ndarray
+    row_tokens: tuple[str, ...]
+    predicted_tokens: tuple[str, ...] | None
+    column_tokens: tuple[str, ...]
+    num_source_columns: int
+    is_signed: bool = False
+    sums_to_one: bool = False
+    note: str = ""
+
+    @property
+    def row_labels(self) -> tuple[str, ...]:
+        """Both readings of a decoder row, ``la → pizza``; the encoder's tokens as they are."""
+        if self.predicted_tokens is None:
+            return self.row_tokens
+        return tuple(
+            f"{reads} → {predicts}"
+            for reads, predicts in zip(self.row_tokens, self.predicted_tokens, strict=True)
+        )
+
+    @property
+    def column_labels(self) -> tuple[str, ...]:
+        """What the columns stand for."""
+        return self.column_tokens
+
+    @property
+    def source_matrix(self) -> np.ndarray:
+        """The columns of the source alone."""
+        return self.matrix[:, : self.num_source_columns]
+
+    @property
+    def source_share(self) -> np.ndarray:
+        """How much of each row lies on the source: one number a row, 0 for an empty row.
+
+        With `kind` ``whole`` the rest is the target prefix: what each output token owes to the
+        source, and what to the words written before it.
+        """
+        total = self.matrix.sum(axis=1)
+        share: np.ndarray = np.divide(
+            self.source_matrix.sum(axis=1), total, out=np.zeros_like(total), where=total != 0
+        )
+        return share
+
+    @property
+    def title(self) -> str:
+        """Name and place: ``norms, decoder layer 1 cross head 0``."""
+        place = self.part if self.kind == "whole" else f"{self.part} {self.kind}"
+        if self.layer is not None:
+            up_to = "up to layer" if self.kind == "whole" else "layer"
+            place = f"{place} {up_to} {self.layer}"
+        head = "" if self.head is None else f" head {self.head}"
+        return f"{self.name}, {place}{head}{', ' if self.note else ''}{self.note}"
+
+
+def make_map(
+    pair: Pair,
+    name: str,
+    source: str,
+    matrix: np.ndarray,
+    *,
+    part: Part,
+    kind: Kind,
+    layer: int | None = None,
+    head: int | None = None,
+    is_signed: bool = False,
+    sums_to_one: bool = False,
+    note: str = "",
+) -> Map:
+    """Put labels on a matrix, by its part and kind.
+
+    One column more than there are tokens is the row's own vector.
+    """
+    has_source = part == "encoder" or kind in ("cross", "whole")
+    source_tokens = pair.source_tokens if has_source else ()
+    columns = source_tokens
+    if part == "decoder" and kind in ("self", "whole") and matrix.shape[1] > len(columns):
+        columns = (*columns, *pair.read_tokens)
+    if matrix.shape[1] == len(columns) + 1:
+        columns = (*columns, OWN)
+    return Map(
+        name=name,
+        source=source,
+        part=part,
+        kind=kind,
+        layer=layer,
+        head=head,
+        matrix=np.asarray(matrix, dtype=np.float64),
+        row_tokens=pair.source_tokens if part == "encoder" else pair.read_tokens,
+        predicted_tokens=None if part == "encoder" else pair.predicted_tokens,
+        column_tokens=columns,
+        num_source_columns=len(source_tokens),
+        is_signed=is_signed,
+        sums_to_one=sums_to_one,
+        note=note,
+    )
+
+
+def last_layer(pair: Pair, part: Part, layer: int | None) -> int:
+    """The layer that is asked for, or the last one.
+
+    Raises:
+        InputError: there is no such layer.
+    """
+    config = pair.model.config
+    count = config.num_encoder_layers if part == "encoder" else config.num_decoder_layers
+    if layer is None:
+        return count - 1
+    if not 0 <= layer < count:
+        raise InputError(
+            f"A layer must be from 0 to {count - 1} for this model's {part}, but is {layer} "
+            "(layer). `pellucid inspect` says what a model has."
+        )
+    return layer
+
+
+def source_words(pair: Pair) -> tuple[tuple[int, ...], ...]:
+    """Which source tokens make up each word, in order; ``</s>`` and punctuation stand alone.
+
+    With whole words each token is one. SentencePiece's pieces belong together from one that
+    begins with a space to the next; punctuation at a word's end does not belong to it.
+    """
+    words: list[list[int]] = []
+    tokens = pair.source_tokens
+    special = {pair.tokenizer.config.eos_id}
+    is_open = False
+    for place, (token, id_) in enumerate(zip(tokens, pair.source_ids, strict=True)):
+        is_alone = pair.tokenizer.config.kind == "words" or id_ in special
+        if is_open and not is_alone and not token.startswith("\u2581"):
+            words[-1].append(place)
+        else:
+            words.append([place])
+        is_open = not is_alone
+    return tuple(part for word in words for part in _without_tail(word, tokens))
+
+
+def _without_tail(word: Sequence[int], tokens: Sequence[str]) -> list[tuple[int, ...]]:
+    """A word, and after it each mark of punctuation that it ends in."""
+    end = len(word)
+    while end > 1 and is_punctuation(tokens[word[end - 1]]):
+        end -= 1
+    return [tuple(word[:end]), *((place,) for place in word[end:])]
+
+
+def merge_source_words(map_: Map, words: Sequence[Sequence[int]]) -> Map:
+    """Add up the source columns of each word; other columns stay as they are.
+
+    Args:
+        map_: with a column for each source token.
+        words: the tokens of each word, as `source_words` gives them.
+    """
+    if len(words) == map_.num_source_columns:
+        return map_
+    merged = np.stack([map_.matrix[:, list(word)].sum(axis=1) for word in words], axis=1)
+    rest = map_.matrix[:, map_.num_source_columns :]
+    names = tuple("".join(map_.column_tokens[place] for place in word) for word in words)
+    return replace(
+        map_,
+        matrix=np.concatenate([merged, rest], axis=1),
+        column_tokens=(*names, *map_.column_tokens[map_.num_source_columns :]),
+        num_source_columns=len(words),
+    )

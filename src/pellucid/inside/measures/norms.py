@@ -1,0 +1,106 @@
+r"""Norm-weighted attention: how long the vectors are that a row is made of.
+
+A weight says with what factor a vector is added, not how long the vector is: a large weight on a
+short vector brings little.
+
+Source:
+    Kobayashi et al. 2020, "Attention is Not Only a Weight: Analyzing Transformers with Vector
+    Norms"; Kobayashi et al. 2021, "Incorporating Residual and Normalization Layers into Analysis
+    of Masked Language Models".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from pellucid.inside.measures.contributions import Attention, take_apart
+from pellucid.inside.measures.maps import Kind, Map, Part, last_layer, make_map
+from pellucid.inside.pair import Pair
+
+__all__ = ["mixing_ratio", "norms", "residual_norms"]
+
+
+@torch.inference_mode()
+def norms(
+    pair: Pair, *, part: Part, kind: Kind, layer: int | None = None, head: int | None = None
+) -> Map:
+    r"""$\lVert\alpha^h_{ij} f^h(x_j)\rVert$ of a head, $\lVert\sum_h \dots\rVert$ of a layer.
+
+    Source:
+        Kobayashi et al. 2020, equations 3 to 6 (one head) and section 5 (all heads).
+    """
+    layer = last_layer(pair, part, layer)
+    attention = _take(pair, part, kind, layer)
+    if head is None:
+        matrix_LM = torch.stack(
+            [attention.bring(row).norm(dim=-1) for row in range(len(attention.own_LD))]
+        )
+    else:
+        lengths_M = attention.transformed_HMD[head].norm(dim=-1)
+        matrix_LM = attention.weights_HLM[head] * lengths_M
+    return make_map(
+        pair,
+        "norms",
+        "Kobayashi et al. 2020, equations 3 to 6",
+        matrix_LM.numpy(),
+        part=part,
+        kind=kind,
+        layer=layer,
+        head=head,
+        note="" if head is not None else "all heads summed",
+    )
+
+
+@torch.inference_mode()
+def residual_norms(pair: Pair, *, part: Part, kind: Kind, layer: int | None = None) -> Map:
+    r"""$\lVert T_i(x_j) \rVert$: with the residual connection, and through the layer norm.
+
+    In self-attention what comes by the residual connection counts for the row's own position; in
+    cross-attention it is a column of its own, the last.
+
+    Source:
+        Kobayashi et al. 2021, section 3, equations 8 to 11.
+    """
+    layer = last_layer(pair, part, layer)
+    attention = _take(pair, part, kind, layer)
+    rows = [attention.parts(row).norm(dim=-1) for row in range(len(attention.own_LD))]
+    return make_map(
+        pair,
+        "residual-norms",
+        "Kobayashi et al. 2021, section 3",
+        torch.stack(rows).numpy(),
+        part=part,
+        kind=kind,
+        layer=layer,
+    )
+
+
+@torch.inference_mode()
+def mixing_ratio(pair: Pair, *, part: Part, kind: Kind, layer: int | None = None) -> np.ndarray:
+    r"""How much of each row comes from elsewhere, from 0 to 1: one number a row.
+
+    $$r_i = \frac{\lVert\sum_{j \neq i} T_i(x_j)\rVert}
+    {\lVert\sum_{j \neq i} T_i(x_j)\rVert + \lVert T_i(x_i)\rVert}$$
+
+    In cross-attention everything from the source is elsewhere.
+
+    Source:
+        Kobayashi et al. 2021, section 4.1, "mixing ratio".
+    """
+    layer = last_layer(pair, part, layer)
+    attention = _take(pair, part, kind, layer)
+    ratios = []
+    for row in range(len(attention.own_LD)):
+        parts_XD = attention.parts(row)
+        has_own = kind == "self" or len(parts_XD) > attention.transformed_HMD.shape[1]
+        own_D = parts_XD[row if kind == "self" else -1] if has_own else torch.zeros(())
+        mixed = float((parts_XD.sum(dim=0) - own_D).norm())
+        kept = float(own_D.norm())
+        ratios.append(mixed / (mixed + kept) if mixed + kept else 0.0)
+    return np.array(ratios)
+
+
+def _take(pair: Pair, part: Part, kind: Kind, layer: int) -> Attention:
+    site = f"{part}.{layer}.{kind}"
+    return take_apart(pair, [site])[site]

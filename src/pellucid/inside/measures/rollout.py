@@ -1,0 +1,111 @@
+r"""Attention rollout: weights multiplied through the layers, back to the tokens.
+
+Half of what leaves a layer is taken to come by the residual connection, half by the attention, all
+heads alike; the rest of the layer is taken to change nothing. These are assumptions about a model,
+not measurements of it. `alti` measures the shares instead, and multiplies them in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from pellucid.inside.measures.contributions import see
+from pellucid.inside.measures.maps import Map, Part, last_layer, make_map
+from pellucid.inside.pair import Pair
+
+__all__ = ["roll_decoder", "roll_encoder", "rollout"]
+
+
+def roll_encoder(layers: Sequence[np.ndarray]) -> np.ndarray:
+    r"""Multiply a stack's maps, the last layer first: $\tilde{A}_N \cdots \tilde{A}_1$.
+
+    Args:
+        layers: from the first layer to the last, each ``(positions, positions)``.
+
+    Source:
+        Abnar and Zuidema 2020, "Quantifying Attention Flow in Transformers", equation 1.
+    """
+    rolled = np.eye(len(layers[0]))
+    for layer in layers:
+        rolled = layer @ rolled
+    return rolled
+
+
+def roll_decoder(
+    layers: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], encoder: np.ndarray
+) -> np.ndarray:
+    r"""Follow both ways through the decoder's layers: to the source, and to the target prefix.
+
+    A layer's cross-attention takes $C$ from the encoder and keeps $k$ of its row, which its
+    self-attention made of all rows before, by $A$:
+
+    $$R_l = \text{diag}(k)\, A\, R_{l-1} + [\,C R_{enc} \mid 0\,], \qquad R_0 = [\,0 \mid I\,]$$
+
+    Args:
+        layers: from the first to the last: self-attention ``(rows, rows)``, cross-attention
+            ``(rows, source)``, and what each row keeps ``(rows,)``.
+        encoder: from the encoder's output to the source tokens, ``(source, source)``.
+
+    Returns:
+        ``(rows, source + rows)``. Rows that sum to 1 in every layer sum to 1.
+
+    Source:
+        Ferrando et al. 2022, "Towards Opening the Black Box of Neural Machine Translation: Source
+        and Target Interpretations of the Transformer", section 3.
+    """
+    num_rows, num_source = layers[0][1].shape
+    rolled = np.concatenate([np.zeros((num_rows, num_source)), np.eye(num_rows)], axis=1)
+    for own, cross, kept in layers:
+        rolled = kept[:, None] * (own @ rolled)
+        rolled[:, :num_source] += cross @ encoder
+    return rolled
+
+
+@torch.inference_mode()
+def rollout(pair: Pair, *, part: Part, layer: int | None = None) -> Map:
+    r"""Roll $\tilde{A} = \frac{1}{2} A + \frac{1}{2} I$, with $A$ the mean over the heads.
+
+    A model without residual connections has $\tilde{A} = A$.
+
+    Source:
+        Abnar and Zuidema 2020, section 3. Into the decoder: as in `roll_decoder`, with one half
+        for cross-attention and one for the row.
+    """
+    layer = last_layer(pair, part, layer)
+    seen = see(pair, ("weights",))
+    means = {site: one.double().mean(dim=0).numpy() for site, one in seen.items()}
+    share = 0.5 if pair.model.config.residual else 1.0
+    config = pair.model.config
+    depth = layer + 1 if part == "encoder" else config.num_encoder_layers
+    names = [f"encoder.{index}.self.weights" for index in range(depth)]
+    encoder = roll_encoder([_mixed(means[name], share) for name in names])
+    if part == "decoder":
+        matrix = roll_decoder(list(_decoder_layers(means, layer, share)), encoder)
+    return make_map(
+        pair,
+        "rollout",
+        "Abnar and Zuidema 2020, equation 1",
+        encoder if part == "encoder" else matrix,
+        part=part,
+        kind="whole",
+        layer=layer,
+        sums_to_one=True,
+        note="mean of heads",
+    )
+
+
+def _mixed(weights: np.ndarray, share: float) -> np.ndarray:
+    mixed: np.ndarray = share * weights + (1 - share) * np.eye(len(weights))
+    return mixed
+
+
+def _decoder_layers(
+    means: dict[str, np.ndarray], last: int, share: float
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    for index in range(last + 1):
+        own = _mixed(means[f"decoder.{index}.self.weights"], share)
+        cross = share * means[f"decoder.{index}.cross.weights"]
+        yield own, cross, np.full(len(own), 1 - share)
