@@ -183,3 +183,36 @@ def test_look_refuses_changes_and_sorting_in_one_sentence(
     found = run_here("look", "demo", SOURCE, *arguments)
     assert found.returncode == 2
     assert message in found.stderr
+
+
+def test_look_compares_two_lines_two_heads_and_two_models(run_here: Run, tmp_path: Path) -> None:
+    other = "The bread came out of the oven."
+    one = ("--part", "decoder", "--layer", "1", "--kind", "cross", "--head", "1", "--plain")
+    translator = pellucid.load("demo")
+    first, second = (
+        translator.look(text).weights("decoder", 1, "cross") for text in (SOURCE, other)
+    )
+    found = run_here("look", "demo", SOURCE, *one, "--compare", other)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "Weight on columns that only one of them has" in found.stdout
+    found = run_here("look", "demo", SOURCE, *one, "--compare-head", "decoder.1.cross.3")
+    row = next(line for line in found.stdout.splitlines() if line.startswith("row 2, "))
+    largest = (first[1, 2] - first[3, 2]).max()
+    assert float(re.findall(r"-?\d\.\d\d", row)[0]) == pytest.approx(largest, abs=0.006)
+    same = run_here("look", "demo", SOURCE, *one, "--compare-model", "demo")
+    assert "on average: 0.000" in " ".join(same.stdout.split())
+    picture = tmp_path / "difference.png"
+    assert run_here("look", "demo", SOURCE, *one[:-1], "--compare", other, "--png", str(picture))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_look_refuses_to_compare_what_is_of_another_kind(run_here: Run) -> None:
+    one = ("--layer", "1", "--kind", "cross", "--head", "1")
+    for head, message in (
+        ("encoder.0.self.1", "of one part and kind"),
+        ("decoder.1.cross.9", "holds 0, 1, 2, 3"),
+        ("decoder.*.cross.1", "must be one head"),
+    ):
+        found = run_here("look", "demo", SOURCE, *one, "--compare-head", head)
+        assert found.returncode == 2
+        assert message in found.stderr

@@ -265,7 +265,11 @@ def test_files_hold_every_number_and_read_back_equal(
     trace = demo.look("It is good.", target=target, everything=True, float64=float64)
     for ending in ("npz", "json"):
         trace.save(tmp_path / f"trace.{ending}")
-        assert_same(load_trace(tmp_path / f"trace.{ending}"), trace)
+        again = load_trace(tmp_path / f"trace.{ending}")
+        assert_same(again, trace)
+        again.save(tmp_path / f"again.{ending}")
+        paths = [tmp_path / f"{name}.{ending}" for name in ("trace", "again")]
+        assert paths[0].read_bytes() == paths[1].read_bytes()
     packed, plain = read_npz(tmp_path / "trace.npz"), read_json(tmp_path / "trace.json")
     expected = NumpyTransformer(DEMO).run(
         packed["source_ids"].tolist(), packed["target_ids"].tolist()

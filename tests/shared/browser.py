@@ -73,11 +73,14 @@ class Browser:
 
     def open(self, path: Path, fragment: str = "") -> None:
         """Show a file and wait until it is loaded."""
-        self.call("Page.navigate", url="about:blank")
+        self._go("about:blank")
         self.requests.clear()
         self.problems.clear()
+        self._go(f"{path.as_uri()}{fragment}")
+
+    def _go(self, address: str) -> None:
         self._loaded = False
-        self.call("Page.navigate", url=f"{path.as_uri()}{fragment}")
+        self.call("Page.navigate", url=address)
         while not self._loaded:
             self._receive()
 

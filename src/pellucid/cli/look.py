@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.ending import warn
-from pellucid.cli.look_options import FILES, PLACE, SHOWN, check_options, to_ask
+from pellucid.cli.look_options import FILES, PLACE, SHOWN, check_options, is_compared, to_ask
 from pellucid.cli.options import SEARCH, Model, Threads, useless_options, with_options
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def look(
         before=partial(_say_size, ask, float64=float64) if options["all"] else None,
     )
     traces = _look(translator, text, target, prefix, how, options)
+    if is_compared(options):
+        return _compare(translator, traces[0], text, target, ask, wanted, options)
     problems = [problem for trace in traces for problem in trace.problems]
     for problem in problems:
         warn(problem)
@@ -91,6 +93,34 @@ def _look(
     constraints = Constraints(prefix=prefix) if prefix else Constraints()
     (traces,) = translator.look_at_each([text], how, constraints=constraints, **given)
     return traces
+
+
+def _compare(
+    translator: Translator,
+    trace: Trace,
+    text: str,
+    target: str | None,
+    ask: Ask,
+    files: dict[str, Path],
+    options: dict[str, Any],
+) -> int:
+    from pellucid.cli.look_compare import choose_side, draw_difference, show_difference
+    from pellucid.cli.look_terminal import Writer
+    from pellucid.inside.looking import Replaying
+    from pellucid.translator import load
+
+    other_text, name = options["compare"] or text, options["compare_model"]
+    other = translator if name is None else load(name)
+    (second, *_) = _look(other, other_text, target, None, Replaying(), options)
+    names = [f"{translator.own_bundle.folder.name}: {text}", f"{other.own_bundle.folder.name}: "]
+    first_side = choose_side(trace, ask, None, names[0])
+    head = options["compare_head"] or str(first_side.head)
+    second_side = choose_side(second, ask, head, names[1] + other_text)
+    if files:
+        draw_difference(first_side, second_side, files)
+    else:
+        show_difference(first_side, second_side, Writer(is_plain=bool(options["plain"])))
+    return 0
 
 
 def _say_size(ask: Ask, pair: Pair, *, float64: bool) -> None:

@@ -11,7 +11,7 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.inside.ask import Ask
 
-__all__ = ["FILES", "PLACE", "SHOWN", "check_options", "to_ask"]
+__all__ = ["COMPARED", "FILES", "PLACE", "SHOWN", "check_options", "is_compared", "to_ask"]
 
 PLACE: Mapping[str, Option] = {
     "part": (Literal["encoder", "decoder"], None, "One half of the model."),
@@ -46,6 +46,9 @@ SHOWN: Mapping[str, Option] = {
         "'average …', 'force decoder.1.cross.0:3>2=0.8'; may be repeated.",
     ),
     "random": (int, "N", "With --change: the same for N other heads drawn at random."),
+    "compare": (str, "TEXT", "The head's weights less those on another line."),
+    "compare_head": (str, "HEAD", "Less those of another head, such as decoder.1.cross.3."),
+    "compare_model": (str, "MODEL", "Less those of another model, such as RUN/untrained."),
     "plain": (bool, "", "Sentences instead of pictures, for screen readers."),
 }
 """What the terminal shows instead of one map."""
@@ -59,6 +62,8 @@ FILES: Mapping[str, Option] = {
     "json": (str, "FILE", "The arrays, as JSON."),
 }
 """What is written instead."""
+
+COMPARED = ("compare", "compare_head", "compare_model")
 
 NEEDED = {
     "column": "row",
@@ -84,13 +89,24 @@ def check_options(options: Mapping[str, Any], *, is_target_given: bool) -> None:
             f"With --target nothing is searched, but {flag(searched[0])} is given. Leave one of "
             "them out."
         )
+    if is_target_given and options["compare"] is not None:
+        raise InputError(
+            "With --target both lines must be one, but --compare names another. Leave one out."
+        )
     ways = [flag(name) for name in ("row", "heads", "change") if options[name] not in (None, [])]
-    files = [flag(name) for name in FILES if options[name] is not None]
+    ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
+    drawn = ("svg", "png", "pdf") if is_compared(options) else ()
+    files = [flag(name) for name in FILES if options[name] is not None and name not in drawn]
     if len(ways) > 1 or (ways and files):
         raise InputError(
             f"One thing must be asked for at a time, but {' and '.join([*ways, *files][:2])} are. "
             "Leave one of them out."
         )
+
+
+def is_compared(options: Mapping[str, Any]) -> bool:
+    """Whether a difference is asked for."""
+    return any(options[name] is not None for name in COMPARED)
 
 
 def to_ask(options: Mapping[str, Any]) -> Ask:

@@ -9,13 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO, cast
 
+import numpy as np
 from rich.console import Console
+from rich.text import Text
 
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, Ask
 from pellucid.inside.choosing import CLEAREST, clearest_head
 from pellucid.inside.pair import Pair
 from pellucid.inside.steps import Place, Step, follow
+from pellucid.inside.terminal_map import draw_matrix, say_matrix
 from pellucid.inside.terminal_trace import (
     describe_array,
     draw_array,
@@ -29,7 +32,7 @@ from pellucid.inside.verify import verify_cell
 from pellucid.inside.words import best_words
 from pellucid.translator import Translator
 
-__all__ = ["Encodable", "Shown", "Writer", "show"]
+__all__ = ["Encodable", "Shown", "Writer", "choose", "show"]
 
 PLAINER = str.maketrans("→▁…·÷√Σαᵢⱼ", ">_~*/v+aij")
 """One letter for one, so that columns stay below each other."""
@@ -65,7 +68,7 @@ def show(translator: Translator, trace: Trace, shown: Shown, writer: Writer) -> 
         _follow(translator, trace, shown, shown.row, writer)
         return
     writer.lines(draw_tokens(trace))
-    name, head, why = _choose(trace, shown.ask)
+    name, head, why = choose(trace, shown.ask)
     writer.lines(["", *([why] if why else [])])
     writer.array(trace, name, head)
 
@@ -93,12 +96,22 @@ class Writer:
 
     def array(self, trace: Trace, name: str, head: int | None) -> None:
         """Write an array of a trace."""
-        if self.is_plain:
-            self.lines(describe_array(trace, name, head))
-            self.lines(say_array(trace, name, head))
-            return
         self.lines(describe_array(trace, name, head))
-        for line in draw_array(trace, name, head, width=self._console.width):
+        if self.is_plain:
+            self.lines(say_array(trace, name, head))
+        else:
+            self._draw(draw_array(trace, name, head, width=self._console.width))
+
+    def signed(self, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
+        """Write a matrix of signed numbers."""
+        if self.is_plain:
+            self.lines(say_matrix(values, rows, columns, is_share=False))
+        else:
+            width = self._console.width
+            self._draw(draw_matrix(values, rows, columns, is_share=False, width=width))
+
+    def _draw(self, lines: Iterable[Text]) -> None:
+        for line in lines:
             self._console.print(line, no_wrap=True, overflow="crop")
 
     def step(self, step: Step) -> None:
@@ -142,7 +155,7 @@ def _about(trace: Trace) -> Iterator[str]:
     yield f"Checks       largest differences: {found}"
 
 
-def _choose(trace: Trace, ask: Ask) -> tuple[str, int | None, str]:
+def choose(trace: Trace, ask: Ask) -> tuple[str, int | None, str]:
     """The one array that is shown, its head, and why that one."""
     names = list(trace.arrays)
     with_heads = [name for name in names if name.rsplit(".", 1)[1] in HEAD_STAGES]

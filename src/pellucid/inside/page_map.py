@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from html import escape
 
+import numpy as np
+
 from pellucid.inside.color import ink_on, shade, shade_signed, to_hex
 from pellucid.inside.view import View, number_in_cell
 
@@ -30,7 +32,8 @@ def static_map(view: View) -> str:
         f'<th scope="col"{"" if index < sides else _TURNED}>{escape(word)}</th>'
         for index, word in enumerate(heads)
     )
-    body = "\n".join(_row(view, row) for row in range(shown))
+    forbidden_LM = view.forbidden
+    body = "\n".join(_row(view, row, forbidden_LM[row]) for row in range(shown))
     notes = list(view.caption())
     if shown < num_rows:
         notes.append(
@@ -44,14 +47,15 @@ def static_map(view: View) -> str:
     )
 
 
-def _row(view: View, row: int) -> str:
+def _row(view: View, row: int, forbidden_M: np.ndarray) -> str:
     limit = view.largest if view.is_signed else None
     words = [view.rows[row], *([view.predicted[row]] if view.predicted else [])]
     sides = "".join(f'<th scope="row">{escape(word)}</th>' for word in words)
     cells = []
+    columns = view.columns
     for column, value in enumerate(map(float, view.cells[row])):
-        what = escape(f"{' → '.join(words)}: {view.columns[column]}", quote=True)
-        if view.forbidden[row, column] or not math.isfinite(value):
+        what = escape(f"{' → '.join(words)}: {columns[column]}", quote=True)
+        if forbidden_M[column] or not math.isfinite(value):
             cells.append(f'<td class="pellucid-masked" title="{what}: may not be seen">−∞</td>')
             continue
         color = shade(value) if limit is None else shade_signed(value / limit)

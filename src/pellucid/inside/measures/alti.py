@@ -1,8 +1,7 @@
 r"""ALTI and ALTI+: how much of a vector comes from each token, layer by layer and from the start.
 
-A sub-layer's result is a sum of parts $T_i(x_j)$ (see `contributions`). A part counts by how near
-it is to the whole: by how much the whole would be missed less, in the 1-norm, if the part stood
-for it.
+A sub-layer's result is a sum of parts $T_i(x_j)$ (see `contributions`). A part counts by how much
+nearer to the whole it is than nothing, in the 1-norm:
 
 $$c_{ij} = \frac{\max(0, \lVert y_i\rVert_1 - \lVert y_i - T_i(x_j)\rVert_1)}
 {\sum_k \max(0, \lVert y_i\rVert_1 - \lVert y_i - T_i(x_k)\rVert_1)}$$
@@ -12,7 +11,7 @@ feed-forward network mixes no positions, and is taken to leave the shares as the
 
 Source:
     Ferrando et al. 2022, "Measuring the Mixing of Contextual Information in the Transformer",
-    equations 7 to 11 (ALTI); Ferrando et al. 2022, "Towards Opening the Black Box of Neural
+    section 3 (ALTI); Ferrando et al. 2022, "Towards Opening the Black Box of Neural
     Machine Translation: Source and Target Interpretations of the Transformer", section 3 (ALTI+).
 """
 

@@ -68,6 +68,7 @@ class Attention:
         shift_D: its bias.
         deviation_L1: of each row of the sum, with epsilon.
         is_cross: whether queries and keys are of different sides.
+        has_residual: whether there is a residual connection.
     """
 
     weights_HLM: Tensor
@@ -80,6 +81,7 @@ class Attention:
     shift_D: Tensor | None
     deviation_L1: Tensor | None
     is_cross: bool
+    has_residual: bool
 
     def bring(self, row: int) -> Tensor:
         """What each position brings a row, all heads together: ``vectors_MD``."""
@@ -93,7 +95,7 @@ class Attention:
         parts_XD = self.bring(row)
         if not self.is_cross:
             parts_XD[row] += self.own_LD[row]
-        elif bool((self.own_LD != 0).any()):
+        elif self.has_residual:
             parts_XD = torch.cat([parts_XD, self.own_LD[row : row + 1]])
         return self.through_norm(parts_XD, row)
 
@@ -193,6 +195,7 @@ def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
         shift_D=shift_D,
         deviation_L1=deviation_L1,
         is_cross=site.endswith(".cross"),
+        has_residual=config.residual,
     )
 
 

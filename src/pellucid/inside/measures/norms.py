@@ -60,7 +60,7 @@ def residual_norms(pair: Pair, *, part: Part, kind: Kind, layer: int | None = No
     cross-attention it is a column of its own, the last.
 
     Source:
-        Kobayashi et al. 2021, section 3, equations 8 to 11.
+        Kobayashi et al. 2021, section 3.
     """
     layer = last_layer(pair, part, layer)
     attention = _take(pair, part, kind, layer)
@@ -86,15 +86,17 @@ def mixing_ratio(pair: Pair, *, part: Part, kind: Kind, layer: int | None = None
     In cross-attention everything from the source is elsewhere.
 
     Source:
-        Kobayashi et al. 2021, section 4.1, "mixing ratio".
+        Kobayashi et al. 2021, the "mixing ratio".
     """
     layer = last_layer(pair, part, layer)
     attention = _take(pair, part, kind, layer)
     ratios = []
     for row in range(len(attention.own_LD)):
         parts_XD = attention.parts(row)
-        has_own = kind == "self" or len(parts_XD) > attention.transformed_HMD.shape[1]
-        own_D = parts_XD[row if kind == "self" else -1] if has_own else torch.zeros(())
+        if kind == "self":
+            own_D = parts_XD[row]
+        else:
+            own_D = attention.through_norm(attention.own_LD[row], row)
         mixed = float((parts_XD.sum(dim=0) - own_D).norm())
         kept = float(own_D.norm())
         ratios.append(mixed / (mixed + kept) if mixed + kept else 0.0)

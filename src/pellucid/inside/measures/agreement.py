@@ -1,0 +1,113 @@
+r"""Do measures agree? Their rank correlation, row by row, on the sentence at hand.
+
+Measures have different units: what can be compared is how each orders the source words of a row.
+Kendall's $\tau_b$ counts pairs of words that both order alike against those they order otherwise;
+Spearman's $\rho$ is the correlation of ranks. Both are 1 for the same order, −1 for the reverse,
+about 0 for orders that have nothing to do with each other.
+
+Source:
+    Kendall 1945, "The Treatment of Ties in Ranking Problems"; Jain and Wallace 2019, "Attention is
+    not Explanation", section 4.1, which compares attention with gradients and with leaving one out
+    in this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pellucid.errors import InputError
+from pellucid.inside.measures.maps import Map, merge_source_words, source_words
+from pellucid.inside.pair import Pair
+
+__all__ = ["Agreement", "agreement", "kendall", "on_words", "spearman"]
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """How alike maps order the source words.
+
+    Attributes:
+        titles: of the maps.
+        kendall: ``(maps, maps)``, the mean over rows; NaN where no row can be compared.
+        spearman: the same.
+        num_rows: ``(maps, maps)``, how many rows could be: a row that is all alike has no order.
+    """
+
+    titles: tuple[str, ...]
+    kendall: np.ndarray
+    spearman: np.ndarray
+    num_rows: np.ndarray
+
+
+def agreement(pair: Pair, maps: Sequence[Map]) -> Agreement:
+    """Compare maps of one pair, all of decoder rows by source.
+
+    Args:
+        pair: the sentence.
+        maps: with a column for each source token, or for each of `source_words`.
+
+    Raises:
+        InputError: a map has other rows or columns.
+    """
+    merged = [on_words(pair, map_) for map_ in maps]
+    size = len(maps)
+    taus, rhos = np.full((size, size), np.nan), np.full((size, size), np.nan)
+    counts = np.zeros((size, size), dtype=int)
+    for one in range(size):
+        for other in range(one, size):
+            place = [one, other], [other, one]
+            taus[place], counts[place] = _mean(kendall, merged[one], merged[other])
+            rhos[place], _ = _mean(spearman, merged[one], merged[other])
+    return Agreement(tuple(map_.title for map_ in maps), taus, rhos, counts)
+
+
+def on_words(pair: Pair, map_: Map) -> np.ndarray:
+    """A map's numbers by decoder rows and source words.
+
+    Raises:
+        InputError: it has other rows or columns.
+    """
+    words = source_words(pair)
+    has_source = map_.num_source_columns in (len(words), len(pair.source_ids))
+    if map_.part != "decoder" or not has_source:
+        raise InputError(
+            "A map must have decoder rows and source columns to be compared, but has "
+            f"{map_.num_source_columns} source columns ({map_.title}). Take cross or whole."
+        )
+    return merge_source_words(map_, words).source_matrix
+
+
+def kendall(one: np.ndarray, other: np.ndarray) -> float:
+    r"""Kendall's $\tau_b$ of two rows, with ties; NaN where one of them is all alike."""
+    upper = np.triu_indices(len(one), 1)
+    signs = np.sign(one[:, None] - one)[upper]
+    other_signs = np.sign(other[:, None] - other)[upper]
+    size = np.sqrt(np.abs(signs).sum() * np.abs(other_signs).sum())
+    return float((signs * other_signs).sum() / size) if size else float("nan")
+
+
+def spearman(one: np.ndarray, other: np.ndarray) -> float:
+    r"""Spearman's $\rho$ of two rows: the correlation of their ranks, ties in the middle."""
+    ranks, other_ranks = _ranks(one), _ranks(other)
+    size = np.sqrt((ranks**2).sum() * (other_ranks**2).sum())
+    return float((ranks * other_ranks).sum() / size) if size else float("nan")
+
+
+def _ranks(row: np.ndarray) -> np.ndarray:
+    """Ranks around 0; equal numbers share the middle of theirs."""
+    below = (row[:, None] > row).sum(axis=1)
+    above = (row[:, None] < row).sum(axis=1)
+    ranks: np.ndarray = (below - above) / 2
+    return ranks
+
+
+def _mean(
+    correlation: Callable[[np.ndarray, np.ndarray], float], one: np.ndarray, other: np.ndarray
+) -> tuple[float, int]:
+    """The mean over rows that have it, and how many these are."""
+    found = [correlation(row, other_row) for row, other_row in zip(one, other, strict=True)]
+    known = [value for value in found if not np.isnan(value)]
+    return (float(np.mean(known)) if known else float("nan")), len(known)

@@ -1,0 +1,205 @@
+r"""How far to trust a map: take away what it points at, and take away all else.
+
+A map orders the source words of each row. Of the first k of them, $r_k$,
+
+$$\text{comprehensiveness} = \frac{1}{|B| + 1} \sum_{k} m(x) - m(x \setminus r_k), \qquad
+\text{sufficiency} = \frac{1}{|B| + 1} \sum_{k} m(x) - m(r_k)$$
+
+where $m(x) = p(y_t \mid x, y_{<t})$, k goes through none and 1, 5, 10, 20 and 50 % of the words
+(rounded up), and $|B| = 5$. A faithful map has high comprehensiveness (without these words the
+token is less likely) and low sufficiency (with them alone it is as likely). Either number says
+something only beside what a random order has. ``</s>`` is never taken away.
+
+Source:
+    DeYoung et al. 2020, "ERASER: A Benchmark to Evaluate Rationalized NLP Models", section 4,
+    equations 1 to 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from pellucid.errors import InputError
+from pellucid.inside.measures.agreement import on_words
+from pellucid.inside.measures.maps import Map, source_words
+from pellucid.inside.measures.occlusion import log_probabilities_of
+from pellucid.inside.pair import Pair
+from pellucid.randomness import generator
+
+__all__ = ["Faithfulness", "Raise", "Score", "faithfulness", "find_raises"]
+
+BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
+"""Shares of the words, as published."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A map's mean over the rows, beside what random orders have.
+
+    Attributes:
+        value: the map's.
+        random: the mean of random orders.
+        low: lower end of the interval that 95 % of random orders fall into.
+        high: upper end.
+    """
+
+    value: float
+    random: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Faithfulness:
+    """How far a map can be trusted on one sentence.
+
+    Attributes:
+        title: of the map.
+        comprehensiveness: the higher the better.
+        sufficiency: the lower the better.
+        comprehensiveness_rows: the map's, row by row.
+        sufficiency_rows: the same.
+    """
+
+    title: str
+    comprehensiveness: Score
+    sufficiency: Score
+    comprehensiveness_rows: np.ndarray
+    sufficiency_rows: np.ndarray
+
+    @property
+    def beats_random(self) -> tuple[bool, bool]:
+        """Whether comprehensiveness is above the interval of random orders, sufficiency below."""
+        is_above = self.comprehensiveness.value > self.comprehensiveness.high
+        return is_above, self.sufficiency.value < self.sufficiency.low
+
+
+@dataclass(frozen=True)
+class Raise:
+    r"""A word that a map points at, although the token is likelier without it.
+
+    Attributes:
+        row: of the decoder.
+        word: the column of words.
+        share: of the row's source columns that lies on the word.
+        effect: $\Delta \log p$ of `occlusion`, below 0.
+    """
+
+    row: int
+    word: int
+    share: float
+    effect: float
+
+
+def faithfulness(
+    pair: Pair, maps: Sequence[Map], *, num_random: int = 50, seed: int = 1
+) -> list[Faithfulness]:
+    """Measure maps of one pair beside random orders of its words.
+
+    Args:
+        pair: the sentence.
+        maps: decoder rows by source; in signed maps what is below 0 comes last.
+        num_random: how many random orders are run; each row's is drawn from them.
+        seed: decides them.
+
+    Raises:
+        InputError: a map has other rows or columns, or the source has fewer than two words.
+    """
+    words = [word for word in source_words(pair) if not _is_end(pair, word)]
+    if len(words) < 2 or num_random < 1:
+        raise InputError(
+            "There must be two source words and one random order to compare with, but are "
+            f"{len(words)} and {num_random} (source, num_random). Look at a longer sentence."
+        )
+    is_word = [not _is_end(pair, word) for word in source_words(pair)]
+    num_rows = len(pair.target_ids)
+    rng = generator(seed, "random orders of words")
+    random_orders = [rng.permutation(len(words)) for _ in range(num_random)]
+    random_values = _areas(pair, words, random_orders)
+    draws = rng.integers(num_random, size=(1000, num_rows))
+    drawn = random_values[:, draws, np.arange(num_rows)].mean(axis=-1)
+    found = []
+    for map_ in maps:
+        orders = np.argsort(-on_words(pair, map_)[:, is_word], axis=1, kind="stable")
+        rows = np.arange(num_rows)
+        own = _areas(pair, words, list(orders))[:, rows, rows]
+        scores = [
+            Score(float(own[one].mean()), float(random_values[one].mean()), *_interval(drawn[one]))
+            for one in range(2)
+        ]
+        found.append(Faithfulness(map_.title, scores[0], scores[1], own[0], own[1]))
+    return found
+
+
+def find_raises(
+    pair: Pair, map_: Map, effects: Map, *, least_share: float = 0.2
+) -> tuple[Raise, ...]:
+    """Find where a high weight hides that the token is likelier without the word.
+
+    Args:
+        pair: the sentence.
+        map_: decoder rows by source, nothing below 0.
+        effects: `occlusion` of the same words.
+        least_share: what counts as high: the least share of a row's mass on the source.
+
+    Returns:
+        The worst first.
+    """
+    weights, deltas = on_words(pair, map_), on_words(pair, effects)
+    total = weights.sum(axis=1, keepdims=True)
+    shares = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    places = np.argwhere((shares >= least_share) & (deltas < 0))
+    found = [
+        Raise(row, word, float(shares[row, word]), float(deltas[row, word]))
+        for row, word in places.tolist()
+    ]
+    return tuple(sorted(found, key=lambda one: one.effect))
+
+
+def _areas(
+    pair: Pair, words: Sequence[Sequence[int]], orders: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Comprehensiveness and sufficiency of each order for each row: ``(2, orders, rows)``."""
+    sizes = [0, *(math.ceil(share * len(words)) for share in BINS)]
+    sources: dict[tuple[int, ...], int] = {}
+    places = np.array(
+        [
+            [
+                [
+                    sources.setdefault(_keep(pair, chosen, is_kept=is_kept), len(sources))
+                    for size in sizes
+                    for chosen in [[place for word in order[:size] for place in words[word]]]
+                ]
+                for order in orders
+            ]
+            for is_kept in (False, True)
+        ]
+    )
+    with torch.inference_mode():
+        before = pair.log_probabilities().exp().double().numpy()
+        after = log_probabilities_of(pair, list(sources)).exp().double().numpy()
+    areas: np.ndarray = before - after[places].mean(axis=2)
+    return areas
+
+
+def _keep(pair: Pair, chosen: Sequence[int], *, is_kept: bool) -> tuple[int, ...]:
+    """The source without some tokens, or with these alone; ``</s>`` stays."""
+    return tuple(
+        id_
+        for place, id_ in enumerate(pair.source_ids)
+        if _is_end(pair, [place]) or (place in chosen) == is_kept
+    )
+
+
+def _is_end(pair: Pair, word: Sequence[int]) -> bool:
+    return [pair.source_ids[place] for place in word] == [pair.tokenizer.config.eos_id]
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)

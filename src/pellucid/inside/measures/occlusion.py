@@ -1,0 +1,120 @@
+r"""Occlusion: take a source word away, and see what the model says of each target token then.
+
+$$\Delta_{tj} = \log p(y_t \mid x, y_{<t}) - \log p(y_t \mid x \setminus x_j, y_{<t})$$
+
+Above 0 the word speaks for the token; below 0 the token is likelier without it. No theory stands
+between this and the model: it is two runs. But a sentence that lacks a word is a sentence the model
+may never have seen the like of, and words that say the same can each be missed alone.
+
+Source:
+    Zeiler and Fergus 2014, "Visualizing and Understanding Convolutional Networks", section 2;
+    Li et al. 2016, "Understanding Neural Networks through Representation Erasure", section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pellucid.data import make_source_batch
+from pellucid.errors import InputError, suggestion
+from pellucid.inside.changes import cut_source_word
+from pellucid.inside.measures.maps import Map, make_map, merge_source_words, source_words
+from pellucid.inside.pair import Pair
+
+__all__ = ["How", "log_probabilities_of", "occlusion"]
+
+How = Literal["remove", "unknown", "cut"]
+HOWS = ("remove", "unknown", "cut")
+MOST_LOGITS_AT_ONCE = 1 << 25
+
+
+@torch.inference_mode()
+def occlusion(
+    pair: Pair, *, how: How = "remove", words: Sequence[Sequence[int]] | None = None
+) -> Map:
+    r"""The difference that each source word makes to each target token's log-probability.
+
+    Args:
+        pair: the sentence.
+        how: ``remove`` the word's tokens, so that the rest moves together; put the ``unknown``
+            token in their place; or ``cut`` every edge to them, so that nobody sees them.
+        words: the tokens of each; those of `source_words` unless given.
+
+    Returns:
+        A signed map in nats, decoder rows by words.
+
+    Raises:
+        InputError: there is no such way, or a word is the whole source.
+    """
+    if how not in HOWS:
+        raise InputError(
+            f"A word must be taken away by one of {', '.join(HOWS)}, but is by {how!r} (how). "
+            f"{suggestion(how, HOWS)}"
+        )
+    words = source_words(pair) if words is None else words
+    before_T = pair.log_probabilities()
+    if how == "cut":
+        after_XT = torch.stack(
+            [pair.log_probabilities(probe=cut_source_word(word)) for word in words]
+        )
+    else:
+        put = None if how == "remove" else pair.tokenizer.config.unk_id
+        after_XT = log_probabilities_of(pair, [_without(pair, word, put) for word in words])
+    effects = (before_T - after_XT).T
+    columns = torch.zeros(len(before_T), len(pair.source_ids), dtype=effects.dtype)
+    tokens = make_map(
+        pair,
+        "occlusion",
+        "Li et al. 2016, section 3",
+        columns.numpy(),
+        part="decoder",
+        kind="whole",
+        is_signed=True,
+        note=f"words {_VERBS[how]}",
+    )
+    return merge_source_words(tokens, words, effects.double().numpy())
+
+
+_VERBS = {"remove": "removed", "unknown": "unknown", "cut": "cut off"}
+
+
+def _without(pair: Pair, word: Sequence[int], put: int | None) -> list[int]:
+    """The source without a word, or with an id in place of each of its tokens."""
+    ids = [
+        put if place in word else id_
+        for place, id_ in enumerate(pair.source_ids)
+        if put is not None or place not in word
+    ]
+    return [id_ for id_ in ids if id_ is not None]
+
+
+@torch.inference_mode()
+def log_probabilities_of(pair: Pair, sources: Sequence[Sequence[int]]) -> Tensor:
+    """What the model says of the pair's target after each of other sources: ``logs_BT``.
+
+    Raises:
+        InputError: a source is empty.
+    """
+    if not all(sources):
+        raise InputError(
+            "A source must keep a token when words are taken away, but one is empty. "
+            "Put the unknown token in their place, or cut them off."
+        )
+    num_rows = len(pair.target_ids)
+    target_T1 = torch.tensor(pair.target_ids)[:, None]
+    numbers_each = num_rows * pair.model.config.target_vocabulary_size
+    size = max(1, MOST_LOGITS_AT_ONCE // numbers_each)
+    found = []
+    for start in range(0, len(sources), size):
+        source_BS, mask_BS = make_source_batch(
+            [list(source) for source in sources[start : start + size]],
+            pad_id=pair.tokenizer.config.pad_id,
+        )
+        read_BT = torch.tensor([pair.read_ids]).expand(len(source_BS), -1)
+        logs_BTV = pair.model(source_BS, read_BT, mask_BS).log_softmax(dim=-1)
+        found.append(logs_BTV.gather(2, target_T1.expand(len(source_BS), -1, -1))[:, :, 0])
+    return torch.cat(found)
