@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import hashlib
 import json
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,11 @@ class Bundle:
     tokenizer: Tokenizer
     manifest: Mapping[str, Any]
     folder: Path
+
+    @cached_property
+    def exact_model(self) -> Transformer:
+        """The same weights, to compute with in double precision; made when first asked for."""
+        return copy.deepcopy(self.model).double()
 
     @property
     def model_hash(self) -> str:

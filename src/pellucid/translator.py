@@ -218,7 +218,7 @@ class Translator:
             target: look at this translation of it, without decoding.
             ask: what to keep; the weights of everything unless given.
             everything: keep every stage, so that nothing is missing from token to token.
-            float64: replay in double precision.
+            float64: keep arrays in double precision instead of rounding them to float32.
             changes: a probe that changes results of the replay on the way.
             options: as for `look_at_each`.
 
@@ -226,6 +226,11 @@ class Translator:
             InputError: the line is empty or cannot be translated, or what is asked for does not
                 exist.
         """
+        if (everything and ask is not None) or (target is not None and options):
+            raise InputError(
+                "What to look at must be said once: leave out everything where ask is given, and "
+                "the options of a search where the target is."
+            )
         how = Replaying(ask or Ask(everything=everything), float64=float64, changes=changes)
         if target is not None:
             return look_at_given(self.own_bundle, text, target, how)

@@ -68,7 +68,7 @@ def test_weighted_values_add_up_to_the_context_and_logits_to_the_probability(
     chosen, likeliest, everything = steps["Logits become probabilities"].rows
     log_probability = float(chosen[1]) - float(everything[1])
     assert log_probability == pytest.approx(whole.log_probabilities[3], abs=1e-5)
-    assert float(likeliest[2]) >= float(chosen[2])
+    assert float(likeliest[2]) >= float(chosen[2]) - 1e-6
 
 
 def test_the_encoder_is_followed_without_logits(whole: Trace, translator: Translator) -> None:

@@ -237,7 +237,10 @@ def _slide_numbers() -> Iterator[WorkedNumber]:
         )
     yield from _slide_softmax_numbers()
     room = attend_room_number()
-    sound = "Smith is the farthest in writing; by sound (Soundex S530) it is the nearest, tied with Smeeth"
+    sound = (
+        "Smith is the farthest in writing; by sound (Soundex S530) it is the nearest, tied with "
+        "Smeeth"
+    )
     yield WorkedNumber(
         _SLIDES, "edit distances of Summeth to Smith, Summer, Smeeth", (), _row(-room.scores[0])
     )

@@ -141,7 +141,8 @@ def _show(
     prefix: str | None,
     options: dict[str, Any],
 ) -> None:
-    from pellucid.cli.look_more import show_changes, show_heads
+    from pellucid.cli.look_measures import show_lenses, show_measures, show_trust
+    from pellucid.cli.look_more import pair_of, show_changes, show_heads
     from pellucid.cli.look_terminal import Shown, Writer, show
 
     writer = Writer(is_plain=bool(options["plain"]))
@@ -151,6 +152,12 @@ def _show(
         elif options["change"]:
             num_random = options["random"] or 0
             show_changes(translator, trace, options["change"], prefix, num_random, writer)
+        elif options["measure"]:
+            show_measures(pair_of(translator, trace), options["measure"], ask, writer)
+        elif options["trust"]:
+            show_trust(pair_of(translator, trace), options["trust"], ask, writer)
+        elif options["lens"]:
+            show_lenses(pair_of(translator, trace), writer)
         else:
             shown = Shown(
                 ask,

@@ -73,7 +73,8 @@ def show_difference(first: Side, second: Side, writer: Writer) -> None:
     difference = compare_heads(first.trace, first.head, second.trace, second.head)
     writer.lines(_describe(first, second, difference))
     if difference.values.size:
-        writer.signed(difference.values, difference.row_tokens, difference.column_tokens)
+        rows, columns = difference.row_tokens, difference.column_tokens
+        writer.matrix(difference.values, rows, columns, is_share=False)
 
 
 def draw_difference(first: Side, second: Side, files: Mapping[str, Path]) -> None:

@@ -13,7 +13,7 @@ from pellucid.inside.trace import Trace
 from pellucid.inside.what_if import WhatIf, what_if
 from pellucid.translator import Translator
 
-__all__ = ["show_changes", "show_heads"]
+__all__ = ["pair_of", "show_changes", "show_heads"]
 
 LEGEND = (
     "Entropy in nats; confidence: the largest weight of a row; end: the weight on </s>, in the "
@@ -29,7 +29,7 @@ def show_heads(translator: Translator, trace: Trace, sort: str | None, writer: W
     Raises:
         InputError: there is no such figure to sort by.
     """
-    rows = head_rows(trace, pair=_pair(translator, trace))
+    rows = head_rows(trace, pair=pair_of(translator, trace))
     if sort is not None:
         rows = sort_rows(rows, sort)
     writer.step(_to_table(rows))
@@ -67,7 +67,7 @@ def show_changes(
         InputError: a change cannot be read, or its place does not exist.
     """
     found = what_if(
-        _pair(translator, trace),
+        pair_of(translator, trace),
         [parse_change(change) for change in changes],
         prefix=prefix or "",
         num_random=num_random,
@@ -112,5 +112,6 @@ def _say(found: WhatIf) -> Iterator[str]:
         )
 
 
-def _pair(translator: Translator, trace: Trace) -> Pair:
+def pair_of(translator: Translator, trace: Trace) -> Pair:
+    """The sentence of a trace with its model."""
     return Pair(translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids)

@@ -46,6 +46,18 @@ SHOWN: Mapping[str, Option] = {
         "'average …', 'force decoder.1.cross.0:3>2=0.8'; may be repeated.",
     ),
     "random": (int, "N", "With --change: the same for N other heads drawn at random."),
+    "measure": (
+        list[str],
+        "NAME",
+        "weights, norms, residual-norms, alti, rollout, gradients, value-zeroing or occlusion; of "
+        "several also how alike they are.",
+    ),
+    "trust": (
+        list[str],
+        "NAME",
+        "How far such a map can be trusted here: words taken away in its order, and at random.",
+    ),
+    "lens": (bool, "", "What would be predicted from each layer."),
     "compare": (str, "TEXT", "The head's weights less those on another line."),
     "compare_head": (str, "HEAD", "Less those of another head, such as decoder.1.cross.3."),
     "compare_model": (str, "MODEL", "Less those of another model, such as RUN/untrained."),
@@ -63,6 +75,7 @@ FILES: Mapping[str, Option] = {
 }
 """What is written instead."""
 
+WAYS = ("row", "heads", "change", "measure", "trust", "lens")
 COMPARED = ("compare", "compare_head", "compare_model")
 
 NEEDED = {
@@ -93,7 +106,7 @@ def check_options(options: Mapping[str, Any], *, is_target_given: bool) -> None:
         raise InputError(
             "With --target both lines must be one, but --compare names another. Leave one out."
         )
-    ways = [flag(name) for name in ("row", "heads", "change") if options[name] not in (None, [])]
+    ways = [flag(name) for name in WAYS if options[name] not in (None, [])]
     ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
     drawn = ("svg", "png", "pdf") if is_compared(options) else ()
     files = [flag(name) for name in FILES if options[name] is not None and name not in drawn]

@@ -102,13 +102,15 @@ class Writer:
         else:
             self._draw(draw_array(trace, name, head, width=self._console.width))
 
-    def signed(self, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
-        """Write a matrix of signed numbers."""
+    def matrix(
+        self, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], *, is_share: bool
+    ) -> None:
+        """Write a matrix: of shares from 0 to 1, or of signed numbers."""
         if self.is_plain:
-            self.lines(say_matrix(values, rows, columns, is_share=False))
+            self.lines(say_matrix(values, rows, columns, is_share=is_share))
         else:
             width = self._console.width
-            self._draw(draw_matrix(values, rows, columns, is_share=False, width=width))
+            self._draw(draw_matrix(values, rows, columns, is_share=is_share, width=width))
 
     def _draw(self, lines: Iterable[Text]) -> None:
         for line in lines:

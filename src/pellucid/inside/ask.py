@@ -10,7 +10,7 @@ from typing import Literal
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError, suggestion
 
-__all__ = ["ATTENTION_STAGES", "HEAD_STAGES", "Ask", "Wanted"]
+__all__ = ["ATTENTION_STAGES", "HEAD_STAGES", "MAP_STAGES", "STAGES", "Ask", "Wanted"]
 
 ATTENTION_STAGES = (
     "query",
@@ -25,6 +25,9 @@ ATTENTION_STAGES = (
 )
 HEAD_STAGES = ATTENTION_STAGES[:-1]
 """Those that have an axis of heads."""
+
+MAP_STAGES = ("scores", "scaled", "masked", "weights")
+"""Those whose arrays are queries by keys."""
 
 AROUND = ("input", "residual", "norm")
 FEED_FORWARD_STAGES = ("inner", "activated", "output")
@@ -181,6 +184,6 @@ def _around(model: ModelConfig, site: str, length: str, inside: dict[str, str]) 
 
 
 def _attention(queries: str, keys: str) -> dict[str, str]:
-    square = dict.fromkeys(("scores", "scaled", "masked", "weights"), f"H{queries}{keys}")
+    square = dict.fromkeys(MAP_STAGES, f"H{queries}{keys}")
     first = {"query": f"H{queries}K", "key": f"H{keys}K", "value": f"H{keys}E"}
     return first | square | {"context": f"H{queries}E", "output": f"{queries}D"}

@@ -18,7 +18,9 @@ FILLS = {
 """Grounds of boxes; every box also says in words what it is."""
 
 FONT = "'DejaVu Sans', Verdana, 'Segoe UI', 'Helvetica Neue', sans-serif"
-INK, FAINT, COUNT = "#1a1a1a", "#555555", "#08468b"
+INK, FAINT = "#1a1a1a", "#555555"
+COUNT = "#08468b"
+"""What counts of parameters are written in."""
 LINE_HEIGHT = 15
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,14 @@ class Replaying:
 
     Attributes:
         ask: what to keep.
-        float64: in double precision.
+        float64: keep arrays in double precision; they are computed so in any case.
         changes: a probe that changes results on the way.
         into: from a hypothesis's index, and how many there are, to the ``.npz`` file that its
             arrays go to, layer by layer; its trace then holds none.
         before: is called with each pair before it is replayed.
     """
 
-    ask: Ask = Ask()
+    ask: Ask = field(default_factory=Ask)
     float64: bool = False
     changes: Probe | None = None
     into: Callable[[int, int], Path] | None = None
@@ -47,7 +47,7 @@ def look_at_given(bundle: Bundle, source: str, target: str, how: Replaying) -> T
         InputError: a side is empty, too long, or cannot be written with the vocabulary; or what
             is asked for does not exist.
     """
-    pair = make_pair(bundle, source, target, float64=how.float64)
+    pair = make_pair(bundle, source, target, float64=True)
     return _look(bundle, pair, how, decoding={"given": True})
 
 
@@ -77,7 +77,7 @@ def look_at_hypotheses(
         traces.append(
             _look(
                 bundle,
-                make_pair(bundle, source, found.ids, float64=how.float64),
+                make_pair(bundle, source, found.ids, float64=True),
                 how,
                 decoding={**decoding, **about},
                 decode_log_probabilities=found.token_log_probabilities,
@@ -106,6 +106,7 @@ def _look(
         model=describe_model(bundle),
         decoding=decoding,
         changes=how.changes,
+        float64=how.float64,
     )
     if how.into is None:
         return run()

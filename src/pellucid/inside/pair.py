@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from pellucid.errors import InputError
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
 
-__all__ = ["Pair", "make_pair", "model_in_float64"]
+__all__ = ["Pair", "make_pair"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +110,8 @@ def make_pair(
                 f"A {side} must have at most {limit} tokens for this model, but has {len(ids)}. "
                 "Look at one sentence at a time."
             )
-    if float64:
-        model = model_in_float64(model)
-    return Pair(model, tokenizer, tuple(source_ids), tuple(target_ids))
-
-
-def model_in_float64(model: Transformer) -> Transformer:
-    """A copy that computes in double precision with the same weights."""
-    return copy.deepcopy(model).double()
+    chosen = bundle.exact_model if float64 else model
+    return Pair(chosen, tokenizer, tuple(source_ids), tuple(target_ids))
 
 
 def _unknown(tokenizer: Tokenizer, text: str) -> str:

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from pellucid.attention import stages
 from pellucid.attention.probe import Probe
-from pellucid.config import ModelConfig
 from pellucid.errors import InputError
 from pellucid.hardware import available_memory
 from pellucid.inside.ask import HEAD_STAGES, Ask
@@ -40,17 +39,20 @@ def replay(
     model: Mapping[str, Any] | None = None,
     decoding: Mapping[str, Any] | None = None,
     changes: Probe | None = None,
+    float64: bool = False,
     keep: Keep | None = None,
 ) -> Trace:
     """Run a pair through the explicit stages, and keep what was asked for.
 
     Args:
-        pair: what goes through.
+        pair: what goes through; in double precision, so that what is kept is exact to its last
+            digit also where scores are large.
         ask: what to keep; None keeps the weights of everything.
         decode_log_probabilities: what the decode said of each target token, to compare with.
         model: where the weights come from, for the trace.
         decoding: how the target was found, for the trace.
         changes: a probe that changes results on the way; what is kept is what follows from it.
+        float64: keep arrays in double precision instead of rounding them to float32.
         keep: takes every array instead of the trace, as soon as there is one, so that memory
             holds one layer at a time.
 
@@ -61,9 +63,10 @@ def replay(
     config = pair.model.config
     ask.check(config)
     if keep is None:
-        _check_memory(pair, ask)
+        _check_memory(pair, ask, item_bytes=8 if float64 else 4)
     arrays: dict[str, np.ndarray] = {}
-    recorder = _Recorder(pair.model, ask, keep or arrays.__setitem__, changes)
+    dtype = np.dtype(np.float64 if float64 else np.float32)
+    recorder = _Recorder(pair.model, ask, keep or arrays.__setitem__, changes, dtype)
     logs_TV = pair.logits(probe=recorder).log_softmax(dim=-1)
     targets_T1 = torch.tensor(pair.target_ids)[:, None]
     logs = tuple(logs_TV.gather(1, targets_T1)[:, 0].tolist())
@@ -88,7 +91,7 @@ def replay(
         heads=ask.chosen_heads(config),
         checks=checks,
         model=dict(model or {}),
-        decoding={**(decoding or {}), "replay_precision": _precision(logs_TV)},
+        decoding={**(decoding or {}), "replay_precision": str(logs_TV.dtype)[6:]},
     )
 
 
@@ -98,13 +101,16 @@ class _Recorder:
     Where results are changed on the way, they need not follow from each other: no check is made.
     """
 
-    def __init__(self, model: Transformer, ask: Ask, keep: Keep, changes: Probe | None) -> None:
+    def __init__(
+        self, model: Transformer, ask: Ask, keep: Keep, changes: Probe | None, dtype: np.dtype[Any]
+    ) -> None:
         self._model = model
         self._wanted = {wanted.name for wanted in ask.arrays(model.config)}
         self._sites = {name.rpartition(".")[0] for name in self._wanted}
         self._heads = None if ask.heads is None else list(ask.heads)
         self._keep = keep
         self._changes = changes
+        self._dtype = dtype
         self._seen: dict[str, Tensor] = {}
         self.checks: dict[str, float] = {}
 
@@ -118,7 +124,7 @@ class _Recorder:
             first = tensor[0]
             if stage in HEAD_STAGES and self._heads is not None:
                 first = first[self._heads]
-            self._keep(name, first.numpy().copy())
+            self._keep(name, first.numpy().astype(self._dtype))
         if self._changes is None and site in self._sites and site.endswith((".self", ".cross")):
             self._seen[stage] = tensor[0]
             if stage == "output":
@@ -163,10 +169,9 @@ def _row_errors(weights_HLM: Tensor, is_masked_HLM: Tensor) -> Tensor:
     return weights_HLM.sum(dim=-1) - (~is_masked_HLM.all(dim=-1)).double()
 
 
-def _check_memory(pair: Pair, ask: Ask) -> None:
-    config: ModelConfig = pair.model.config
-    item_bytes = 8 if next(pair.model.parameters()).dtype == torch.float64 else 4
-    size = ask.num_bytes(config, len(pair.source_ids), len(pair.target_ids), item_bytes=item_bytes)
+def _check_memory(pair: Pair, ask: Ask, *, item_bytes: int) -> None:
+    lengths = len(pair.source_ids), len(pair.target_ids)
+    size = ask.num_bytes(pair.model.config, *lengths, item_bytes=item_bytes)
     available = available_memory(torch.device("cpu"))
     if available is not None and size > available:
         raise InputError(
@@ -174,7 +179,3 @@ def _check_memory(pair: Pair, ask: Ask) -> None:
             f"this one takes {size / 2**30:.1f} GiB. Ask for less with layer, kind, head or stage, "
             "or write it to a .npz file, which holds one layer at a time."
         )
-
-
-def _precision(tensor: Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +16,7 @@ import numpy as np
 
 from pellucid.errors import InputError, InputFileNotFoundError, OutputError
 from pellucid.files import write_bytes, write_text
+from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
 from pellucid.inside.trace import Trace
 
 __all__ = ["FORMAT", "NpzWriter", "load_trace", "save_trace"]
@@ -25,6 +28,21 @@ LOGS = ("log_probabilities", "decode_log_probabilities")
 RECORDS = ("checks", "model", "decoding")
 NAMES = ("format", *TOKENS, *IDS, *LOGS, *RECORDS)
 """Everything in a file that is no array of the model."""
+
+
+_DAMAGE = (
+    KeyError,
+    IndexError,
+    ValueError,
+    TypeError,
+    EOFError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading a damaged file may raise."""
 
 
 def save_trace(trace: Trace, path: Path, *, kind: str | None = None) -> None:
@@ -73,14 +91,7 @@ def load_trace(path: str | Path) -> Trace:
             f"A trace to read must be a .npz or a .json file, but is named {path.name}."
         )
     try:
-        values = reader(path)
-        version = values.pop("format")
-        if version != FORMAT:
-            raise InputError(
-                f"A trace must have the format {FORMAT}, but {path} has {version}. Read it with "
-                "the version of pellucid that wrote it, or look again."
-            )
-        return _to_trace(values)
+        return _to_trace(reader(path))
     except FileNotFoundError:
         raise InputFileNotFoundError(
             f"A trace must exist to be read, but {path} does not."
@@ -89,7 +100,7 @@ def load_trace(path: str | Path) -> Trace:
         raise InputError(f"A trace must be readable, but {path} is not ({error}).") from None
     except InputError:
         raise
-    except (KeyError, ValueError, TypeError, zipfile.BadZipFile, EOFError) as error:
+    except _DAMAGE as error:
         raise InputError(
             f"A trace must be whole, as pellucid wrote it, but {path} is not ({error}). Look again."
         ) from None
@@ -184,7 +195,10 @@ def _save_json(trace: Trace, path: Path) -> None:
     head = json.dumps(surroundings, ensure_ascii=False, allow_nan=False)[:-1]
     parts = [head]
     for name, array in trace.arrays.items():
-        numbers = json.dumps(_without_infinities(array.tolist()), allow_nan=False)
+        values = array.tolist()
+        if np.isneginf(array).any():
+            values = _without_infinities(values)
+        numbers = json.dumps(values, allow_nan=False)
         parts.append(f", {json.dumps(name)}: {numbers}")
     write_text(path, "".join(parts) + "}\n")
 
@@ -213,12 +227,20 @@ def _with_infinities(value: Any) -> Any:
     return -math.inf if value == "-inf" else value
 
 
+def _check_format(version: Any, path: Path) -> None:
+    if version != FORMAT:
+        raise InputError(
+            f"A trace must have the format {FORMAT}, but {path} has {version}. Read it with the "
+            "version of pellucid that wrote it, or look again."
+        )
+
+
 def _read_npz(path: Path) -> dict[str, Any]:
     with np.load(path, allow_pickle=False) as archive:
-        values = {name: archive[name] for name in archive.files}
+        _check_format(int(archive["format"]), path)
+        values = {name: archive[name] for name in archive.files if name != "format"}
     for name in RECORDS:
         values[name] = json.loads(str(values[name][()]))
-    values["format"] = int(values["format"])
     for name in (*TOKENS, *IDS, *LOGS):
         values[name] = values[name].tolist()
     values["decode_log_probabilities"] = values["decode_log_probabilities"] or None
@@ -229,7 +251,8 @@ def _read_json(path: Path) -> dict[str, Any]:
     values = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(values, dict):
         raise ValueError("it holds no object")
-    dtype = np.dtype(values.pop("dtype"))
+    _check_format(values.pop("format"), path)
+    dtype = np.dtype({"float32": np.float32, "float64": np.float64}[values.pop("dtype")])
     for name in list(values):
         if name not in NAMES:
             values[name] = np.array(_with_infinities(values[name]), dtype=dtype)
@@ -247,22 +270,49 @@ def _to_trace(values: Mapping[str, Any]) -> Trace:
     }
     named |= {name: dict(values[name]) for name in RECORDS}
     trace = Trace(arrays=arrays, **named)
-    _check_shapes(trace)
+    _check_records(trace)
+    for name, array in arrays.items():
+        if array.shape != _shape_of(trace, name, array):
+            raise ValueError(f"{name} has the shape {array.shape}")
     return trace
 
 
-def _check_shapes(trace: Trace) -> None:
-    lengths = {"source": len(trace.source_tokens), "target": len(trace.target_tokens)}
-    for name in ("source_ids", "target_ids", "predicted_ids", "predicted_tokens"):
-        if len(getattr(trace, name)) != lengths["source" if "source" in name else "target"]:
-            raise ValueError(f"{name} has another length")
-    for name, array in trace.arrays.items():
-        part = name.split(".")[0]
-        if part not in ("encoder", "decoder"):
-            raise ValueError(f"{name} is no array of a trace")
-        allowed = {lengths["source"], lengths["target"]}
-        if array.ndim not in (2, 3) or array.shape[-2] not in allowed:
-            raise ValueError(f"{name} has the shape {array.shape}")
+def _check_records(trace: Trace) -> None:
+    """Make sure that everything is there for every position, and of its kind."""
+    source, target = len(trace.source_ids), len(trace.target_ids)
+    logs = trace.log_probabilities
+    for name, values, kind, length in (
+        ("source_ids", trace.source_ids, int, source),
+        ("target_ids", trace.target_ids, int, target),
+        ("predicted_ids", trace.predicted_ids, int, target),
+        ("heads", trace.heads, int, len(trace.heads)),
+        ("source_tokens", trace.source_tokens, str, source),
+        ("target_tokens", trace.target_tokens, str, target),
+        ("predicted_tokens", trace.predicted_tokens, str, target),
+        ("argmax_tokens", trace.argmax_tokens, str, target),
+        ("log_probabilities", logs, float, target),
+        ("decode_log_probabilities", trace.decode_log_probabilities or logs, float, target),
+    ):
+        if len(values) != length or any(type(value) is not kind for value in values):
+            raise ValueError(f"{name} must hold {length} of {kind.__name__}")
+
+
+_NAME = re.compile(r"(encoder|decoder)\.(?:(\d+)\.(self|cross|feed_forward)\.)?([a-z]+)", re.ASCII)
+
+
+def _shape_of(trace: Trace, name: str, array: np.ndarray) -> tuple[int, ...]:
+    """The shape that an array of that name must have; widths are as they are."""
+    found = _NAME.fullmatch(name)
+    if found is None or found[4] not in STAGES:
+        raise ValueError(f"{name} is no array of a trace")
+    part, _, kind, stage = found.groups()
+    rows = len(trace.query_tokens(part))
+    keys = len(trace.key_tokens(part, kind or "self"))
+    if stage in HEAD_STAGES and kind in ("self", "cross"):
+        length = keys if stage in ("key", "value") else rows
+        width = keys if stage in MAP_STAGES else array.shape[-1]
+        return len(trace.heads), length, width
+    return rows, array.shape[-1]
 
 
 def _unwritable(path: Path, error: OSError) -> OutputError:

@@ -222,12 +222,8 @@ SHOWN = 5
 def _table(title: str, formula: str, vectors: Sequence[tuple[str, np.ndarray]]) -> Step:
     """The first numbers of some vectors, and the length of each."""
     shown = min(SHOWN, *(len(vector) for _, vector in vectors))
-    rows = tuple(
-        (
-            name,
-            *(float(value) for value in vector[:shown]),
-            float(np.linalg.norm(vector.astype(np.float64))),
-        )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *vector[:shown].tolist(), float(np.linalg.norm(vector.astype(np.float64))))
         for name, vector in vectors
     )
     numbers = tuple(str(index) for index in range(shown))

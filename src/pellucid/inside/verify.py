@@ -11,7 +11,7 @@ from torch import Tensor
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
-from pellucid.inside.pair import Pair, model_in_float64
+from pellucid.inside.pair import Pair
 from pellucid.inside.replay import attention_at, replay
 from pellucid.inside.trace import Trace
 from pellucid.model.layers import MultiHeadAttention
@@ -64,9 +64,7 @@ def verify_cell(
             f"A trace must be verified with its own model ({trace.model.get('model_hash')}), but "
             f"{bundle.folder} holds another ({fresh.model_hash}). Name that model, or look again."
         )
-    pair = Pair(
-        model_in_float64(fresh.model), fresh.tokenizer, trace.source_ids, trace.predicted_ids
-    )
+    pair = Pair(fresh.exact_model, fresh.tokenizer, trace.source_ids, trace.predicted_ids)
     entering_LD, attended_MD = _entering(pair, site)
     attention = attention_at(pair.model, site)
     query = _project(attention, "query", entering_LD[row], head)

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from pellucid.errors import InputError
-from pellucid.inside.ask import HEAD_STAGES
+from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
 from pellucid.inside.trace import Trace
 
 __all__ = [
-    "MAP_STAGES",
     "SPECIAL_TOKENS",
     "View",
     "default_view",
@@ -24,9 +23,6 @@ __all__ = [
     "number_in_cell",
     "views_of",
 ]
-
-MAP_STAGES = ("scores", "scaled", "masked", "weights")
-"""Stages whose arrays are queries by keys."""
 
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})
 

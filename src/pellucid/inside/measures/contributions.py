@@ -6,7 +6,8 @@ Everything between tokens happens in this sum, and it is linear once the weights
 it are the residual connection and, with post-norm, the layer norm, which is linear too once its
 row's deviation is known:
 
-$$\text{LN}(z_i) = L_i(z_i) + \beta, \qquad L_i(v) = \frac{v - \text{mean}(v)}{\sigma_i} \odot \gamma$$
+$$\text{LN}(z_i) = L_i(z_i) + \beta, \qquad
+L_i(v) = \frac{v - \text{mean}(v)}{\sigma_i} \odot \gamma$$
 
 So a sub-layer's result is a sum of one vector from each position, $T_i(x_j) = L_i(\sum_h
 \alpha^h_{ij} f^h(x_j) + [i = j]\,x_i)$, and a rest of biases $L_i(b) + \beta$. In cross-attention
@@ -37,10 +38,10 @@ __all__ = ["Attention", "Contributions", "contributions", "see", "take_apart"]
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """Every term of one attention's output.
+    r"""Every term of one attention's output.
 
     Attributes:
-        terms_HLMD: what head h brings row i from position j, $\\alpha^h_{ij} f^h(x_j)$.
+        terms_HLMD: what head h brings row i from position j, $\alpha^h_{ij} f^h(x_j)$.
         bias_D: of the output projection; zeros where there is none.
         output_LD: what the model computed, to compare with.
         largest_difference: between the sum of all terms and that, as a share of its largest
@@ -100,7 +101,7 @@ class Attention:
         return self.through_norm(parts_XD, row)
 
     def rest(self, row: int) -> Tensor:
-        """What no position brings: ``rest_D``, the biases, $L_i(b) + \\beta$."""
+        r"""What no position brings: ``rest_D``, the biases, $L_i(b) + \beta$."""
         rest_D = self.through_norm(self.bias_D, row)
         return rest_D if self.shift_D is None else rest_D + self.shift_D
 

@@ -161,25 +161,17 @@ def find_raises(
     return tuple(sorted(found, key=lambda one: one.effect))
 
 
-def _areas(
-    pair: Pair, words: Sequence[Sequence[int]], orders: Sequence[np.ndarray]
-) -> np.ndarray:
+def _areas(pair: Pair, words: Sequence[Sequence[int]], orders: Sequence[np.ndarray]) -> np.ndarray:
     """Comprehensiveness and sufficiency of each order for each row: ``(2, orders, rows)``."""
     sizes = [0, *(math.ceil(share * len(words)) for share in BINS)]
-    sources: dict[tuple[int, ...], int] = {}
-    places = np.array(
-        [
-            [
-                [
-                    sources.setdefault(_keep(pair, chosen, is_kept=is_kept), len(sources))
-                    for size in sizes
-                    for chosen in [[place for word in order[:size] for place in words[word]]]
-                ]
-                for order in orders
-            ]
-            for is_kept in (False, True)
-        ]
-    )
+    sources: dict[tuple[int, ...], int] = {}  # Many orders ask for the same few words.
+    places = np.zeros((2, len(orders), len(sizes)), dtype=int)
+    for index, order in enumerate(orders):
+        for column, size in enumerate(sizes):
+            chosen = [token for word in order[:size] for token in words[word]]
+            for is_kept in (False, True):
+                source = _keep(pair, chosen, is_kept=is_kept)
+                places[int(is_kept), index, column] = sources.setdefault(source, len(sources))
     with torch.inference_mode():
         before = pair.log_probabilities().exp().double().numpy()
         after = log_probabilities_of(pair, list(sources)).exp().double().numpy()

@@ -9,7 +9,8 @@ Relevance is carried from layer to layer by adding, from identities (each token 
 itself) and zeros:
 
 $$R^{ee} \mathrel{+}= \bar{A} R^{ee}; \quad R^{dd} \mathrel{+}= \bar{A} R^{dd}, \quad
-R^{de} \mathrel{+}= \bar{A} R^{de}; \quad R^{de} \mathrel{+}= (\bar{R}^{dd})^T \bar{A} \bar{R}^{ee}$$
+R^{de} \mathrel{+}= \bar{A} R^{de}; \quad
+R^{de} \mathrel{+}= (\bar{R}^{dd})^T \bar{A} \bar{R}^{ee}$$
 
 for the encoder's self-attention, the decoder's, and cross-attention; $\bar{R}$ is $R$ with its
 rows, identity left out, brought to the sum 1.

@@ -87,9 +87,7 @@ def logit_lens(pair: Pair, *, most: int = 5) -> list[Depth]:
 
 
 @torch.inference_mode()
-def decoder_lens(
-    pair: Pair, *, most: int = 5, max_length: int | None = 64
-) -> list[DecoderDepth]:
+def decoder_lens(pair: Pair, *, most: int = 5, max_length: int | None = 64) -> list[DecoderDepth]:
     """Let the decoder look at each depth of the encoder, through the encoder's last norm.
 
     Args:

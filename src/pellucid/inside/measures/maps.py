@@ -118,13 +118,17 @@ def make_map(
     is_signed: bool = False,
     sums_to_one: bool = False,
     note: str = "",
+    words: Sequence[Sequence[int]] | None = None,
 ) -> Map:
     """Put labels on a matrix, by its part and kind.
 
-    One column more than there are tokens is the row's own vector.
+    One column more than there are tokens is the row's own vector. With ``words`` the source's
+    columns are words, given by their tokens.
     """
     has_source = part == "encoder" or kind in ("cross", "whole")
     source_tokens = pair.source_tokens if has_source else ()
+    if words is not None:
+        source_tokens = _join(source_tokens, words)
     columns = source_tokens
     if part == "decoder" and kind in ("self", "whole") and matrix.shape[1] > len(columns):
         columns = (*columns, *pair.read_tokens)
@@ -205,10 +209,14 @@ def merge_source_words(map_: Map, words: Sequence[Sequence[int]]) -> Map:
         return map_
     merged = np.stack([map_.matrix[:, list(word)].sum(axis=1) for word in words], axis=1)
     rest = map_.matrix[:, map_.num_source_columns :]
-    names = tuple("".join(map_.column_tokens[place] for place in word) for word in words)
+    names = _join(map_.column_tokens, words)
     return replace(
         map_,
         matrix=np.concatenate([merged, rest], axis=1),
         column_tokens=(*names, *map_.column_tokens[map_.num_source_columns :]),
         num_source_columns=len(words),
     )
+
+
+def _join(tokens: Sequence[str], words: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    return tuple("".join(tokens[place] for place in word) for word in words)

@@ -22,7 +22,7 @@ from torch import Tensor
 from pellucid.data import make_source_batch
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes import cut_source_word
-from pellucid.inside.measures.maps import Map, make_map, merge_source_words, source_words
+from pellucid.inside.measures.maps import Map, make_map, source_words
 from pellucid.inside.pair import Pair
 
 __all__ = ["How", "log_probabilities_of", "occlusion"]
@@ -64,19 +64,17 @@ def occlusion(
     else:
         put = None if how == "remove" else pair.tokenizer.config.unk_id
         after_XT = log_probabilities_of(pair, [_without(pair, word, put) for word in words])
-    effects = (before_T - after_XT).T
-    columns = torch.zeros(len(before_T), len(pair.source_ids), dtype=effects.dtype)
-    tokens = make_map(
+    return make_map(
         pair,
         "occlusion",
         "Li et al. 2016, section 3",
-        columns.numpy(),
+        (before_T - after_XT).T.numpy(),
         part="decoder",
         kind="whole",
         is_signed=True,
         note=f"words {_VERBS[how]}",
+        words=words,
     )
-    return merge_source_words(tokens, words, effects.double().numpy())
 
 
 _VERBS = {"remove": "removed", "unknown": "unknown", "cut": "cut off"}

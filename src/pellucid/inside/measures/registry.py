@@ -160,9 +160,7 @@ _ALL = (
         "Kobayashi et al. 2021",
         "the same with the residual connection, after the norm",
         _ATTENTIONS,
-        lambda pair, part, kind, layer, _: residual_norms(
-            pair, part=part, kind=kind, layer=layer
-        ),
+        lambda pair, part, kind, layer, _: residual_norms(pair, part=part, kind=kind, layer=layer),
     ),
     Measure(
         "alti",

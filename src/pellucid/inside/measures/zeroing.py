@@ -115,14 +115,14 @@ def _shares(pair: Pair, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndar
     num_keys = memory_1SD.shape[1] if site.endswith(".cross") else length
     config = pair.model.config
     numbers_each = length * max(config.d_ff, config.num_heads * num_keys)
+    size = max(1, MOST_NUMBERS_AT_ONCE // numbers_each)
     columns = []
-    for silent_B in torch.arange(num_keys).split(max(1, MOST_NUMBERS_AT_ONCE // numbers_each)):
+    for first in range(0, num_keys, size):
+        silent_B = torch.arange(first, min(first + size, num_keys))
         after_BLD = run(_Zero(site, silent_B), len(silent_B))
         columns.append(1 - torch.cosine_similarity(after_BLD, before_1LD, dim=-1))
-    changes_LM = torch.cat(columns).T
-    changes_LM = changes_LM.masked_fill(changes_LM < ROUNDING, 0.0).numpy()
-    total = changes_LM.sum(axis=1, keepdims=True)
-    shares: np.ndarray = np.divide(
-        changes_LM, total, out=np.zeros_like(changes_LM), where=total > 0
-    )
+    changes = torch.cat(columns).T.numpy()
+    changes = np.where(changes < ROUNDING, 0.0, changes)
+    total = changes.sum(axis=1, keepdims=True)
+    shares: np.ndarray = np.divide(changes, total, out=np.zeros_like(changes), where=total > 0)
     return shares
