@@ -17,6 +17,7 @@ import pellucid
 from pellucid.bundle import Bundle
 from pellucid.files import write_text
 from pellucid.inside import Ask, Trace
+from pellucid.inside.ask import MAP_STAGES
 from pellucid.inside.drawings import Drawing, draw_architecture
 from pellucid.inside.figures import (
     draw_difference_figure,
@@ -25,7 +26,7 @@ from pellucid.inside.figures import (
     draw_trace_figure,
 )
 from pellucid.inside.figures_positions import draw_positions_figure
-from pellucid.inside.view import MAP_STAGES, View
+from pellucid.inside.view import View
 from pellucid.translator import Translator
 
 FOLDER = Path(__file__).parent / "pictures"

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pellucid.bundle import Bundle
 from pellucid.config import Recipe, load_recipe
 from pellucid.corpora import (
     DEFAULT_COUNTS,
@@ -25,14 +24,7 @@ from pellucid.corpora import (
 )
 from pellucid.files import new_folder, read_lines, write_text
 from pellucid.hardware import describe_machine
-from pellucid.inside import (
-    CrossAttention,
-    attention_maps,
-    draw_row,
-    html_page,
-    html_table,
-    replay_cross_attention,
-)
+from pellucid.inside import Trace, attention_maps, draw_row, html_page, html_table
 from pellucid.train import train
 from pellucid.train.run_folder import RunFolder
 from pellucid.translation import Translation
@@ -105,10 +97,10 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
     seeds = seed_examples()
     translations = translator.translate([example.source for example in seeds])
     _show(results, baselines, seeds, translations)
-    attentions = _replay_all(translator, translations)
-    _show_pronoun(seeds, translations, attentions)
+    traces = [trace for (trace,) in translator.look_at_each([example.source for example in seeds])]
+    _show_pronoun(seeds, translations, traces)
     _write_report(out, recipe, results, baselines, seeds, translations, summary.seconds)
-    _write_page(out, translations, attentions, translator)
+    _write_page(out, translations, traces, translator)
     minutes, training_minutes = (time.monotonic() - started) / 60, summary.seconds / 60
     console.print(
         f"\nDone in {minutes:.1f} minutes ({training_minutes:.1f} of training). The model is in "
@@ -177,46 +169,26 @@ def _show(
     sys.stdout.flush()
 
 
-def _replay_all(
-    translator: Translator, translations: Sequence[Translation]
-) -> list[CrossAttention]:
-    bundle = _bundle(translator)
-    return [
-        replay_cross_attention(
-            bundle,
-            translation.source,
-            translation.ids,
-            log_probabilities=translation.token_log_probabilities,
-        )
-        for translation in translations
-    ]
-
-
 def _show_pronoun(
     seeds: Sequence[Example],
     translations: Sequence[Translation],
-    attentions: Sequence[CrossAttention],
+    traces: Sequence[Trace],
 ) -> None:
     """Draw the decoder row that writes the pronoun of the first sentence that has one."""
     index = next(i for i, example in enumerate(seeds) if example.pronouns)
-    row = row_of_piece(attentions[index], seeds[index].pronouns[0].target)
+    row = row_of_piece(traces[index], seeds[index].pronouns[0].target)
     if row is None:
         return
     console = Console(highlight=False)
     console.print(f"\nCross-attention weights, in per cent, for: {translations[index].source}")
-    for line in draw_row(attentions[index], row):
+    for line in draw_row(traces[index], row):
         console.print(line)
 
 
-def row_of_piece(attention: CrossAttention, piece: int) -> int | None:
+def row_of_piece(trace: Trace, piece: int) -> int | None:
     """The decoder row that predicts the beginning of a word, words counted from 0."""
-    starts = [row for row, token in enumerate(attention.predicted_tokens) if token.startswith("▁")]
+    starts = [row for row, token in enumerate(trace.predicted_tokens) if token.startswith("▁")]
     return starts[piece] if piece < len(starts) else None
-
-
-def _bundle(translator: Translator) -> Bundle:
-    assert translator.bundle is not None, "A translator that was loaded has its bundle."
-    return translator.bundle
 
 
 def _write_report(
@@ -286,7 +258,7 @@ def _loss_curve(metrics: Path) -> str:
 def _write_page(
     out: Path,
     translations: Sequence[Translation],
-    attentions: Sequence[CrossAttention],
+    traces: Sequence[Trace],
     translator: Translator,
 ) -> None:
     parts = [
@@ -294,12 +266,12 @@ def _write_page(
         "translations in float32. A decoder row <em>reads</em> one token and <em>predicts</em> "
         "the next; columns are the source's tokens. Numbers are per cent of the row.</p>"
     ]
-    for translation, attention in zip(translations, attentions, strict=True):
+    for translation, trace in zip(translations, traces, strict=True):
         table = html_table(("English", "French"), [(translation.source, translation.text)])
         parts.append(
             f"{table}<p class='note'>Replayed log-probabilities differ from the decode's by at "
-            f"most {attention.largest_difference:.1e}.</p>{attention_maps(attention)}"
+            f"most {trace.checks['decode']:.1e}.</p>{attention_maps(trace)}"
         )
-    model_hash = _bundle(translator).model_hash
+    model_hash = translator.own_bundle.model_hash
     parts.append(f'<p class="note">Model {model_hash}.</p>')
     write_text(out / "look.html", html_page("What the decoder attends to", *parts))

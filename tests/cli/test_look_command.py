@@ -188,10 +188,7 @@ def test_look_refuses_changes_and_sorting_in_one_sentence(
 def test_look_compares_two_lines_two_heads_and_two_models(run_here: Run, tmp_path: Path) -> None:
     other = "The bread came out of the oven."
     one = ("--part", "decoder", "--layer", "1", "--kind", "cross", "--head", "1", "--plain")
-    translator = pellucid.load("demo")
-    first, second = (
-        translator.look(text).weights("decoder", 1, "cross") for text in (SOURCE, other)
-    )
+    first = pellucid.load("demo").look(SOURCE).weights("decoder", 1, "cross")
     found = run_here("look", "demo", SOURCE, *one, "--compare", other)
     assert (found.returncode, found.stderr) == (0, "")
     assert "Weight on columns that only one of them has" in found.stdout

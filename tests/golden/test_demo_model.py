@@ -14,7 +14,6 @@ import pellucid
 from pellucid.bundle import resolve_model
 from pellucid.corpora import SplitName, make_split, seed_examples
 from pellucid.demo import evaluate_split, row_of_piece
-from pellucid.inside import replay_cross_attention
 from pellucid.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -52,18 +51,11 @@ def test_demo_model_translates_the_texts_own_sentences(translator: Translator) -
 def test_demo_model_replay_of_every_sentence_agrees_with_its_decode(
     translator: Translator,
 ) -> None:
-    assert translator.bundle is not None
     for example in seed_examples():
-        (translation,) = translator.translate([example.source])
-        attention = replay_cross_attention(
-            translator.bundle,
-            example.source,
-            translation.ids,
-            log_probabilities=translation.token_log_probabilities,
-        )
-        assert attention.largest_difference < 1e-4
+        trace = translator.look(example.source)
+        assert trace.checks["decode"] < 1e-4
         for pronoun in example.pronouns:
-            assert row_of_piece(attention, pronoun.target) is not None
+            assert row_of_piece(trace, pronoun.target) is not None
 
 
 def test_demo_is_a_model_on_the_command_line(run_cli: Run) -> None:

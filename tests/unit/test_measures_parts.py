@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,17 @@ def test_shares_are_0_where_no_part_is_near() -> None:
     np.testing.assert_array_equal(shares(attention), [[0, 0]])
 
 
+def test_alti_says_where_rows_have_no_part_near_their_result(
+    plain_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert alti(plain_pair, part="decoder").sums_to_one
+    module = import_module("pellucid.inside.measures.alti")
+    monkeypatch.setattr(module, "shares", lambda apart: 0.5 * shares(apart))
+    found = alti(plain_pair, part="decoder")
+    assert not found.sums_to_one
+    assert "sum to less than 1" in found.title
+
+
 def test_shares_of_single_head_go_through_the_norm() -> None:
     bare = by_hand([[3, 1], [0, 1]], [1, 0], [0, 0])
     # L(v) = (v − mean) / 2 with gain (1, 3): (3, 1) → (0.5, −1.5), (0, 1) → (−0.25, 0.75),
@@ -172,7 +184,8 @@ def test_alti_is_never_negative_sums_to_1_and_sees_nothing_ahead(pair: Pair) -> 
         np.testing.assert_allclose(found.matrix.sum(axis=1), 1, atol=1e-9)
     whole = alti(pair, part="decoder")
     prefix = whole.matrix[:, num_source:]
-    assert (np.triu(prefix, 1) == 0).all() == pair.model.config.look_ahead_mask
+    assert not (np.triu(prefix, 1) > 0).any() or not pair.model.config.look_ahead_mask
+    assert (np.tril(prefix) > 0).any() or not pair.model.config.residual
     assert whole.column_labels == (*pair.source_tokens, *pair.read_tokens)
     np.testing.assert_allclose(whole.source_share, 1 - prefix.sum(axis=1), atol=1e-9)
 
@@ -273,6 +286,7 @@ def test_contributions_of_what_is_not_there_say_so(
 def test_contributions_too_large_for_memory_say_so(
     plain_pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pellucid.inside.measures.contributions.available_memory", lambda _: 999)
+    module = import_module("pellucid.inside.measures.contributions")
+    monkeypatch.setattr(module, "available_memory", lambda _: 999)
     with pytest.raises(InputError, match="must fit into the 0.0 GiB"):
         contributions(plain_pair, "decoder", "cross")

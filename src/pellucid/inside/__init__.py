@@ -6,7 +6,6 @@ Reading order: `pair` (a source and a target with a model), `ask` (what is to be
 
 from pellucid.inside.ask import Ask
 from pellucid.inside.color import ink_on, shade
-from pellucid.inside.cross import CrossAttention, replay_cross_attention
 from pellucid.inside.looking import Replaying
 from pellucid.inside.page import attention_maps, html_page, html_table
 from pellucid.inside.pair import Pair, make_pair
@@ -17,7 +16,6 @@ from pellucid.inside.trace import Trace
 
 __all__ = [
     "Ask",
-    "CrossAttention",
     "Pair",
     "Replaying",
     "Trace",
@@ -29,6 +27,5 @@ __all__ = [
     "load_trace",
     "make_pair",
     "replay",
-    "replay_cross_attention",
     "shade",
 ]

@@ -11,11 +11,10 @@ from importlib.resources import files
 
 from pellucid.inside.ask import HEAD_STAGES
 from pellucid.inside.color import ink_on, shade
-from pellucid.inside.cross import CrossAttention
 from pellucid.inside.page_data import FIGURES, page_data
 from pellucid.inside.page_map import static_map
 from pellucid.inside.trace import Trace
-from pellucid.inside.view import default_view, describe_model_of
+from pellucid.inside.view import View, default_view, describe_model_of, views_of
 
 __all__ = ["attention_maps", "html_page", "html_table", "trace_page"]
 
@@ -59,7 +58,8 @@ _APP = """<div id="app" hidden>
 stage, with Shift backwards; arrows, <kbd>Home</kbd> and <kbd>End</kbd> within the map.</span>
 </fieldset>
 <figure>
-<div class="legend"><span id="low"></span><span class="bar" id="bar"></span><span id="high"></span></div>
+<div class="legend"><span id="low"></span><span class="bar" id="bar"></span>
+<span id="high"></span></div>
 <div id="window" hidden><button type="button" id="before">earlier rows</button>
 <span id="window-words"></span> <button type="button" id="after">later rows</button></div>
 <div class="scroll" id="map"></div>
@@ -101,33 +101,31 @@ def _align(cell: str) -> str:
     return ' class="number"' if is_number else ""
 
 
-def attention_maps(attention: CrossAttention) -> str:
-    """Every layer and head of one translation as a map of weights from 0 to 1.
+def attention_maps(trace: Trace) -> str:
+    """Every layer and head of cross-attention of one translation as a map of weights from 0 to 1.
 
     Each row is labelled with the token it reads and the token it predicts. Weights from 1 % are
     printed in per cent; all of them show in the color and when pointed at.
+
+    Args:
+        trace: holds the weights.
     """
-    depth, num_heads = attention.weights_NHTS.shape[:2]
-    maps = [_map(attention, layer, head) for layer in range(depth) for head in range(num_heads)]
-    return f'<div class="maps">\n{"".join(maps)}\n</div>'
+    views = [view for view in views_of(trace) if (view.kind, view.stage) == ("cross", "weights")]
+    return f'<div class="maps">\n{"".join(map(_map, views))}\n</div>'
 
 
-def _map(attention: CrossAttention, layer: int, head: int) -> str:
-    weights_TS = attention.weights_NHTS[layer, head]
-    head_cells = "".join(f"<th>{escape(token)}</th>" for token in attention.source_tokens)
+def _map(view: View) -> str:
+    head_cells = "".join(f"<th>{escape(token)}</th>" for token in view.columns)
     rows = []
-    for row, (read, predicted) in enumerate(
-        zip(attention.read_tokens, attention.predicted_tokens, strict=True)
-    ):
-        label = f"{escape(read)} → {escape(predicted)}"
+    for read, predicted, weights in zip(view.rows, view.predicted or (), view.cells, strict=True):
         cells = "".join(
             _cell(weight, f"{read} → {predicted}: {token}")
-            for weight, token in zip(weights_TS[row].tolist(), attention.source_tokens, strict=True)
+            for weight, token in zip(weights.tolist(), view.columns, strict=True)
         )
-        rows.append(f"<tr><th>{label}</th>{cells}</tr>")
+        rows.append(f"<tr><th>{escape(read)} → {escape(predicted)}</th>{cells}</tr>")
     body = "\n".join(rows)
     return (
-        f'<table class="map"><caption>layer {layer}, head {head}</caption>\n'
+        f'<table class="map"><caption>layer {view.layer}, head {view.head}</caption>\n'
         f"<thead><tr><td></td>{head_cells}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n"
     )
 

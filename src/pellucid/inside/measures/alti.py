@@ -40,6 +40,10 @@ def alti(pair: Pair, *, part: Part, kind: Kind = "whole", layer: int | None = No
         part: ``encoder`` or ``decoder``.
         kind: ``self``, ``cross`` or ``whole``.
         layer: from 0, the last unless given; with ``whole`` everything up to its end.
+
+    Returns:
+        The map. Where a row has no part near its result, it and what follows from it sum to less
+        than 1, which the map's note says.
     """
     layer = last_layer(pair, part, layer)
     if kind == "whole":
@@ -50,8 +54,17 @@ def alti(pair: Pair, *, part: Part, kind: Kind = "whole", layer: int | None = No
         site = f"{part}.{layer}.{kind}"
         matrix = shares(take_apart(pair, [site])[site])
         source = "Ferrando et al. 2022 (ALTI), one layer"
+    is_full = bool(np.allclose(matrix.sum(axis=1), 1))
     return make_map(
-        pair, "alti", source, matrix, part=part, kind=kind, layer=layer, sums_to_one=True
+        pair,
+        "alti",
+        source,
+        matrix,
+        part=part,
+        kind=kind,
+        layer=layer,
+        sums_to_one=is_full,
+        note="" if is_full else "some rows have no part near their result and sum to less than 1",
     )
 
 
