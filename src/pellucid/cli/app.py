@@ -16,7 +16,7 @@ COMMANDS = {
     "demo": "Train a small translator on the built-in corpus and look inside it.",
     "train": "Train a model as a recipe says; the same command again resumes.",
     "translate": "Translate lines of text, keeping their order.",
-    "look": "Look inside one translation: every score, weight and vector of every layer and head.",
+    "look": "Look inside one translation: translate, replay, and show what was computed.",
     "align": "Link the words of lines and their translations; with gold links, alignment error.",
     "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
     "inspect": "Show what a model is: sizes, parameters, data, training, hashes.",

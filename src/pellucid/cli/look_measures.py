@@ -28,7 +28,7 @@ from pellucid.inside.steps import Step
 __all__ = ["show_lenses", "show_measures", "show_trust"]
 
 
-def make_maps(pair: Pair, names: Sequence[str], ask: Ask) -> list[Map]:
+def _make_maps(pair: Pair, names: Sequence[str], ask: Ask) -> list[Map]:
     """The map of each measure, of the place that was asked for.
 
     Raises:
@@ -56,7 +56,7 @@ def show_measures(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) ->
     Raises:
         InputError: a measure does not exist, or is not made for the place asked for.
     """
-    maps = make_maps(pair, names, ask)
+    maps = _make_maps(pair, names, ask)
     for map_ in maps:
         writer.lines(["", *_describe(map_)])
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=map_.sums_to_one)
@@ -97,7 +97,7 @@ def show_trust(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) -> No
     Raises:
         InputError: a measure does not exist, or its map is not of decoder rows by source.
     """
-    maps = make_maps(pair, names, ask)
+    maps = _make_maps(pair, names, ask)
     writer.lines(map_.title for map_ in maps)
     writer.step(_trust_table(maps, faithfulness(pair, maps)))
     writer.lines(
