@@ -213,3 +213,31 @@ def test_look_refuses_to_compare_what_is_of_another_kind(run_here: Run) -> None:
         found = run_here("look", "demo", SOURCE, *one, "--compare-head", head)
         assert found.returncode == 2
         assert message in found.stderr
+
+
+def test_look_draws_the_five_stages_of_one_head(run_here: Run, tmp_path: Path) -> None:
+    one = ("--all", "--part", "decoder", "--layer", "0", "--kind", "self", "--head", "2")
+    path = tmp_path / "stages.svg"
+    assert run_here("look", "demo", "A cat.", *one, "--svg", str(path)).returncode == 0
+    drawing = path.read_text()
+    for stage in ("scores", "scaled", "masked", "weights", "context"):
+        assert stage in drawing
+
+
+def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
+    found = run_here("look", "demo", SOURCE, "--measure", "alti", "--measure", "occlusion")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "Share of the source" in found.stdout
+    assert "How alike they order the source words" in found.stdout
+    trust = run_here("look", "demo", SOURCE, "--trust", "weights", "--plain")
+    assert "compr." in trust.stdout
+    lens = run_here("look", "demo", SOURCE, "--lens")
+    assert "after 2: La pizza est sortie du four." in lens.stdout
+    for arguments, message in (
+        (("--measure", "alit"), "Did you mean 'alti'"),
+        (("--measure", "occlusion", "--layer", "1"), "without a layer"),
+        (("--measure", "norms", "--layer", "0", "--layer", "1"), "must be of one place"),
+    ):
+        refused = run_here("look", "demo", SOURCE, *arguments)
+        assert refused.returncode == 2
+        assert message in refused.stderr

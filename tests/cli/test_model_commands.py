@@ -168,3 +168,30 @@ def test_inspect_damaged_bundle_gives_one_sentence_and_2(
     assert done.returncode == 2
     assert "model.safetensors" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["whole", "attention", "heads", "training", "inference"])
+def test_inspect_draws_the_model_with_its_own_numbers(
+    run_here: Run, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "drawing.svg"
+    done = run_here("inspect", "demo", "--draw", kind, "-o", str(path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    drawing = path.read_text()
+    assert drawing.startswith(("<?xml", "<svg"))
+    assert "96" in drawing
+    assert "776de363" in drawing
+
+
+def test_inspect_draws_positions_and_refuses_half_a_wish(run_here: Run, tmp_path: Path) -> None:
+    path = tmp_path / "positions.png"
+    assert run_here("inspect", "demo", "--draw", "positions", "-o", str(path)).returncode == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+    for arguments, message in (
+        (("--draw", "whole"), "must have a kind and a file"),
+        (("-o", str(path)), "must have a kind and a file"),
+        (("--draw", "whole", "-o", str(path)), "must end in .svg"),
+    ):
+        done = run_here("inspect", "demo", *arguments)
+        assert done.returncode == 2
+        assert message in done.stderr

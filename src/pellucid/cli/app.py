@@ -17,7 +17,7 @@ COMMANDS = {
     "train": "Train a model as a recipe says; the same command again resumes.",
     "translate": "Translate lines of text, keeping their order.",
     "look": "Look inside one translation: translate, replay, and show what was computed.",
-    "align": "Link the words of lines and their translations; with gold links, alignment error.",
+    "align": "Link the words of lines and their translations, as cross-attention sees them.",
     "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
     "inspect": "Show what a model is: sizes, parameters, data, training, hashes.",
     "corpus": "Write the built-in English-French corpus, with its gold links and antecedents.",

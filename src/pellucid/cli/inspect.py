@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from pellucid.cli.options import Json, Model
 from pellucid.cli.streams import to_json_line
+from pellucid.errors import InputError
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
+    from pellucid.inside.drawings import Drawing
 
 __all__ = ["inspect"]
 
@@ -22,12 +25,32 @@ def inspect(
     vocabulary: Annotated[
         bool, typer.Option("--vocabulary", help="Show each index and its word instead.")
     ] = False,
+    draw: Annotated[
+        Literal["whole", "attention", "heads", "training", "inference", "positions"] | None,
+        typer.Option(
+            help="Draw the whole architecture, one attention, heads and W_O, the encoder feeding "
+            "every decoder layer in training or inference, or the positions."
+        ),
+    ] = None,
+    output_file: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the drawing goes.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a model is: sizes, parameters, data, training, hashes."""
+    """Show what a model is: sizes, parameters, data, training, hashes.
+
+    Drawings are SVG, with shapes and parameter counts on every edge; positions also PNG or PDF.
+    """
     from pellucid.bundle import load_bundle, resolve_model
 
+    if (draw is None) is not (output_file is None):
+        raise InputError(
+            "A drawing must have a kind and a file: give both --draw and -o FILE, or neither."
+        )
     bundle = load_bundle(resolve_model(model))
+    if draw is not None and output_file is not None:
+        _draw(bundle, draw, Path(output_file))
+        return
     if vocabulary:
         sides = _vocabularies(bundle)
         text = to_json_line(sides) if json else _vocabulary_text(sides)
@@ -35,6 +58,22 @@ def inspect(
         record = _describe(bundle)
         text = to_json_line(record) if json else "".join(_to_lines(record))
     sys.stdout.write(text)
+
+
+def _draw(bundle: Bundle, what: Drawing | Literal["positions"], path: Path) -> None:
+    from pellucid.files import write_text
+    from pellucid.inside.drawings import draw_architecture
+    from pellucid.inside.figures_positions import draw_positions_figure
+
+    if what == "positions":
+        draw_positions_figure(bundle, path)
+        return
+    if path.suffix != ".svg":
+        raise InputError(f"A drawing's file must end in .svg, but is named {path.name} (-o).")
+    name = f"{bundle.folder.name} {bundle.model_hash[:8]}"
+    has_bias = bundle.model.output_bias is not None
+    drawing = draw_architecture(bundle.config.model, what, model=name, has_output_bias=has_bias)
+    write_text(path, drawing)
 
 
 def _vocabularies(bundle: Bundle) -> dict[str, list[str]]:

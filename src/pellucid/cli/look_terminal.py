@@ -122,6 +122,8 @@ class Writer:
         if self.is_plain:
             self.lines(say_step(step))
         else:
+            self._console.print(Text(step.title, "bold"))
+            self.lines([step.formula] if step.formula else [])
             self._console.print(draw_step(step))
 
 

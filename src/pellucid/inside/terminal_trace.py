@@ -90,14 +90,8 @@ def draw_tokens(trace: Trace) -> Iterator[str]:
 
 
 def draw_step(step: Step) -> Table:
-    """One step as a table."""
-    table = Table(
-        title=f"{step.title}\n{step.formula}" if step.formula else step.title,
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        padding=(0, 1, 0, 0),
-    )
+    """The numbers of one step as a table."""
+    table = Table(box=None, padding=(0, 1, 0, 0))
     for index, name in enumerate(step.header):
         table.add_column(name, justify="right" if index else "left", no_wrap=True)
     for row in step.rows:
