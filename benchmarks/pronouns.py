@@ -13,7 +13,7 @@ import datetime
 import json
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,24 @@ from pellucid.inside.antecedents import (
     share_of_hits,
 )
 from pellucid.inside.antecedents_probe import ProbeResult, Word, probe_layers
-from pellucid.inside.antecedents_readings import CUTS, read_cuts, read_heads
+from pellucid.inside.antecedents_readings import CUTS, read_cuts, read_heads, read_map
+from pellucid.inside.measures import measure
+from pellucid.inside.pair import Pair
 
 RESULTS = Path(__file__).parent / "results"
 WORDS: tuple[Word, ...] = ("pronoun", "predicate")
+
+
+def _of(name: str) -> Callable[[Pair], np.ndarray]:
+    """The columns of the source of one measure's map of the decoder's rows."""
+    return lambda pair: measure(pair, name).source_matrix
+
+
+MEASURED = {
+    f"{name}, predicts": read_map(name, _of(name), "predicts")
+    for name in ("alti", "rollout", "gradients", "occlusion")
+}
+"""Measures of everything from the source tokens on, at the rows that predict the telling word."""
 
 
 def main() -> None:
@@ -57,12 +71,12 @@ def main() -> None:
     examples = make_split("pronoun", seed=arguments.seed, count=arguments.count)
     cases = make_cases(bundle, examples, is_paired=True)
     chosen_on = make_cases(bundle, _validation(arguments.choose, arguments.seed), is_paired=False)
-    hits = count_hits(cases, [read_heads, read_cuts])
+    hits = count_hits(cases, [read_heads, read_cuts, *MEASURED.values()])
     validation_hits = count_hits(chosen_on, [read_heads])
     heads = [name for name in validation_hits if name not in RULES]
     best = _best_of_each_kind(validation_hits, heads)
     texts = [translation.text for translation in translator.translate([e.source for e in examples])]
-    shares = [share_of_hits(name, hits[name], cases) for name in (*RULES, *best, *CUTS)]
+    shares = [share_of_hits(name, hits[name], cases) for name in (*RULES, *best, *MEASURED, *CUTS)]
     result = {
         "model": arguments.model,
         "model_hash": bundle.model_hash,
@@ -101,9 +115,10 @@ def _best_of_each_kind(hits: dict[str, np.ndarray], heads: Sequence[str]) -> lis
 def _spread(hits: dict[str, np.ndarray], heads: Sequence[str]) -> dict[str, Any]:
     """What a head drawn at random points at, by measure: mean and range over all heads."""
     found = {}
-    for measure in ("weights", "norms"):
-        values = [float(hits[name].mean()) for name in heads if f" {measure}," in name]
-        found[measure] = {"mean": float(np.mean(values)), "low": min(values), "high": max(values)}
+    for kind in ("weights", "norms"):
+        values = [float(hits[name].mean()) for name in heads if f" {kind}," in name]
+        mean = float(np.mean(values))
+        found[kind] = {"mean": mean, "low": min(values), "high": max(values)}
     return found
 
 
