@@ -63,9 +63,10 @@ def gradient_weights(pair: Pair) -> Iterator[dict[str, np.ndarray]]:
         chosen_T = logits_TV[torch.arange(len(pair.target_ids)), list(pair.target_ids)]
     sites = list(leaves.zeros)
     for row in range(len(pair.target_ids)):
-        gradients = torch.autograd.grad(
-            chosen_T[row], [leaves.zeros[site] for site in sites], retain_graph=True
-        )
+        with torch.inference_mode(False):
+            gradients = torch.autograd.grad(
+                chosen_T[row], [leaves.zeros[site] for site in sites], retain_graph=True
+            )
         yield {
             site: (gradient * leaves.weights[site])[0].clamp(min=0).mean(dim=0).double().numpy()
             for site, gradient in zip(sites, gradients, strict=True)
