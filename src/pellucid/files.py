@@ -27,6 +27,7 @@ __all__ = [
     "flush_folder",
     "hash_bytes",
     "hash_file",
+    "is_device",
     "new_folder",
     "open_binary",
     "read_bytes",
@@ -172,16 +173,26 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def is_device(path: Path) -> bool:
+    """Whether it is a device or a pipe, which must never be replaced by a file."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves either the old or the new content, never a part.
 
-    The bytes go to ``NAME.part`` beside it, are flushed to disk, and renamed.
+    The bytes go to ``NAME.part`` beside it, are flushed to disk, and renamed. A device or a pipe
+    takes them as they come.
 
     Raises:
         OutputError: the folder cannot take the file (full, read-only, missing).
     """
     part = path.with_name(path.name + ".part")
     try:
+        if is_device(path):
+            with path.open("wb") as stream:
+                stream.write(data)
+            return
         with part.open("wb") as stream:
             stream.write(data)
             stream.flush()

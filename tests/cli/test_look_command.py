@@ -241,3 +241,19 @@ def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
         refused = run_here("look", "demo", SOURCE, *arguments)
         assert refused.returncode == 2
         assert message in refused.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")
+@pytest.mark.parametrize("kind", ["npz", "json", "html"])
+def test_look_never_replaces_a_device(run_here: Run, kind: str) -> None:
+    found = run_here("look", "demo", "A cat.", f"--{kind}", "/dev/full")
+    assert found.returncode == 1
+    assert found.stderr.count("\n") == 1
+    assert Path("/dev/full").is_char_device()
+    assert run_here("look", "demo", "A cat.", f"--{kind}", "/dev/null").returncode == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_look_writes_json_to_standard_output(run_cli: Run) -> None:
+    found = run_cli("look", "demo", "A cat.", "--json", "/dev/stdout")
+    assert json.loads(found.stdout)["source_tokens"][-1] == "</s>"

@@ -50,7 +50,7 @@ def small_pair(folder: Path, *, seed: int = 2, **changes: Any) -> Pair:
         torch.manual_seed(seed)
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter += 0.1 * torch.randn_like(parameter)
+                parameter.add_(0.1 * torch.randn_like(parameter))
     model.eval().requires_grad_(False)
     given = make_pair(bundle, SOURCE, TARGET)
     return Pair(model, bundle.tokenizer, given.source_ids, given.target_ids)

@@ -413,3 +413,12 @@ def test_named_pipe_gives_every_line(tmp_path: Path) -> None:
 def test_last_line_without_an_end_keeps_its_carriage_return(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"one\r\ntwo\r")
     assert list(read_lines(tmp_path / "text")) == ["one", "two\r"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")
+def test_a_device_is_written_to_and_never_replaced() -> None:
+    with pytest.raises(OutputError, match="No space"):
+        write_bytes(Path("/dev/full"), b"x" * 100_000)
+    assert Path("/dev/full").is_char_device()
+    write_bytes(Path("/dev/null"), b"x")
+    assert Path("/dev/null").is_char_device()

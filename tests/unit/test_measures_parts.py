@@ -175,7 +175,7 @@ def test_shares_of_single_head_go_through_the_norm() -> None:
 def test_alti_is_never_negative_sums_to_1_and_sees_nothing_ahead(pair: Pair) -> None:
     num_source = len(pair.source_ids)
     for part, kind in (*ATTENTIONS, ("encoder", "whole"), ("decoder", "whole")):
-        found = alti(pair, part=part, kind=kind)  # type: ignore[arg-type]
+        found = alti(pair, part=part, kind=kind)
         assert (found.matrix >= 0).all()
         np.testing.assert_allclose(found.matrix.sum(axis=1), 1, atol=1e-9)
     whole = alti(pair, part="decoder")
@@ -228,7 +228,7 @@ def test_rollout_without_residual_is_the_product_of_weights(bundle_folder: Path)
 
 def test_rollout_sums_to_1_in_every_form(pair: Pair) -> None:
     for part in ("encoder", "decoder"):
-        matrix = rollout(pair, part=part).matrix  # type: ignore[arg-type]
+        matrix = rollout(pair, part=part).matrix
         np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-12)
 
 

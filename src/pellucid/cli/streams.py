@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError, OutputError, PellucidError
-from pellucid.files import count_lines, read_lines
+from pellucid.files import count_lines, is_device, read_lines
 
 __all__ = [
     "STANDARD",
@@ -255,8 +255,7 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
 
 def is_special(path: str) -> bool:
     """Whether it is a standard stream, a device or a pipe: neither file nor folder, but there."""
-    place = Path(path)
-    return path == STANDARD or (place.exists() and not place.is_file() and not place.is_dir())
+    return path == STANDARD or is_device(Path(path))
 
 
 def check_target(path: str, *, may_overwrite: bool) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +17,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from pellucid.errors import InputError, InputFileNotFoundError, OutputError
-from pellucid.files import write_bytes, write_text
+from pellucid.files import is_device, write_bytes, write_text
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
 from pellucid.inside.trace import Trace
 
@@ -121,6 +123,8 @@ class NpzWriter:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._part = path.with_name(f".{path.name}.part")
+        if is_device(path):
+            self._part = Path(tempfile.mkdtemp()) / path.name
         self._is_finished = False
         with self._telling():
             self._archive = zipfile.ZipFile(self._part, "w", zipfile.ZIP_STORED)
@@ -151,11 +155,17 @@ class NpzWriter:
         try:
             with self._telling():
                 self._archive.close()
-                if self._is_finished:
+                if self._is_finished and is_device(self._path):
+                    with self._part.open("rb") as part, self._path.open("wb") as device:
+                        shutil.copyfileobj(part, device)
+                elif self._is_finished:
                     self._part.replace(self._path)
         finally:
             with suppress(OSError):
                 self._part.unlink(missing_ok=True)
+            if self._part.parent != self._path.parent:
+                with suppress(OSError):
+                    self._part.parent.rmdir()
 
 
 def _write_array(stream: IO[bytes], array: np.ndarray) -> None:
