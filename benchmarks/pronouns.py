@@ -36,7 +36,7 @@ from pellucid.inside.antecedents import (
 )
 from pellucid.inside.antecedents_probe import ProbeResult, Word, probe_layers
 from pellucid.inside.antecedents_readings import CUTS, read_cuts, read_heads, read_map
-from pellucid.inside.measures import measure
+from pellucid.inside.measures import measure, source_words
 from pellucid.inside.pair import Pair
 
 RESULTS = Path(__file__).parent / "results"
@@ -44,8 +44,17 @@ WORDS: tuple[Word, ...] = ("pronoun", "predicate")
 
 
 def _of(name: str) -> Callable[[Pair], np.ndarray]:
-    """The columns of the source of one measure's map of the decoder's rows."""
-    return lambda pair: measure(pair, name).source_matrix
+    """One measure's map: decoder rows by source tokens; a word's number at its first token."""
+
+    def make(pair: Pair) -> np.ndarray:
+        matrix = measure(pair, name).source_matrix
+        if matrix.shape[1] == len(pair.source_ids):
+            return matrix
+        on_tokens = np.zeros((len(matrix), len(pair.source_ids)))
+        on_tokens[:, [word[0] for word in source_words(pair)]] = matrix
+        return on_tokens
+
+    return make
 
 
 MEASURED = {
