@@ -294,6 +294,6 @@ def test_measures_see_a_cut_edge_as_nothing(plain_pair: Pair) -> None:
         ("alti", {"kind": "cross"}),
         ("gradients", {"kind": "cross"}),
     ):
-        matrix = measure(pair, name, **asked).matrix
+        matrix = measure(pair, name, **asked).matrix  # type: ignore[arg-type]
         assert (matrix[:, 3] == 0).all()
         assert (matrix[:, 2] > 0).any()
