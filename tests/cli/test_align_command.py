@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -181,3 +182,45 @@ def test_align_bad_gold_names_the_file_and_the_line(
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_align_history_begins_with_the_untrained_model(
+    run_here: Run, tmp_path: Path, bundle_folder: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(bundle_folder, run / "untrained")
+    shutil.copytree(bundle_folder, run / "checkpoints" / "step-00000007")
+    for name, line in (
+        ("source", "The pizza came out of the oven ."),
+        ("target", "La pizza est sortie du four ."),
+        ("gold", "0-0 1-1 2-2 3-3 4-4 6-5 7-6"),
+    ):
+        (tmp_path / name).write_text(f"{line}\n")
+    files = [f"--{name}={tmp_path / name}" for name in ("source", "target", "gold")]
+    found = run_here("align", str(run), *files, "--history", "--json")
+    assert (found.returncode, found.stderr) == (0, "")
+    first, second = map(json.loads, found.stdout.splitlines())
+    assert (first["step"], second["step"]) == (0, 7)
+    assert first["heads"] == second["heads"]
+    assert set(first["heads"]) == {f"decoder.{n}.cross.{h}" for n in (0, 1) for h in (0, 1)}
+    table = run_here("align", str(run), *files, "--history").stdout.splitlines()
+    error = first["heads"]["decoder.1.cross.0"]["error"]
+    (row,) = [line for line in table if line.startswith("decoder.1.cross.0")]
+    assert row.split()[1] == f"{error:.1%}"
+
+
+def test_align_history_without_gold_or_checkpoints_is_refused(
+    run_here: Run, tmp_path: Path, bundle_folder: Path
+) -> None:
+    (tmp_path / "text").write_text("The pizza .\n")
+    (tmp_path / "gold").write_text("0-0\n")
+    pair = [f"--source={tmp_path / 'text'}", f"--target={tmp_path / 'text'}", "--history"]
+    gold = f"--gold={tmp_path / 'gold'}"
+    for arguments, message in (
+        (pair, "must be asked for with gold links"),
+        ([*pair, gold, "--head", "1"], "--head is given"),
+        ([*pair, gold], "must keep checkpoints"),
+    ):
+        found = run_here("align", str(bundle_folder), *arguments)
+        assert found.returncode == 2
+        assert message in found.stderr

@@ -56,6 +56,11 @@ VIEWS: dict[str, tuple[Any, str | None, str]] = {
         None,
         "How the two directions are joined; grow-diag-final unless given.",
     ),
+    "history": (
+        bool,
+        "",
+        "With --gold: error and entropy of each head at every checkpoint of the run folder MODEL.",
+    ),
 }
 """One option for each part of a view, and for the second direction."""
 
@@ -88,7 +93,7 @@ def align(
     With --gold the alignment error of every view that is left open is written instead, with its
     95 % bootstrap interval; -o FILE then takes the links of the best.
     """
-    _check_options(options)
+    _check_options(options, has_gold=gold is not None)
     if output_file != STANDARD:
         check_target(output_file, may_overwrite=overwrite)
     files = {"--source": source, "--target": target}
@@ -99,6 +104,8 @@ def align(
     from pellucid.hardware import set_threads
 
     set_threads(threads)
+    if options["history"] and gold is not None:
+        return _write_history(model, files, options, output_file, overwrite, is_json=json)
     directions = _make_directions(model, options)
     method: Symmetrization = options["symmetrize"] or "grow-diag-final"
     if gold is None:
@@ -114,8 +121,17 @@ def align(
     return 2 if has_errors else 0
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
+def _check_options(options: Mapping[str, Any], *, has_gold: bool) -> None:
     """Refuse options that cannot go together."""
+    if options["history"]:
+        given = [n for n in VIEWS if options[n] is not None]
+        useless = [n for n in given if n not in ("history", "convention", "links")]
+        if not has_gold or useless:
+            what = flag(useless[0]) + " is given" if useless else "there is none"
+            raise InputError(
+                "--history must be asked for with gold links (--gold FILE) and for all heads of "
+                f"one run, but {what}."
+            )
     for name in ("symmetrize", "reverse_layer", "reverse_head"):
         if options["reverse"] is None and options[name] is not None:
             raise InputError(
@@ -127,6 +143,25 @@ def _check_options(options: Mapping[str, Any]) -> None:
         raise InputError(
             "--map layer-mean averages over heads, but a head is named. Leave one of them out."
         )
+
+
+def _write_history(
+    run: str,
+    files: Mapping[str, str],
+    options: Mapping[str, Any],
+    output_file: str,
+    overwrite: bool,
+    *,
+    is_json: bool,
+) -> int:
+    from pellucid.cli.align_history import write_history
+
+    sources, targets, lines = read_parallel(files)
+    golds = _parse_gold(lines, sources, targets, files["--gold"])
+    pairs = list(zip(sources, targets, strict=True))
+    with open_output(output_file, may_overwrite=overwrite) as output:
+        write_history(run, pairs, golds, options, output, is_json=is_json)
+    return 0
 
 
 def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
