@@ -118,7 +118,13 @@ def test_choose_29000_captions_comes_near_the_shipped_recipe() -> None:
         assert 0.7 < mine / theirs < 1.4
 
 
-@pytest.mark.parametrize("name", ["demo", "multi30k-en-fr", "multi30k-en-de"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "demo",
+        *(f"multi30k-en-{to}{kind}" for to in ("fr", "de") for kind in ("", "-lowercased")),
+    ],
+)
 def test_complete_shipped_recipe_stays_as_it_is(name: str) -> None:
     values = parse_toml((files("pellucid") / "recipes" / f"{name}.toml").read_bytes(), name)
     assert complete(values, Path("nowhere")) == (values, [])
