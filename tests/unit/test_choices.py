@@ -103,17 +103,19 @@ def test_choose_more_text_asks_for_larger_models_and_fewer_epochs() -> None:
 
 def test_choose_29000_captions_comes_near_the_shipped_recipe() -> None:
     shipped = parse_toml(
-        (files("pellucid") / "recipes" / "multi30k-en-fr.toml").read_bytes(), "recipe"
+        (files("pellucid") / "recipes" / "multi30k-en-fr-lowercased.toml").read_bytes(), "recipe"
     )
     known = Recipe.model_validate(shipped)
     found = filled({"data": DATA}, chosen({"data": DATA}, counts_of(29_000, 13)))
     assert found.model == known.model
-    for name in ("learning_rate", "schedule", "dropout", "max_tokens_per_batch"):
+    for name in ("optimizer", "learning_rate", "muon_learning_rate", "weight_decay", "schedule"):
+        assert getattr(found.training, name) == getattr(known.training, name)
+    for name in ("dropout", "max_tokens_per_batch", "warmup_steps"):
         assert getattr(found.training, name) == getattr(known.training, name)
     for mine, theirs in (
         (found.tokenizer.vocabulary_size, known.tokenizer.vocabulary_size),
         (found.training.max_steps, known.training.max_steps),
-        (found.training.warmup_steps, known.training.warmup_steps),
+        (found.training.dropout_warmup_steps, known.training.dropout_warmup_steps),
     ):
         assert 0.7 < mine / theirs < 1.4
 
@@ -181,7 +183,8 @@ def test_choose_given_shape_is_kept_and_followed(model: dict[str, Any]) -> None:
     assert "model.size" not in keys
     is_wide = filled(values, keys).model.d_model == 512
     assert (keys["training.learning_rate"] < 0.001) == is_wide
-    assert keys["training.dropout"] == (0.3 if is_wide else 0.1)
+    assert keys["training.dropout"] == (0.3 if is_wide else 0.2)
+    assert ("training.optimizer" in keys) is not is_wide
 
 
 def test_choose_other_model_settings_leave_the_size_open() -> None:

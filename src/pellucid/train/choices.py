@@ -73,6 +73,10 @@ RATE_AT_128, RATE_FALLS, NARROWEST = 0.004, 1.25, 96
 
 SHARE_OF_RATE_FROM_A_MODEL = 0.25
 
+WIDEST_FOR_MUON = 256
+MUON_RATE, MUON_DECAY, MUON_WARMUP = 0.005, 0.01, 300
+"""Measured at width 128: docs/experiments.md."""
+
 MERGES_PER_ROOT = 4.3
 """Merges of a vocabulary over the root of the words: 4,000 subwords for 0.8 million words."""
 
@@ -301,12 +305,29 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
         "validate_every": (interval, f"about {VALIDATIONS} times"),
         "patience": (PATIENCE, f"it ends {PATIENCE * interval:,} steps after the best BLEU"),
     }
+    if width <= WIDEST_FOR_MUON and "optimizer" not in training.model_fields_set:
+        chosen |= _with_muon(steps, min(0.3, dropout + 0.1), chosen["dropout"][1])
     if not is_new:
         rate = _peak_rate(width, SHARE_OF_RATE_FROM_A_MODEL)
         chosen["learning_rate"] = (rate, f"a quarter of {peak}, so as to keep what it knows")
+        if "muon_learning_rate" in chosen:
+            quarter = SHARE_OF_RATE_FROM_A_MODEL * MUON_RATE
+            chosen["muon_learning_rate"] = (quarter, "a quarter of it, for the same reason")
     if training.averaging != "running" and "averaging" in training.model_fields_set:
         del chosen["average_decay"]
     return [Choice(f"training.{name}", *choice) for name, choice in chosen.items()]
+
+
+def _with_muon(steps: int, dropout: float, why: str) -> dict[str, tuple[Any, str]]:
+    """What Muon needs: a short warm-up, and dropout that leaves its fast start alone."""
+    return {
+        "optimizer": ("muon", "it reaches the loss of Adam in about a third of the steps"),
+        "muon_learning_rate": (MUON_RATE, "measured on models of this width"),
+        "weight_decay": (MUON_DECAY, "keeps matrices from growing with the steps"),
+        "warmup_steps": (min(MUON_WARMUP, steps // 8), "Muon needs few"),
+        "dropout": (round(dropout, 1), f"{why}, which Muon soon knows"),
+        "dropout_warmup_steps": (steps // 3, f"dropout rises to {dropout:g} over a third"),
+    }
 
 
 def _choose_warmup(given: Mapping[str, Any], recipe: Recipe, width: int) -> list[Choice]:
