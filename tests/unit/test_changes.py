@@ -38,7 +38,9 @@ def pair(bundle_folder: Path) -> Pair:
 
 def see(pair: Pair, *changes: Change | str) -> Trace:
     probe = Changes(*(parse_change(one) if isinstance(one, str) else one for one in changes))
-    return replay(pair, Ask(stages=("masked", "weights", "context")), changes=probe)
+    return replay(
+        pair, Ask(stages=("masked", "weights", "context")), changes=probe, float64=True
+    )
 
 
 def test_cut_head_gives_no_context_and_leaves_weights_and_other_heads(pair: Pair) -> None:
@@ -53,8 +55,9 @@ def test_cut_head_gives_no_context_and_leaves_weights_and_other_heads(pair: Pair
 
 def test_cut_head_takes_exactly_its_share_of_the_output(pair: Pair) -> None:
     stages = Ask(stages=("context", "output"))
-    before = replay(pair, stages)
-    after = replay(pair, stages, changes=Changes(parse_change("cut encoder.0.self.0")))
+    before = replay(pair, stages, float64=True)
+    changes = Changes(parse_change("cut encoder.0.self.0"))
+    after = replay(pair, stages, changes=changes, float64=True)
     layer = pair.model.encoder.layers[0]
     projection_DX = layer.self_attention.output.weight.detach().numpy()
     width = before.get("encoder.0.self.context").shape[-1]

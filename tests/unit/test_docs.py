@@ -27,9 +27,9 @@ def test_python_of_a_page_runs_on_any_model(
     names: dict[str, Any] = {}
     exec(code if model == "demo" else code.replace(model, str(bundle_folder)), names)
     if page == "docs/start.md":
-        rows, sources = names["weights_BHLM"].shape[2:]
-        assert rows == len(names["translation"].tokens)
-        assert sources == names["source_BS"].shape[1]
+        trace = names["trace"]
+        expected = (len(trace.target_tokens), len(trace.source_tokens))
+        assert names["weights_TS"].shape == expected
     else:
         assert "tensor" in capsys.readouterr().out
 
