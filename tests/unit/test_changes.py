@@ -38,9 +38,7 @@ def pair(bundle_folder: Path) -> Pair:
 
 def see(pair: Pair, *changes: Change | str) -> Trace:
     probe = Changes(*(parse_change(one) if isinstance(one, str) else one for one in changes))
-    return replay(
-        pair, Ask(stages=("masked", "weights", "context")), changes=probe, float64=True
-    )
+    return replay(pair, Ask(stages=("masked", "weights", "context")), changes=probe, float64=True)
 
 
 def test_cut_head_gives_no_context_and_leaves_weights_and_other_heads(pair: Pair) -> None:
