@@ -17,6 +17,8 @@ import pellucid
 from pellucid.bundle import load_bundle
 from pellucid.config import to_toml
 from pellucid.errors import ConfigurationError, DataError
+from pellucid.inside.alignment import align_pairs
+from pellucid.inside.alignment_maps import View
 from pellucid.train import train
 
 
@@ -61,18 +63,27 @@ EVERYTHING_ON = {
 
 @pytest.mark.parametrize(
     ("stop_at", "settings"),
-    [(3, {}), (10, {}), (17, {}), (13, EVERYTHING_ON), (13, {"averaging": "best"})],
+    [
+        (3, {}),
+        (10, {}),
+        (17, {}),
+        (13, EVERYTHING_ON),
+        (13, {"averaging": "best"}),
+        (13, {"guided_head": [0, 1]}),
+    ],
 )
 def test_resumed_training_ends_with_the_same_bytes(
     stop_at: int, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     write_text(tmp_path)
+    data = {"train_alignments": "train.align"} if "guided_head" in settings else {}
+    recipe = make_recipe(data=data, training=settings)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    train(make_recipe(training=settings), whole, recipe_folder=tmp_path, progress=False)
+    train(recipe, whole, recipe_folder=tmp_path, progress=False)
     # A run that is stopped validates where it stops, which averages of validated weights notice.
-    first = make_recipe(training={**settings, "max_steps": stop_at})
+    first = make_recipe(data=data, training={**settings, "max_steps": stop_at})
     train(first, parts, recipe_folder=tmp_path, progress=False)
-    train(make_recipe(training=settings), parts, recipe_folder=tmp_path, progress=False)
+    train(recipe, parts, recipe_folder=tmp_path, progress=False)
     last = Path("checkpoints") / "step-00000023"
     names = ["model.safetensors", "optimizer.safetensors"]
     names += [] if "best" in settings.values() else ["averaging.safetensors"]
@@ -81,6 +92,40 @@ def test_resumed_training_ends_with_the_same_bytes(
     assert [record["step"] for record in read_metrics(parts) if record["kind"] == "train"] == (
         [record["step"] for record in read_metrics(whole) if record["kind"] == "train"]
     )
+
+
+def test_a_guided_head_learns_the_links_in_its_convention(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    shares = {}
+    for convention in ("predicts", "reads"):
+        recipe = make_recipe(
+            data={"train_alignments": "train.align"},
+            training={
+                "guided_head": [0, 1],
+                "guided_weight": 1.0,
+                "guided_convention": convention,
+                "learning_rate": 0.01,
+                "max_steps": 150,
+                "validate_every": 150,
+            },
+        )
+        run = tmp_path / convention
+        train(recipe, run, recipe_folder=tmp_path, progress=False)
+        bundle = load_bundle(run / "bundle")
+        lines = [
+            (tmp_path / f"validation.{side}").read_text().splitlines() for side in ("en", "fr")
+        ]
+        views = [View(0, "head", head, convention) for head in (0, 1)]  # type: ignore[arg-type]
+        aligned = align_pairs(bundle.model, bundle.tokenizer, *lines, views, rule="best")
+        found = [[0, 0], [0, 0]]
+        for pair in aligned:
+            for head, links in enumerate(pair.links):
+                found[head][0] += sum(i == j for i, j in links)
+                found[head][1] += len(links)
+        shares[convention] = [right / count for right, count in found]
+    for unguided, guided in shares.values():
+        assert guided > 0.6
+        assert guided > unguided + 0.1
 
 
 def test_two_seeds_differ_and_one_seed_repeats(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ TARGET_TEXT = "le un petit grand rouge chien chat homme voit trouve mange court 
 
 
 def write_text(folder: Path) -> None:
-    """Two small parallel files: each source word has its own target word."""
+    """Two small parallel files: each source word has its own target word; and the links."""
     numbers = random.Random(5)
     for name, count in (("train", 400), ("validation", 30)):
         rows = [
@@ -27,6 +27,8 @@ def write_text(folder: Path) -> None:
         for suffix, words in (("en", SOURCE_TEXT.split()), ("fr", TARGET_TEXT.split())):
             lines = [" ".join(words[index] for index in row) for row in rows]
             (folder / f"{name}.{suffix}").write_text("\n".join(lines) + "\n")
+        links = [" ".join(f"{place}-{place}" for place in range(len(row))) for row in rows]
+        (folder / f"{name}.align").write_text("\n".join(links) + "\n")
 
 
 def make_recipe(**changes: dict[str, Any]) -> Recipe:

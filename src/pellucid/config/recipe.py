@@ -36,6 +36,9 @@ class DataConfig(Strict):
     ``train_weights`` says, one number for each training corpus (the pairs of files first, then
     those of ``train``), how many times an epoch passes over it: 2 shows every pair twice, 0.5 a
     fresh half of the pairs. Without it every corpus has 1.
+
+    ``train_alignments`` names, one for each training corpus in the same order, files of word links
+    in the Pharaoh format, a line a pair, for ``training.guided_head``.
     """
 
     folder: str = ""
@@ -45,6 +48,7 @@ class DataConfig(Strict):
     train_target: tuple[str, ...] = ()
     train: tuple[str, ...] = ()
     train_weights: tuple[PositiveFloat, ...] = ()
+    train_alignments: tuple[str, ...] = ()
     validation_source: tuple[str, ...] = ()
     validation_target: tuple[str, ...] = ()
     validation: tuple[str, ...] = ()
@@ -57,6 +61,7 @@ class DataConfig(Strict):
         "train_target",
         "train",
         "train_weights",
+        "train_alignments",
         "validation_source",
         "validation_target",
         "validation",
@@ -85,11 +90,13 @@ class DataConfig(Strict):
                     f"the {split} text, but name none"
                 )
         num_corpora = len(self.train_source) + len(self.train)
-        if self.train_weights and len(self.train_weights) != num_corpora:
-            raise ValueError(
-                f"train_weights must hold one number for each of the {num_corpora} training "
-                f"corpora, but holds {len(self.train_weights)}"
-            )
+        for key, what in (("train_weights", "number"), ("train_alignments", "file")):
+            given = getattr(self, key)
+            if given and len(given) != num_corpora:
+                raise ValueError(
+                    f"{key} must hold one {what} for each of the {num_corpora} training corpora, "
+                    f"but holds {len(given)}"
+                )
         return self
 
 
@@ -186,5 +193,31 @@ class Recipe(Strict):
             raise ValueError(
                 "data.max_length must be at most the model's own limits, but is "
                 f"{self.data.max_length} beside {longest}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_guided_head(self) -> Recipe:
+        guided = self.training.guided_head
+        if bool(guided) != bool(self.data.train_alignments):
+            given, missing = "training.guided_head", "data.train_alignments"
+            if not guided:
+                given, missing = missing, given
+            raise ValueError(f"{missing} must be set beside {given}, but is not")
+        if not guided:
+            return self
+        for name, index, count in (
+            ("layer", guided[0], self.model.num_decoder_layers),
+            ("head", guided[1], self.model.num_heads),
+        ):
+            if index >= count:
+                raise ValueError(
+                    f"training.guided_head must be a layer and a head that there are, but {name} "
+                    f"{index} is not among 0 to {count - 1}"
+                )
+        if self.training.subword_samples:
+            raise ValueError(
+                "training.subword_samples must be 0 with training.guided_head (links belong to "
+                f"one segmentation), but is {self.training.subword_samples}"
             )
         return self

@@ -43,13 +43,19 @@ class TrainingConfig(Strict):
     **End.** The first of ``max_steps``, ``max_minutes`` (0: no limit) and ``patience`` validations
     without a better BLEU (0: never).
 
+    **Guided head.** ``guided_head``, a layer and a head of cross-attention (``[]``: none), is
+    taught the links of ``data.train_alignments`` by a loss of ``guided_weight``; a link counts for
+    the decoder row that ``predicts`` its target token or for the one that ``reads`` it
+    (``guided_convention``).
+
     ``freeze`` names weights that stay as they are, by how their names begin (``encoder``,
     ``decoder.layers.0``). ``precision`` is that of the products; weights, sums and the optimizer
     are float32.
 
     Source:
         Vaswani et al. 2017, section 5; Kudo 2018, "Subword Regularization"; Jordan et al. 2024,
-        "Muon".
+        "Muon"; Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer
+        Models".
     """
 
     seed: NonNegativeInt = 1
@@ -74,6 +80,9 @@ class TrainingConfig(Strict):
     dropout_warmup_steps: int = Field(default=0, ge=0)
     subword_samples: NonNegativeInt = 0
     subword_alpha: float = Field(default=0.2, ge=0)
+    guided_head: tuple[NonNegativeInt, ...] = ()
+    guided_weight: PositiveFloat = 0.05
+    guided_convention: Literal["predicts", "reads"] = "predicts"
     max_gradient_norm: NonNegativeFloat = 0.0
     freeze: tuple[str, ...] = ()
     averaging: Literal["none", "running", "last", "best"] = "none"
@@ -88,9 +97,16 @@ class TrainingConfig(Strict):
     tensorboard: bool = False
     keep_checkpoints: int = Field(default=2, ge=2)
 
-    @field_validator("freeze", mode="before")
+    @field_validator("freeze", "guided_head", mode="before")
     @classmethod
     def _one_or_many(cls, value: Any) -> Any:
         if isinstance(value, str):
             return (value,)
         return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("guided_head")
+    @classmethod
+    def _layer_and_head(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if len(value) not in (0, 2):
+            raise ValueError(f"must be [layer, head], or [] for none, but is {list(value)}")
+        return value

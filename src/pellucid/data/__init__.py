@@ -1,6 +1,7 @@
 """From token ids to batches: a memory-mapped store, the order of an epoch, padded tensors."""
 
 from pellucid.data.batches import Batch, make_batch, make_source_batch
+from pellucid.data.guides import with_guide
 from pellucid.data.order import BatchOrder, Plan, padding_share, plan_epoch
 from pellucid.data.passes import pairs_of_epoch
 from pellucid.data.store import TokenStore, build_store
@@ -20,4 +21,5 @@ __all__ = [
     "padding_share",
     "pairs_of_epoch",
     "plan_epoch",
+    "with_guide",
 ]

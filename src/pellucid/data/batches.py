@@ -39,6 +39,7 @@ class Batch:
         target_mask_BT: True where ``target_in_BT`` and ``target_out_BT`` hold a token.
         num_source_tokens: source tokens, padding not counted.
         num_target_tokens: target tokens to predict, padding not counted.
+        guide_BTS: where a guided head should look, see `with_guide`; None without one.
     """
 
     source_BS: Tensor
@@ -48,6 +49,7 @@ class Batch:
     target_mask_BT: Tensor
     num_source_tokens: int
     num_target_tokens: int
+    guide_BTS: Tensor | None = None
 
 
 def make_batch(

@@ -76,15 +76,16 @@ class LinkScore:
     num_sentences: int
 
 
-def parse_links(line: str, place: str) -> GoldLinks:
+def parse_links(line: str, place: str, sizes: tuple[int, int] | None = None) -> GoldLinks:
     """Read one line of the Pharaoh format: ``0-0 1-2 3p2``.
 
     Args:
         line: links separated by white space, in any order; an empty line has none.
         place: the file and the line, for the message.
+        sizes: how many words the source and the target have; None does not check.
 
     Raises:
-        DataError: something is not a link.
+        DataError: something is not a link, or leads to a word that is not there.
     """
     sure, possible = set(), set()
     for word in line.split():
@@ -95,10 +96,22 @@ def parse_links(line: str, place: str) -> GoldLinks:
                 f"{word!r} ({place}). Separate links by spaces."
             )
         link = (int(match[1]), int(match[3]))
+        if sizes is not None:
+            _check_words(link, sizes, place)
         possible.add(link)
         if match[2] == "-":
             sure.add(link)
     return GoldLinks(frozenset(sure), frozenset(possible))
+
+
+def _check_words(link: Link, sizes: tuple[int, int], place: str) -> None:
+    for side, index, size in zip(("source", "target"), link, sizes, strict=True):
+        if index >= size:
+            raise DataError(
+                f"A link must join words that are there, but {link[0]}-{link[1]} names word "
+                f"{index} of a {side} that has {size} ({place}). Count the pieces between spaces, "
+                "from 0."
+            )
 
 
 def parse_gold(
@@ -120,19 +133,10 @@ def parse_gold(
             f"There must be one line of gold links for each of the {len(lengths)} pairs, but "
             f"{path} has {len(lines)}."
         )
-    golds = []
-    for number, (line, sizes) in enumerate(zip(lines, lengths, strict=True), start=1):
-        gold = parse_links(line, f"{path}:{number}")
-        for i, j in sorted(gold.possible):
-            for side, index, size in (("source", i, sizes[0]), ("target", j, sizes[1])):
-                if index >= size:
-                    raise DataError(
-                        f"A link must join words that are there, but {i}-{j} names word {index} "
-                        f"of a {side} that has {size} ({path}:{number}). Count the pieces "
-                        "between spaces, from 0."
-                    )
-        golds.append(gold)
-    return golds
+    return [
+        parse_links(line, f"{path}:{number}", sizes)
+        for number, (line, sizes) in enumerate(zip(lines, lengths, strict=True), start=1)
+    ]
 
 
 def write_links(links: Collection[Link], possible: Collection[Link] = ()) -> str:

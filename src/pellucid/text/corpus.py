@@ -73,6 +73,7 @@ def check_files(data: DataConfig, base: Path) -> None:
         "train_source",
         "train_target",
         "train",
+        "train_alignments",
         "validation_source",
         "validation_target",
         "validation",

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pellucid.config import Recipe
-from pellucid.data import Batch, BatchOrder, EpochText, TokenStore, make_batch, pairs_of_epoch
+from pellucid.data import (
+    Batch,
+    BatchOrder,
+    EpochText,
+    TokenStore,
+    make_batch,
+    pairs_of_epoch,
+    with_guide,
+)
 from pellucid.train.prepare import PreparedData
 
 __all__ = ["Feed", "Update"]
@@ -49,6 +57,8 @@ class Feed:
         self._seed = recipe.training.seed
         self._alpha = recipe.training.subword_alpha
         self._text: tuple[int, TokenStore | EpochText] = (-1, prepared.store)
+        self._links = prepared.links
+        self._convention = recipe.training.guided_convention
         self._order = BatchOrder(
             self._text_of,
             seed=self._seed,
@@ -104,13 +114,17 @@ class Feed:
         return Update(places[0][0], batches)
 
     def _batch(self, epoch: int, index: int) -> Batch:
-        return make_batch(
+        indices = self._order.plan(epoch)[index]
+        batch = make_batch(
             self._text_of(epoch),
-            self._order.plan(epoch)[index],
+            indices,
             pad_id=self._tokenizer.pad_id,
             start_id=self._tokenizer.target_start_id,
             pad_to=self._pad_to,
         )
+        if self._links is None:
+            return batch
+        return with_guide(batch, self._links, indices, self._convention)
 
     def _text_of(self, epoch: int) -> TokenStore | EpochText:
         """The text as this epoch reads it; the last one is kept."""

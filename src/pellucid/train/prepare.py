@@ -23,8 +23,10 @@ from pellucid.text import (
     read_pairs,
     reason_to_drop,
 )
+from pellucid.text.corpus import resolve_folder
 from pellucid.text.scan import corpora
 from pellucid.text.subwords import SentencePieceTokenizer
+from pellucid.train.guide import build_links, link_tokens, read_links
 from pellucid.train.run_folder import RunFolder
 
 __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
@@ -32,6 +34,7 @@ __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
 VARIANTS = "segmentations"
+LINKS = "links"
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class PreparedData:
         validation: the validation pairs as text.
         corpora: what the store is made of, in its order.
         variants: other segmentations of the pairs, where the recipe asks for them.
+        links: between the tokens of each pair, for a guided head.
     """
 
     tokenizer: Tokenizer
@@ -61,6 +65,7 @@ class PreparedData:
     validation: list[Pair]
     corpora: tuple[CorpusCount, ...]
     variants: VariantStore | None
+    links: TokenStore | None = None
 
 
 def prepare_data(
@@ -111,6 +116,10 @@ def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer
         count = recipe.training.subword_samples
         variants = (kept.segment(pair, count) for pair in kept)
         build_variants(folder / VARIANTS, variants, count, **sizes)
+    if recipe.training.guided_head:
+        dropped.clear()
+        counts.clear()
+        build_links(folder / LINKS, map(kept.links, kept), recipe.data.max_length)
     for name, data in tokenizer.files().items():
         write_bytes(folder / name, data)
     write_text(folder / TOKENIZER_CONFIG, to_json(tokenizer.config.model_dump(mode="json")))
@@ -118,11 +127,13 @@ def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer
 
 
 class _Kept(NamedTuple):
-    """A pair that is trained on, as text and as ids."""
+    """A pair that is trained on, as text and as ids; its word links and their file and line."""
 
     source: str
     target: str
     ids: tuple[list[int], list[int]]
+    links: str
+    links_place: str
 
 
 class _KeptPairs:
@@ -148,14 +159,16 @@ class _KeptPairs:
 
     def __iter__(self) -> Iterator[_Kept]:
         parts = corpora(self._data, "train")
-        for corpus, weight in zip(parts, self._weights(len(parts)), strict=True):
+        for number, corpus in enumerate(parts):
             num_pairs = num_kept = 0
-            for pair in read_pairs(corpus.data, "train", self._base):
+            pairs = read_pairs(corpus.data, "train", self._base)
+            for pair, links, place in read_links(pairs, self._alignment(number)):
                 num_pairs += 1
                 ids = self._ids(pair)
                 if ids is not None:
                     num_kept += 1
-                    yield _Kept(pair.source, pair.target, ids)
+                    yield _Kept(pair.source, pair.target, ids, links, place)
+            weight = self._data.train_weights[number] if self._data.train_weights else 1.0
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
 
     def segment(self, pair: _Kept, count: int) -> tuple[list[Variant], list[Variant]]:
@@ -177,8 +190,17 @@ class _KeptPairs:
     def _fitting(self, ways: list[tuple[list[int], float]], best: list[int]) -> list[Variant]:
         return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
 
-    def _weights(self, num_corpora: int) -> tuple[float, ...]:
-        return self._data.train_weights or (1.0,) * num_corpora
+    def links(self, pair: _Kept) -> tuple[list[int], list[int]]:
+        """The positions of a pair's linked tokens."""
+        return link_tokens(
+            self._tokenizer, pair.source, pair.target, pair.ids, pair.links, pair.links_place
+        )
+
+    def _alignment(self, corpus: int) -> Path | None:
+        if not self._data.train_alignments:
+            return None
+        folder = resolve_folder(self._data.folder, self._base)
+        return folder / self._data.train_alignments[corpus]
 
     def _ids(self, pair: Pair) -> tuple[list[int], list[int]] | None:
         source_ids = self._tokenizer.encode_source(pair.source)
@@ -207,7 +229,8 @@ def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
     variants = None
     if recipe.training.subword_samples:
         variants = VariantStore(folder / VARIANTS, recipe.training.subword_samples)
-    return PreparedData(_load_tokenizer(folder), store, validation, counts, variants)
+    links = TokenStore.open(folder / LINKS) if recipe.training.guided_head else None
+    return PreparedData(_load_tokenizer(folder), store, validation, counts, variants, links)
 
 
 def _load_tokenizer(folder: Path) -> Tokenizer:

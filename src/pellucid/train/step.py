@@ -14,6 +14,7 @@ from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.model import Dropout, Transformer
+from pellucid.train.guide import GuidedHead
 from pellucid.train.loss import smoothed_cross_entropy
 from pellucid.train.optimizer import Optimizer
 from pellucid.train.schedule import dropout_share
@@ -64,6 +65,10 @@ class Updater:
         self._optimizer = optimizer
         self._training = training
         self._device = next(model.parameters()).device
+        self._guided_head = None
+        if training.guided_head:
+            layer, head = training.guided_head
+            self._guided_head = GuidedHead(layer, head, training.guided_weight)
         self._working = model
         if precision == "bfloat16":
             self._working = copy.deepcopy(model).to(torch.bfloat16)
@@ -143,15 +148,22 @@ class Updater:
             )
         memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, dropout=dropout)
         states_BTD = model.decode(
-            batch.target_in_BT, memory_BSD, batch.source_mask_BS, dropout=dropout
+            batch.target_in_BT,
+            memory_BSD,
+            batch.source_mask_BS,
+            probe=self._guided_head,
+            dropout=dropout,
         )
-        return smoothed_cross_entropy(
+        smoothed, plain = smoothed_cross_entropy(
             states_BTD[batch.target_mask_BT],
             model.output_weight,
             model.output_bias,
             batch.target_out_BT[batch.target_mask_BT],
             smoothing=training.label_smoothing,
         )
+        if self._guided_head is not None and batch.guide_BTS is not None:
+            smoothed = smoothed + self._guided_head.loss(batch.guide_BTS, batch.num_target_tokens)
+        return smoothed, plain
 
     def _refresh(self) -> None:
         """Cast the weights for the passes of this update."""
