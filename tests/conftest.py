@@ -19,6 +19,10 @@ settings.load_profile("any machine")
 
 ROOT = Path(__file__).resolve().parent.parent
 
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell's background job ignores Ctrl-C, and so would every command that is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -154,6 +154,29 @@ def test_look_lists_all_heads_sorted(run_here: Run) -> None:
     assert effects[0] < -0.5
 
 
+def test_look_lists_the_alignment_error_beside_links_that_are_given(run_here: Run) -> None:
+    options = ("--gold", "0-0 1-1 2-2 2-3 4-4 5-4 6-5", "--sort", "alignment_error")
+    errors = {}
+    for convention in ("predicts", "reads"):
+        found = run_here("look", "demo", SOURCE, "--heads", *options, "--convention", convention)
+        assert (found.returncode, found.stderr) == (0, "")
+        lines = [line.split() for line in found.stdout.splitlines()]
+        rows = [line for line in lines if line and re.match(r"(en|de)coder\.", line[0])]
+        assert [len(row) for row in rows] == [8] * 8 + [7] * 16
+        assert all(".cross." in row[0] for row in rows[:8])
+        errors[convention] = [float(row[-1]) for row in rows[:8]]
+        assert errors[convention] == sorted(errors[convention])
+    assert errors["predicts"][0] < 0.3 < errors["reads"][0]
+
+
+@pytest.mark.parametrize("word", ["pizza", "1"])
+def test_look_cuts_a_word(run_here: Run, word: str) -> None:
+    found = run_here("look", "demo", SOURCE, "--change", f"cut word {word}")
+    assert found.returncode == 0
+    assert "cut encoder.*.self.*:*>1, cut decoder.*.cross.*:*>1" in " ".join(found.stdout.split())
+    assert "pizza →" in found.stdout
+
+
 def test_look_says_what_a_change_does(run_here: Run) -> None:
     cut = ("--change", "cut decoder.0.self.1", "--random", "3")
     found = run_here("look", "demo", SOURCE, *cut)
@@ -173,6 +196,12 @@ def test_look_says_what_a_change_does(run_here: Run) -> None:
         (["--change", "cut decoder.7.cross.0"], "must be from 0 to 1"),
         (["--random", "3"], "--random must be given with --change"),
         (["--sort", "entropy"], "--sort must be given with --heads"),
+        (["--gold", "0-0"], "--gold must be given with --heads"),
+        (["--heads", "--convention", "reads"], "--convention must be given with --gold"),
+        (["--heads", "--gold", "0-99"], "names word 99 of a target"),
+        (["--heads", "--gold", "0=1"], "A link must be written i-j"),
+        (["--change", "cut word pizzza"], "Did you mean 'pizza'"),
+        (["--change", "cut word 9"], "its number from 0 to 6"),
         (["--heads", "--sort", "entorpy"], "Did you mean 'entropy'"),
     ],
     ids=str,

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pellucid.bundle import load_bundle
+from pellucid.bundle import load_bundle, resolve_model
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
 from pellucid.inside import Ask, Pair, Trace, make_pair, replay
@@ -26,6 +26,7 @@ from pellucid.inside.changes import (
     parse_change,
 )
 from pellucid.inside.changes_places import Place, all_heads, parse_place
+from pellucid.inside.changes_words import parse_changes
 
 SOURCE = "The pizza came out of the oven ."
 TARGET = "La pizza est sortie du four ."
@@ -261,3 +262,33 @@ def test_masked_scores_of_a_cut_edge_are_minus_infinity(pair: Pair) -> None:
     masked = see(pair, "cut decoder.0.cross.1:0>3").get("decoder.0.cross.masked")
     assert masked[1, 0, 3] == -math.inf
     assert np.isfinite(np.delete(masked[1, 0], 3)).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "positions", "how"),
+    [
+        ("cut word oven", [6], "masked"),
+        ("cut word oven.", [6, 7], "masked"),
+        ("zero word 6", [6, 7], "zeroed"),
+        ("zero word The", [0], "zeroed"),
+    ],
+)
+def test_change_of_a_word_cuts_every_edge_to_its_tokens(
+    text: str, positions: list[int], how: str
+) -> None:
+    demo = load_bundle(resolve_model("demo"))
+    ids = demo.tokenizer.encode_source("The pizza came out of the oven.")
+    expected = cut_source_word(positions, how)  # type: ignore[arg-type]
+    assert parse_changes([text], demo.tokenizer, ids) == list(expected.changes)
+
+
+def test_change_of_a_word_stands_among_others_in_order() -> None:
+    demo = load_bundle(resolve_model("demo"))
+    ids = demo.tokenizer.encode_source("The dog saw the dog.")
+    found = parse_changes(
+        ["cut decoder.0.self.1", "cut word 1", "cut word saw"], demo.tokenizer, ids
+    )
+    assert str(found[0].place) == "decoder.0.self.1"
+    assert len(found) > 4
+    with pytest.raises(InputError, match=r"'dog' is there 2 times .* number: 1, 4\."):
+        parse_changes(["cut word dog"], demo.tokenizer, ids)

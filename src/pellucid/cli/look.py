@@ -148,7 +148,8 @@ def _show(
     writer = Writer(is_plain=bool(options["plain"]))
     for trace in traces:
         if options["heads"]:
-            show_heads(translator, trace, options["sort"], writer)
+            gold, convention = options["gold"], options["convention"]
+            show_heads(translator, trace, options["sort"], gold, convention, writer)
         elif options["change"]:
             num_random = options["random"] or 0
             show_changes(translator, trace, options["change"], prefix, num_random, writer)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pellucid.cli.look_terminal import Writer
-from pellucid.inside.changes import parse_change
-from pellucid.inside.heads import HeadRow, head_rows, sort_rows
+from pellucid.evaluate.links import parse_links
+from pellucid.inside.alignment_maps import Convention
+from pellucid.inside.alignment_words import split_pieces, words_of_tokens
+from pellucid.inside.changes_words import parse_changes
+from pellucid.inside.heads import Gold, HeadRow, head_rows, sort_rows
 from pellucid.inside.pair import Pair
 from pellucid.inside.steps import Step
 from pellucid.inside.trace import Trace
@@ -23,34 +26,65 @@ LEGEND = (
 )
 
 
-def show_heads(translator: Translator, trace: Trace, sort: str | None, writer: Writer) -> None:
+ERROR_LEGEND = (
+    "Error: alignment error of the head's links beside the given ones, where a row counts for the "
+    "token that it {convention}; heads of self-attention have none."
+)
+
+
+def show_heads(
+    translator: Translator,
+    trace: Trace,
+    sort: str | None,
+    gold: str | None,
+    convention: Convention | None,
+    writer: Writer,
+) -> None:
     """Show a table of all layers and heads.
 
     Raises:
         InputError: there is no such figure to sort by.
+        DataError: the right links cannot be read, or lead to words that are not there.
     """
-    rows = head_rows(trace, pair=pair_of(translator, trace))
+    convention = convention or "predicts"
+    right = None if gold is None else _read_gold(translator, trace, gold, convention)
+    rows = head_rows(trace, pair=pair_of(translator, trace), gold=right)
     if sort is not None:
         rows = sort_rows(rows, sort)
-    writer.step(_to_table(rows))
-    writer.lines(["", LEGEND])
+    writer.step(_to_table(rows, has_errors=right is not None))
+    legend = ["", LEGEND]
+    if right is not None:
+        legend.append(ERROR_LEGEND.format(convention=convention))
+    writer.lines(legend)
 
 
-def _to_table(rows: Sequence[HeadRow]) -> Step:
-    header = ("head", "entropy", "confidence", "end", "marks", "distance", "cut")
-    cells = tuple(
-        (
-            str(row.head),
-            row.entropy,
-            row.confidence,
-            row.end_mass,
-            row.punctuation_mass,
-            row.distance,
-            row.cut_effect or 0.0,
-        )
-        for row in rows
+def _read_gold(translator: Translator, trace: Trace, gold: str, convention: Convention) -> Gold:
+    tokenizer = translator.tokenizer
+    source = tokenizer.decode_source(trace.source_ids)
+    target = tokenizer.decode_target(trace.predicted_ids)
+    sizes = (len(split_pieces(source)), len(split_pieces(target)))
+    return Gold(
+        parse_links(gold, "--gold", sizes),
+        words_of_tokens(tokenizer, "source", source, trace.source_ids),
+        words_of_tokens(tokenizer, "target", target, trace.predicted_ids),
+        convention,
     )
-    return Step("All heads on this sentence, means over the rows", "", header, cells)
+
+
+def _to_table(rows: Sequence[HeadRow], *, has_errors: bool) -> Step:
+    header: tuple[str, ...] = (
+        *("head", "entropy", "confidence", "end", "marks", "distance", "cut"),
+        *(("error",) if has_errors else ()),
+    )
+    cells = []
+    for row in rows:
+        figures: list[str | float] = [str(row.head), row.entropy, row.confidence, row.end_mass]
+        figures += [row.punctuation_mass, row.distance, row.cut_effect or 0.0]
+        if has_errors:
+            error = row.alignment_error
+            figures.append("" if error is None else error)
+        cells.append(tuple(figures))
+    return Step("All heads on this sentence, means over the rows", "", header, tuple(cells))
 
 
 def show_changes(
@@ -68,7 +102,7 @@ def show_changes(
     """
     found = what_if(
         pair_of(translator, trace),
-        [parse_change(change) for change in changes],
+        parse_changes(changes, translator.tokenizer, trace.source_ids),
         prefix=prefix or "",
         num_random=num_random,
     )

@@ -37,13 +37,24 @@ SHOWN: Mapping[str, Option] = {
     "sort": (
         str,
         "FIGURE",
-        "With --heads: entropy, confidence, end_mass, punctuation_mass, distance or cut_effect.",
+        "With --heads: entropy, confidence, end_mass, punctuation_mass, distance, cut_effect or "
+        "alignment_error.",
+    ),
+    "gold": (
+        str,
+        "LINKS",
+        "With --heads: the right word links, such as '0-0 1-2', for each head's alignment error.",
+    ),
+    "convention": (
+        Literal["predicts", "reads"],
+        None,
+        "With --gold: which token a decoder row counts for; predicts unless given.",
     ),
     "change": (
         list[str],
         "CHANGE",
         "What if: 'cut decoder.1.cross.0' (a head), 'cut encoder.0.self.2:4>7' (an edge), "
-        "'average …', 'force decoder.1.cross.0:3>2=0.8'; may be repeated.",
+        "'cut word pizza', 'average …', 'force decoder.1.cross.0:3>2=0.8'; may be repeated.",
     ),
     "random": (int, "N", "With --change: the same for N other heads drawn at random."),
     "measure": (
@@ -83,6 +94,8 @@ NEEDED = {
     "words": "row",
     "verify": "row",
     "sort": "heads",
+    "gold": "heads",
+    "convention": "gold",
     "random": "change",
 }
 
