@@ -255,6 +255,22 @@ def test_replacement_of_the_weights_of_everything_by_what_was_seen_changes_nothi
         assert torch.equal(model(*make_batch(), probe=Replay()), before)
 
 
+def test_probe_of_some_sites_sees_the_stages_of_those_and_what_is_around_of_all() -> None:
+    model, recorder = make_model(), Recorder()
+    recorder.sites = {"decoder.0.cross"}  # type: ignore[attr-defined]
+    with torch.no_grad():
+        found = model(*make_batch(), probe=recorder)
+        expected = model(*make_batch())
+    inner = ("query", "key", "value", "scores", "scaled", "masked", "weights", "context")
+    elsewhere = {
+        f"{site}.{stage}"
+        for site in ("encoder.0.self", "encoder.1.self", "decoder.0.self")
+        for stage in inner
+    }
+    assert {place for place, _ in recorder.seen} == set(expected_shapes()) - elsewhere
+    assert torch.allclose(found, expected, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     "place", ["encoder.positions", "encoder.1.self.weights", "decoder.0.feed_forward.inner"]
 )

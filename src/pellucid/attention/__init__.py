@@ -23,7 +23,7 @@ from pellucid.attention.masks import (
     scale_then_mask,
 )
 from pellucid.attention.positions import offset_matrix, recover_offset, sinusoidal_positions
-from pellucid.attention.probe import Probe, show
+from pellucid.attention.probe import Probe, is_watched, show
 from pellucid.attention.similarity import (
     additive,
     attention_pooling,
@@ -66,6 +66,7 @@ __all__ = [
     "edit_similarity",
     "exact_match",
     "gaussian_kernel",
+    "is_watched",
     "mask_then_scale",
     "mix",
     "offset_matrix",

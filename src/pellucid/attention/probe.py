@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pellucid.errors import InputError
 
-__all__ = ["Probe", "show"]
+__all__ = ["Probe", "is_watched", "show"]
 
 
 class Probe(Protocol):
@@ -18,11 +18,20 @@ class Probe(Protocol):
     ``encoder``, ``decoder``), ``stage`` says what (``query``, ``key``, ``value``, ``scores``,
     ``scaled``, ``masked``, ``weights``, ``context``, ``output``, ``input``, ``residual``,
     ``norm``, ``inner``, ``activated``, ``embedding``, ``positions``, ``logits``).
+
+    A probe may have an attribute ``sites``, a collection of sites: attention elsewhere is then
+    computed the fast way, and only what its stages would show is missing.
     """
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Take one result; return a tensor of the same shape to go on with instead, or None."""
         ...
+
+
+def is_watched(probe: Probe, site: str) -> bool:
+    """Whether a probe has to be shown every stage of attention at a site."""
+    sites = getattr(probe, "sites", None)
+    return sites is None or site in sites
 
 
 def show(probe: Probe | None, site: str, stage: str, tensor: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.attention import masks, stages
-from pellucid.attention.probe import Probe, show
+from pellucid.attention.probe import Probe, is_watched, show
 from pellucid.config import ModelConfig
 from pellucid.model.cache import DecoderCache
 from pellucid.model.dropout import Dropout
@@ -94,13 +94,13 @@ class MultiHeadAttention(nn.Module):
         drop: Callable[[Tensor], Tensor] | None = None
         if dropout is not None and dropout.attention_rate:
             drop = partial(dropout.on_weights, place=site)
-        if probe is None:
-            context_BHLE = stages.attend_fast(
-                query_BHLK, key_BHMK, value_BHME, mask, use_scale=self.use_scale, drop=drop
-            )
-        else:
+        if probe is not None and is_watched(probe, site):
             context_BHLE = self._attend_in_stages(
                 query_BHLK, key_BHMK, value_BHME, mask=mask, site=site, probe=probe, drop=drop
+            )
+        else:
+            context_BHLE = stages.attend_fast(
+                query_BHLK, key_BHMK, value_BHME, mask, use_scale=self.use_scale, drop=drop
             )
         output_BLD = self.output(context_BHLE.transpose(1, 2).flatten(2))
         return show(probe, site, "output", output_BLD)

@@ -122,6 +122,9 @@ class GuidedHead:
         head: of its cross-attention.
         weight: λ.
 
+    Attributes:
+        sites: where attention has to be computed in stages.
+
     Source:
         Garg, Peitz, Nallasamy and Paulik 2019, "Jointly Learning to Align and Translate with
         Transformer Models", section 3.3; λ = 0.05 there.
@@ -129,6 +132,7 @@ class GuidedHead:
 
     def __init__(self, layer: int, head: int, weight: float) -> None:
         self._site = f"decoder.{layer}.cross"
+        self.sites = frozenset({self._site})
         self._head = head
         self._weight = weight
         self._masked_BTS = torch.empty(0)
