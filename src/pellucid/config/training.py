@@ -108,5 +108,7 @@ class TrainingConfig(Strict):
     @classmethod
     def _layer_and_head(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if len(value) not in (0, 2):
-            raise ValueError(f"must be [layer, head], or [] for none, but is {list(value)}")
+            raise ValueError(
+                f"training.guided_head must be [layer, head], or [] for none, but is {list(value)}"
+            )
         return value
