@@ -35,15 +35,16 @@ format: setup ## put the code into its format
 test: setup ## run every test
 	$(BIN)/python -m pytest
 
-bench: setup ## measure quality and speed on Multi30k (needs MULTI30K, some hours)
+bench: setup ## measure quality and speed on Multi30k (needs MULTI30K, a day)
 	$(BIN)/python benchmarks/padding.py
-	$(BIN)/python benchmarks/multi30k.py --recipe multi30k-en-fr --run runs/multi30k-en-fr
-	$(BIN)/python benchmarks/multi30k.py --recipe multi30k-en-de --run runs/multi30k-en-de
+	for recipe in en-fr-lowercased en-de-lowercased en-fr en-de; do for seed in 1 2 3; do \
+	  $(BIN)/python benchmarks/multi30k.py --recipe multi30k-$$recipe --seed $$seed || exit 1; \
+	done; done
 	$(BIN)/python benchmarks/exactness.py
 	$(BIN)/python benchmarks/pipe.py
-	$(BIN)/python benchmarks/decoding_quality.py --model runs/multi30k-en-fr --test
+	$(BIN)/python benchmarks/decoding_quality.py --model runs/multi30k-en-fr-seed-1 --test
 	$(BIN)/python benchmarks/decode_speed.py --setup
-	$(BIN)/python benchmarks/decode_speed.py --model runs/multi30k-en-fr
+	$(BIN)/python benchmarks/decode_speed.py --model runs/multi30k-en-fr-seed-1
 
 docs: setup ## write the pages that are made from the code
 	$(BIN)/python docs/attention/make_worked_numbers.py

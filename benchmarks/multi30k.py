@@ -1,10 +1,15 @@
 """Train a shipped Multi30k recipe, translate test_2016_flickr, evaluate, write it down.
 
-    MULTI30K=DIR python benchmarks/multi30k.py --recipe multi30k-en-fr --run runs/en-fr
+    MULTI30K=DIR python benchmarks/multi30k.py --recipe multi30k-en-fr --seed 1
+    python benchmarks/multi30k.py --table
 
-Everything goes through the commands a user types; the result file holds them, the minutes by the
-wall clock from the first to the last, the machine and the versions. An existing finished run is
-only translated and evaluated again (its minutes are those of its training).
+The first line trains one model from nothing and writes one result file, with the commands a user
+types, signatures, minutes, machine and versions; a finished run is only translated and evaluated
+again. The second makes the table of all result files: means and spreads over seeds.
+
+A recipe `…-lowercased` reads and writes the lower-cased, tokenized files; its translations are
+scored as they are. The others read and write raw text, which is scored as it is and, for
+comparison, lower-cased and tokenized afterwards.
 """
 
 from __future__ import annotations
@@ -14,55 +19,73 @@ import datetime
 import json
 import os
 import shlex
+import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+NAME = "multi30k-quality"
+BEAM = ("--beam", "5")
+RECIPES = tuple(
+    f"multi30k-en-{target}{suffix}" for target in ("fr", "de") for suffix in ("", "-lowercased")
+)
 
 
-def run(*words: str) -> str:
+def run(words: tuple[str, ...]) -> str:
     """Run one pellucid command and return its standard output."""
-    completed = subprocess.run(
-        [sys.executable, "-m", "pellucid", *words], stdout=subprocess.PIPE, text=True, check=True
-    )
-    return completed.stdout
+    command = [sys.executable, "-m", "pellucid", *words]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def main() -> None:
-    """Run the whole pipeline once."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--recipe", default="multi30k-en-fr")
-    parser.add_argument("--run", type=Path, default=Path("runs/multi30k-en-fr"))
-    parser.add_argument("--set", action="append", default=[])
-    arguments = parser.parse_args()
+def commands_of(recipe: str, seed: int, folder: Path, changes: list[str]) -> dict[str, Any]:
+    """The commands of one run, by what they do."""
+    _, source, target, *suffix = recipe.split("-")
     data = Path(os.environ["MULTI30K"])
-    source, target = arguments.recipe.removeprefix("multi30k-").split("-")[:2]
-    references = data / f"test_2016_flickr.{target}.gz"
-    output = arguments.run / "test_2016_flickr.out"
-    changes = [word for change in arguments.set for word in ("--set", change)]
-    test_source = str(data / f"test_2016_flickr.{source}.gz")
-    compared = ["evaluate", "--hypothesis", str(output), "--reference", str(references), "--json"]
-    commands = {
-        "train": ["train", arguments.recipe, "--out", str(arguments.run), *changes],
-        "translate": ["translate", str(arguments.run), "-i", test_source, "-o", str(output)],
-        "evaluate": compared,
-        "evaluate, lower-cased tokenised": [*compared, "--lowercased-tokenized", target],
+    ending = ".lc.norm.tok" if suffix else ""
+    test, reference = (data / f"test_2016_flickr{ending}.{one}.gz" for one in (source, target))
+    outputs = {"greedy": folder / "test.greedy", "beam": folder / "test.beam"}
+    settings = [f"training.seed={seed}", *changes]
+    commands: dict[str, tuple[str, ...]] = {
+        "train": (
+            *("train", recipe, "--out", str(folder)),
+            *(word for setting in settings for word in ("--set", setting)),
+        ),
     }
-    output.unlink(missing_ok=True)
-    seconds, outputs = {}, {}
+    for search, output in outputs.items():
+        options = BEAM if search == "beam" else ()
+        files = ("-i", str(test), "-o", str(output), "--overwrite")
+        commands[f"translate, {search}"] = ("translate", str(folder), *files, *options)
+        compared = ("evaluate", "--hypothesis", str(output), "--reference", str(reference))
+        if suffix:
+            commands[f"tokenized, {search}"] = (*compared, "--tokenized", "--json")
+            continue
+        commands[f"cased, {search}"] = (*compared, "--json")
+        lowered = ("--lowercased-tokenized", target, "--json")
+        commands[f"tokenized, {search}"] = (*compared, *lowered)
+    return commands
+
+
+def measure(recipe: str, seed: int, folder: Path, changes: list[str]) -> dict[str, Any]:
+    """Run the whole pipeline once."""
+    seconds, scores = {}, {}
+    commands = commands_of(recipe, seed, folder, changes)
     for name, words in commands.items():
         started = time.monotonic()
-        outputs[name] = run(*words)
+        output = run(words)
         if name != "train":  # A finished run is not trained again: its manifest has the time.
             seconds[name] = round(time.monotonic() - started, 1)
-    manifest = json.loads((arguments.run / "bundle" / "manifest.json").read_text())
-    date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    result = {
-        "date": date,
+        if "evaluate" in words:
+            scores[name] = json.loads(output)
+            print(name, scores[name]["bleu"], flush=True)
+    manifest = json.loads((folder / "bundle" / "manifest.json").read_text())
+    return {
+        "recipe": recipe,
+        "seed": seed,
         "commands": {
-            name: shlex.join(["pellucid", *words]).replace(str(data), "$MULTI30K")
+            name: shlex.join(["pellucid", *words]).replace(os.environ["MULTI30K"], "$MULTI30K")
             for name, words in commands.items()
         },
         "seconds": seconds,
@@ -70,13 +93,61 @@ def main() -> None:
         "validation": manifest["metrics"],
         "library": manifest["library"],
         "machine": manifest["machine"],
-        "cased": json.loads(outputs["evaluate"]),
-        "lowercased_tokenized": json.loads(outputs["evaluate, lower-cased tokenised"]),
+        "scores": scores,
     }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{date}-{arguments.recipe}.json"
-    path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
-    print(path.read_text())
+
+
+def table() -> list[str]:
+    """The result files as a table, one line a recipe."""
+    runs = [json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"*-{NAME}-*.json"))]
+    lines = [
+        "| recipe | seeds | minutes | BLEU, cased | BLEU, lower-cased, tokenized |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for recipe in RECIPES:
+        ours = [one for one in runs if one["recipe"] == recipe]
+        if ours:
+            minutes = [one["training"]["seconds"] / 60 for one in ours]
+            cells = [spread([one["scores"].get(f"{kind}, beam") for one in ours])
+                     for kind in ("cased", "tokenized")]  # fmt: skip
+            seeds = ", ".join(str(one["seed"]) for one in ours)
+            lines.append(
+                f"| `{recipe}` | {seeds} | {min(minutes):.0f}\u2013{max(minutes):.0f} | "
+                f"{' | '.join(cells)} |"
+            )
+    return lines
+
+
+def spread(scores: list[dict[str, Any] | None]) -> str:
+    """The mean of some runs, each of them, and the widest of their intervals."""
+    found = [score["bleu"] for score in scores if score is not None]
+    if not found:
+        return "\u2013"
+    mean = statistics.mean(one["score"] for one in found)
+    half = max(one["high"] - one["low"] for one in found) / 2
+    each = ", ".join(f"{one['score']:.1f}" for one in found)
+    return f"{mean:.1f} ({each}), each ±{half:.1f}"
+
+
+def main() -> None:
+    """Measure one run, or show all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--recipe", default="multi30k-en-fr", choices=RECIPES)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--run", type=Path, help="its folder (default: in runs/)")
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--table", action="store_true", help="only show what was measured")
+    arguments = parser.parse_args()
+    if not arguments.table:
+        name = f"{arguments.recipe}-seed-{arguments.seed}"
+        folder = arguments.run or Path("runs") / name
+        found = measure(arguments.recipe, arguments.seed, folder, arguments.set)
+        date = datetime.datetime.now(datetime.UTC).date().isoformat()
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / f"{date}-{NAME}-{name}.json"
+        path.write_text(json.dumps({"date": date, **found}, indent=2, ensure_ascii=False) + "\n")
+        print(path)
+    print("\n".join(table()))
 
 
 if __name__ == "__main__":

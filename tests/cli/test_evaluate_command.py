@@ -73,6 +73,17 @@ def test_evaluate_lowercased_tokenized_forgives_case(
     assert lowered["bleu"]["score"] == pytest.approx(100)
 
 
+def test_evaluate_tokenized_cuts_at_spaces_alone(run_here: Run, write_lines: WriteLines) -> None:
+    files = ("--hypothesis", write_lines("h.txt", "a b c d e,"), "--reference")
+    files = (*files, write_lines("r.txt", "a b c d e ."), "--json")
+    found = {}
+    for option in ((), ("--tokenized",)):
+        done = run_here("evaluate", *files, *option)
+        found[option] = json.loads(done.stdout)["bleu"]
+    assert "tok:none" in found["--tokenized",]["signature"]
+    assert found["--tokenized",]["score"] < found[()]["score"]
+
+
 def test_evaluate_gzip_and_standard_input_equal_plain_files(
     run_here: Run, write_lines: WriteLines, tmp_path: Path
 ) -> None:
@@ -130,6 +141,7 @@ def test_evaluate_separators_of_unicode_do_not_shift_lines(
         (["--hypothesis", "FILE", "--source", "FILE"], "--source"),
         (["--hypothesis", "missing.txt"], "missing.txt"),
         (["--hypothesis", "FILE", "--lowercased-tokenized", "xx"], "'xx'"),
+        (["--hypothesis", "FILE", "--lowercased-tokenized", "fr", "--tokenized"], "both"),
         (["--hypothesis", "EMPTY"], "empty"),
     ],
 )

@@ -83,6 +83,17 @@ def test_evaluate_corpus_lowercased_tokenized_equals_sacrebleu_on_processed_text
     assert evaluation.bleu.score == theirs.score
 
 
+def test_evaluate_corpus_of_tokenized_text_equals_sacrebleu_without_tokenization(
+    texts: tuple[list[str], list[str], list[str]],
+) -> None:
+    hypotheses, _, references = ([f"{line} l' eau !" for line in lines] for lines in texts)
+    evaluation = evaluate_corpus(hypotheses, references, is_tokenized=True, num_resamples=2)
+    theirs = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True)
+    assert evaluation.bleu.score == theirs.score
+    assert "tok:none" in evaluation.bleu.signature
+    assert evaluation.bleu.score != evaluate_corpus(hypotheses, references).bleu.score
+
+
 def test_compare_p_values_equal_sacrebleu_paired_bootstrap(
     texts: tuple[list[str], list[str], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

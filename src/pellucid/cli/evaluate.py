@@ -51,6 +51,10 @@ def evaluate(
             help="Lower-case and tokenize as Moses does, to compare with figures published so.",
         ),
     ] = None,
+    tokenized: Annotated[
+        bool,
+        typer.Option("--tokenized", help="The files are tokenized: BLEU cuts at spaces alone."),
+    ] = False,
     json: Json = False,
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.
@@ -66,13 +70,20 @@ def evaluate(
 
     from pellucid.evaluate import compare, evaluate_corpus, lowercase_and_tokenize
 
+    if tokenized and lowercased_tokenized is not None:
+        raise InputError(
+            "Text must be tokenized once, but both --tokenized and --lowercased-tokenized are "
+            "given. Leave one of them out."
+        )
     if lowercased_tokenized is not None:
         lowercase_and_tokenize([], lowercased_tokenized)  # refuse a language before translating
     has_errors = False
     if model is not None:
         columns["--hypothesis"], has_errors = _translate(model, columns["--source"])
     texts = (columns["--hypothesis"], columns["--reference"])
-    evaluation = evaluate_corpus(*texts, lowercased_tokenized=lowercased_tokenized)
+    evaluation = evaluate_corpus(
+        *texts, lowercased_tokenized=lowercased_tokenized, is_tokenized=tokenized
+    )
     comparison = None
     if baseline is not None:
         comparison = compare(
@@ -80,6 +91,7 @@ def evaluate(
             columns["--baseline"],
             columns["--reference"],
             lowercased_tokenized=lowercased_tokenized,
+            is_tokenized=tokenized,
         )
     write = _to_json if json else _to_text
     sys.stdout.write(write(evaluation, comparison))

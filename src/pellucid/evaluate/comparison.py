@@ -55,6 +55,7 @@ def compare(
     references: Sequence[str],
     *,
     lowercased_tokenized: str | None = None,
+    is_tokenized: bool = False,
     num_resamples: int = 1000,
     seed: int = 12345,
 ) -> Comparison:
@@ -69,6 +70,7 @@ def compare(
         baseline: translations of the system it is compared with.
         references: translations made by people.
         lowercased_tokenized: as for `evaluate_corpus`.
+        is_tokenized: as for `evaluate_corpus`.
         num_resamples: how many corpora are drawn.
         seed: of the draws; the same seed gives the same p-values.
 
@@ -92,7 +94,9 @@ def compare(
         lowercased_tokenized,
     )
     differences: dict[str, Difference] = {}
-    for name, metric in make_metrics(is_tokenized=lowercased_tokenized is not None).items():
+    for name, metric in make_metrics(
+        is_tokenized=is_tokenized or lowercased_tokenized is not None
+    ).items():
         statistics, resampled = [], []
         for lines in (hypotheses, baseline):
             statistics.append(count_statistics(metric, lines, references))

@@ -54,6 +54,7 @@ def evaluate_corpus(
     references: Sequence[str],
     *,
     lowercased_tokenized: str | None = None,
+    is_tokenized: bool = False,
     num_resamples: int = 1000,
     seed: int = 12345,
 ) -> Evaluation:
@@ -68,6 +69,8 @@ def evaluate_corpus(
         lowercased_tokenized: None scores the text as it is, with sacreBLEU's defaults. A language
             code first lower-cases and tokenises both sides with the Moses chain and scores the
             result without further tokenisation, for comparison with figures published that way.
+        is_tokenized: whether both sides are tokenised already, so that BLEU counts what stands
+            between spaces.
         num_resamples: how many corpora are drawn.
         seed: of the draws; the same seed gives the same interval.
 
@@ -88,7 +91,9 @@ def evaluate_corpus(
         {"hypotheses": hypotheses, "references": references}, lowercased_tokenized
     )
     scores: dict[str, Score] = {}
-    for name, metric in make_metrics(is_tokenized=lowercased_tokenized is not None).items():
+    for name, metric in make_metrics(
+        is_tokenized=is_tokenized or lowercased_tokenized is not None
+    ).items():
         statistics = count_statistics(metric, hypotheses, references)
         resampled = np.sort(
             resample_scores(metric, statistics, num_resamples=num_resamples, seed=seed)
