@@ -93,7 +93,9 @@ def configuration(work: dict[str, Any], folder: Path) -> dict[str, Any]:
         "training": {
             "optimizer": "adam",
             "adam_betas": [0.9, 0.98],
-            "learning_rate": 0.0003,
+            "scheduling": "warmupinversesquareroot",  # There is none that is constant.
+            "learning_rate_peak": 0.0003,
+            "learning_rate_warmup": 100,
             "normalization": "tokens",
             "label_smoothing": work["label_smoothing"],
             "batch_size": work["max_tokens_per_batch"],
