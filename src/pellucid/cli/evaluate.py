@@ -68,34 +68,37 @@ def evaluate(
         files["--baseline"] = baseline
     columns = dict(zip(files, read_parallel(files), strict=True))
 
-    from pellucid.evaluate import compare, evaluate_corpus, lowercase_and_tokenize
+    from pellucid.evaluate import compare, evaluate_corpus
 
-    if tokenized and lowercased_tokenized is not None:
-        raise InputError(
-            "Text must be tokenized once, but both --tokenized and --lowercased-tokenized are "
-            "given. Leave one of them out."
-        )
-    if lowercased_tokenized is not None:
-        lowercase_and_tokenize([], lowercased_tokenized)  # refuse a language before translating
+    _check_tokenization(lowercased_tokenized, is_tokenized=tokenized)
+    how: dict[str, Any] = {
+        "lowercased_tokenized": lowercased_tokenized,
+        "is_tokenized": tokenized,
+    }
     has_errors = False
     if model is not None:
         columns["--hypothesis"], has_errors = _translate(model, columns["--source"])
     texts = (columns["--hypothesis"], columns["--reference"])
-    evaluation = evaluate_corpus(
-        *texts, lowercased_tokenized=lowercased_tokenized, is_tokenized=tokenized
-    )
+    evaluation = evaluate_corpus(*texts, **how)
     comparison = None
     if baseline is not None:
-        comparison = compare(
-            columns["--hypothesis"],
-            columns["--baseline"],
-            columns["--reference"],
-            lowercased_tokenized=lowercased_tokenized,
-            is_tokenized=tokenized,
-        )
+        comparison = compare(texts[0], columns["--baseline"], texts[1], **how)
     write = _to_json if json else _to_text
     sys.stdout.write(write(evaluation, comparison))
     return 2 if has_errors else 0
+
+
+def _check_tokenization(language: str | None, *, is_tokenized: bool) -> None:
+    """Refuse what cannot be done before anything is translated."""
+    from pellucid.evaluate import lowercase_and_tokenize
+
+    if is_tokenized and language is not None:
+        raise InputError(
+            "Text must be tokenized once, but both --tokenized and --lowercased-tokenized are "
+            "given. Leave one of them out."
+        )
+    if language is not None:
+        lowercase_and_tokenize([], language)
 
 
 def _choose_given(
