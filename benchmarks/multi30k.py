@@ -107,7 +107,7 @@ def table() -> list[str]:
     for recipe in RECIPES:
         ours = [one for one in runs if one["recipe"] == recipe]
         if ours:
-            minutes = [one["training"]["seconds"] / 60 for one in ours]
+            minutes = [one["training"]["training_seconds"] / 60 for one in ours]
             cells = [spread([one["scores"].get(f"{kind}, beam") for one in ours])
                      for kind in ("cased", "tokenized")]  # fmt: skip
             seeds = ", ".join(str(one["seed"]) for one in ours)

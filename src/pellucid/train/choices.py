@@ -62,7 +62,7 @@ class _PaceAdvice:
 PACES = (
     _PaceAdvice(0.06e6, 1024, 60),
     _PaceAdvice(0.25e6, 2048, 40),
-    _PaceAdvice(0.8e6, 2048, 20),
+    _PaceAdvice(0.8e6, 2048, 25),
     _PaceAdvice(4e6, 4096, 20),
     _PaceAdvice(20e6, 4096, 10),
     _PaceAdvice(math.inf, 8192, 8),
@@ -74,7 +74,7 @@ RATE_AT_128, RATE_FALLS, NARROWEST = 0.004, 1.25, 96
 SHARE_OF_RATE_FROM_A_MODEL = 0.25
 
 WIDEST_FOR_MUON = 256
-MUON_RATE, MUON_DECAY, MUON_WARMUP = 0.005, 0.01, 300
+MUON_RATE, MUON_DECAY, MUON_WARMUP = 0.01, 0.1, 300
 """Measured at width 128: docs/experiments.md."""
 
 MERGES_PER_ROOT = 4.3
