@@ -14,7 +14,6 @@ from pellucid.train import train
 
 LETTERS = "abcdefghijk"
 TASKS: dict[str, Callable[[list[str]], list[str]]] = {
-    "copy": lambda letters: letters,
     "reverse": lambda letters: letters[::-1],
     "sort": sorted,
 }
