@@ -277,18 +277,20 @@ def test_change_of_a_word_cuts_every_edge_to_its_tokens(
     text: str, positions: list[int], how: str
 ) -> None:
     demo = load_bundle(resolve_model("demo"))
-    ids = demo.tokenizer.encode_source("The pizza came out of the oven.")
+    line = "The pizza came out of the oven."
+    ids = demo.tokenizer.encode_source(line)
     expected = cut_source_word(positions, how)  # type: ignore[arg-type]
-    assert parse_changes([text], demo.tokenizer, ids) == list(expected.changes)
+    assert parse_changes([text], demo.tokenizer, line, ids) == list(expected.changes)
 
 
 def test_change_of_a_word_stands_among_others_in_order() -> None:
     demo = load_bundle(resolve_model("demo"))
-    ids = demo.tokenizer.encode_source("The dog saw the dog.")
+    line = "The dog saw the dog."
+    ids = demo.tokenizer.encode_source(line)
     found = parse_changes(
-        ["cut decoder.0.self.1", "cut word 1", "cut word saw"], demo.tokenizer, ids
+        ["cut decoder.0.self.1", "cut word 1", "cut word saw"], demo.tokenizer, line, ids
     )
     assert str(found[0].place) == "decoder.0.self.1"
     assert len(found) > 4
     with pytest.raises(InputError, match=r"'dog' is there 2 times .* number: 1, 4\."):
-        parse_changes(["cut word dog"], demo.tokenizer, ids)
+        parse_changes(["cut word dog"], demo.tokenizer, line, ids)

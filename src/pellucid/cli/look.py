@@ -67,7 +67,7 @@ def look(
     for problem in problems:
         warn(problem)
     if not wanted:
-        _show(translator, traces, ask, prefix, options)
+        _show(translator, traces, ask, text, target, prefix, options)
     elif not is_written_at_once:
         write_files(traces, wanted)
     return 1 if problems else 0
@@ -138,21 +138,25 @@ def _show(
     translator: Translator,
     traces: list[Trace],
     ask: Ask,
+    text: str,
+    target: str | None,
     prefix: str | None,
     options: dict[str, Any],
 ) -> None:
     from pellucid.cli.look_measures import show_lenses, show_measures, show_trust
-    from pellucid.cli.look_more import pair_of, show_changes, show_heads
+    from pellucid.cli.look_more import pair_of, read_gold, show_changes, show_heads
     from pellucid.cli.look_terminal import Shown, Writer, show
 
     writer = Writer(is_plain=bool(options["plain"]))
     for trace in traces:
         if options["heads"]:
-            gold, convention = options["gold"], options["convention"]
-            show_heads(translator, trace, options["sort"], gold, convention, writer)
+            links, gold = options["gold"], None
+            if links is not None:
+                gold = read_gold(translator, trace, text, target, links, options["convention"])
+            show_heads(translator, trace, options["sort"], gold, writer)
         elif options["change"]:
             num_random = options["random"] or 0
-            show_changes(translator, trace, options["change"], prefix, num_random, writer)
+            show_changes(translator, trace, text, options["change"], prefix, num_random, writer)
         elif options["measure"]:
             show_measures(pair_of(translator, trace), options["measure"], ask, writer)
         elif options["trust"]:

@@ -16,7 +16,7 @@ from pellucid.inside.trace import Trace
 from pellucid.inside.what_if import WhatIf, what_if
 from pellucid.translator import Translator
 
-__all__ = ["pair_of", "show_changes", "show_heads"]
+__all__ = ["pair_of", "read_gold", "show_changes", "show_heads"]
 
 LEGEND = (
     "Entropy in nats; confidence: the largest weight of a row; end: the weight on </s>, in the "
@@ -36,38 +36,46 @@ def show_heads(
     translator: Translator,
     trace: Trace,
     sort: str | None,
-    gold: str | None,
-    convention: Convention | None,
+    gold: Gold | None,
     writer: Writer,
 ) -> None:
     """Show a table of all layers and heads.
 
     Raises:
         InputError: there is no such figure to sort by.
-        DataError: the right links cannot be read, or lead to words that are not there.
     """
-    convention = convention or "predicts"
-    right = None if gold is None else _read_gold(translator, trace, gold, convention)
-    rows = head_rows(trace, pair=pair_of(translator, trace), gold=right)
+    rows = head_rows(trace, pair=pair_of(translator, trace), gold=gold)
     if sort is not None:
         rows = sort_rows(rows, sort)
-    writer.step(_to_table(rows, has_errors=right is not None))
+    writer.step(_to_table(rows, has_errors=gold is not None))
     legend = ["", LEGEND]
-    if right is not None:
-        legend.append(ERROR_LEGEND.format(convention=convention))
+    if gold is not None:
+        legend.append(ERROR_LEGEND.format(convention=gold.convention))
     writer.lines(legend)
 
 
-def _read_gold(translator: Translator, trace: Trace, gold: str, convention: Convention) -> Gold:
+def read_gold(
+    translator: Translator,
+    trace: Trace,
+    source: str,
+    target: str | None,
+    links: str,
+    convention: Convention | None,
+) -> Gold:
+    """Read the right links of a pair; without a given target they count the words written.
+
+    Raises:
+        DataError: something is not a link, or leads to a word that is not there.
+    """
     tokenizer = translator.tokenizer
-    source = tokenizer.decode_source(trace.source_ids)
-    target = tokenizer.decode_target(trace.predicted_ids)
+    if target is None:
+        target = tokenizer.decode_target(trace.predicted_ids)
     sizes = (len(split_pieces(source)), len(split_pieces(target)))
     return Gold(
-        parse_links(gold, "--gold", sizes),
+        parse_links(links, "--gold", sizes),
         words_of_tokens(tokenizer, "source", source, trace.source_ids),
         words_of_tokens(tokenizer, "target", target, trace.predicted_ids),
-        convention,
+        convention or "predicts",
     )
 
 
@@ -90,6 +98,7 @@ def _to_table(rows: Sequence[HeadRow], *, has_errors: bool) -> Step:
 def show_changes(
     translator: Translator,
     trace: Trace,
+    source: str,
     changes: Sequence[str],
     prefix: str | None,
     num_random: int,
@@ -102,7 +111,7 @@ def show_changes(
     """
     found = what_if(
         pair_of(translator, trace),
-        parse_changes(changes, translator.tokenizer, trace.source_ids),
+        parse_changes(changes, translator.tokenizer, source, trace.source_ids),
         prefix=prefix or "",
         num_random=num_random,
     )

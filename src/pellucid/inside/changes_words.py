@@ -18,7 +18,7 @@ _MARKS = ".,;:!?\"'()\u00ab\u00bb\u2026"
 
 
 def parse_changes(
-    texts: Sequence[str], tokenizer: Tokenizer, source_ids: Sequence[int]
+    texts: Sequence[str], tokenizer: Tokenizer, source: str, source_ids: Sequence[int]
 ) -> list[Change]:
     """Read changes, those of words among them.
 
@@ -27,12 +27,12 @@ def parse_changes(
             the number of a word, from 0, may stand for it. Punctuation behind a word is cut with
             it where it is named by its number or with the marks.
         tokenizer: cut the source.
-        source_ids: the source's tokens.
+        source: the line.
+        source_ids: its tokens.
 
     Raises:
         InputError: a change cannot be read, or the source has no such word, or has it twice.
     """
-    source = tokenizer.decode_source(source_ids)
     found: list[Change] = []
     for text in texts:
         match = _WORD.fullmatch(text.strip())
