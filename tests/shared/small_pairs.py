@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+import pellucid
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.config import ModelConfig
 from pellucid.inside import Pair, make_pair
@@ -59,3 +60,15 @@ def small_pair(folder: Path, *, seed: int = 2, **changes: Any) -> Pair:
 @cache
 def _load(folder: Path) -> Bundle:
     return load_bundle(folder)
+
+
+def load_demo() -> Bundle:
+    """The bundle of the packaged model."""
+    bundle = pellucid.load("demo").bundle
+    assert bundle is not None
+    return bundle
+
+
+def translated_by_demo(text: str) -> Pair:
+    """A line with the packaged model and its own translation."""
+    return make_pair(load_demo(), text, pellucid.load("demo").translate([text])[0].ids)

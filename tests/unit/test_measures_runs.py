@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_pairs import FORMS, small_pair
+from small_pairs import FORMS, small_pair, translated_by_demo
 from torch import Tensor
 
-import pellucid
-from pellucid.bundle import Bundle
 from pellucid.errors import InputError
-from pellucid.inside import Pair, make_pair
+from pellucid.inside import Pair
 from pellucid.inside.changes import cut_source_word
 from pellucid.inside.measures import (
     gradients,
@@ -41,13 +39,7 @@ def plain_pair(bundle_folder: Path) -> Pair:
 
 @pytest.fixture(scope="module")
 def demo_pair() -> Pair:
-    return make_pair(load_demo(), TEXT, pellucid.load("demo").translate([TEXT])[0].ids)
-
-
-def load_demo() -> Bundle:
-    bundle = pellucid.load("demo").bundle
-    assert bundle is not None
-    return bundle
+    return translated_by_demo(TEXT)
 
 
 class _Nudge:
