@@ -53,6 +53,7 @@ def same(first: list[Update], second: list[Update]) -> bool:
         {},
         {"training": {"accumulate": 3}},
         {"tokenizer": UNIGRAM, "training": {"subword_samples": 5, "accumulate": 2}},
+        {"training": {"subword_samples": 5}},
         {"data": {"train_weights": [1.5]}},
     ],
 )
@@ -74,9 +75,12 @@ def test_every_pair_is_seen_once_an_epoch(tmp_path: Path) -> None:
     assert tokens == int(prepared.store.target_lengths.sum())
 
 
-def test_sampling_cuts_sentences_differently_in_every_epoch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tokenizer", [UNIGRAM, {}])
+def test_sampling_cuts_sentences_differently_in_every_epoch(
+    tokenizer: dict[str, Any], tmp_path: Path
+) -> None:
     recipe, prepared = prepare(
-        tmp_path, tokenizer=UNIGRAM, training={"subword_samples": 5, "subword_alpha": 0.1}
+        tmp_path, tokenizer=tokenizer, training={"subword_samples": 5, "subword_alpha": 0.1}
     )
     updates = take(Feed(prepared, recipe, max_tokens_per_batch=400), 0, 40)
     tokens = [
@@ -87,18 +91,9 @@ def test_sampling_cuts_sentences_differently_in_every_epoch(tmp_path: Path) -> N
     assert tokens[0] != tokens[1]
 
 
-@pytest.mark.parametrize(
-    ("tokenizer", "said"),
-    [
-        ({}, r"model_type must be 'unigram'"),
-        ({"kind": "words"}, r"kind must be 'sentencepiece'"),
-    ],
-)
-def test_sampling_needs_a_tokenizer_with_probabilities(
-    tokenizer: dict[str, Any], said: str, tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        prepare(tmp_path, tokenizer=tokenizer, training={"subword_samples": 5})
+def test_sampling_needs_subwords(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"kind must be 'sentencepiece'"):
+        prepare(tmp_path, tokenizer={"kind": "words"}, training={"subword_samples": 5})
 
 
 def test_corpora_are_counted_and_weighted(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pellucid.config import TokenizerRecipe
 from pellucid.text import Normalization, Tokenizer, learn_tokenizer, load_tokenizer, normalize
+from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.text.words import bare_words, join_words, split_words
 
 # Everything a line can hold; the second kind is thick with what tokenizers stumble over.
@@ -45,6 +46,22 @@ def test_subwords_any_line_comes_back_normalized(text: str) -> None:
         assert tokenizer.decode_source(ids) == normalize(text, "nfc")
         assert not {0, 1, 2, 3} & set(ids[:-1])
         assert ids[-1] == 3
+
+
+@settings(max_examples=300, deadline=None)
+@given(LINES)
+def test_left_out_merges_cut_any_line_otherwise_and_lose_nothing(text: str) -> None:
+    tokenizer = subwords("bpe")
+    assert isinstance(tokenizer, SentencePieceTokenizer)
+    usual = tokenizer.encode_source(text)
+    for dropout in (0.0, 0.3, 1.0):
+        cut = tokenizer.segmenter("source", 3, dropout=dropout, seed=1)
+        ways = [ids for ids, _ in cut(text)]
+        assert len(ways) == 3
+        for ids in ways:
+            assert tokenizer.decode_source(ids) == normalize(text, "nfc")
+            assert len(ids) >= len(usual)
+            assert dropout or ids == usual
 
 
 @settings(max_examples=300, deadline=None)

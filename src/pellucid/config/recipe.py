@@ -104,15 +104,18 @@ class TokenizerRecipe(TokenizerConfig):
     """How to learn the tokenizer: what the bundle stores, and how to get there.
 
     ``vocabulary_size`` is per vocabulary, the four special tokens included; of whole words the
-    most frequent are kept. ``model_type``, ``byte_fallback``, ``character_coverage`` and
-    ``max_training_lines`` (learn from a sample of more lines than this) belong to SentencePiece,
-    ``min_word_count`` to whole words.
+    most frequent are kept. ``model_type``, ``byte_fallback``, ``character_coverage``,
+    ``split_by_script`` and ``max_training_lines`` (learn from a sample of more lines than this)
+    belong to SentencePiece, ``min_word_count`` to whole words. With ``split_by_script`` letters,
+    digits and punctuation never share a piece; text that was tokenized before is cut shorter
+    without: ``d&apos;`` is one piece then, and four with it.
     """
 
     vocabulary_size: PositiveInt = 8000
     model_type: Literal["bpe", "unigram"] = "bpe"
     byte_fallback: bool = True
     character_coverage: float = Field(default=1.0, gt=0.9, le=1.0)
+    split_by_script: bool = True
     max_training_lines: int = Field(default=5_000_000, ge=1000)
     min_word_count: PositiveInt = 1
 
@@ -120,7 +123,13 @@ class TokenizerRecipe(TokenizerConfig):
     def _check_recipe(self) -> TokenizerRecipe:
         without_effect = {
             "sentencepiece": ("min_word_count",),
-            "words": ("model_type", "byte_fallback", "character_coverage", "max_training_lines"),
+            "words": (
+                "model_type",
+                "byte_fallback",
+                "character_coverage",
+                "split_by_script",
+                "max_training_lines",
+            ),
         }[self.kind]
         for name in without_effect:
             value, default = getattr(self, name), type(self).model_fields[name].default

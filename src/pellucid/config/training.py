@@ -33,8 +33,9 @@ class TrainingConfig(Strict):
     attention, ``feed_forward_dropout`` on what its activation gives; all three rise from 0 over
     ``dropout_warmup_steps``, for what is hardly learned need not be guarded against overfitting,
     and without noise the decoder finds the source sooner; ``subword_samples`` above 0
-    draws every sentence anew in every epoch from that many of its likeliest segmentations,
-    p^``subword_alpha``.
+    draws every sentence anew in every epoch from that many of its segmentations: of a unigram
+    vocabulary the likeliest, p^``subword_alpha``; of byte-pair encoding such as leave out each
+    merge with probability ``subword_dropout``.
 
     **Averaging.** What is validated and kept as the model: the weights as they are (``none``),
     their running average (each update keeps ``average_decay`` of it), or the mean of the
@@ -53,7 +54,8 @@ class TrainingConfig(Strict):
     are float32.
 
     Source:
-        Vaswani et al. 2017, section 5; Kudo 2018, "Subword Regularization"; Jordan et al. 2024,
+        Vaswani et al. 2017, section 5; Kudo 2018, "Subword Regularization"; Provilkov et al.
+        2020, "BPE-Dropout"; Jordan et al. 2024,
         "Muon"; Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer
         Models".
     """
@@ -80,6 +82,7 @@ class TrainingConfig(Strict):
     dropout_warmup_steps: int = Field(default=0, ge=0)
     subword_samples: NonNegativeInt = 0
     subword_alpha: float = Field(default=0.2, ge=0)
+    subword_dropout: float = Field(default=0.1, ge=0, le=1)
     guided_head: tuple[NonNegativeInt, ...] = ()
     guided_weight: PositiveFloat = 0.05
     guided_convention: Literal["predicts", "reads"] = "predicts"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, Self, cast, final
 
 import sentencepiece
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError, ConfigurationError, DataError
+from pellucid.text.merges import MergeDropout
 from pellucid.text.tokenizer import (
     SPECIAL_TOKENS,
     Lines,
@@ -99,26 +100,63 @@ class SubwordVocabulary:
         encoded: list[list[int]] = self._processor.encode(list(texts))
         return encoded
 
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it is a unigram model: another has merges."""
+        try:
+            self._processor.nbest_encode("a", nbest_size=1)
+        except RuntimeError:
+            return False
+        return True
+
     def encode_n_best(self, text: str, count: int) -> list[tuple[list[int], float]]:
         """Cut one text in its likeliest ways, each with its log-probability.
 
         Raises:
-            ConfigurationError: the model is not a unigram model, which alone has probabilities.
+            RuntimeError: the model has no probabilities.
 
         Source:
             Kudo 2018, "Subword Regularization", section 3.
         """
         if _SPACE_SIGN in text:
             return [(self.encode(text), 0.0)]
-        try:
-            ways = self._processor.nbest_encode(text, nbest_size=count)
-        except RuntimeError:
-            raise ConfigurationError(
-                "tokenizer.model_type must be 'unigram' for training.subword_samples above 0, but "
-                "this tokenizer's is another. Set tokenizer.model_type = 'unigram', or "
-                "training.subword_samples = 0."
-            ) from None
+        ways = self._processor.nbest_encode(text, nbest_size=count)
         return [(ids, math.fsum(map(self._processor.get_score, ids))) for ids in ways]
+
+    def encode_by_merges(self, text: str, count: int, merges: MergeDropout) -> list[list[int]]:
+        """Cut one text several times; words with unknown letters or bytes always as usual."""
+        words = self._words(self.encode(text))
+        cuts = merges.segment([word for word, _ in words], count)
+        return [
+            [id_ for cut, (_, usual) in zip(ways, words, strict=True) for id_ in cut or usual]
+            for ways in cuts
+        ]
+
+    def merges(self, rate: float, seed: int) -> MergeDropout:
+        """Its merges, each left out with a probability."""
+        ids = {self._tokens[id_]: id_ for id_ in range(len(self._tokens)) if self._is_plain(id_)}
+        ranks = {
+            piece: -self._processor.get_score(id_) for piece, id_ in ids.items() if len(piece) > 1
+        }
+        return MergeDropout(ids, ranks, rate=rate, seed=seed)
+
+    def _words(self, ids: Sequence[int]) -> list[tuple[str, list[int]]]:
+        """The words of a text, each with its ids; no letters where not all pieces have any."""
+        words: list[list[int]] = []
+        for id_ in ids:
+            if not words or self._tokens[id_].startswith(_SPACE_SIGN):
+                words.append([])
+            words[-1].append(id_)
+        return [(self._letters(cut), cut) for cut in words]
+
+    def _letters(self, ids: Sequence[int]) -> str:
+        if not all(map(self._is_plain, ids)):
+            return ""
+        return "".join(self._tokens[id_] for id_ in ids)
+
+    def _is_plain(self, id_: int) -> bool:
+        of = self._processor
+        return not (of.is_control(id_) or of.is_unknown(id_) or of.is_byte(id_))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Put ids together to a text; bytes that are no UTF-8 become U+FFFD."""
@@ -190,17 +228,36 @@ class SentencePieceTokenizer(Tokenizer):
             _load_vocabulary(config, files, "target.model", where),
         )
 
-    def segment(
-        self, side: Literal["source", "target"], text: str, count: int
-    ) -> list[tuple[list[int], float]]:
-        """Cut a text in its likeliest ways, each ending in ``</s>``, with its log-probability.
+    def segmenter(
+        self, side: Literal["source", "target"], count: int, *, dropout: float, seed: int
+    ) -> Callable[[str], list[tuple[list[int], float]]]:
+        """Make what cuts a text in several ways, each ending in ``</s>``, with its log-probability.
 
-        Raises:
-            ConfigurationError: the model is not a unigram model.
+        A unigram model gives its likeliest; any other leaves out merges at random, and all that
+        it gives are as likely: 0.
+
+        Args:
+            side: whose vocabulary.
+            count: how many ways, at most.
+            dropout: the probability that a merge is left out.
+            seed: of what is left out.
         """
         vocabulary = cast("SubwordVocabulary", self._source if side == "source" else self._target)
-        ways = vocabulary.encode_n_best(self.normalized(text), count)
-        return [([*ids, self.config.eos_id], score) for ids, score in ways]
+        end = self.config.eos_id
+        if vocabulary.has_probabilities:
+
+            def likeliest(text: str) -> list[tuple[list[int], float]]:
+                ways = vocabulary.encode_n_best(self.normalized(text), count)
+                return [([*ids, end], score) for ids, score in ways]
+
+            return likeliest
+        merges = vocabulary.merges(dropout, seed)
+
+        def drawn(text: str) -> list[tuple[list[int], float]]:
+            ways = vocabulary.encode_by_merges(self.normalized(text), count, merges)
+            return [([*ids, end], 0.0) for ids in ways]
+
+        return drawn
 
     def files(self) -> dict[str, bytes]:
         """The model files that a bundle keeps, by name."""
@@ -237,6 +294,7 @@ def train_model(recipe: TokenizerRecipe, *sides: Lines) -> bytes:
             vocab_size=recipe.vocabulary_size,
             character_coverage=recipe.character_coverage,
             byte_fallback=recipe.byte_fallback,
+            split_by_unicode_script=recipe.split_by_script,
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,
             add_dummy_prefix=True,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pellucid.bundle import read_json, to_json
-from pellucid.config import Recipe, TokenizerConfig
+from pellucid.config import Recipe, TokenizerConfig, TrainingConfig
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
 from pellucid.data.variants import Variant
 from pellucid.errors import BundleError, ConfigurationError, DataError
@@ -113,9 +113,8 @@ def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer
     if recipe.training.subword_samples:
         dropped.clear()
         counts.clear()
-        count = recipe.training.subword_samples
-        variants = (kept.segment(pair, count) for pair in kept)
-        build_variants(folder / VARIANTS, variants, count, **sizes)
+        variants = kept.segmentations(recipe.training)
+        build_variants(folder / VARIANTS, variants, recipe.training.subword_samples, **sizes)
     if recipe.training.guided_head:
         dropped.clear()
         counts.clear()
@@ -171,21 +170,34 @@ class _KeptPairs:
             weight = self._data.train_weights[number] if self._data.train_weights else 1.0
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
 
-    def segment(self, pair: _Kept, count: int) -> tuple[list[Variant], list[Variant]]:
-        """The likeliest segmentations of both sides that are not too long, the best first.
+    def segmentations(
+        self, training: TrainingConfig
+    ) -> Iterator[tuple[list[Variant], list[Variant]]]:
+        """Several segmentations of both sides of every pair, none too long.
 
         Raises:
-            ConfigurationError: the tokenizer has no probabilities.
+            ConfigurationError: the tokenizer has no subwords.
         """
         if not isinstance(self._tokenizer, SentencePieceTokenizer):
             raise ConfigurationError(
                 "tokenizer.kind must be 'sentencepiece' for training.subword_samples above 0, but "
                 f"is {self._tokenizer.config.kind!r}. Set training.subword_samples = 0."
             )
-        best_source, best_target = pair.ids
-        sources = self._tokenizer.segment("source", pair.source, count)
-        targets = self._tokenizer.segment("target", pair.target, count)
-        return self._fitting(sources, best_source), self._fitting(targets, best_target)
+        cut_source, cut_target = (
+            self._tokenizer.segmenter(
+                side,
+                training.subword_samples,
+                dropout=training.subword_dropout,
+                seed=training.seed,
+            )
+            for side in ("source", "target")
+        )
+        for pair in self:
+            best_source, best_target = pair.ids
+            yield (
+                self._fitting(cut_source(pair.source), best_source),
+                self._fitting(cut_target(pair.target), best_target),
+            )
 
     def _fitting(self, ways: list[tuple[list[int], float]], best: list[int]) -> list[Variant]:
         return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
