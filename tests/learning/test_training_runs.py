@@ -53,6 +53,7 @@ def test_run_folder_holds_what_the_format_says(tmp_path: Path) -> None:
 EVERYTHING_ON = {
     "attention_dropout": 0.1,
     "feed_forward_dropout": 0.1,
+    "token_dropout": 0.1,
     "accumulate": 2,
     "max_gradient_norm": 1.0,
     "optimizer": "muon",

@@ -44,6 +44,7 @@ SETTINGS: dict[str, Any] = {
     "dropout": 0.1,
     "attention_dropout": 0.1,
     "feed_forward_dropout": 0.1,
+    "token_dropout": 0.1,
     "subword_samples": 5,
     "averaging": "running",
 }

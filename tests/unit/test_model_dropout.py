@@ -128,10 +128,8 @@ def test_dropout_gives_the_mask_it_always_gave() -> None:
 class Asked(Dropout):
     """Notes what it is asked to drop, and drops nothing."""
 
-    def __init__(self, attention_rate: float = 0.0, feed_forward_rate: float = 0.0) -> None:
-        super().__init__(
-            0.1, 1, 2, attention_rate=attention_rate, feed_forward_rate=feed_forward_rate
-        )
+    def __init__(self, **rates: float) -> None:
+        super().__init__(0.1, 1, 2, **rates)
         object.__setattr__(self, "asked", Counter())
 
     asked: Counter[tuple[str, tuple[int, ...]]]
@@ -161,8 +159,8 @@ def test_model_asks_for_dropout_where_the_paper_has_it_and_nowhere_else() -> Non
     assert dropout.asked == OF_THE_PAPER
 
 
-def test_model_asks_for_dropout_of_weights_and_activations_when_they_have_a_rate() -> None:
-    dropout = Asked(attention_rate=0.2, feed_forward_rate=0.3)
+def test_model_asks_for_other_dropout_when_it_has_a_rate() -> None:
+    dropout = Asked(attention_rate=0.2, feed_forward_rate=0.3, token_rate=0.4)
     make_model()(*make_batch(), dropout=dropout)
     assert dropout.asked == OF_THE_PAPER | {
         ("encoder.0.self.weights", (B, 2, S, S)): 1,
@@ -172,7 +170,18 @@ def test_model_asks_for_dropout_of_weights_and_activations_when_they_have_a_rate
         ("encoder.0.feed_forward.activated", (B, S, 19)): 1,
         ("encoder.1.feed_forward.activated", (B, S, 19)): 1,
         ("decoder.0.feed_forward.activated", (B, T, 19)): 1,
+        ("encoder.tokens", (B, S)): 1,
+        ("decoder.tokens", (B, T)): 1,
     }
+
+
+def test_dropped_tokens_lose_their_whole_embedding_and_the_mean_stays() -> None:
+    embedding_BLD = torch.ones(211, 101, 3, dtype=torch.float64)
+    dropped_BLD = Dropout(0.0, seed=1, step=2, token_rate=0.25).on_tokens(embedding_BLD, "encoder")
+    assert torch.equal(dropped_BLD[..., :1].expand_as(dropped_BLD), dropped_BLD)
+    assert dropped_BLD.unique().tolist() == pytest.approx([0, 1 / 0.75])
+    deviation = math.sqrt(0.25 * 0.75 / (211 * 101))
+    assert float((dropped_BLD == 0).double().mean()) == pytest.approx(0.25, abs=5 * deviation)
 
 
 def test_model_with_dropout_is_a_pure_function_of_seed_and_step() -> None:

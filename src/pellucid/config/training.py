@@ -30,12 +30,12 @@ class TrainingConfig(Strict):
     **Batch.** An update sums the gradients of ``accumulate`` batches.
 
     **Regularization.** ``dropout`` as in the paper; ``attention_dropout`` on the weights of
-    attention, ``feed_forward_dropout`` on what its activation gives; all three rise from 0 over
-    ``dropout_warmup_steps``, for what is hardly learned need not be guarded against overfitting,
-    and without noise the decoder finds the source sooner; ``subword_samples`` above 0
-    draws every sentence anew in every epoch from that many of its segmentations: of a unigram
-    vocabulary the likeliest, p^``subword_alpha``; of byte-pair encoding such as leave out each
-    merge with probability ``subword_dropout``.
+    attention, ``feed_forward_dropout`` on what its activation gives, ``token_dropout`` on whole
+    embeddings, of source and target; all four rise from 0 over ``dropout_warmup_steps``, for what
+    is hardly learned need not be guarded against overfitting, and without noise the decoder finds
+    the source sooner; ``subword_samples`` above 0 draws every sentence anew in every epoch from
+    that many of its segmentations: of a unigram vocabulary the likeliest, p^``subword_alpha``; of
+    byte-pair encoding such as leave out each merge with probability ``subword_dropout``.
 
     **Averaging.** What is validated and kept as the model: the weights as they are (``none``),
     their running average (each update keeps ``average_decay`` of it), or the mean of the
@@ -79,6 +79,7 @@ class TrainingConfig(Strict):
     dropout: float = Field(default=0.1, ge=0, lt=1)
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
     feed_forward_dropout: float = Field(default=0.0, ge=0, lt=1)
+    token_dropout: float = Field(default=0.0, ge=0, lt=1)
     dropout_warmup_steps: int = Field(default=0, ge=0)
     subword_samples: NonNegativeInt = 0
     subword_alpha: float = Field(default=0.2, ge=0)

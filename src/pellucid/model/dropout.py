@@ -28,11 +28,14 @@ class Dropout:
         part: which of the batches that the step adds up, from 0.
         attention_rate: the same for the weights of attention.
         feed_forward_rate: the same for what the feed-forward network's activation gives.
+        token_rate: the share of tokens whose whole embedding is set to zero.
 
     Source:
         Vaswani et al. 2017, section 5.4: applied to the output of each sub-layer before it is
         added to its input, and to the sums of embeddings and positions. The other two: the
-        authors' own implementation, tensor2tensor.
+        authors' own implementation, tensor2tensor. Whole tokens: Gal and Ghahramani 2016, "A
+        Theoretically Grounded Application of Dropout in Recurrent Neural Networks"; Sennrich and
+        Zhang 2019, "Revisiting Low-Resource Neural Machine Translation".
     """
 
     rate: float
@@ -41,6 +44,7 @@ class Dropout:
     part: int = 0
     attention_rate: float = 0.0
     feed_forward_rate: float = 0.0
+    token_rate: float = 0.0
 
     def __call__(self, tensor: Tensor, place: str) -> Tensor:
         """Set some elements to zero and scale the others, so that the mean stays."""
@@ -53,6 +57,14 @@ class Dropout:
     def on_activated(self, activated_BLF: Tensor, place: str) -> Tensor:
         """The same inside the feed-forward network, at its own rate."""
         return self._drop(activated_BLF, f"{place}.activated", self.feed_forward_rate)
+
+    def on_tokens(self, embedding_BLD: Tensor, place: str) -> Tensor:
+        """Set whole embeddings to zero, at their own rate; their positions still tell of them."""
+        if not self.token_rate:
+            return embedding_BLD
+        ones_BL = torch.ones_like(embedding_BLD[..., 0])
+        kept_BL = self._drop(ones_BL, f"{place}.tokens", self.token_rate)
+        return embedding_BLD * kept_BL.unsqueeze(-1)
 
     def _drop(self, tensor: Tensor, place: str, rate: float) -> Tensor:
         dropped_levels = min(round(rate * _LEVELS), _LEVELS - 1)

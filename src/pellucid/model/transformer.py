@@ -74,7 +74,7 @@ class Stack(nn.Module):
             embedding: the table they are looked up in.
             offset: the position of the first column, when decoding with a cache.
             probe: see `pellucid.attention.probe`.
-            dropout: applied to the sum.
+            dropout: applied to whole embeddings, and to the sum.
 
         Returns:
             ``x_BLD``.
@@ -92,6 +92,8 @@ class Stack(nn.Module):
         x_BLD = embedding(ids_BL)
         if self.config.embedding_scale == "sqrt":
             x_BLD = x_BLD * math.sqrt(self.config.d_model)
+        if dropout is not None:
+            x_BLD = dropout.on_tokens(x_BLD, self.part)
         x_BLD = show(probe, self.part, "embedding", x_BLD)
         positions_LD = self.position_rows(offset, end, like=x_BLD)
         if positions_LD is not None:

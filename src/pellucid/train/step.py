@@ -135,17 +135,16 @@ class Updater:
 
     def _loss(self, batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
         training, model = self._training, self._working
-        dropout = None
-        if training.dropout or training.attention_dropout or training.feed_forward_dropout:
-            share = dropout_share(step, training)
-            dropout = Dropout(
-                share * training.dropout,
-                training.seed,
-                step,
-                part,
-                share * training.attention_dropout,
-                share * training.feed_forward_dropout,
-            )
+        share = dropout_share(step, training)
+        dropout = Dropout(
+            share * training.dropout,
+            training.seed,
+            step,
+            part,
+            attention_rate=share * training.attention_dropout,
+            feed_forward_rate=share * training.feed_forward_dropout,
+            token_rate=share * training.token_dropout,
+        )
         memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, dropout=dropout)
         states_BTD = model.decode(
             batch.target_in_BT,
