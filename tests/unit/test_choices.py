@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,21 @@ def test_choose_thousands_of_characters_leave_the_rarest_to_bytes() -> None:
     assert chosen(values, counts)["tokenizer.vocabulary_size"] > 5_200 + 256
 
 
+def test_choose_text_tokenized_before_keeps_its_escapes_in_one_piece() -> None:
+    few = replace(counts_of(29_000), escapes=500)
+    many = replace(few, escapes=15_000)
+    assert "tokenizer.split_by_script" not in chosen({"data": DATA}, few)
+    [choice] = [
+        choice
+        for choice in choose({"data": DATA}, Recipe.model_validate({"data": DATA}), many)
+        if choice.key == "tokenizer.split_by_script"
+    ]
+    assert choice.value is False
+    assert str(choice).startswith("tokenizer.split_by_script = false: ")
+    given = {"data": DATA, "tokenizer": {"split_by_script": True}}
+    assert "tokenizer.split_by_script" not in chosen(given, many)
+
+
 WORD = st.text("abcdefghijkl éñжя你好0123.,'-", min_size=1, max_size=20)
 
 
@@ -307,7 +323,7 @@ def test_complete_files_of_unequal_length_come_back_unchanged(
 
 
 def test_count_text_counts_words_weights_and_characters(tmp_path: Path, write_lines: Write) -> None:
-    write_lines("a.xx", "un deux trois", "un")
+    write_lines("a.xx", "un deux trois &apos;", "un &#91; & deux; R&D;")
     write_lines("a.yy", "one two three", "one")
     write_lines("b.tsv", "今天天气很好我们去公园散步吧吧\tit is fine")
     data = DataConfig(
@@ -319,9 +335,10 @@ def test_count_text_counts_words_weights_and_characters(tmp_path: Path, write_li
     )
     counts = count_text(data, TokenizerRecipe(), tmp_path)
     assert counts.pairs == 3
-    assert counts.source_words == 4 + 7
+    assert counts.source_words == 9 + 7
+    assert counts.escapes == 2
     assert counts.target_words == 4 + 3
     assert counts.epoch_words == 2 * 4 + 0.5 * 3
-    letters = set("undeuxtroisonetwothreeitisfine今天天气很好我们去公园散步吧吧")
+    letters = set("&;#91aposRDundeuxtroisonetwothreeitisfine今天天气很好我们去公园散步吧吧")
     assert counts.characters == len(letters)
     assert counts.distinct_words == 6

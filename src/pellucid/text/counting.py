@@ -20,6 +20,7 @@ COMMON_COVERAGE = 0.9995
 """The share of a text that its common characters make up."""
 
 _WORD = re.compile(r"[^\W\d_]{2,12}")
+_ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#\d{1,4});")
 _MOST_DISTINCT = 100_000
 
 
@@ -35,6 +36,7 @@ class TextCounts:
         characters: distinct ones that a vocabulary must hold.
         common_characters: those of them that make up 99.95 % of the text.
         distinct_words: at least so many different words; counted up to 100,000.
+        escapes: ``&apos;`` and its like, which text has that was tokenized before.
     """
 
     pairs: int
@@ -44,6 +46,7 @@ class TextCounts:
     characters: int
     common_characters: int
     distinct_words: int
+    escapes: int = 0
 
 
 def count_text(data: DataConfig, tokenizer: TokenizerConfig, base: Path) -> TextCounts:
@@ -80,6 +83,7 @@ def count_text(data: DataConfig, tokenizer: TokenizerConfig, base: Path) -> Text
         characters=max(int(np.count_nonzero(found)) for found in frequencies),
         common_characters=max(_needed(found, COMMON_COVERAGE) for found in frequencies),
         distinct_words=max(distinct) if joint else min(distinct),
+        escapes=sum(side.escapes for side in sides),
     )
 
 
@@ -90,6 +94,7 @@ class _SideCounts:
 
     def __init__(self) -> None:
         self.words = 0
+        self.escapes = 0
         self.distinct: set[str] = set()
         self._frequencies = np.zeros(0x110000, dtype=np.int64)
         self._waiting: list[str] = []
@@ -102,6 +107,8 @@ class _SideCounts:
         self.words += num_words
         if len(self.distinct) < _MOST_DISTINCT:
             self.distinct.update(_WORD.findall(line))
+        if "&" in line:
+            self.escapes += len(_ESCAPE.findall(line))
         self._waiting.append(line)
         self._num_waiting += len(line)
         if self._num_waiting >= self._CHUNK:

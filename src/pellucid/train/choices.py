@@ -93,6 +93,9 @@ AVERAGES = 20
 
 FEW_PAIRS = 1_000
 MANY_CHARACTERS = 1_000
+MANY_ESCAPES = 200
+"""One in so many words is many."""
+
 SPECIAL_AND_SPACE, BYTES = 5, 256
 
 COURSE = ("learning_rate", "schedule", "warmup_steps", "max_steps")
@@ -118,7 +121,7 @@ class Choice:
     def __str__(self) -> str:
         value = self.value if isinstance(self.value, str) else f"{self.value:g}"
         if isinstance(self.value, int):
-            value = str(self.value)
+            value = str(self.value).lower()
         return f"{self.key} = {value}: {self.reason}."
 
 
@@ -255,6 +258,14 @@ def _choose_vocabulary(
             "others are spelled in bytes",
         )
     words = counts.source_words + counts.target_words
+    is_splitting_given = "split_by_script" in values.get("tokenizer", {})
+    if counts.escapes * MANY_ESCAPES > words and not is_splitting_given:
+        yield Choice(
+            "tokenizer.split_by_script",
+            False,
+            f"the text was tokenized before, and {counts.escapes:,} signs like &apos; would be cut "
+            "in three",
+        )
     if tokenizer.sharing == "separate":
         words = min(counts.source_words, counts.target_words)
     # A vocabulary that the text cannot fill is refused: far fewer merges than it has words.
