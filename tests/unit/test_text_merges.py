@@ -64,3 +64,9 @@ def test_an_unfinished_merge_leaves_the_next_ones_open() -> None:
     # abcd comes about from ab and cd alone; without either it cannot.
     found = {way for [way] in cut(merges(0.5), "abcd", 300)}
     assert found == {"abcd|", "ab|cd|", "ab|c|d|", "a|b|cd|", "a|bc|d|", "a|b|c|d|"}
+
+
+def test_a_word_with_a_letter_that_is_no_piece_has_no_ids() -> None:
+    for ways in merges(0.5).segment(["axé", "ab"], 3):
+        assert ways[0] == ()
+        assert ways[1] in {(IDS["ab"],), (IDS["a"], IDS["b"])}

@@ -48,8 +48,7 @@ class MergeDropout:
     def segment(self, words: Sequence[str], count: int) -> Iterator[list[tuple[int, ...]]]:
         """Cut the words of a text ``count`` times, each time into the ids of each word.
 
-        Raises:
-            KeyError: a letter is no piece.
+        A word that would be left with a letter that is no piece has none.
         """
         drawn = random_bytes(count * len(words), self._seed, "merges of a text", *words) % WAYS
         for ways in drawn.reshape(count, len(words)).tolist():
@@ -65,7 +64,8 @@ class MergeDropout:
                 if rank < best and next(draws) >= self._threshold:
                     best, place = rank, at
             if place < 0:
-                return tuple(self._ids[piece] for piece in pieces)
+                is_whole = all(piece in self._ids for piece in pieces)
+                return tuple(self._ids[piece] for piece in pieces) if is_whole else ()
             pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
 
     def _draws(self, word: str, way: int) -> Iterator[int]:

@@ -124,7 +124,7 @@ class SubwordVocabulary:
         return [(ids, math.fsum(map(self._processor.get_score, ids))) for ids in ways]
 
     def encode_by_merges(self, text: str, count: int, merges: MergeDropout) -> list[list[int]]:
-        """Cut one text several times; words with unknown letters or bytes always as usual."""
+        """Cut one text several times; what has no other way stays as usual."""
         words = self._words(self.encode(text))
         cuts = merges.segment([word for word, _ in words], count)
         return [
