@@ -77,6 +77,20 @@ def test_the_run_goes_back_once_at_a_lower_rate(
     assert rates[15] == pytest.approx(rates[10] * math.sqrt(10 / 15) / 2)
 
 
+def test_going_back_to_the_beginning_keeps_batches_and_precision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    bad_visits = iter([True] * 3 + [False] * 1000)
+    poison(monkeypatch, lambda step: step in (2, 3, 4) and next(bad_visits))
+    train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert "Went back from step 4 to step 0" in log_of(tmp_path / "run")
+    last = tmp_path / "run" / "checkpoints" / "step-00000023"
+    state = json.loads((last / "state.json").read_text())
+    assert state["max_tokens_per_batch"] == 400
+    assert state["precision"] in ("float32", "bfloat16")
+
+
 def test_a_second_time_ends_the_run_with_its_checkpoint_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +185,9 @@ def test_freezing_what_does_not_exist_is_refused_before_training(tmp_path: Path)
             recipe_folder=tmp_path,
             progress=False,
         )
+    assert not (tmp_path / "run").exists()
+    recipe = make_recipe(training={"freeze": ["encoder"], "max_steps": 1})
+    assert train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False).steps == 1
 
 
 @pytest.mark.parametrize("averaging", ["running", "last", "best"])

@@ -15,9 +15,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pellucid.config import NAMED_SIZES, DataConfig, Recipe, TokenizerRecipe, parse_toml
+from pellucid.errors import ConfigurationError
 from pellucid.text import learn_tokenizer, read_pairs
 from pellucid.text.counting import TextCounts, count_text
-from pellucid.train.choices import choose, complete
+from pellucid.train.choices import (
+    SHAPE,
+    TRAINING,
+    VOCABULARY,
+    choose,
+    complete,
+    keep_choices,
+)
+from pellucid.train.run_folder import RunFolder
 
 Write = Callable[..., str]
 
@@ -65,7 +74,9 @@ def corpus(tmp_path: Path, write_lines: Write) -> Path:
 def test_choose_any_amount_of_text_gives_a_whole_sensible_recipe(pairs: int, words: float) -> None:
     values: dict[str, Any] = {"data": DATA}
     counts = counts_of(pairs, words)
-    recipe = filled(values, chosen(values, counts))
+    choices = chosen(values, counts)
+    assert {key.partition(".")[2] for key in choices} <= {*TRAINING, *VOCABULARY, *SHAPE}
+    recipe = filled(values, choices)
     training = recipe.training
     assert recipe.model.d_model in {size["d_model"] for size in NAMED_SIZES.values()}
     assert counts.characters + 261 <= recipe.tokenizer.vocabulary_size <= 32_000
@@ -342,3 +353,48 @@ def test_count_text_counts_words_weights_and_characters(tmp_path: Path, write_li
     letters = set("&;#91aposRDundeuxtroisonetwothreeitisfine今天天气很好我们去公园散步吧吧")
     assert counts.characters == len(letters)
     assert counts.distinct_words == 6
+
+
+def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
+    """As the command resolves a recipe for a run that may be there already."""
+    run = corpus / "run"
+    whole, _ = complete(keep_choices(values, run / "recipe.toml"), corpus)
+    recipe = Recipe.model_validate(whole)
+    with RunFolder(run, recipe).created():
+        pass
+    return recipe
+
+
+@pytest.mark.parametrize("begun", [{}, {"max_minutes": 30.0}, {"patience": 3}])
+@pytest.mark.parametrize("limits", [{}, {"max_minutes": 3.0}, {"patience": 0}])
+def test_a_limit_changed_on_the_way_chooses_nothing_anew(
+    corpus: Path, begun: dict[str, Any], limits: dict[str, Any]
+) -> None:
+    first = resumed({"data": DATA, "training": begun}, corpus)
+    again = resumed({"data": DATA, "training": limits}, corpus)
+    kept = {"max_minutes": 0.0, "patience": first.training.patience, **limits}
+    assert again == first.model_copy(update={"training": first.training.model_copy(update=kept)})
+
+
+def test_more_steps_may_be_asked_of_a_run_whose_rest_was_chosen(corpus: Path) -> None:
+    first = resumed({"data": DATA, "training": {"max_minutes": 30.0}}, corpus)
+    assert first.training.schedule == "inverse_square_root"
+    again = resumed({"data": DATA, "training": {"max_minutes": 30.0, "max_steps": 77_000}}, corpus)
+    assert again.training.max_steps == 77_000
+    assert again.training.warmup_steps == first.training.warmup_steps
+
+
+def test_what_a_run_was_not_asked_for_is_still_refused(corpus: Path) -> None:
+    resumed({"data": DATA}, corpus)
+    for section, values in (
+        ("training", {"dropout": 0.45}),
+        ("training", {"label_smoothing": 0.0}),
+        ("model", {"size": "big"}),
+        ("model", {"norm": "none"}),
+        ("tokenizer", {"vocabulary_size": 401}),
+        ("tokenizer", {"kind": "words"}),
+    ):
+        (name,) = values
+        expected = "d_model" if name == "size" else name
+        with pytest.raises(ConfigurationError, match=rf"{section}\.{expected}"):
+            resumed({"data": DATA, section: values}, corpus)

@@ -38,13 +38,14 @@ def make_pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
 def check(tmp_path: Path) -> Check:
     """Check pairs as four files."""
 
-    def run(train: Pairs, validation: Pairs | None = None) -> DataReport:
+    def run(train: Pairs, validation: Pairs | None = None, test: Pairs = ()) -> DataReport:
         validation = make_pairs(100, seed=2) if validation is None else validation
-        for name, pairs in (("train", train), ("valid", validation)):
+        for name, pairs in (("train", train), ("valid", validation), ("test", test)):
             for side, language in enumerate(("xx", "yy")):
                 text = "".join(f"{pair[side]}\n" for pair in pairs)
                 (tmp_path / f"{name}.{language}").write_bytes(text.encode())
-        return check_data(DATA, tmp_path)
+        added = {"test_source": ("test.xx",), "test_target": ("test.yy",)} if test else {}
+        return check_data(DATA.model_copy(update=added), tmp_path)
 
     return run
 
@@ -251,6 +252,20 @@ def test_pairs_of_both_splits_are_compared_without_case_and_punctuation(check: C
     assert shared.examples[0].source_where == "valid.xx:12"
     assert shared.examples[0].other == "train.xx:61"
     assert (source.count, source.severity) == (1, "note")
+
+
+def test_pairs_of_the_test_text_are_looked_for_in_the_training_text(check: Check) -> None:
+    train, test = make_pairs(500), make_pairs(31, seed=3)
+    test[7] = train[59]
+    report = check(train, test=test)
+    shared = found(report, "in training")
+    assert (shared.count, shared.split, shared.severity) == (1, "test", "warning")
+    assert shared.examples[0].source_where == "test.xx:8"
+    assert shared.examples[0].other == "train.xx:60"
+    assert shared.sentence.startswith("1 test pair (3.23 %)")
+    assert report.brief()[0].startswith(
+        "Data check: 500 training, 100 validation and 31 test pairs; 1 warning"
+    )
 
 
 def test_brief_is_short_and_without_notes(check: Check) -> None:

@@ -42,7 +42,7 @@ def test_what_may_change_are_keys_of_a_recipe() -> None:
 
 CHANGED: dict[str, Any] = {"max_steps": 99, "max_minutes": 3.5, "patience": 7, "log_every": 3}
 CHANGED |= {"keep_checkpoints": 5, "validation_samples": 1, "tensorboard": True}
-CHANGED |= {"device": "cpu", "precision": "float32"}
+CHANGED |= {"device": "cpu"}
 
 
 @pytest.mark.parametrize("key", CHANGED)
@@ -54,7 +54,13 @@ def test_run_goes_on_with_another_limit_or_log(key: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "changes",
-    [{"dropout": 0.3}, {"validate_every": 7, "seed": 3}, {"averaging": "best"}, {"accumulate": 2}],
+    [
+        {"dropout": 0.3},
+        {"precision": "bfloat16"},
+        {"validate_every": 7, "seed": 3},
+        {"averaging": "best"},
+        {"accumulate": 2},
+    ],
 )
 def test_run_with_another_setting_is_refused_naming_the_keys(
     changes: dict[str, Any], tmp_path: Path

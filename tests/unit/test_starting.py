@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from small_runs import make_recipe, write_text
 
 from pellucid.bundle import load_bundle, resolve_model
-from pellucid.config import Recipe, validate
+from pellucid.config import NAMED_SIZES, Recipe, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError
+from pellucid.train import train
 from pellucid.train.starting import freeze, load_start, with_start
 
 DATA: dict[str, Any] = {"train": "a.tsv", "validation": "b.tsv"}
@@ -30,6 +33,21 @@ def test_saying_the_same_sizes_is_allowed() -> None:
     width = load_bundle(resolve_model("demo")).config.model.d_model
     values = with_start({"data": DATA, "model": {"d_model": width}}, "demo")
     assert values["model"]["d_model"] == width
+
+
+def test_the_name_of_the_same_size_is_allowed(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"max_steps": 1}, model=NAMED_SIZES["tiny"])
+    run = train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False).bundle
+    assert with_start({"data": DATA, "model": {"size": "tiny"}}, str(run))["model"]["d_ff"] == 256
+    with pytest.raises(ConfigurationError, match=r"model\.d_ff must be that .* 256, but is 1024"):
+        with_start({"data": DATA, "model": {"size": "small"}}, str(run))
+
+
+@pytest.mark.parametrize("section", ["tiny", {"size": "tinny"}, {"size": 3}])
+def test_a_section_that_is_none_is_refused_in_one_sentence(section: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        validate(Recipe, with_start({"data": DATA, "model": section}, "demo"), "test")
 
 
 def test_another_size_is_refused_by_name() -> None:

@@ -165,6 +165,28 @@ def test_a_batch_is_cut_where_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -
     assert largest_difference(expected, found) < 1e-6  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_gradients_of_an_attempt_that_ran_out_of_memory_do_not_count(precision: Any) -> None:
+    """Memory may run out within the backward pass, when later layers have their gradient."""
+    model, updater = make_updater(precision)
+    is_first = [True]
+
+    def refuse(_: Tensor) -> None:
+        if is_first:
+            is_first.clear()
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
+
+    first = next(updater._working.encoder.parameters())
+    first.register_hook(refuse)
+    batch = make_batch()
+    updated = updater.update(1, [batch], **RATES)
+    assert updated.was_split
+    expected = gradients_after(split_batch(batch), precision)
+    found = {name: weight.grad for name, weight in model.named_parameters()}
+    assert not is_first
+    assert largest_difference(expected, found) < 1e-6  # type: ignore[arg-type]
+
+
 def test_a_single_pair_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     _, updater = make_updater()
 

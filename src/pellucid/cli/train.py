@@ -56,15 +56,16 @@ def train(
     if check:
         _check(values, folder, str(path))
         return
+    run = out if out is not None else Path("runs") / path.stem
+    start = start if start is not None else _start_of(values)
     if start is not None:
         from pellucid.train.starting import with_start
 
         values = with_start(values, start)
-    from pellucid.train.choices import complete
+    from pellucid.train.choices import complete, keep_choices
 
-    values, choices = complete(values, folder)
+    values, choices = complete(keep_choices(values, run / "recipe.toml"), folder)
     resolved = validate(Recipe, values, str(path))
-    run = out if out is not None else Path("runs") / path.stem
 
     from pellucid.train import train as run_training
 
@@ -83,6 +84,15 @@ def _check(values: Mapping[str, Any], folder: Path, where: str) -> None:
         sys.stdout.write(f"{line}\n")
     if report.has_errors:
         raise typer.Exit(2)
+
+
+def _start_of(values: Mapping[str, Any]) -> str | None:
+    """The model that a recipe itself starts from; a resolved one already has all of it."""
+    section = values.get("start")
+    if not isinstance(section, Mapping) or section.get("model_hash"):
+        return None
+    model = section.get("model")
+    return model if isinstance(model, str) and model else None
 
 
 def _find_recipe(name: str) -> tuple[Path, Path]:

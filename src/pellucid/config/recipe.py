@@ -31,7 +31,9 @@ class DataConfig(Strict):
     line i of the other), or ``train`` names files that hold both sides: ``.tsv`` (source, tab,
     target) or ``.jsonl`` (objects with ``source`` and ``target``); all plain or ``.gz``. The
     same for ``validation``. Relative names start from ``folder``, and ``folder`` from the
-    recipe's own place. A folder written ``$NAME`` is taken from the environment.
+    recipe's own place. A folder written ``$NAME`` is taken from the environment. ``test_source``,
+    ``test_target`` and ``test`` may name the text that the model will be measured on: nothing is
+    learned or chosen from it, the data check alone looks whether it is in the training text.
 
     ``train_weights`` says, one number for each training corpus (the pairs of files first, then
     those of ``train``), how many times an epoch passes over it: 2 shows every pair twice, 0.5 a
@@ -52,6 +54,9 @@ class DataConfig(Strict):
     validation_source: tuple[str, ...] = ()
     validation_target: tuple[str, ...] = ()
     validation: tuple[str, ...] = ()
+    test_source: tuple[str, ...] = ()
+    test_target: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
     max_length: PositiveInt = 256
     max_length_ratio: PositiveFloat = 9.0
     pad_to: NonNegativeInt = 0
@@ -65,6 +70,9 @@ class DataConfig(Strict):
         "validation_source",
         "validation_target",
         "validation",
+        "test_source",
+        "test_target",
+        "test",
         mode="before",
     )
     @classmethod
@@ -75,7 +83,7 @@ class DataConfig(Strict):
 
     @model_validator(mode="after")
     def _check_sides(self) -> DataConfig:
-        for split in ("train", "validation"):
+        for split in ("train", "validation", "test"):
             both = getattr(self, split)
             source = getattr(self, f"{split}_source")
             target = getattr(self, f"{split}_target")
@@ -84,7 +92,7 @@ class DataConfig(Strict):
                     f"{split}_source and {split}_target must name equally many files, but name "
                     f"{len(source)} and {len(target)}"
                 )
-            if not both and not source:
+            if not both and not source and split != "test":
                 raise ValueError(
                     f"{split}_source and {split}_target (or {split}) must name the files of "
                     f"the {split} text, but name none"
@@ -149,7 +157,7 @@ class TokenizerRecipe(TokenizerConfig):
 
 
 class StartConfig(Strict):
-    """The trained model that training starts from; empty: from random weights.
+    """The trained model that training starts from, as ``--from`` names it; empty: random weights.
 
     ``model_hash`` is that model's, so that a run is not continued from another one.
     """

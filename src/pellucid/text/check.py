@@ -19,6 +19,8 @@ __all__ = ["DataReport", "Example", "Finding", "Severity", "check_data"]
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
+NAMES: Mapping[Split, str] = {"train": "training", "validation": "validation", "test": "test"}
+
 WIDTH = 100
 MOST_BRIEF_LINES = 6
 
@@ -158,9 +160,9 @@ class DataReport:
             for severity in SEVERITIES
             if (number := sum(finding.severity == severity for finding in self.findings))
         ]
+        counts = [f"{count:,} {NAMES[split]}" for split, count in self.num_pairs.items()]
         return (
-            f"Data check: {self.num_pairs['train']:,} training and "
-            f"{self.num_pairs['validation']:,} validation pairs; "
+            f"Data check: {', '.join(counts[:-1])} and {counts[-1]} pairs; "
             f"{', '.join(numbers) or 'nothing odd'}."
         )
 
@@ -179,20 +181,19 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
         InputFileNotFoundError: a file is missing.
         ConfigurationError: a file's kind is unknown.
     """
-    validation = scan_text(data, "validation", base)
-    train = scan_text(data, "train", base, known=validation)
+    scans = [scan_text(data, split, base) for split in ("validation", "test")]
+    others = [scan for scan in scans if scan.corpora]
+    train = scan_text(data, "train", base, known=others)
     findings: list[Finding] = []
-    for scan in (train, validation):
+    for scan in (train, *others):
         findings += [
             Finding("error", "unreadable", scan.split, 1, 0.0, sentence) for sentence in scan.errors
         ]
         findings += [*_shifts(scan, base), *_unrelated(scan)]
-        hits = [*judge(scan, train)]
-        if scan is validation:
-            hits += shared_pairs(train, validation)
+        hits = [*judge(scan, train), *shared_pairs(scan)]
         findings += _explained(hits, scan, train, base)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    num_pairs: dict[Split, int] = {"train": len(train), "validation": len(validation)}
+    num_pairs = {scan.split: len(scan) for scan in (train, *others)}
     return DataReport(num_pairs, tuple(findings))
 
 
@@ -277,8 +278,7 @@ def _explained(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator
 
 
 def _pairs(count: int, split: Split) -> str:
-    name = "training" if split == "train" else "validation"
-    return f"{count:,} {name} {'pair' if count == 1 else 'pairs'}"
+    return f"{count:,} {NAMES[split]} {'pair' if count == 1 else 'pairs'}"
 
 
 def _percent(share: float) -> str:

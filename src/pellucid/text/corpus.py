@@ -16,7 +16,7 @@ from pellucid.files import read_lines
 
 __all__ = ["Pair", "Split", "check_files", "read_pairs", "resolve_folder"]
 
-Split = Literal["train", "validation"]
+Split = Literal["train", "validation", "test"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,12 @@ def check_files(data: DataConfig, base: Path) -> None:
         "validation_source",
         "validation_target",
         "validation",
+        "test_source",
+        "test_target",
+        "test",
     ):
         for name in getattr(data, key):
-            if key in ("train", "validation"):
+            if key in ("train", "validation", "test"):
                 _kind_of(name, key)
             _check_file(folder / name, key)
 
@@ -89,7 +92,7 @@ def read_pairs(data: DataConfig, split: Split, base: Path) -> Iterator[Pair]:
 
     Args:
         data: the recipe's data section.
-        split: ``"train"`` or ``"validation"``.
+        split: ``"train"``, ``"validation"`` or ``"test"``.
         base: the recipe's own folder.
 
     Yields:

@@ -68,10 +68,10 @@ def judge(scan: Scan, usual: Scan) -> Iterator[Hit]:
     yield from _repeated(scan)
 
 
-def shared_pairs(train: Scan, validation: Scan) -> Iterator[Hit]:
-    """Find the validation pairs, and the sources alone, that are in the training text."""
-    pairs = dict(sorted(train.shared.items()))
-    sources = {a: b for a, b in sorted(train.shared_sources.items()) if a not in pairs}
+def shared_pairs(scan: Scan) -> Iterator[Hit]:
+    """Find the pairs, and the sources alone, that are in the training text."""
+    pairs = dict(sorted(scan.shared.items()))
+    sources = {a: b for a, b in sorted(scan.shared_sources.items()) if a not in pairs}
     for kind, found in (("in training", pairs), ("source in training", sources)):
         indices, others = tuple(found), tuple(found.values())
         yield Hit(kind, len(found), indices[:MOST_EXAMPLES], others[:MOST_EXAMPLES])

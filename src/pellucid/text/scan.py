@@ -6,7 +6,7 @@ import hashlib
 from array import array
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -84,10 +84,10 @@ class Scan:
         target: the targets.
         pair_hashes: of source and target as they are.
         source_hashes: of the source as it is.
-        words: for validation, which pair has so hashed words; for training empty.
+        words: which pair has so hashed words; of training text empty.
         source_words: the same of the source alone.
-        shared: validation pair → a training pair of the same words.
-        shared_sources: validation pair → a training pair whose source has the same words.
+        shared: a pair → a training pair of the same words; of training text empty.
+        shared_sources: a pair → a training pair whose source has the same words.
         counts: how many pairs have an oddity, by its name.
         examples: the first such pairs.
         script_names: the scripts seen; the first means too few letters to say.
@@ -124,14 +124,14 @@ class Scan:
         yield from zip(self.starts, [*self.starts[1:], len(self)], strict=True)
 
 
-def scan_text(data: DataConfig, split: Split, base: Path, *, known: Scan | None = None) -> Scan:
+def scan_text(data: DataConfig, split: Split, base: Path, *, known: Sequence[Scan] = ()) -> Scan:
     """Read a split once.
 
     Args:
         data: the recipe's data section.
         split: which.
         base: the recipe's own folder.
-        known: the validation text, while training text is read, to find what is in both.
+        known: the other splits, while training text is read; what is in both is noted in them.
 
     Raises:
         InputFileNotFoundError: a file is missing.
@@ -168,7 +168,7 @@ def _read(corpus: Corpus, split: Split, base: Path, errors: list[str]) -> Iterat
         errors.append(str(error))
 
 
-def _add(scan: Scan, source: str, target: str, known: Scan | None) -> None:
+def _add(scan: Scan, source: str, target: str, known: Sequence[Scan]) -> None:
     index = len(scan)
     for side, line in ((scan.source, source), (scan.target, target)):
         side.lengths.append(len(line.strip()))
@@ -189,20 +189,21 @@ def _add(scan: Scan, source: str, target: str, known: Scan | None) -> None:
         _compare(scan, index, source, target, known)
 
 
-def _compare(scan: Scan, index: int, source: str, target: str, known: Scan | None) -> None:
-    """Note the words of a validation pair, or find those of a training pair among them."""
+def _compare(scan: Scan, index: int, source: str, target: str, known: Sequence[Scan]) -> None:
+    """Find the words of a training pair among those of the other splits, or note them there."""
     source_words = normalized_words(source)
     source_hash = _hash(source_words)
-    if known is None:
+    if scan.split != "train":
         scan.source_words.setdefault(source_hash, index)
         scan.words.setdefault(_hash(f"{source_words}\n{normalized_words(target)}"), index)
         return
-    if source_hash not in known.source_words:
-        return
-    scan.shared_sources.setdefault(known.source_words[source_hash], index)
-    same = known.words.get(_hash(f"{source_words}\n{normalized_words(target)}"))
-    if same is not None:
-        scan.shared.setdefault(same, index)
+    for other in known:
+        if source_hash not in other.source_words:
+            continue
+        other.shared_sources.setdefault(other.source_words[source_hash], index)
+        same = other.words.get(_hash(f"{source_words}\n{normalized_words(target)}"))
+        if same is not None:
+            other.shared.setdefault(same, index)
 
 
 def _script_number(scan: Scan, line: str) -> int:

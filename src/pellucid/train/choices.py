@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from pellucid.config import Recipe
+from pellucid.config import Recipe, parse_toml
 from pellucid.errors import PellucidError
+from pellucid.files import read_bytes
 from pellucid.text.counting import COMMON_COVERAGE, TextCounts, count_text
 
-__all__ = ["Choice", "choose", "complete"]
+__all__ = ["Choice", "choose", "complete", "keep_choices"]
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,22 @@ SPECIAL_AND_SPACE, BYTES = 5, 256
 COURSE = ("learning_rate", "schedule", "warmup_steps", "max_steps")
 """Who sets one of these in ``[training]`` has a course in mind: the rest is not touched."""
 
+TRAINING = (
+    *COURSE,
+    "max_tokens_per_batch",
+    "optimizer",
+    "muon_learning_rate",
+    "weight_decay",
+    "dropout",
+    "dropout_warmup_steps",
+    "averaging",
+    "average_decay",
+    "validate_every",
+    "patience",
+)
+VOCABULARY = ("vocabulary_size", "character_coverage", "split_by_script")
+"""What may be chosen, section by section."""
+
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 
 
@@ -166,6 +183,39 @@ def complete(values: Mapping[str, Any], recipe_folder: Path) -> tuple[dict[str, 
             "knows these sentences and little else."
         )
     return same, sentences
+
+
+def keep_choices(values: Mapping[str, Any], recipe_file: Path) -> dict[str, Any]:
+    """Take what the recipe leaves open from the run that it continues, if there is one.
+
+    A limit that is changed must not choose the rest anew.
+
+    Args:
+        values: the recipe as its file has it, with all changes.
+        recipe_file: the run's resolved recipe, which need not be there.
+
+    Raises:
+        ConfigurationError: that recipe is damaged.
+    """
+    same = dict(values)
+    sections = [same.get(name, {}) for name in ("model", "tokenizer", "training")]
+    if not recipe_file.is_file() or not all(isinstance(part, Mapping) for part in sections):
+        return same
+    earlier = parse_toml(read_bytes(recipe_file), str(recipe_file))
+    model, tokenizer, training = sections
+    if not model.keys() & set(SHAPE):
+        same["model"] = {**earlier.get("model", {}), **model}
+    kinds = [
+        part.get("kind", "sentencepiece") for part in (tokenizer, earlier.get("tokenizer", {}))
+    ]
+    if kinds[0] == kinds[1]:
+        same["tokenizer"] = {**_chosen(earlier.get("tokenizer", {}), VOCABULARY), **tokenizer}
+    same["training"] = {**_chosen(earlier.get("training", {}), TRAINING), **training}
+    return same
+
+
+def _chosen(section: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in section.items() if name in names}
 
 
 def choose(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) -> list[Choice]:

@@ -96,15 +96,20 @@ class Feed:
 
         thread = threading.Thread(target=work, name="pellucid-feed", daemon=True)
         thread.start()
+        leaves_at_once = False
         try:
             while True:
                 made = ready.get()
                 if isinstance(made, BaseException):
                     raise made
                 yield made
+        except (KeyboardInterrupt, SystemExit):
+            leaves_at_once = True  # The thread may be ordering a large text, and ends with us.
+            raise
         finally:
             stop.set()
-            thread.join()
+            if not leaves_at_once:
+                thread.join()
 
     def update(self, number: int) -> Update:
         """The update of one number, from 0."""

@@ -95,8 +95,8 @@ def train(
                     run.log(line)
             tokenizer = None if start is None else start.tokenizer
             prepared = prepare_data(recipe, recipe_folder, run, tokenizer=tokenizer)
+            trainer = Trainer(recipe, run, prepared, start=start)
         keep_freed_memory()
-        trainer = Trainer(recipe, run, prepared, start=start)
         announce(trainer, choices)
         with TrainingProgress(is_wanted=progress) as bar:
             return trainer.run_to_the_end(interruption, bar)
@@ -110,6 +110,9 @@ class Trainer:
         run: its folder.
         prepared: its data.
         start: the model to start from, instead of random weights.
+
+    Attributes:
+        is_new_budget: whether the tokens of a batch were settled now, and not by an earlier start.
     """
 
     def __init__(
@@ -123,6 +126,7 @@ class Trainer:
         self._go_to_newest_checkpoint()
         state = self.learner.state
         state.precision = state.precision or self.learner.precision
+        self.is_new_budget = not state.max_tokens_per_batch
         state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fitting_budget()
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=state.max_tokens_per_batch)
         self.board = None
@@ -201,14 +205,17 @@ class Trainer:
                 f"rate. The last good checkpoint is whole ({self.run.checkpoints}); train anew "
                 "with a lower training.learning_rate or a longer training.warmup_steps."
             )
-        reached, skipped, seconds = state.step, state.skipped_updates, state.seconds
+        before = state
         self._go_to_newest_checkpoint()
         state = self.learner.state
         state.roll_backs, state.rate_factor = 1, RATE_AFTER_GOING_BACK
-        state.skipped_updates, state.skipped_in_a_row = skipped, 0
-        state.seconds = seconds
+        state.skipped_updates, state.skipped_in_a_row = before.skipped_updates, 0
+        state.seconds = before.seconds
+        # Step 0 has no checkpoint to take these from.
+        state.precision = before.precision
+        state.max_tokens_per_batch = before.max_tokens_per_batch
         self.run.log(
-            f"Went back from step {reached} to step {state.step}, to go on at "
+            f"Went back from step {before.step} to step {state.step}, to go on at "
             f"{RATE_AFTER_GOING_BACK:g} times the learning rate."
         )
         self._save()
@@ -260,10 +267,10 @@ class Trainer:
             with interruption.at_once():
                 found = self._validate()
         except (KeyboardInterrupt, SystemExit):
-            self._save()
+            where = "there" if self._save() else "from the last checkpoint"
             self.run.log(
                 f"Stopped while validating step {self.learner.state.step}; the same command goes "
-                "on there."
+                f"on {where}."
             )
             raise
         self._keep_if_better(*found)
@@ -318,8 +325,12 @@ class Trainer:
             provenance=provenance(self),
         )
 
-    def _save(self) -> None:
-        """Save a checkpoint; where the disk does not take it, say so and train on."""
+    def _save(self) -> bool:
+        """Save a checkpoint; where the disk does not take it, say so and train on.
+
+        Returns:
+            Whether it was saved.
+        """
         learner = self.learner
         try:
             save_checkpoint(
@@ -337,11 +348,13 @@ class Trainer:
             if self._is_done():
                 raise
             self.run.log(f"The checkpoint of step {learner.state.step} was not saved. {error}")
+            return False
+        return True
 
     def _leave(self, interruption: Interruption) -> None:
         """Save, then end as the signal says."""
-        self._save()
-        self.run.log(f"Stopped after step {self.learner.state.step}; the same command goes on.")
+        where = "goes on" if self._save() else "goes on from the last checkpoint"
+        self.run.log(f"Stopped after step {self.learner.state.step}; the same command {where}.")
         self._report_page()
         interruption.leave()
 

@@ -95,7 +95,7 @@ def announce(trainer: Trainer, choices: Sequence[str]) -> None:
         choices=choices,
     )
     trainer.run.log(screen(outlook))
-    if budget < training.max_tokens_per_batch:
+    if trainer.is_new_budget and budget < training.max_tokens_per_batch:
         trainer.run.log(
             f"Lowered training.max_tokens_per_batch from {training.max_tokens_per_batch} to "
             f"{budget}: more would not fit into "
@@ -106,13 +106,18 @@ def announce(trainer: Trainer, choices: Sequence[str]) -> None:
 
 
 def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_update: float) -> str:
-    """Say how long the rest will take at most, validation not counted."""
-    seconds = (training.max_steps - state.step) * seconds_per_update
-    if training.max_minutes:
-        seconds = min(seconds, 60 * training.max_minutes - state.seconds)
+    """Say how long all will take at most, validation not counted."""
+    seconds = state.seconds + (training.max_steps - state.step) * seconds_per_update
+    if 0 < 60 * training.max_minutes < seconds:
+        left = max(0.0, 60 * training.max_minutes - state.seconds)
+        steps = state.step + int(left / seconds_per_update)
+        return (
+            f"At this speed about {steps:,} of {training.max_steps:,} steps are made in "
+            f"{training.max_minutes:g} minutes (training.max_minutes)."
+        )
     return (
-        f"At this speed {training.max_steps:,} steps take about "
-        f"{describe_seconds(state.seconds + seconds)}, validation not counted."
+        f"At this speed {training.max_steps:,} steps take about {describe_seconds(seconds)}, "
+        "validation not counted."
     )
 
 

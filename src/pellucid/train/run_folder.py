@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -27,10 +28,13 @@ MAY_CHANGE = frozenset(
         "training.validation_samples",
         "training.tensorboard",
         "training.device",
-        "training.precision",
+        "data.test_source",
+        "data.test_target",
+        "data.test",
     }
 )
-"""What the same run may be continued with another value of: limits, logging, and the machine."""
+"""What the same run may be continued with another value of: limits, logging, the machine's device,
+and text that is only checked."""
 
 ENDING_AT_MAX_STEPS = ("linear", "cosine")
 """Schedules whose every rate depends on ``max_steps``."""
@@ -63,7 +67,7 @@ class RunFolder:
 
     @contextmanager
     def created(self) -> Iterator[None]:
-        """Make the folder with the resolved recipe; take both back if the block fails.
+        """Make the folder with the resolved recipe; take all back if the block fails.
 
         Only what was new is taken back: a run that was there before stays as it was.
 
@@ -80,6 +84,7 @@ class RunFolder:
                 if is_new_run:
                     self._recipe_file.unlink(missing_ok=True)
                     self._log_file.unlink(missing_ok=True)
+                    shutil.rmtree(self.data, ignore_errors=True)
                 for path in new_folders:
                     path.rmdir()
             raise

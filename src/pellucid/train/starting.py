@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model
+from pellucid.config import NAMED_SIZES
 from pellucid.errors import ConfigurationError, suggestion
 
 __all__ = ["freeze", "load_start", "with_start"]
@@ -27,7 +28,8 @@ def load_start(model: str) -> Bundle | None:
 def with_start(values: Mapping[str, Any], model: str) -> dict[str, Any]:
     """A recipe's values for training that starts from a model.
 
-    Sizes and tokenizer are the model's: the recipe may leave them out or say the same.
+    Sizes and tokenizer are the model's: the recipe may leave them out or say the same sizes. A
+    section that is none comes back as it is, for the recipe's own check to refuse.
 
     Args:
         values: the recipe as its file has it, with all changes.
@@ -38,7 +40,12 @@ def with_start(values: Mapping[str, Any], model: str) -> dict[str, Any]:
     """
     bundle = load_bundle(resolve_model(model))
     sizes = bundle.config.model.model_dump(mode="json")
-    asked = dict(values.get("model", {}))
+    asked = values.get("model", {})
+    if not isinstance(asked, Mapping):
+        return dict(values)
+    asked = {**NAMED_SIZES.get(str(asked.get("size")), {}), **asked}
+    if asked.get("size") in NAMED_SIZES:
+        del asked["size"]
     differing = sorted(key for key, value in asked.items() if sizes.get(key) != value)
     if differing:
         key = differing[0]

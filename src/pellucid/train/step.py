@@ -124,6 +124,7 @@ class Updater:
         """Leave the gradient of the mean loss over all pieces in the model; the loss itself."""
         num_tokens = sum(piece.num_target_tokens for piece in pieces)
         self._model.zero_grad(set_to_none=True)
+        self._working.zero_grad(set_to_none=True)  # of an attempt that ran out of memory
         total = torch.zeros((), device=self._device)
         for part, piece in enumerate(pieces):
             share = piece.num_target_tokens / num_tokens
