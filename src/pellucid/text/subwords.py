@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Self, cast, final
 
 import sentencepiece
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
-from pellucid.errors import BundleError, ConfigurationError, DataError
+from pellucid.errors import BundleError
+from pellucid.text.learning import SPACE_SIGN, STAND_INS, train_model
 from pellucid.text.merges import MergeDropout
 from pellucid.text.tokenizer import (
     SPECIAL_TOKENS,
     Lines,
     Tokenizer,
     config_of,
-    prepare_lines,
     take_file,
 )
 
-__all__ = ["SentencePieceTokenizer", "SubwordVocabulary", "train_model"]
-
-# A trained model's bytes depend on the number of threads (unigram sums in their order, and the
-# file records it), so it is fixed rather than taken from the machine.
-_NUM_THREADS = 4
-
-# Longer lines are cut for training. The trainer silently drops lines over 4192 bytes unless told
-# otherwise, and its unigram model needs seconds for one unbroken word of 100,000 letters.
-_MAX_LINE_CHARACTERS = 2000
-
-# SentencePiece writes a space as U+2581 and cannot tell it from a real U+2581. A real one
-# therefore passes through as a noncharacter that the text does not use, and then gets the byte
-# tokens of U+2581 itself.
-_SPACE_SIGN = "\u2581"
-_STAND_INS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
-
-# What never reaches the trainer: it skips whole lines with NUL or U+2585.
-_NOT_LEARNED = re.compile(f"[\0\u2585{_SPACE_SIGN}{_STAND_INS}]")
+__all__ = ["SentencePieceTokenizer", "SubwordVocabulary"]
 
 
 @final
@@ -76,7 +57,7 @@ class SubwordVocabulary:
         self._tokens = tuple(tokens)
         unknown = self._processor.unk_id()
         self._stand_ins = [
-            letter for letter in _STAND_INS if self._processor.piece_to_id(letter) == unknown
+            letter for letter in STAND_INS if self._processor.piece_to_id(letter) == unknown
         ]
 
     @property
@@ -86,16 +67,16 @@ class SubwordVocabulary:
 
     def encode(self, text: str) -> list[int]:
         """Cut one text into ids."""
-        stand_in = self._stand_in(text) if _SPACE_SIGN in text else None
+        stand_in = self._stand_in(text) if SPACE_SIGN in text else None
         if stand_in is None:
             ids: list[int] = self._processor.encode(text)
             return ids
-        ids = self._processor.encode(text.replace(_SPACE_SIGN, stand_in))
-        return _replace_run(ids, self._byte_ids(stand_in), self._byte_ids(_SPACE_SIGN))
+        ids = self._processor.encode(text.replace(SPACE_SIGN, stand_in))
+        return _replace_run(ids, self._byte_ids(stand_in), self._byte_ids(SPACE_SIGN))
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Cut many texts into ids, on every core."""
-        if any(_SPACE_SIGN in text for text in texts):
+        if any(SPACE_SIGN in text for text in texts):
             return [self.encode(text) for text in texts]
         encoded: list[list[int]] = self._processor.encode(list(texts))
         return encoded
@@ -118,7 +99,7 @@ class SubwordVocabulary:
         Source:
             Kudo 2018, "Subword Regularization", section 3.
         """
-        if _SPACE_SIGN in text:
+        if SPACE_SIGN in text:
             return [(self.encode(text), 0.0)]
         ways = self._processor.nbest_encode(text, nbest_size=count)
         return [(ids, math.fsum(map(self._processor.get_score, ids))) for ids in ways]
@@ -144,7 +125,7 @@ class SubwordVocabulary:
         """The words of a text, each with its ids; no letters where not all pieces have any."""
         words: list[list[int]] = []
         for id_ in ids:
-            if not words or self._tokens[id_].startswith(_SPACE_SIGN):
+            if not words or self._tokens[id_].startswith(SPACE_SIGN):
                 words.append([])
             words[-1].append(id_)
         return [(self._letters(cut), cut) for cut in words]
@@ -264,117 +245,6 @@ class SentencePieceTokenizer(Tokenizer):
         if self.config.sharing == "joint":
             return {"tokenizer.model": self._source.to_bytes()}
         return {"source.model": self._source.to_bytes(), "target.model": self._target.to_bytes()}
-
-
-def train_model(recipe: TokenizerRecipe, *sides: Lines) -> bytes:
-    """Train one SentencePiece model.
-
-    The same text and recipe give the same bytes, on any number of cores. The trainer keeps its
-    text in memory: at most ``recipe.max_training_lines`` lines, evenly spaced over all where
-    there are more.
-
-    Args:
-        recipe: the recipe's tokenizer section.
-        sides: what gives the lines to learn from.
-
-    Returns:
-        The serialized model.
-
-    Raises:
-        ConfigurationError: the vocabulary size is impossible for this text.
-        DataError: there is no text.
-    """
-    feed = _Feed(_sample(recipe, sides))
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(feed),
-            model_writer=model,
-            model_type=recipe.model_type,
-            vocab_size=recipe.vocabulary_size,
-            character_coverage=recipe.character_coverage,
-            byte_fallback=recipe.byte_fallback,
-            split_by_unicode_script=recipe.split_by_script,
-            normalization_rule_name="identity",
-            remove_extra_whitespaces=False,
-            add_dummy_prefix=True,
-            pad_id=0,
-            unk_id=1,
-            bos_id=2,
-            eos_id=3,
-            pad_piece=SPECIAL_TOKENS[0],
-            unk_piece=SPECIAL_TOKENS[1],
-            bos_piece=SPECIAL_TOKENS[2],
-            eos_piece=SPECIAL_TOKENS[3],
-            unk_surface=SPECIAL_TOKENS[1],
-            max_sentence_length=_MAX_LINE_CHARACTERS * 4,
-            input_sentence_size=0,  # all it is given; its own sample differs at each start
-            num_threads=_NUM_THREADS,
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        if feed.error is not None:
-            raise feed.error from None
-        raise _training_error(recipe, feed, str(error)) from None
-    return model.getvalue()
-
-
-def _sample(recipe: TokenizerRecipe, sides: Sequence[Lines]) -> Iterator[str]:
-    """All prepared lines, or as many as the recipe allows, evenly spaced."""
-    limit = recipe.max_training_lines
-    count = sum(1 for side in sides for _ in side())
-    for place, line in enumerate(prepare_lines(recipe, *sides)):
-        if count <= limit or (place + 1) * limit // count > place * limit // count:
-            yield line
-
-
-class _Feed:
-    """Lines for the trainer, cut so that it drops none of them.
-
-    The trainer wraps what the lines raise into an error of its own; ``error`` keeps the first.
-    """
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines = lines
-        self.count = 0
-        self.error: BaseException | None = None
-
-    def __iter__(self) -> Iterator[str]:
-        try:
-            for line in self._lines:
-                for part in _NOT_LEARNED.split(line):
-                    for start in range(0, len(part), _MAX_LINE_CHARACTERS):
-                        self.count += 1
-                        yield part[start : start + _MAX_LINE_CHARACTERS]
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            self.error = error
-            raise
-
-
-def _training_error(recipe: TokenizerRecipe, feed: _Feed, message: str) -> Exception:
-    """Word what the trainer said."""
-    size = recipe.vocabulary_size
-    if feed.count == 0:
-        return DataError(
-            "The training text must hold text to learn a vocabulary from, but every line is "
-            "empty. Check the files in the recipe's data section."
-        )
-    if most := re.search(r"too high .*<= (\d+)", message):
-        return ConfigurationError(
-            f"tokenizer.vocabulary_size must be at most {most[1]} for so little text, but is "
-            f"{size}. Lower it, or give more text."
-        )
-    if least := re.search(r"required_chars\. \d+ vs (\d+)", message):
-        return ConfigurationError(
-            f"tokenizer.vocabulary_size must be at least {least[1]} for the characters of this "
-            f"text, but is {size}. Raise it, or lower tokenizer.character_coverage."
-        )
-    return ConfigurationError(
-        f"The tokenizer section must suit the training text, but SentencePiece says: {message}. "
-        "Change tokenizer.vocabulary_size or tokenizer.model_type."
-    )
 
 
 def _load_vocabulary(
