@@ -32,8 +32,8 @@ format: setup ## put the code into its format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix-only --quiet .
 
-test: setup ## run every test
-	$(BIN)/python -m pytest
+test: setup ## run every test, one process a core (threads of their own would get in each other's way)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8
 
 bench: setup ## measure quality and speed on Multi30k (needs MULTI30K, a day)
 	$(BIN)/python benchmarks/padding.py
