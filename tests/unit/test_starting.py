@@ -44,7 +44,7 @@ def test_the_name_of_the_same_size_is_allowed(tmp_path: Path) -> None:
         with_start({"data": DATA, "model": {"size": "small"}}, str(run))
 
 
-@pytest.mark.parametrize("section", ["tiny", {"size": "tinny"}, {"size": 3}])
+@pytest.mark.parametrize("section", ["tiny", {"size": "tinny"}, {"size": 3}, {"size": ["tiny"]}])
 def test_a_section_that_is_none_is_refused_in_one_sentence(section: Any) -> None:
     with pytest.raises(ConfigurationError):
         validate(Recipe, with_start({"data": DATA, "model": section}, "demo"), "test")

@@ -198,19 +198,21 @@ def keep_choices(values: Mapping[str, Any], recipe_file: Path) -> dict[str, Any]
         ConfigurationError: that recipe is damaged.
     """
     same = dict(values)
-    sections = [same.get(name, {}) for name in ("model", "tokenizer", "training")]
-    if not recipe_file.is_file() or not all(isinstance(part, Mapping) for part in sections):
+    if not recipe_file.is_file():
         return same
     earlier = parse_toml(read_bytes(recipe_file), str(recipe_file))
-    model, tokenizer, training = sections
+    names = ("model", "tokenizer", "training")
+    model, tokenizer, training = (same.get(name, {}) for name in names)
+    old_model, old_tokenizer, old_training = (earlier.get(name, {}) for name in names)
+    sections = (model, tokenizer, training, old_model, old_tokenizer, old_training)
+    if not all(isinstance(section, Mapping) for section in sections):
+        return same
     if not model.keys() & set(SHAPE):
-        same["model"] = {**earlier.get("model", {}), **model}
-    kinds = [
-        part.get("kind", "sentencepiece") for part in (tokenizer, earlier.get("tokenizer", {}))
-    ]
-    if kinds[0] == kinds[1]:
-        same["tokenizer"] = {**_chosen(earlier.get("tokenizer", {}), VOCABULARY), **tokenizer}
-    same["training"] = {**_chosen(earlier.get("training", {}), TRAINING), **training}
+        same["model"] = {**old_model, **model}
+    kind, old_kind = (part.get("kind", "sentencepiece") for part in (tokenizer, old_tokenizer))
+    if kind == old_kind:
+        same["tokenizer"] = {**_chosen(old_tokenizer, VOCABULARY), **tokenizer}
+    same["training"] = {**_chosen(old_training, TRAINING), **training}
     return same
 
 

@@ -43,9 +43,9 @@ def with_start(values: Mapping[str, Any], model: str) -> dict[str, Any]:
     asked = values.get("model", {})
     if not isinstance(asked, Mapping):
         return dict(values)
-    asked = {**NAMED_SIZES.get(str(asked.get("size")), {}), **asked}
-    if asked.get("size") in NAMED_SIZES:
-        del asked["size"]
+    size = asked.get("size")
+    if isinstance(size, str) and size in NAMED_SIZES:
+        asked = NAMED_SIZES[size] | {key: value for key, value in asked.items() if key != "size"}
     differing = sorted(key for key, value in asked.items() if sizes.get(key) != value)
     if differing:
         key = differing[0]
