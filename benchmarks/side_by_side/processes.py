@@ -10,8 +10,9 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,45 @@ def peak_megabytes() -> float:
 def peak_megabytes_of_children() -> float:
     """The same of the child, among those that have ended, which has had the most."""
     return _maximum(resource.RUSAGE_CHILDREN)
+
+
+@contextmanager
+def watch_peak() -> Iterator[list[float]]:
+    """Watch the memory of what is started within the block, with all that it starts in turn.
+
+    Yields:
+        A list that holds, after the block, the most megabytes at once, each process at its peak
+        and libraries that they share counted for each; where there is no /proc, of the largest.
+    """
+    found: list[float] = []
+    most, is_over = 0.0, threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not is_over.wait(0.5):
+            most = max(most, sum(_peaks_below(os.getpid())))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield found
+    finally:
+        is_over.set()
+        thread.join()
+        found.append(max(most, peak_megabytes_of_children()))
+
+
+def _peaks_below(ancestor: int) -> list[float]:
+    statuses = [_read_status(path) for path in Path("/proc").glob("[0-9]*/status")]
+    parents = {status["Pid"]: status for status in statuses if "Pid" in status}
+    family, is_new = {str(ancestor)}, True
+    while is_new:
+        more = {pid for pid, status in parents.items() if status["PPid"] in family} - family
+        is_new = bool(more)
+        family |= more
+    return [
+        int(parents[pid].get("VmHWM", "0 kB").split()[0]) / 1024 for pid in family - {str(ancestor)}
+    ]
 
 
 def _read_status(path: Path) -> dict[str, str]:

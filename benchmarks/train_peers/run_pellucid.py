@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from side_by_side.processes import exchange, peak_megabytes_of_children
+from side_by_side.processes import exchange, watch_peak
 from train_peers.text import go_on, read_metrics
 
 
@@ -18,14 +18,15 @@ def measure(work: dict[str, Any]) -> dict[str, Any]:
     shutil.rmtree(run, ignore_errors=True)
     shutil.copytree(start, run)
     end = work["warm_up"] + work["steps"]
-    go_on(start, run, end)
+    with watch_peak() as peak:
+        go_on(start, run, end)
     by_step = {found["step"]: found for found in read_metrics(run)}
     shutil.rmtree(run)
     first, last = by_step[work["warm_up"]], by_step[end]
     return {
         "seconds": last["seconds"] - first["seconds"],
         "target_tokens": last["target_tokens"] - first["target_tokens"],
-        "peak_megabytes": peak_megabytes_of_children(),
+        "peak_megabytes": peak[0],
         "parameters": work["parameters"],
         "versions": {"torch": torch.__version__},
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +22,8 @@ __all__ = [
     "has_fast_bfloat16",
     "keep_freed_memory",
     "set_threads",
+    "share_threads",
+    "some_threads",
 ]
 
 
@@ -40,6 +43,22 @@ def set_threads(threads: int | None) -> int:
             )
         torch.set_num_threads(threads)
     return torch.get_num_threads()
+
+
+def share_threads(processes: int) -> int:
+    """How many of the processor threads in use each of some processes gets, at least one."""
+    return max(1, torch.get_num_threads() // processes)
+
+
+@contextmanager
+def some_threads(threads: int) -> Iterator[None]:
+    """Use this many processor threads within the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def describe_machine() -> str:

@@ -69,6 +69,7 @@ EVERYTHING_ON = {
         (10, {}),
         (17, {}),
         (13, EVERYTHING_ON),
+        (13, EVERYTHING_ON | {"processes": 2}),
         (13, {"averaging": "best"}),
         (13, {"guided_head": [0, 1]}),
     ],

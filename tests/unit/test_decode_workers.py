@@ -24,8 +24,10 @@ from pellucid.cli.options import CONSTRAINTS
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
 from pellucid.decode import Asker, Constraints, Request, workers
-from pellucid.decode.workers import WorkerPool, is_worth, share_threads
+from pellucid.decode.workers import WorkerPool, is_worth
 from pellucid.errors import BundleError, ConfigurationError, InputError, PellucidError
+from pellucid.hardware import share_threads
+from pellucid.processes import _error_of_json, to_bytes
 from pellucid.translation import Translation
 from pellucid.translator import Translator, load_for_worker
 
@@ -125,7 +127,7 @@ def test_request_comes_out_as_it_went_in(alone: Translator) -> None:
     asked = Request(**{**vars(asked), "forbidden": ((5,), (7, 11))})
     assert all(getattr(asked, name) for name in vars(asked)), "every field should have something"
     answerer = workers._Answerer(alone.decoder, alone.tokenizer)
-    sent = json.loads(workers._to_bytes(workers._request_to_json(asked)))
+    sent = json.loads(to_bytes(workers._request_to_json(asked)))
     same = answerer.request_of_json(sent)
     for name, value in vars(asked).items():
         if name not in ("forbidden_texts", "spelling"):
@@ -201,10 +203,10 @@ def test_worker_that_dies_is_a_sentence_and_an_error_in_one_comes_out_as_itself(
 
 
 def test_unforeseen_error_in_a_worker_keeps_its_name() -> None:
-    error = workers._error_of_json("ZeroDivisionError", "by nothing", "where")
+    error = _error_of_json("ZeroDivisionError", "by nothing", "where")
     assert type(error) is RuntimeError
     assert str(error) == "ZeroDivisionError in a worker process: by nothing"
-    assert type(workers._error_of_json("MemoryError", "", "where")) is MemoryError
+    assert type(_error_of_json("MemoryError", "", "where")) is MemoryError
 
 
 def test_worker_ends_in_the_middle_of_a_search_when_its_parent_is_gone(
@@ -214,7 +216,7 @@ def test_worker_ends_in_the_middle_of_a_search_when_its_parent_is_gone(
     (worker,) = pool._running
     sign = tmp_path / "searching"
     asked = Request((5,), 11, key=f"search for ever:{sign}")
-    worker.send([[workers._request_to_json(asked)], {}, 13])
+    worker.send(to_bytes([[workers._request_to_json(asked)], {}, 13]))
     deadline = time.monotonic() + 60
     while not sign.exists():
         assert time.monotonic() < deadline

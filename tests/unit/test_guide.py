@@ -20,9 +20,10 @@ from pellucid.model import Transformer, initialize
 from pellucid.text import Pair, Tokenizer, learn_tokenizer
 from pellucid.train.guide import GuidedHead, link_tokens, read_links
 from pellucid.train.optimizer import Optimizer
+from pellucid.train.passes import split_batch
 from pellucid.train.prepare import prepare_data
 from pellucid.train.run_folder import RunFolder
-from pellucid.train.step import Updater, split_batch
+from pellucid.train.step import Updater
 
 V, H, LAYER, HEAD = 37, 3, 1, 2
 LENGTHS = ((5, 3), (2, 7), (4, 4))

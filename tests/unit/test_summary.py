@@ -52,6 +52,7 @@ OUTLOOK = TrainingOutlook(
     seconds=1640.0,
     device="cpu",
     threads=2,
+    processes=1,
     precision="bfloat16 products",
     words=["Adam, rate 0.004 after 600 steps, then linear.", "Dropout 0.1, label smoothing 0.1."],
     choices=["model.size is tiny: 29,000 pairs are few.", "training.dropout is 0.1."],

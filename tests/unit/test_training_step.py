@@ -15,7 +15,8 @@ from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.model import Transformer, initialize
 from pellucid.train.optimizer import Optimizer
-from pellucid.train.step import Updater, split_batch
+from pellucid.train.passes import split_batch
+from pellucid.train.step import Updater
 
 B, S, T, V = 7, 5, 11, 37
 RATES = {"rate": 0.01, "muon_rate": 0.02}
@@ -78,7 +79,7 @@ def gradients_after(batches: Sequence[Batch], precision: Any = "float32") -> dic
 def test_a_batch_cut_in_parts_gives_the_gradient_of_the_whole() -> None:
     batch = make_batch()
     halves = split_batch(batch)
-    assert [len(half.source_BS) for half in halves] == [3, 4]
+    assert [len(half.source_BS) for half in halves] == [4, 3]
     assert sum(half.num_target_tokens for half in halves) == batch.num_target_tokens
     difference = largest_difference(gradients_after([batch]), gradients_after(halves))
     assert difference < 1e-6
@@ -134,7 +135,7 @@ def test_a_gradient_that_is_no_number_leaves_every_byte(poison: float, precision
     if precision == "float32":
         hook = handle.register_hook(lambda gradient: gradient * poison)
     else:
-        working = updater._working.encoder.layers[0].feed_forward.inner.weight
+        working = updater._passes._working.encoder.layers[0].feed_forward.inner.weight
         hook = working.register_hook(lambda gradient: gradient * poison)
     updated = updater.update(2, [make_batch()], **RATES)
     hook.remove()
@@ -148,14 +149,14 @@ def test_a_gradient_that_is_no_number_leaves_every_byte(poison: float, precision
 
 def test_a_batch_is_cut_where_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     model, updater = make_updater()
-    loss = updater._loss
+    loss = updater._passes._loss
 
     def refuse(batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
         if len(batch.source_BS) > 2:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
         return loss(batch, step, part)
 
-    monkeypatch.setattr(updater, "_loss", refuse)
+    monkeypatch.setattr(updater._passes, "_loss", refuse)
     batch = make_batch()
     updated = updater.update(1, [batch], **RATES)
     assert updated.was_made
@@ -176,7 +177,7 @@ def test_gradients_of_an_attempt_that_ran_out_of_memory_do_not_count(precision: 
             is_first.clear()
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
 
-    first = next(updater._working.encoder.parameters())
+    first = next(updater._passes._working.encoder.parameters())
     first.register_hook(refuse)
     batch = make_batch()
     updated = updater.update(1, [batch], **RATES)
@@ -193,7 +194,7 @@ def test_a_single_pair_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch
     def refuse(batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
         raise MemoryError
 
-    monkeypatch.setattr(updater, "_loss", refuse)
+    monkeypatch.setattr(updater._passes, "_loss", refuse)
     with pytest.raises(TrainingError, match=r"a single pair of 11 tokens does not"):
         updater.update(1, [make_batch()], **RATES)
 
@@ -204,7 +205,7 @@ def test_another_error_is_not_taken_for_memory(monkeypatch: pytest.MonkeyPatch) 
     def fail(batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
         raise RuntimeError("shapes do not fit")
 
-    monkeypatch.setattr(updater, "_loss", fail)
+    monkeypatch.setattr(updater._passes, "_loss", fail)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         updater.update(1, [make_batch()], **RATES)
 

@@ -59,7 +59,7 @@ class Job:
 
     def describe(self) -> str:
         """How the computing is done, in a sentence."""
-        from pellucid.decode.workers import share_threads
+        from pellucid.hardware import share_threads
 
         threads = share_threads(self.workers)
         workers = "" if self.workers == 1 else f"{self.workers} workers of "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
@@ -27,7 +27,9 @@ class TrainingConfig(Strict):
     peak, ``d_model^-0.5 * warmup_steps^-0.5``. ``muon`` moves every matrix that is no embedding
     at ``muon_learning_rate``, on the same schedule, and everything else as ``adamw`` does.
 
-    **Batch.** An update sums the gradients of ``accumulate`` batches.
+    **Batch.** An update sums the gradients of ``accumulate`` batches. On a processor
+    ``processes`` share each batch and the threads; with ``auto`` as many as there are threads, as
+    long as 512 of ``max_tokens_per_batch`` fall to each. A run keeps its number.
 
     **Regularization.** ``dropout`` as in the paper; ``attention_dropout`` on the weights of
     attention, ``feed_forward_dropout`` on what its activation gives, ``token_dropout`` on whole
@@ -63,6 +65,7 @@ class TrainingConfig(Strict):
     seed: NonNegativeInt = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    processes: Literal["auto"] | Annotated[int, Field(ge=1, le=256)] = "auto"
     max_tokens_per_batch: PositiveInt = 4096
     accumulate: PositiveInt = 1
     optimizer: Literal["adam", "adamw", "muon"] = "adam"

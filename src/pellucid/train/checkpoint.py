@@ -67,6 +67,7 @@ class TrainingState:
         roll_backs: how often training went back to a checkpoint.
         rate_factor: what every learning rate is multiplied by.
         precision: of the products; empty before it is chosen.
+        processes: how many share a batch; 0 before it is chosen.
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
     """
 
@@ -82,6 +83,7 @@ class TrainingState:
     roll_backs: int = 0
     rate_factor: float = 1.0
     precision: str = ""
+    processes: int = 0
     max_tokens_per_batch: int = 0
 
 

@@ -16,6 +16,7 @@ from pellucid.train.averaging import Averaging
 from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.memory import fitting_budget, predict_memory
 from pellucid.train.optimizer import Optimizer
+from pellucid.train.partners import choose_processes
 from pellucid.train.prepare import PreparedData
 from pellucid.train.schedule import learning_rate, muon_learning_rate
 from pellucid.train.starting import freeze
@@ -33,7 +34,8 @@ class Learner:
         start: the model to start from, instead of random weights.
 
     Raises:
-        ConfigurationError: the device or a frozen part does not exist.
+        ConfigurationError: the device or a frozen part does not exist, or processes cannot share
+            the batches there.
     """
 
     def __init__(self, recipe: Recipe, prepared: PreparedData, start: Bundle | None) -> None:
@@ -42,13 +44,16 @@ class Learner:
         self.config = _bundle_config(recipe, prepared)
         self.device = choose_device(self.training.device)
         self.precision = choose_precision(self.training.precision, self.device)
+        self.processes = choose_processes(self.training, self.device)
         self._prepared = prepared
         self._start = start
+        self._updater: Updater | None = None
         self.state = TrainingState()
         self.restore(None)
 
     def restore(self, checkpoint: LoadedCheckpoint | None) -> None:
         """Become what a checkpoint holds; with None, what training starts from."""
+        self.close()
         training = self.training
         start = self._start
         has_bias = start is not None and start.model.output_bias is not None
@@ -63,14 +68,22 @@ class Learner:
         self.model.to(self.device)
         self.state = TrainingState() if checkpoint is None else checkpoint.state
         if self.state.precision:
-            # A run keeps its precision on another machine.
+            # A run keeps precision and processes on another machine.
             self.precision = "bfloat16" if self.state.precision == "bfloat16" else "float32"
+            self.processes = max(1, self.state.processes)
         self.optimizer = Optimizer(self.model, training, self.precision)
         self.averaging = Averaging(self.model, training)
         if checkpoint is not None:
             self.optimizer.restore(checkpoint.tensors["optimizer"])
             self.averaging.restore(checkpoint.tensors["averaging"])
-        self._updater = Updater(self.model, self.optimizer, training, self.precision)
+        self._updater = Updater(
+            self.model, self.optimizer, training, self.precision, self.processes
+        )
+
+    def close(self) -> None:
+        """End the processes that share the batches; they start again when they are needed."""
+        if self._updater is not None:
+            self._updater.close()
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
         """What a checkpoint holds besides the weights."""
@@ -90,6 +103,7 @@ class Learner:
         state = self.state
         state.step += 1
         rate, muon_rate = self.rates
+        assert self._updater is not None
         updated = self._updater.update(state.step, batches, rate=rate, muon_rate=muon_rate)
         if updated.was_made:
             self.averaging.update()
@@ -118,6 +132,7 @@ class Learner:
             longest=self._longest(),
             max_tokens_per_batch=budget,
             bytes_per_number=self._bytes_per_number(),
+            processes=self.processes,
         )
 
     def fitting_budget(self) -> int:
@@ -132,6 +147,7 @@ class Learner:
             longest=self._longest(),
             available=available,
             bytes_per_number=self._bytes_per_number(),
+            processes=self.processes,
         )
 
     def _num_weights(self) -> int:

@@ -98,7 +98,7 @@ def train(
             trainer = Trainer(recipe, run, prepared, start=start)
         keep_freed_memory()
         announce(trainer, choices)
-        with TrainingProgress(is_wanted=progress) as bar:
+        with closing(trainer.learner), TrainingProgress(is_wanted=progress) as bar:
             return trainer.run_to_the_end(interruption, bar)
 
 
@@ -126,6 +126,7 @@ class Trainer:
         self._go_to_newest_checkpoint()
         state = self.learner.state
         state.precision = state.precision or self.learner.precision
+        state.processes = self.learner.processes
         self.is_new_budget = not state.max_tokens_per_batch
         state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fitting_budget()
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=state.max_tokens_per_batch)
@@ -212,7 +213,7 @@ class Trainer:
         state.skipped_updates, state.skipped_in_a_row = before.skipped_updates, 0
         state.seconds = before.seconds
         # Step 0 has no checkpoint to take these from.
-        state.precision = before.precision
+        state.precision, state.processes = before.precision, before.processes
         state.max_tokens_per_batch = before.max_tokens_per_batch
         self.run.log(
             f"Went back from step {before.step} to step {state.step}, to go on at "

@@ -11,6 +11,9 @@ __all__ = ["fitting_budget", "predict_memory"]
 LIBRARIES = 400 * 2**20
 """What Python, PyTorch and the tokenizer take before the first weight, in bytes."""
 
+PARTNER = 250 * 2**20
+"""The same for each further process, which shares the libraries' code with the first."""
+
 SPARE = 1.65
 """What passing results and gaps between blocks add, as a factor, measured on tiny and base."""
 
@@ -23,8 +26,9 @@ def predict_memory(
     longest: int,
     max_tokens_per_batch: int,
     bytes_per_number: int = 4,
+    processes: int = 1,
 ) -> int:
-    """Count the bytes of a whole training process at its highest.
+    """Count the bytes of a whole training at its highest, all its processes together.
 
     Weights, gradients, the optimizer's moments and averages are counted exactly; of the passes
     every tensor that the backward pass needs, for a batch full of the longest sentences.
@@ -36,11 +40,14 @@ def predict_memory(
         longest: tokens of the longest sentence.
         max_tokens_per_batch: positions of a batch on either side.
         bytes_per_number: 4 in float32, 2 in bfloat16.
+        processes: how many share a batch.
     """
     copies = 4 + {"none": 0, "running": 2, "last": 1, "best": 1}[training.averaging]
     if training.averaging in ("last", "best"):
         copies += training.average_count
-    weights = num_weights * (4 * copies + (2 * bytes_per_number if bytes_per_number < 4 else 0))
+    working = 2 * bytes_per_number if bytes_per_number < 4 else 0
+    weights = num_weights * (4 * copies + working)
+    partner = PARTNER + num_weights * (2 * 4 + working)
     positions = max(max_tokens_per_batch, longest)
     is_plain = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS or training.attention_dropout > 0
     seen = longest if is_plain else 0
@@ -51,7 +58,9 @@ def predict_memory(
     )
     chunk = chunk_rows(model.target_vocabulary_size) * model.target_vocabulary_size
     states = 4 * positions * model.d_model
-    return LIBRARIES + weights + round(SPARE * bytes_per_number * (passes + chunk + states))
+    numbers = passes + processes * chunk + states
+    own = LIBRARIES + weights + round(SPARE * bytes_per_number * numbers)
+    return own + (processes - 1) * partner
 
 
 def fitting_budget(
@@ -62,6 +71,7 @@ def fitting_budget(
     longest: int,
     available: int,
     bytes_per_number: int = 4,
+    processes: int = 1,
 ) -> int:
     """The largest budget of `predict_memory` that fits, of those reached by halving.
 
@@ -76,6 +86,7 @@ def fitting_budget(
             longest=longest,
             max_tokens_per_batch=budget,
             bytes_per_number=bytes_per_number,
+            processes=processes,
         )
         if needed <= available:
             break

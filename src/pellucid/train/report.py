@@ -45,6 +45,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
     "training": (
         "seed",
         "precision",
+        "processes",
         "max_tokens_per_batch",
         "accumulate",
         "optimizer",

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
-from pellucid.model import Dropout, Transformer
-from pellucid.train.guide import GuidedHead
-from pellucid.train.loss import smoothed_cross_entropy
+from pellucid.model import Transformer
 from pellucid.train.optimizer import Optimizer
-from pellucid.train.schedule import dropout_share
+from pellucid.train.partners import SharedPasses
+from pellucid.train.passes import Passes, Piece, is_out_of_memory, split_batch
 
-__all__ = ["Updated", "Updater", "split_batch"]
+__all__ = ["Updated", "Updater"]
 
 
 @dataclass(frozen=True)
@@ -44,14 +42,12 @@ class Updated:
 class Updater:
     """Makes updates of a model's float32 weights.
 
-    In bfloat16 the passes run on a copy of the weights, cast once an update; gradients are summed
-    and applied in float32.
-
     Args:
         model: its parameters are what is updated.
         optimizer: over those parameters.
         training: the settings.
         precision: that of the passes.
+        processes: how many share every batch.
     """
 
     def __init__(
@@ -60,18 +56,14 @@ class Updater:
         optimizer: Optimizer,
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],
+        processes: int = 1,
     ) -> None:
-        self._model = model
         self._optimizer = optimizer
         self._training = training
-        self._device = next(model.parameters()).device
-        self._guided_head = None
-        if training.guided_head:
-            layer, head = training.guided_head
-            self._guided_head = GuidedHead(layer, head, training.guided_weight)
-        self._working = model
-        if precision == "bfloat16":
-            self._working = copy.deepcopy(model).to(torch.bfloat16)
+        self._processes = processes
+        self._passes: Passes | SharedPasses = Passes(model, training, precision)
+        if processes > 1:
+            self._passes = SharedPasses(model, training, precision, processes)
 
     def update(
         self, step: int, batches: Sequence[Batch], *, rate: float, muon_rate: float
@@ -89,22 +81,8 @@ class Updater:
         Raises:
             TrainingError: a single pair is too much for the memory.
         """
-        self._refresh()
-        pieces = list(batches)
-        while True:
-            try:
-                loss = self._sum_gradients(step, pieces)
-                break
-            except (MemoryError, RuntimeError) as error:
-                if not _is_out_of_memory(error):
-                    raise
-            if all(len(piece.source_BS) == 1 for piece in pieces):
-                raise TrainingError(
-                    "A batch must fit into memory, but a single pair of "
-                    f"{max(piece.target_in_BT.shape[1] for piece in pieces)} tokens does not. "
-                    "Lower data.max_length, or choose a smaller model."
-                )
-            pieces = [half for piece in pieces for half in split_batch(piece)]
+        self._passes.follow()
+        loss, was_split = self._sum_gradients(step, batches)
         norm = self._optimizer.gradient_norm()
         found_loss, found_norm = torch.stack((loss, norm.to(loss.dtype))).tolist()
         is_fine = found_loss - found_loss == 0 and found_norm - found_norm == 0
@@ -117,114 +95,34 @@ class Updater:
             found_norm,
             sum(batch.num_target_tokens for batch in batches),
             was_made=is_fine,
-            was_split=len(pieces) > len(batches),
+            was_split=was_split,
         )
 
-    def _sum_gradients(self, step: int, pieces: Sequence[Batch]) -> Tensor:
-        """Leave the gradient of the mean loss over all pieces in the model; the loss itself."""
-        num_tokens = sum(piece.num_target_tokens for piece in pieces)
-        self._model.zero_grad(set_to_none=True)
-        self._working.zero_grad(set_to_none=True)  # of an attempt that ran out of memory
-        total = torch.zeros((), device=self._device)
-        for part, piece in enumerate(pieces):
-            share = piece.num_target_tokens / num_tokens
-            smoothed, plain = self._loss(_to_device(piece, self._device), step, part)
-            (smoothed * share).backward()  # type: ignore[no-untyped-call]
-            total += share * plain
-            self._gather()
-        return total
+    def close(self) -> None:
+        """End the other processes, if there are any."""
+        if isinstance(self._passes, SharedPasses):
+            self._passes.close()
 
-    def _loss(self, batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
-        training, model = self._training, self._working
-        share = dropout_share(step, training)
-        dropout = Dropout(
-            share * training.dropout,
-            training.seed,
-            step,
-            part,
-            attention_rate=share * training.attention_dropout,
-            feed_forward_rate=share * training.feed_forward_dropout,
-            token_rate=share * training.token_dropout,
-        )
-        memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, dropout=dropout)
-        states_BTD = model.decode(
-            batch.target_in_BT,
-            memory_BSD,
-            batch.source_mask_BS,
-            probe=self._guided_head,
-            dropout=dropout,
-        )
-        smoothed, plain = smoothed_cross_entropy(
-            states_BTD[batch.target_mask_BT],
-            model.output_weight,
-            model.output_bias,
-            batch.target_out_BT[batch.target_mask_BT],
-            smoothing=training.label_smoothing,
-        )
-        if self._guided_head is not None and batch.guide_BTS is not None:
-            smoothed = smoothed + self._guided_head.loss(batch.guide_BTS, batch.num_target_tokens)
-        return smoothed, plain
-
-    def _refresh(self) -> None:
-        """Cast the weights for the passes of this update."""
-        if self._working is not self._model:
-            copies, weights = _trained(self._working), _trained(self._model)
-            with torch.no_grad():
-                torch._foreach_copy_(copies, weights)
-
-    def _gather(self) -> None:
-        """Add the gradients of the passes to those of the model."""
-        if self._working is self._model:
-            return
-        for copied, parameter in zip(_trained(self._working), _trained(self._model), strict=True):
-            if copied.grad is None:
-                continue
-            if parameter.grad is None:
-                parameter.grad = copied.grad.to(parameter.dtype)
-            else:
-                parameter.grad += copied.grad
-            copied.grad = None
-
-
-def split_batch(batch: Batch) -> tuple[Batch, ...]:
-    """Cut a batch of two pairs or more in two."""
-    num_rows = len(batch.source_BS)
-    if num_rows == 1:
-        return (batch,)
-    halves = []
-    for rows in (slice(0, num_rows // 2), slice(num_rows // 2, num_rows)):
-        parts = {
-            field.name: getattr(batch, field.name)[rows]
-            for field in fields(batch)
-            if isinstance(getattr(batch, field.name), Tensor)
-        }
-        halves.append(
-            Batch(
-                **parts,
-                num_source_tokens=int(parts["source_mask_BS"].sum()),
-                num_target_tokens=int(parts["target_mask_BT"].sum()),
-            )
-        )
-    return tuple(halves)
-
-
-def _trained(module: nn.Module) -> list[Tensor]:
-    return [parameter for parameter in module.parameters() if parameter.requires_grad]
-
-
-def _to_device(batch: Batch, device: torch.device) -> Batch:
-    if device.type == "cpu":
-        return batch
-    tensors = {
-        field.name: getattr(batch, field.name).pin_memory().to(device, non_blocking=True)
-        for field in fields(batch)
-        if isinstance(getattr(batch, field.name), Tensor)
-    }
-    return replace(batch, **tensors)
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Whether an allocator said no: PyTorch's for CPUs has no exception of its own."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        "can't allocate memory" in str(error) or "not enough memory" in str(error)
-    )
+    def _sum_gradients(self, step: int, batches: Sequence[Batch]) -> tuple[Tensor, bool]:
+        """Leave the gradient of the mean loss; that loss, and whether memory ran out."""
+        num_tokens = sum(batch.num_target_tokens for batch in batches)
+        parts = [part for batch in batches for part in split_batch(batch, self._processes)]
+        was_split = False
+        while True:
+            pieces = [
+                Piece(number, part.num_target_tokens / num_tokens, part)
+                for number, part in enumerate(parts)
+            ]
+            try:
+                return self._passes.sum_gradients(step, pieces), was_split
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+            if all(len(part.source_BS) == 1 for part in parts):
+                raise TrainingError(
+                    "A batch must fit into memory, but a single pair of "
+                    f"{max(part.target_in_BT.shape[1] for part in parts)} tokens does not. "
+                    "Lower data.max_length, or choose a smaller model."
+                )
+            parts = [half for part in parts for half in split_batch(part)]
+            was_split = True

@@ -55,6 +55,7 @@ class TrainingOutlook:
         seconds: how long they are expected to take; None until that was measured.
         device: what computes, such as ``cpu``.
         threads: of the processor.
+        processes: which share them, and every batch.
         precision: of the products.
         words: optimizer, schedule, batch and regularization, one sentence each.
         choices: what was chosen for the user and why, one sentence each.
@@ -76,6 +77,7 @@ class TrainingOutlook:
     seconds: float | None
     device: str
     threads: int
+    processes: int
     precision: str
     words: Sequence[str] = field(default=())
     choices: Sequence[str] = field(default=())
@@ -113,7 +115,8 @@ def screen(outlook: TrainingOutlook) -> str:
         "Training": [*_wrapped(_length(outlook)), *_wrapped(" ".join(outlook.words))],
         "Memory": [_memory(outlook)],
         "Machine": _wrapped(
-            f"{outlook.device}, {_plural(outlook.threads, 'thread')}, {outlook.precision}"
+            f"{outlook.device}, {_plural(outlook.threads, 'thread')}{_processes(outlook)}, "
+            f"{outlook.precision}"
         ),
     }
     lines = [line for title, block in blocks.items() for line in _block(title, block)]
@@ -190,6 +193,10 @@ def _memory(outlook: TrainingOutlook) -> str:
     if outlook.available_bytes is None:
         return needed
     return f"{needed} of {describe_bytes(outlook.available_bytes)} available"
+
+
+def _processes(outlook: TrainingOutlook) -> str:
+    return "" if outlook.processes == 1 else f" in {outlook.processes} processes"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -1,0 +1,180 @@
+"""Forward and backward: what a model's loss is on some batches, and its gradient."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.config import TrainingConfig
+from pellucid.data import Batch
+from pellucid.model import Dropout, Transformer
+from pellucid.train.guide import GuidedHead
+from pellucid.train.loss import smoothed_cross_entropy
+from pellucid.train.schedule import dropout_share
+
+__all__ = ["Passes", "Piece", "is_out_of_memory", "split_batch", "tensors_of", "trained"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of what one update sees.
+
+    Attributes:
+        part: its number within the update, from 0, which with the step decides what dropout drops.
+        share: how much of the update's target tokens it holds, between 0 and 1.
+        batch: the pairs.
+    """
+
+    part: int
+    share: float
+    batch: Batch
+
+
+class Passes:
+    """Forward and backward passes of a model.
+
+    In bfloat16 they run on a copy of the weights, cast once an update; gradients are summed in
+    float32.
+
+    Args:
+        model: its parameters get the gradients.
+        training: the settings.
+        precision: of the passes.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        training: TrainingConfig,
+        precision: Literal["float32", "bfloat16"],
+    ) -> None:
+        self._model = model
+        self._training = training
+        self._device = next(model.parameters()).device
+        self._guided_head = None
+        if training.guided_head:
+            layer, head = training.guided_head
+            self._guided_head = GuidedHead(layer, head, training.guided_weight)
+        self._working = model
+        if precision == "bfloat16":
+            self._working = copy.deepcopy(model).to(torch.bfloat16)
+
+    def follow(self) -> None:
+        """Take the weights as they are now, for the passes of one update."""
+        if self._working is not self._model:
+            with torch.no_grad():
+                torch._foreach_copy_(trained(self._working), trained(self._model))
+
+    def sum_gradients(self, step: int, pieces: Sequence[Piece]) -> Tensor:
+        """Leave the sum of the pieces' gradients, each times its share, in the model.
+
+        Returns:
+            The same sum of their losses, without smoothing.
+        """
+        self._model.zero_grad(set_to_none=True)
+        self._working.zero_grad(set_to_none=True)  # of an attempt that ran out of memory
+        total = torch.zeros((), device=self._device)
+        for piece in pieces:
+            smoothed, plain = self._loss(_to_device(piece.batch, self._device), step, piece.part)
+            (smoothed * piece.share).backward()  # type: ignore[no-untyped-call]
+            total += piece.share * plain
+            self._gather()
+        return total
+
+    def _loss(self, batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
+        training, model = self._training, self._working
+        share = dropout_share(step, training)
+        dropout = Dropout(
+            share * training.dropout,
+            training.seed,
+            step,
+            part,
+            attention_rate=share * training.attention_dropout,
+            feed_forward_rate=share * training.feed_forward_dropout,
+            token_rate=share * training.token_dropout,
+        )
+        memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, dropout=dropout)
+        states_BTD = model.decode(
+            batch.target_in_BT,
+            memory_BSD,
+            batch.source_mask_BS,
+            probe=self._guided_head,
+            dropout=dropout,
+        )
+        smoothed, plain = smoothed_cross_entropy(
+            states_BTD[batch.target_mask_BT],
+            model.output_weight,
+            model.output_bias,
+            batch.target_out_BT[batch.target_mask_BT],
+            smoothing=training.label_smoothing,
+        )
+        if self._guided_head is not None and batch.guide_BTS is not None:
+            smoothed = smoothed + self._guided_head.loss(batch.guide_BTS, batch.num_target_tokens)
+        return smoothed, plain
+
+    def _gather(self) -> None:
+        """Add the gradients of the passes to those of the model."""
+        if self._working is self._model:
+            return
+        for copied, parameter in zip(trained(self._working), trained(self._model), strict=True):
+            if copied.grad is None:
+                continue
+            if parameter.grad is None:
+                parameter.grad = copied.grad.to(parameter.dtype)
+            else:
+                parameter.grad += copied.grad
+            copied.grad = None
+
+
+def split_batch(batch: Batch, number: int = 2) -> tuple[Batch, ...]:
+    """Cut a batch by its pairs into as many parts, which take the same work; fewer if it is small.
+
+    Pair ``i`` goes to part ``i mod number``: the order within a batch may be one of lengths.
+    """
+    number = min(number, len(batch.source_BS))
+    if number == 1:
+        return (batch,)
+    parts = []
+    for first in range(number):
+        tensors = {name: tensor[first::number] for name, tensor in tensors_of(batch).items()}
+        parts.append(
+            Batch(
+                **tensors,
+                num_source_tokens=int(tensors["source_mask_BS"].sum()),
+                num_target_tokens=int(tensors["target_mask_BT"].sum()),
+            )
+        )
+    return tuple(parts)
+
+
+def tensors_of(batch: Batch) -> dict[str, Tensor]:
+    """The tensors that a batch has."""
+    found = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+
+
+def trained(module: nn.Module) -> list[Tensor]:
+    """The parameters that training moves, in the model's order."""
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an allocator said no: PyTorch's for CPUs has no exception of its own."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        "can't allocate memory" in str(error) or "not enough memory" in str(error)
+    )
+
+
+def _to_device(batch: Batch, device: torch.device) -> Batch:
+    if device.type == "cpu":
+        return batch
+    tensors = {
+        name: tensor.pin_memory().to(device, non_blocking=True)
+        for name, tensor in tensors_of(batch).items()
+    }
+    return replace(batch, **tensors)  # type: ignore[arg-type]

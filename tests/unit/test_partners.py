@@ -1,0 +1,305 @@
+"""Processes that share batches: the gradients of one process, and ends as they should be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_runs import make_recipe, write_text
+from torch import Tensor
+
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.data import Batch
+from pellucid.errors import ConfigurationError, PellucidError, TrainingError
+from pellucid.hardware import some_threads
+from pellucid.model import Transformer, initialize
+from pellucid.train import train
+from pellucid.train.checkpoint import load_newest_checkpoint
+from pellucid.train.optimizer import Optimizer
+from pellucid.train.partners import SharedPasses, choose_processes
+from pellucid.train.passes import Passes, Piece, split_batch, trained
+from pellucid.train.starting import freeze
+from pellucid.train.step import Updater
+
+B, S, T, V = 7, 5, 11, 37
+RATES = {"rate": 0.01, "muon_rate": 0.02}
+
+
+def make_model() -> Transformer:
+    config = ModelConfig(
+        d_model=22,
+        d_ff=19,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        source_vocabulary_size=V,
+        target_vocabulary_size=V,
+    )
+    model = Transformer(config, has_output_bias=True)
+    initialize(model, seed=3)
+    return model
+
+
+def make_batch(num_rows: int = B, *, has_guide: bool = False) -> Batch:
+    numbers = torch.Generator().manual_seed(num_rows)
+    source_mask_BS = torch.arange(S) < torch.randint(1, S + 1, (num_rows, 1), generator=numbers)
+    target_mask_BT = torch.arange(T) < torch.randint(1, T + 1, (num_rows, 1), generator=numbers)
+    guide_BTS = torch.rand(num_rows, T, S, generator=numbers) if has_guide else None
+    return Batch(
+        source_BS=torch.randint(4, V, (num_rows, S), generator=numbers),
+        source_mask_BS=source_mask_BS,
+        target_in_BT=torch.randint(4, V, (num_rows, T), generator=numbers),
+        target_out_BT=torch.randint(4, V, (num_rows, T), generator=numbers),
+        target_mask_BT=target_mask_BT,
+        num_source_tokens=int(source_mask_BS.sum()),
+        num_target_tokens=int(target_mask_BT.sum()),
+        guide_BTS=guide_BTS,
+    )
+
+
+def make_pieces(*batches: Batch, processes: int) -> list[Piece]:
+    num_tokens = sum(batch.num_target_tokens for batch in batches)
+    parts = [part for batch in batches for part in split_batch(batch, processes)]
+    return [
+        Piece(place, part.num_target_tokens / num_tokens, part) for place, part in enumerate(parts)
+    ]
+
+
+def gradients_of(model: Transformer) -> list[Tensor]:
+    return [weight.grad.clone() for weight in model.parameters() if weight.grad is not None]
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Sums are rounded alike in all processes only where they have as many threads."""
+    with some_threads(1):
+        yield
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(
+    ("processes", "precision", "settings"),
+    [
+        (2, "float32", {"attention_dropout": 0.2, "token_dropout": 0.1}),
+        (3, "bfloat16", {}),
+        (2, "float32", {"guided_head": (0, 1), "freeze": ("encoder", "embedding")}),
+    ],
+)
+def test_gradients_are_those_of_the_same_pieces_to_the_last_bit(
+    processes: int, precision: Any, settings: dict[str, Any]
+) -> None:
+    training = TrainingConfig(dropout=0.3, **settings)
+    batches = [make_batch(rows, has_guide="guided_head" in settings) for rows in (7, 11)]
+    pieces = make_pieces(*batches, processes=processes)
+    assert len(pieces) == 2 * processes
+    alone, shared = make_model(), make_model()
+    for model in (alone, shared):
+        freeze(model, training.freeze)
+    apart = Passes(alone, training, precision)
+    together = SharedPasses(shared, training, precision, processes)
+    try:
+        for step in (1, 2):
+            expected: list[Tensor] = []
+            losses = []
+            apart.follow()
+            for first in range(processes):
+                losses.append(float(apart.sum_gradients(step, pieces[first::processes])))
+                own = gradients_of(alone)
+                expected = [a + b for a, b in zip(expected, own, strict=True)] if expected else own
+            together.follow()
+            loss = float(together.sum_gradients(step, pieces))
+            found = gradients_of(shared)
+            assert loss == pytest.approx(sum(losses), abs=1e-6)
+            assert len(found) == len(trained(shared))
+            assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+            assert any(gradient.abs().max() > 0.01 for gradient in found)
+            for model in (alone, shared):  # The partners see the weights that they move with.
+                with torch.no_grad():
+                    for weight in trained(model):
+                        weight += 0.1 * torch.ones_like(weight)
+    finally:
+        together.close()
+
+
+def make_shared(processes: int = 2) -> tuple[Transformer, Updater]:
+    model = make_model()
+    training = TrainingConfig(dropout=0.0)
+    return model, Updater(model, Optimizer(model, training), training, "float32", processes)
+
+
+def pids_of(updater: Updater) -> list[int]:
+    assert isinstance(updater._passes, SharedPasses)
+    return [partner.process.pid for partner in updater._passes._partners]
+
+
+def test_updates_are_those_of_one_process_but_for_rounding() -> None:
+    batches = [make_batch(), make_batch(1)]  # of the second no partner gets anything
+    models = []
+    for processes in (1, 3):
+        model, updater = make_shared(processes)
+        for step in (1, 2, 3):
+            updated = updater.update(step, batches, **RATES)
+            assert updated.was_made
+        updater.close()
+        models.append((model, updated.loss, updated.gradient_norm))
+    assert models[0][1:] == pytest.approx(models[1][1:], abs=1e-4)
+    pairs = zip(models[0][0].parameters(), models[1][0].parameters(), strict=True)
+    assert all(torch.allclose(one, other, atol=1e-4) for one, other in pairs)
+
+
+@pytest.mark.parametrize("where", ["own", "partner"])
+def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, updater = make_shared()
+    updater.update(1, [make_batch()], **RATES)
+    passes = updater._passes
+    assert isinstance(passes, SharedPasses)
+    tries = []
+    own, receive = passes._own.sum_gradients, passes._receive
+
+    def sum_gradients(step: int, pieces: Any) -> Tensor:
+        tries.append(len(pieces))
+        if where == "own" and len(tries) == 1:
+            raise MemoryError
+        return own(step, pieces)
+
+    def reply(asked: Any) -> list[float | None]:
+        found = receive(asked)
+        return [None] if where == "partner" and len(tries) == 1 else found
+
+    monkeypatch.setattr(passes._own, "sum_gradients", sum_gradients)
+    monkeypatch.setattr(passes, "_receive", reply)
+    updated = updater.update(2, [make_batch()], **RATES)
+    assert (updated.was_made, updated.was_split, tries) == (True, True, [1, 2])
+    found = gradients_of(model)
+    updater.close()
+    other, alone = make_shared(1)
+    alone.update(1, [make_batch()], **RATES)
+    alone.update(2, [make_batch()], **RATES)
+    pairs = zip(found, gradients_of(other), strict=True)
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in pairs)
+
+
+def test_a_partner_that_dies_is_one_sentence_and_all_end_on_closing() -> None:
+    model, updater = make_shared(3)
+    updater.update(1, [make_batch()], **RATES)
+    before = [weight.detach().clone() for weight in model.parameters()]
+    first, second = pids_of(updater)
+    os.kill(second, signal.SIGTERM)
+    updater.update(2, [make_batch()], rate=0.0, muon_rate=0.0)  # SIGTERM is the first one's
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(PellucidError, match=r"signal 9, as happens .* same command") as caught:
+        updater.update(3, [make_batch()], **RATES)
+    assert caught.value.exit_code == 1
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    updater.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(second, 0)
+    assert updater.update(4, [make_batch()], **RATES).was_made  # others start
+    updater.close()
+
+
+def test_memory_in_common_that_is_refused_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, updater = make_shared()
+
+    def refuse(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(TrainingError, match=r"refused [\d,]+ bytes: No space left on device"):
+        updater.update(1, [make_batch()], **RATES)
+    assert pids_of(updater) == []
+
+
+@pytest.mark.parametrize(
+    ("threads", "tokens", "expected"), [(1, 8192, 1), (7, 8192, 7), (7, 2048, 4), (3, 400, 1)]
+)
+def test_as_many_processes_as_threads_where_the_batch_is_worth_it(
+    threads: int, tokens: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    training = TrainingConfig(max_tokens_per_batch=tokens)
+    assert choose_processes(training, torch.device("cpu")) == expected
+    assert choose_processes(training, torch.device("cuda")) == 1
+
+
+def test_processes_on_a_gpu_are_refused() -> None:
+    training = TrainingConfig(processes=3)
+    assert choose_processes(training, torch.device("cpu")) == 3
+    with pytest.raises(ConfigurationError, match=r"training\.processes is 3 on cuda\. Use 1"):
+        choose_processes(training, torch.device("cuda"))
+
+
+def test_a_run_keeps_its_processes_and_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    training = {"max_steps": 4, "validate_every": 2, "max_tokens_per_batch": 1024}
+    started = []
+    popen = subprocess.Popen
+
+    def note(*args: Any, **options: Any) -> Any:
+        started.append(popen(*args, **options))
+        return started[-1]
+
+    monkeypatch.setattr("pellucid.processes.subprocess.Popen", note)
+    for max_steps, threads in ((4, 2), (6, 1)):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        recipe = make_recipe(training={**training, "max_steps": max_steps})
+        train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+        checkpoint, _ = load_newest_checkpoint(tmp_path / "run" / "checkpoints")
+        assert checkpoint is not None
+        assert (checkpoint.state.step, checkpoint.state.processes) == (max_steps, 2)
+        assert "in 2 processes, float32" in (tmp_path / "run" / "log.txt").read_text()
+    partners = [process for process in started if "partners" in process.args[-1]]
+    assert [process.poll() for process in partners] == [-signal.SIGKILL] * 2
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_partners_end_with_their_run(tmp_path: Path, root: Path, sent: int, code: int) -> None:
+    write_text(tmp_path)
+    settings = ["processes=2", "max_steps=100000", "validate_every=100000", "warmup_steps=10"]
+    data = {
+        f"{part}_{side}": f"{part}.{language}"
+        for part in ("train", "validation")
+        for side, language in (("source", "en"), ("target", "fr"))
+    }
+    words = [f"data.{key}={value}" for key, value in data.items()]
+    words += [f"training.{setting}" for setting in settings]
+    words += ["model.size=tiny", "tokenizer.vocabulary_size=350"]
+    recipe = tmp_path / "empty.toml"
+    recipe.write_text("")
+    given = [part for word in words for part in ("--set", word)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pellucid", "train", str(recipe), "--out", "run", *given],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        log = tmp_path / "run" / "log.txt"
+        deadline = time.monotonic() + 120
+        while not (log.exists() and "step     50" in log.read_text()):
+            assert process.poll() is None, process.stderr and process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        # As a system does that ends everything which a session has begun.
+        if sent == signal.SIGTERM:
+            os.killpg(process.pid, sent)
+        else:
+            process.kill()
+        # Partners have standard error too, so that it ends when they have.
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == code
