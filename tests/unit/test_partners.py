@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from killed_runs import SETTINGS, write_recipe
 from small_runs import make_recipe, write_text
 from torch import Tensor
 
@@ -266,21 +267,10 @@ def test_a_run_keeps_its_processes_and_leaves_none(
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_partners_end_with_their_run(tmp_path: Path, root: Path, sent: int, code: int) -> None:
-    write_text(tmp_path)
-    settings = ["processes=2", "max_steps=100000", "validate_every=100000", "warmup_steps=10"]
-    data = {
-        f"{part}_{side}": f"{part}.{language}"
-        for part in ("train", "validation")
-        for side, language in (("source", "en"), ("target", "fr"))
-    }
-    words = [f"data.{key}={value}" for key, value in data.items()]
-    words += [f"training.{setting}" for setting in settings]
-    words += ["model.size=tiny", "tokenizer.vocabulary_size=350"]
-    recipe = tmp_path / "empty.toml"
-    recipe.write_text("")
-    given = [part for word in words for part in ("--set", word)]
+    settings = {"processes": 2, "max_steps": 100_000, "validate_every": 100_000, "log_every": 1}
+    recipe = write_recipe(tmp_path, SETTINGS | settings)
     process = subprocess.Popen(
-        [sys.executable, "-m", "pellucid", "train", str(recipe), "--out", "run", *given],
+        [sys.executable, "-m", "pellucid", "train", str(recipe), "--out", "run"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
@@ -289,7 +279,7 @@ def test_partners_end_with_their_run(tmp_path: Path, root: Path, sent: int, code
     try:
         log = tmp_path / "run" / "log.txt"
         deadline = time.monotonic() + 120
-        while not (log.exists() and "step     50" in log.read_text()):
+        while not (log.exists() and "step      3" in log.read_text()):
             assert process.poll() is None, process.stderr and process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.05)
