@@ -4,8 +4,8 @@ Threads of one Python wait for each other at its lock; processes do not. One her
 Python: no fork, which the threads of PyTorch do not survive, and no second run of the user's
 script, as `multiprocessing` makes it. Parent and child are the two ends of a socket pair that
 nobody else holds. What they say is bytes, mostly JSON, which gives floats back bit for bit: nothing
-is pickled, and nothing goes to a disk or a network. A child ends by itself as soon as its parent
-has.
+is pickled, and nothing goes to a disk or a network. A child leaves Ctrl-C and SIGTERM to its
+parent, and ends by itself as soon as its parent has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from pellucid.errors import PellucidError
 __all__ = ["Child", "end_all", "serve_parent", "to_bytes"]
 
 _PROGRAM = """
-import sys
+import signal, sys
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
 from importlib import import_module
 from json import loads
 told = loads(sys.argv[1])
@@ -77,8 +79,7 @@ class Child:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno(), *descriptors],
-                    # Ctrl-C at a terminal is for the parent alone, which then ends its children.
-                    process_group=0,
+                    process_group=0,  # Ctrl-C at a terminal is for the parent alone.
                 )
             except OSError as error:
                 self.connection.close()
@@ -168,10 +169,14 @@ def to_bytes(message: Any) -> bytes:
 
 def _read(connection: Connection, messages: SimpleQueue[bytes]) -> None:
     """Take in what the parent sends; end the process with it, even in the middle of its work."""
-    with suppress(EOFError, OSError):
+    code = 1
+    try:
         while True:
             messages.put(connection.recv_bytes())
-    os._exit(0)
+    except (EOFError, OSError):
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def _error_to_json(error: Exception) -> dict[str, str]:

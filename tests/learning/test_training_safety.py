@@ -17,8 +17,8 @@ from pellucid.bundle import load_bundle
 from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError, OutputError, TrainingError
 from pellucid.train import train
+from pellucid.train.passes import Passes
 from pellucid.train.starting import with_start
-from pellucid.train.step import Updater
 
 Losses = Callable[..., tuple[Tensor, Tensor]]
 
@@ -26,15 +26,15 @@ Losses = Callable[..., tuple[Tensor, Tensor]]
 def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> list[int]:
     """Let the loss of some steps be no number; the steps whose loss was asked for."""
     asked: list[int] = []
-    plain: Losses = Updater._loss
+    plain: Losses = Passes._loss
 
-    def loss(self: Updater, batch: Any, step: int, part: int) -> tuple[Tensor, Tensor]:
+    def loss(self: Passes, batch: Any, step: int, part: int) -> tuple[Tensor, Tensor]:
         asked.append(step)
         smoothed, unsmoothed = plain(self, batch, step, part)
         factor = math.nan if is_bad(step) else 1.0
         return smoothed * factor, unsmoothed
 
-    monkeypatch.setattr(Updater, "_loss", loss)
+    monkeypatch.setattr(Passes, "_loss", loss)
     return asked
 
 

@@ -17,16 +17,21 @@ from killed_runs import SETTINGS, write_recipe
 from small_runs import make_recipe, write_text
 from torch import Tensor
 
-from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.config import ModelConfig, TrainingConfig, validate
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, PellucidError, TrainingError
 from pellucid.hardware import some_threads
 from pellucid.model import Transformer, initialize
+from pellucid.processes import Child
 from pellucid.train import train
 from pellucid.train.checkpoint import load_newest_checkpoint
+from pellucid.train.learner import Learner
+from pellucid.train.memory import PARTNER
 from pellucid.train.optimizer import Optimizer
 from pellucid.train.partners import SharedPasses, choose_processes
 from pellucid.train.passes import Passes, Piece, split_batch, trained
+from pellucid.train.prepare import prepare_data
+from pellucid.train.run_folder import RunFolder
 from pellucid.train.starting import freeze
 from pellucid.train.step import Updater
 
@@ -164,8 +169,9 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
     updater.update(1, [make_batch()], **RATES)
     passes = updater._passes
     assert isinstance(passes, SharedPasses)
+    (partner,) = passes._partners
     tries = []
-    own, receive = passes._own.sum_gradients, passes._receive
+    own, receive = passes._own.sum_gradients, partner.receive
 
     def sum_gradients(step: int, pieces: Any) -> Tensor:
         tries.append(len(pieces))
@@ -173,14 +179,15 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
             raise MemoryError
         return own(step, pieces)
 
-    def reply(asked: Any) -> list[float | None]:
-        found = receive(asked)
-        return [None] if where == "partner" and len(tries) == 1 else found
+    def reply() -> Any:
+        found = receive()
+        return None if where == "partner" and len(tries) == 1 else found
 
     monkeypatch.setattr(passes._own, "sum_gradients", sum_gradients)
-    monkeypatch.setattr(passes, "_receive", reply)
+    monkeypatch.setattr(partner, "receive", reply)
     updated = updater.update(2, [make_batch()], **RATES)
     assert (updated.was_made, updated.was_split, tries) == (True, True, [1, 2])
+    assert passes._partners == [partner]
     found = gradients_of(model)
     updater.close()
     other, alone = make_shared(1)
@@ -195,8 +202,8 @@ def test_a_partner_that_dies_is_one_sentence_and_all_end_on_closing() -> None:
     updater.update(1, [make_batch()], **RATES)
     before = [weight.detach().clone() for weight in model.parameters()]
     first, second = pids_of(updater)
-    os.kill(second, signal.SIGTERM)
-    updater.update(2, [make_batch()], rate=0.0, muon_rate=0.0)  # SIGTERM is the first one's
+    os.kill(second, signal.SIGTERM)  # which is for the process that began the run
+    updater.update(2, [make_batch()], rate=0.0, muon_rate=0.0)
     os.kill(first, signal.SIGKILL)
     with pytest.raises(PellucidError, match=r"signal 9, as happens .* same command") as caught:
         updater.update(3, [make_batch()], **RATES)
@@ -215,14 +222,64 @@ def test_memory_in_common_that_is_refused_is_one_sentence(monkeypatch: pytest.Mo
     def refuse(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
+    num_files = len(list(Path("/proc/self/fd").iterdir()))
     monkeypatch.setattr(os, "posix_fallocate", refuse)
-    with pytest.raises(TrainingError, match=r"refused [\d,]+ bytes: No space left on device"):
+    with pytest.raises(TrainingError, match=r"must have room, .*: No space left on device\."):
         updater.update(1, [make_batch()], **RATES)
     assert pids_of(updater) == []
+    assert len(list(Path("/proc/self/fd").iterdir())) == num_files
+
+
+@pytest.mark.parametrize("when", ["start", "send", "own"])
+def test_what_breaks_off_leaves_nothing_for_the_next_update(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, updater = make_shared(3)
+    _, other = make_shared(3)
+    sends = []
+    send = Child.send
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    def second_fails(child: Child, *messages: bytes) -> None:
+        sends.append(child)
+        if len(sends) == 2:
+            raise KeyboardInterrupt
+        send(child, *messages)
+
+    with monkeypatch.context() as patch:
+        if when == "start":
+            patch.setattr(Child, "receive", refuse)
+        elif when == "send":
+            patch.setattr(Child, "send", second_fails)
+        else:
+            patch.setattr(Passes, "sum_gradients", refuse)
+        with pytest.raises(KeyboardInterrupt):
+            updater.update(1, [make_batch()], **RATES)
+    assert pids_of(updater) == []
+    found = updater.update(2, [make_batch(5)], **RATES)
+    assert found == other.update(2, [make_batch(5)], **RATES)
+    updater.close()
+    other.close()
+
+
+def test_memory_that_runs_out_while_partners_start_is_not_taken_for_a_large_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, updater = make_shared()
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
+
+    monkeypatch.setattr(Child, "receive", refuse)
+    with pytest.raises(TrainingError, match=r"must have room, .* training\.processes = 1\."):
+        updater.update(1, [make_batch()], **RATES)
 
 
 @pytest.mark.parametrize(
-    ("threads", "tokens", "expected"), [(1, 8192, 1), (7, 8192, 7), (7, 2048, 4), (3, 400, 1)]
+    ("threads", "tokens", "expected"),
+    [(1, 8192, 1), (7, 8192, 7), (7, 4096, 3), (5, 4096, 4), (7, 2999, 2), (3, 999, 1)],
 )
 def test_as_many_processes_as_threads_where_the_batch_is_worth_it(
     threads: int, tokens: int, expected: int, monkeypatch: pytest.MonkeyPatch
@@ -236,15 +293,61 @@ def test_as_many_processes_as_threads_where_the_batch_is_worth_it(
 def test_processes_on_a_gpu_are_refused() -> None:
     training = TrainingConfig(processes=3)
     assert choose_processes(training, torch.device("cpu")) == 3
-    with pytest.raises(ConfigurationError, match=r"training\.processes is 3 on cuda\. Use 1"):
+    with pytest.raises(ConfigurationError, match=r"training\.processes is 3 on cuda\. Use"):
         choose_processes(training, torch.device("cuda"))
+
+
+@pytest.mark.parametrize("value", [0, 257, True, 2.0, "many"])
+def test_processes_that_are_no_number_are_refused_in_one_sentence(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"^training\.processes must be 'auto' or between"):
+        validate(TrainingConfig, {"processes": value}, "recipe.toml")
+
+
+def test_processes_are_fewer_where_memory_is_short_unless_they_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 5)
+
+    def learner(processes: Any) -> Learner:
+        training = {"max_tokens_per_batch": 8192, "processes": processes}
+        recipe = make_recipe(training=training)
+        run = RunFolder(tmp_path / f"run-{processes}", recipe)
+        with run.created():
+            return Learner(recipe, prepare_data(recipe, tmp_path, run), None)
+
+    plenty, short, asked = learner("auto"), learner("auto"), learner(5)
+    needed = plenty.expected_memory()
+    monkeypatch.setattr("pellucid.train.learner.available_memory", lambda _: needed)
+    assert (plenty.fit_into_memory(), plenty.processes) == (8192, 5)
+    monkeypatch.setattr("pellucid.train.learner.available_memory", lambda _: needed - 2 * PARTNER)
+    assert (short.fit_into_memory(), short.processes) == (8192, 3)
+    assert asked.fit_into_memory() < 8192
+    assert asked.processes == 5
+
+
+def test_a_run_goes_on_with_one_process_where_they_cannot_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    for max_steps in (2, 4, 6):
+        if max_steps == 4:  # as on a GPU
+            monkeypatch.setattr("pellucid.train.learner.can_share", lambda _: False)
+        training = {"max_steps": max_steps, "validate_every": 2, "max_tokens_per_batch": 2048}
+        recipe = make_recipe(training=training)
+        train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    checkpoint, _ = load_newest_checkpoint(tmp_path / "run" / "checkpoints")
+    assert checkpoint is not None
+    assert (checkpoint.state.step, checkpoint.state.processes) == (6, 2)
+    assert (tmp_path / "run" / "log.txt").read_text().count("in 2 processes") == 1
 
 
 def test_a_run_keeps_its_processes_and_leaves_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(tmp_path)
-    training = {"max_steps": 4, "validate_every": 2, "max_tokens_per_batch": 1024}
+    training = {"max_steps": 4, "validate_every": 2, "max_tokens_per_batch": 2048}
     started = []
     popen = subprocess.Popen
 
@@ -274,7 +377,6 @@ def test_partners_end_with_their_run(tmp_path: Path, root: Path, sent: int, code
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
-        start_new_session=True,
     )
     try:
         log = tmp_path / "run" / "log.txt"
@@ -283,11 +385,7 @@ def test_partners_end_with_their_run(tmp_path: Path, root: Path, sent: int, code
             assert process.poll() is None, process.stderr and process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        # As a system does that ends everything which a session has begun.
-        if sent == signal.SIGTERM:
-            os.killpg(process.pid, sent)
-        else:
-            process.kill()
+        process.send_signal(sent)
         # Partners have standard error too, so that it ends when they have.
         process.communicate(timeout=60)
     finally:

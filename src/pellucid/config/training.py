@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import (
     Field,
@@ -28,8 +28,8 @@ class TrainingConfig(Strict):
     at ``muon_learning_rate``, on the same schedule, and everything else as ``adamw`` does.
 
     **Batch.** An update sums the gradients of ``accumulate`` batches. On a processor
-    ``processes`` share each batch and the threads; with ``auto`` as many as there are threads, as
-    long as 512 of ``max_tokens_per_batch`` fall to each. A run keeps its number.
+    ``processes`` share each batch and the threads; with ``auto`` about one a thread, as long as
+    1,000 of ``max_tokens_per_batch`` fall to each and memory allows. A run keeps its number.
 
     **Regularization.** ``dropout`` as in the paper; ``attention_dropout`` on the weights of
     attention, ``feed_forward_dropout`` on what its activation gives, ``token_dropout`` on whole
@@ -65,7 +65,7 @@ class TrainingConfig(Strict):
     seed: NonNegativeInt = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    processes: Literal["auto"] | Annotated[int, Field(ge=1, le=256)] = "auto"
+    processes: Literal["auto"] | int = "auto"
     max_tokens_per_batch: PositiveInt = 4096
     accumulate: PositiveInt = 1
     optimizer: Literal["adam", "adamw", "muon"] = "adam"
@@ -103,6 +103,15 @@ class TrainingConfig(Strict):
     log_every: PositiveInt = 50
     tensorboard: bool = False
     keep_checkpoints: int = Field(default=2, ge=2)
+
+    @field_validator("processes", mode="before")
+    @classmethod
+    def _auto_or_number(cls, value: Any) -> Any:
+        if value != "auto" and (type(value) is not int or not 1 <= value <= 256):
+            raise ValueError(
+                f"training.processes must be 'auto' or between 1 and 256, but is {value!r}"
+            )
+        return value
 
     @field_validator("freeze", "guided_head", mode="before")
     @classmethod

@@ -16,7 +16,7 @@ from pellucid.train.averaging import Averaging
 from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.memory import fitting_budget, predict_memory
 from pellucid.train.optimizer import Optimizer
-from pellucid.train.partners import choose_processes
+from pellucid.train.partners import can_share, choose_processes
 from pellucid.train.prepare import PreparedData
 from pellucid.train.schedule import learning_rate, muon_learning_rate
 from pellucid.train.starting import freeze
@@ -70,20 +70,26 @@ class Learner:
         if self.state.precision:
             # A run keeps precision and processes on another machine.
             self.precision = "bfloat16" if self.state.precision == "bfloat16" else "float32"
-            self.processes = max(1, self.state.processes)
+            self.processes = max(1, self.state.processes) if can_share(self.device) else 1
         self.optimizer = Optimizer(self.model, training, self.precision)
         self.averaging = Averaging(self.model, training)
         if checkpoint is not None:
             self.optimizer.restore(checkpoint.tensors["optimizer"])
             self.averaging.restore(checkpoint.tensors["averaging"])
-        self._updater = Updater(
-            self.model, self.optimizer, training, self.precision, self.processes
-        )
+
+    def start(self) -> None:
+        """Start the processes that share the batches, unless they run.
+
+        Raises:
+            PellucidError: one could not start.
+        """
+        self._ready_updater().start()
 
     def close(self) -> None:
-        """End the processes that share the batches; they start again when they are needed."""
+        """End them; they start again when they are needed."""
         if self._updater is not None:
             self._updater.close()
+        self._updater = None
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
         """What a checkpoint holds besides the weights."""
@@ -103,8 +109,7 @@ class Learner:
         state = self.state
         state.step += 1
         rate, muon_rate = self.rates
-        assert self._updater is not None
-        updated = self._updater.update(state.step, batches, rate=rate, muon_rate=muon_rate)
+        updated = self._ready_updater().update(state.step, batches, rate=rate, muon_rate=muon_rate)
         if updated.was_made:
             self.averaging.update()
             state.target_tokens += updated.num_target_tokens
@@ -135,11 +140,18 @@ class Learner:
             processes=self.processes,
         )
 
-    def fitting_budget(self) -> int:
-        """The recipe's tokens a batch, or fewer where they would not fit into memory."""
+    def fit_into_memory(self) -> int:
+        """Choose fewer processes where the recipe leaves them open and memory is short.
+
+        Returns:
+            The recipe's tokens a batch, or fewer where they would not fit all the same.
+        """
         available = available_memory(self.device)
         if available is None:
             return self.training.max_tokens_per_batch
+        if self.training.processes == "auto":
+            while self.processes > 1 and self.expected_memory() > available:
+                self.processes -= 1
         return fitting_budget(
             self.config.model,
             self.training,
@@ -149,6 +161,13 @@ class Learner:
             bytes_per_number=self._bytes_per_number(),
             processes=self.processes,
         )
+
+    def _ready_updater(self) -> Updater:
+        if self._updater is None:
+            self._updater = Updater(
+                self.model, self.optimizer, self.training, self.precision, self.processes
+            )
+        return self._updater
 
     def _num_weights(self) -> int:
         return sum(parameter.numel() for parameter in self.model.parameters())

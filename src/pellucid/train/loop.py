@@ -126,9 +126,9 @@ class Trainer:
         self._go_to_newest_checkpoint()
         state = self.learner.state
         state.precision = state.precision or self.learner.precision
-        state.processes = self.learner.processes
         self.is_new_budget = not state.max_tokens_per_batch
-        state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fitting_budget()
+        state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fit_into_memory()
+        state.processes = state.processes or self.learner.processes
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=state.max_tokens_per_batch)
         self.board = None
         if self.training.tensorboard:
@@ -145,6 +145,8 @@ class Trainer:
         if self._must_validate():
             self._validate_and_save(interruption)
         while not self._is_done():
+            self.learner.start()
+            self._interval = Interval()
             with closing(self.feed.updates(self.learner.state.step)) as updates:
                 for update in updates:
                     goes_on = self._advance(update, bar)
@@ -220,7 +222,6 @@ class Trainer:
             f"{RATE_AFTER_GOING_BACK:g} times the learning rate."
         )
         self._save()
-        self._interval = Interval()
         return False
 
     def _go_to_newest_checkpoint(self) -> None:

@@ -12,11 +12,10 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import signal
 import tempfile
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Literal, NoReturn
+from typing import BinaryIO, Literal, NoReturn
 
 import safetensors.torch
 import torch
@@ -31,44 +30,52 @@ from pellucid.processes import Child, end_all, serve_parent, to_bytes
 from pellucid.train.passes import Passes, Piece, is_out_of_memory, tensors_of, trained
 from pellucid.train.starting import freeze
 
-__all__ = ["SharedPasses", "be_partner", "choose_processes"]
+__all__ = ["SharedPasses", "be_partner", "can_share", "choose_processes"]
 
-TOKENS_A_PROCESS = 512
+TOKENS_A_PROCESS = 1000
 """Positions of a batch that a process should have at least: with fewer it does little but calls."""
 
 ADVICE = (
-    "The last checkpoint is whole, and the same command goes on from it; with training.processes = "
-    "1 a new run needs less memory."
+    "The same command goes on from the last checkpoint, if there is one; a new run with "
+    "training.processes = 1 needs less memory."
 )
 
 ALIGNMENT = 64
 
 
 def choose_processes(training: TrainingConfig, device: torch.device) -> int:
-    """How many processes share a batch: with ``auto`` one a thread, where the batch is worth it.
+    """How many processes share a batch: with ``auto`` as many as promise the shortest step.
+
+    The estimate is that a third of what a process does is not shortened by further threads
+    (measured with tiny and two threads), and that its pairs are its share of all.
 
     Raises:
         ConfigurationError: several are asked for where there can be only one.
     """
-    is_possible = device.type == "cpu" and os.name == "posix"
-    if training.processes != "auto":
-        if training.processes > 1 and not is_possible:
-            raise ConfigurationError(
-                "Processes can share batches on the processor of a POSIX system alone, but "
-                f"training.processes is {training.processes} on {device}. Use 1 or 'auto'."
-            )
-        return training.processes
-    if not is_possible:
-        return 1
-    worth = training.max_tokens_per_batch // TOKENS_A_PROCESS
-    return max(1, min(torch.get_num_threads(), worth))
+    if training.processes == "auto":
+        if not can_share(device):
+            return 1
+        threads = torch.get_num_threads()
+        most = max(1, min(threads, training.max_tokens_per_batch // TOKENS_A_PROCESS))
+        return min(range(1, 1 + most), key=lambda number: (1 + 2 / (threads // number)) / number)
+    if training.processes > 1 and not can_share(device):
+        raise ConfigurationError(
+            "Processes can share batches on the processor of a POSIX system alone, but "
+            f"training.processes is {training.processes} on {device}. Use training.device = "
+            "'cpu', or training.processes = 'auto' for a new run."
+        )
+    return training.processes
+
+
+def can_share(device: torch.device) -> bool:
+    """Whether processes can share batches there."""
+    return device.type == "cpu" and os.name == "posix"
 
 
 class SharedPasses:
     """`Passes` whose pieces are dealt out to processes; this one takes the first lot.
 
-    The others start when they are first needed. They leave Ctrl-C and SIGTERM to this process, and
-    end with it.
+    The others start when they are first needed, and end with this one.
 
     Args:
         model: on the processor; its weights move into shared memory.
@@ -98,27 +105,53 @@ class SharedPasses:
         """Take the weights as they are now, as `Passes.follow` does."""
         self._own.follow()
 
+    def start(self) -> None:
+        """Start the other processes and wait until they are ready, unless they are.
+
+        Raises:
+            TrainingError: there is no memory for them.
+            PellucidError: one could not start, or ended.
+        """
+        if self._partners:
+            return
+        try:
+            with _open_memory() as file:
+                self._start_with(file.fileno())
+        except OSError as error:
+            self.close()
+            raise _no_room(error.strerror or str(error)) from error
+        except BaseException as error:
+            self.close()
+            if isinstance(error, Exception) and is_out_of_memory(error):
+                raise _no_room("memory ran out in one") from error
+            raise
+
     def sum_gradients(self, step: int, pieces: Sequence[Piece]) -> Tensor:
         """Do as `Passes.sum_gradients` does.
 
         Raises:
             MemoryError: the memory of a process ran out.
-            TrainingError: a process could not start, or ended.
+            TrainingError: there is no memory for the other processes.
+            PellucidError: one could not start, or ended.
         """
-        self._start()
-        lots = [pieces[first :: 1 + self._num_partners] for first in range(1 + self._num_partners)]
-        asked = [number for number in range(self._num_partners) if lots[number + 1]]
-        for number in asked:
-            self._partners[number].send(*_lot_to_bytes(step, lots[number + 1]))
+        self.start()
+        processes = 1 + self._num_partners
+        lots = [pieces[first::processes] for first in range(processes)]
+        asked = [number for number in range(self._num_partners) if lots[1 + number]]
+        messages = [_lot_to_bytes(step, lots[1 + number]) for number in asked]
         try:
+            for number, message in zip(asked, messages, strict=True):
+                self._partners[number].send(*message)
             with some_threads(self._threads):
-                total = self._own.sum_gradients(step, lots[0])
-        except Exception:
-            self._receive(asked)  # or it would be taken for the reply to the next attempt
+                total = _sum_or_none(self._own, step, lots[0])
+            losses = [self._partners[number].receive() for number in asked]
+        except BaseException:
+            # What the others still send would be taken for replies to the next attempt.
+            self.close()
             raise
-        for number, loss in zip(asked, self._receive(asked), strict=True):
-            if loss is None:
-                raise MemoryError
+        if total is None or None in losses:
+            raise MemoryError
+        for number, loss in zip(asked, losses, strict=True):
             total += loss
             for weight, more in zip(trained(self._model), self._gradients[number], strict=True):
                 if weight.grad is not None:
@@ -129,22 +162,17 @@ class SharedPasses:
         """End the other processes at once."""
         end_all(self._partners)
 
-    def _receive(self, asked: Sequence[int]) -> list[float | None]:
-        return [self._partners[number].receive() for number in asked]
-
-    def _start(self) -> None:
-        if self._partners:
-            return
-        descriptor = _open_memory(_size(self._model, self._num_partners))
-        try:
-            weights, self._gradients = _map_memory(self._model, self._num_partners, descriptor)
-            with torch.no_grad():
-                torch._foreach_copy_(weights, list(self._model.parameters()))
-            _use(self._model, weights)
-            for number in range(self._num_partners):
-                self._partners.append(self._partner(number, descriptor))
-        finally:
-            os.close(descriptor)
+    def _start_with(self, descriptor: int) -> None:
+        size = _size(self._model, self._num_partners)
+        os.truncate(descriptor, size)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, 0, size)
+        weights, self._gradients = _map_memory(self._model, self._num_partners, descriptor)
+        with torch.no_grad():
+            torch._foreach_copy_(weights, list(self._model.parameters()))
+        _use(self._model, weights)
+        for number in range(self._num_partners):
+            self._partners.append(self._partner(number, descriptor))
         for partner in self._partners:
             partner.receive()
 
@@ -189,9 +217,7 @@ def be_partner(
         threads: how many processor threads to use.
     """
 
-    def set_up() -> Callable[[Callable[[], bytes]], list[float] | float | None]:
-        for one in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(one, signal.SIG_IGN)
+    def set_up() -> Callable[[Callable[[], bytes]], float | None]:
         set_threads(threads)
         keep_freed_memory()
         settings = TrainingConfig.model_validate_json(training)
@@ -205,40 +231,44 @@ def be_partner(
         def answer(take: Callable[[], bytes]) -> float | None:
             step, heads = json.loads(take())
             pieces = [_piece_of_bytes(take(), *head) for head in heads]
-            try:
-                passes.follow()
-                loss = passes.sum_gradients(step, pieces).item()
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
+            passes.follow()
+            total = _sum_or_none(passes, step, pieces)
+            if total is None:
                 return None
             for shared, weight in zip(gradients[number], trained(replica), strict=True):
-                if weight.grad is not None:
+                if weight.grad is None:
+                    shared.zero_()
+                else:
                     shared.copy_(weight.grad)
-            return loss
+            return total.item()
 
         return answer
 
     serve_parent(descriptor, set_up)
 
 
-def _open_memory(size: int) -> int:
-    """A file that lies in memory and has no name; its descriptor."""
+def _sum_or_none(passes: Passes, step: int, pieces: Sequence[Piece]) -> Tensor | None:
+    """Do as `Passes.sum_gradients` does; None where memory ran out."""
     try:
-        if hasattr(os, "memfd_create"):
-            descriptor = os.memfd_create("pellucid-training")
-        else:
-            with tempfile.TemporaryFile() as file:
-                descriptor = os.dup(file.fileno())
-        os.truncate(descriptor, size)
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(descriptor, 0, size)
-    except OSError as error:
-        raise TrainingError(
-            "Processes that share batches must have memory in common, but the system refused "
-            f"{size:,} bytes: {error.strerror or error}. Use training.processes = 1."
-        ) from error
-    return descriptor
+        return passes.sum_gradients(step, pieces)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return None
+
+
+def _open_memory() -> BinaryIO:
+    """A file without a name, in memory where the system has such."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("pellucid-training"), "r+b", buffering=0)
+    return tempfile.TemporaryFile(buffering=0)
+
+
+def _no_room(reason: str) -> TrainingError:
+    return TrainingError(
+        f"Processes that share batches must have room, but the system refused it: {reason}. Free "
+        "some memory, or begin a new run with training.processes = 1."
+    )
 
 
 def _size(model: Transformer, num_partners: int) -> int:

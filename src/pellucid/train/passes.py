@@ -64,6 +64,12 @@ class Passes:
         if precision == "bfloat16":
             self._working = copy.deepcopy(model).to(torch.bfloat16)
 
+    def start(self) -> None:
+        """Nothing: there are no other processes."""
+
+    def close(self) -> None:
+        """Nothing, likewise."""
+
     def follow(self) -> None:
         """Take the weights as they are now, for the passes of one update."""
         if self._working is not self._model:

@@ -98,10 +98,17 @@ class Updater:
             was_split=was_split,
         )
 
+    def start(self) -> None:
+        """Start the other processes, if there are to be any; otherwise the first update does.
+
+        Raises:
+            PellucidError: one could not start.
+        """
+        self._passes.start()
+
     def close(self) -> None:
-        """End the other processes, if there are any."""
-        if isinstance(self._passes, SharedPasses):
-            self._passes.close()
+        """End them."""
+        self._passes.close()
 
     def _sum_gradients(self, step: int, batches: Sequence[Batch]) -> tuple[Tensor, bool]:
         """Leave the gradient of the mean loss; that loss, and whether memory ran out."""
