@@ -15,16 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.config import ModelConfig
+from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError, OutputError
 from pellucid.model import Transformer
 from pellucid.train import tensorboard
+from pellucid.train.checkpoint import TrainingState
 from pellucid.train.progress import (
     Smoothed,
     TrainingProgress,
     describe_time_left,
     describe_training,
 )
+from pellucid.train.records import expected_time
 from pellucid.train.summary import (
     CorpusOutlook,
     TrainingOutlook,
@@ -360,3 +362,36 @@ def test_tensorboard_resumed_run_hides_the_steps_made_again(tmp_path: Path) -> N
     events.Reload()
     shown = [(event.step, event.value) for event in events.Scalars("train/loss")]
     assert shown == [(50, 1.0), (100, 1.0), (150, 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("step", "seconds", "max_minutes", "expected"),
+    [
+        (20, 10.0, 0.0, "At this speed 7,220 steps take about 1 h 00 min, validation not counted."),
+        (
+            20,
+            10.0,
+            60.5,
+            "At this speed 7,220 steps take about 1 h 00 min, validation not counted.",
+        ),
+        (
+            20,
+            10.0,
+            30.0,
+            "At this speed about 3,600 of 7,220 steps are made in 30 minutes "
+            "(training.max_minutes).",
+        ),
+        (
+            700,
+            1900.0,
+            30.0,
+            "At this speed about 700 of 7,220 steps are made in 30 minutes (training.max_minutes).",
+        ),
+    ],
+)
+def test_the_time_that_is_told_ends_with_the_limit(
+    step: int, seconds: float, max_minutes: float, expected: str
+) -> None:
+    state = TrainingState(step=step, seconds=seconds)
+    training = TrainingConfig(max_steps=7220, max_minutes=max_minutes)
+    assert expected_time(state, training, seconds_per_update=0.5) == expected

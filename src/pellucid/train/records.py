@@ -22,6 +22,7 @@ from pellucid.train.summary import (
     parameters_by_part,
     screen,
 )
+from pellucid.train.unused import settings_without_effect
 
 if TYPE_CHECKING:
     from pellucid.train.loop import Trainer
@@ -96,6 +97,8 @@ def announce(trainer: Trainer, choices: Sequence[str]) -> None:
         choices=choices,
     )
     trainer.run.log(screen(outlook))
+    for line in settings_without_effect(trainer.recipe):
+        trainer.run.log(line)
     if trainer.is_new_budget and budget < training.max_tokens_per_batch:
         trainer.run.log(
             f"Lowered training.max_tokens_per_batch from {training.max_tokens_per_batch} to "

@@ -1,0 +1,42 @@
+"""Settings that were changed and that nothing asks for."""
+
+from __future__ import annotations
+
+from pellucid.config import Recipe, TrainingConfig
+
+__all__ = ["settings_without_effect"]
+
+
+def settings_without_effect(recipe: Recipe) -> list[str]:
+    """Say of each setting that differs from its default in vain why nothing asks for it.
+
+    Args:
+        recipe: everything about the run. Where it starts from a model, whose vocabulary it does
+            not describe, nothing is said of what depends on its kind.
+    """
+    training = recipe.training
+    optimizer = f"training.optimizer = {training.optimizer!r}"
+    schedule = f"training.schedule = {training.schedule!r}"
+    averaging = f"training.averaging = {training.averaging!r}"
+    no_samples = not training.subword_samples
+    reasons = {
+        "muon_learning_rate": training.optimizer != "muon" and optimizer,
+        "weight_decay": training.optimizer == "adam" and optimizer,
+        "min_learning_rate": training.schedule not in ("linear", "cosine") and schedule,
+        "average_decay": training.averaging != "running" and averaging,
+        "average_count": training.averaging not in ("last", "best") and averaging,
+        "subword_alpha": no_samples and "training.subword_samples = 0",
+        "subword_dropout": no_samples and "training.subword_samples = 0",
+        "guided_weight": not training.guided_head and "no training.guided_head",
+        "guided_convention": not training.guided_head and "no training.guided_head",
+    }
+    if training.subword_samples and not recipe.start.model:
+        of_others = (
+            "subword_dropout" if recipe.tokenizer.model_type == "unigram" else "subword_alpha"
+        )
+        reasons[of_others] = f"tokenizer.model_type = {recipe.tokenizer.model_type!r}"
+    return [
+        f"training.{name} has no effect with {reason}."
+        for name, reason in reasons.items()
+        if reason and getattr(training, name) != TrainingConfig.model_fields[name].default
+    ]
