@@ -149,7 +149,9 @@ def attend_fast(
     if mask is None:
         return context_BHLE
     may_attend = mask.any(dim=-1, keepdim=True)
-    if may_attend.device.type == "cpu" and bool(may_attend.all()):
+    # A look at values would wait for a GPU, and end what a compiler sees as one.
+    is_cheap = may_attend.device.type == "cpu" and not torch.compiler.is_compiling()
+    if is_cheap and bool(may_attend.all()):
         return context_BHLE
     return context_BHLE.masked_fill(~may_attend, 0.0)
 

@@ -53,7 +53,7 @@ class TrainingConfig(Strict):
 
     ``freeze`` names weights that stay as they are, by how their names begin (``encoder``,
     ``decoder.layers.0``). ``precision`` is that of the products; weights, sums and the optimizer
-    are float32.
+    are float32. With ``compile`` PyTorch compiles the passes, for which it needs a C++ compiler.
 
     Source:
         Vaswani et al. 2017, section 5; Kudo 2018, "Subword Regularization"; Provilkov et al.
@@ -65,6 +65,7 @@ class TrainingConfig(Strict):
     seed: NonNegativeInt = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    compile: bool = False
     processes: Literal["auto"] | int = "auto"
     max_tokens_per_batch: PositiveInt = 4096
     accumulate: PositiveInt = 1

@@ -46,6 +46,11 @@ class Dropout:
     feed_forward_rate: float = 0.0
     token_rate: float = 0.0
 
+    @property
+    def drops_weights(self) -> bool:
+        """Whether `on_weights` does anything."""
+        return self.attention_rate > 0
+
     def __call__(self, tensor: Tensor, place: str) -> Tensor:
         """Set some elements to zero and scale the others, so that the mean stays."""
         return self._drop(tensor, place, self.rate)

@@ -92,7 +92,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Attend with every head, concatenate, and project: ``output_BLD``."""
         drop: Callable[[Tensor], Tensor] | None = None
-        if dropout is not None and dropout.attention_rate:
+        if dropout is not None and dropout.drops_weights:
             drop = partial(dropout.on_weights, place=site)
         if probe is not None and is_watched(probe, site):
             context_BHLE = self._attend_in_stages(

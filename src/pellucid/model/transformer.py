@@ -110,7 +110,9 @@ class Stack(nn.Module):
             return None
         if kind == "learned":
             return self.positions.weight[start:end]
-        rounded = 1 << max(6, (end - 1).bit_length())
+        rounded = self.max_length  # A compiler would begin anew for every other.
+        if not torch.compiler.is_compiling():
+            rounded = 1 << max(6, (end - 1).bit_length())
         table = _position_table(
             rounded, like.shape[-1], kind == "sinusoidal_halves", like.dtype, like.device
         )

@@ -14,6 +14,7 @@ from pellucid.hardware import available_memory, choose_device, choose_precision
 from pellucid.model import Transformer, initialize
 from pellucid.train.averaging import Averaging
 from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
+from pellucid.train.compiled import require_compiler
 from pellucid.train.memory import fitting_budget, predict_memory
 from pellucid.train.optimizer import Optimizer
 from pellucid.train.partners import can_share, choose_processes
@@ -34,8 +35,8 @@ class Learner:
         start: the model to start from, instead of random weights.
 
     Raises:
-        ConfigurationError: the device or a frozen part does not exist, or processes cannot share
-            the batches there.
+        ConfigurationError: the device, a compiler that is asked for or a frozen part does not
+            exist, or processes cannot share the batches there.
     """
 
     def __init__(self, recipe: Recipe, prepared: PreparedData, start: Bundle | None) -> None:
@@ -45,6 +46,8 @@ class Learner:
         self.device = choose_device(self.training.device)
         self.precision = choose_precision(self.training.precision, self.device)
         self.processes = choose_processes(self.training, self.device)
+        if self.training.compile:
+            require_compiler(self.device)
         self._prepared = prepared
         self._start = start
         self._updater: Updater | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer
+from pellucid.train.compiled import CompiledHalves
 from pellucid.train.guide import GuidedHead
 from pellucid.train.loss import smoothed_cross_entropy
 from pellucid.train.schedule import dropout_share
@@ -63,6 +64,7 @@ class Passes:
         self._working = model
         if precision == "bfloat16":
             self._working = copy.deepcopy(model).to(torch.bfloat16)
+        self._compiled = CompiledHalves(self._working, training) if training.compile else None
 
     def start(self) -> None:
         """Nothing: there are no other processes."""
@@ -104,13 +106,18 @@ class Passes:
             feed_forward_rate=share * training.feed_forward_dropout,
             token_rate=share * training.token_dropout,
         )
-        memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, dropout=dropout)
-        states_BTD = model.decode(
+        encode, decode = model.encode, model.decode
+        masks: Any = dropout
+        if self._compiled is not None:
+            encode, decode = self._compiled.encode, self._compiled.decode
+            masks = self._compiled.with_masks_of(dropout)
+        memory_BSD = encode(batch.source_BS, batch.source_mask_BS, dropout=masks)
+        states_BTD = decode(
             batch.target_in_BT,
             memory_BSD,
             batch.source_mask_BS,
             probe=self._guided_head,
-            dropout=dropout,
+            dropout=masks,
         )
         smoothed, plain = smoothed_cross_entropy(
             states_BTD[batch.target_mask_BT],

@@ -1,0 +1,117 @@
+"""Compiled passes give the gradients of plain ones, and are compiled once for all lengths."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_runs import make_recipe, write_text
+from torch import Tensor
+
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.data import Batch
+from pellucid.errors import ConfigurationError
+from pellucid.model import Transformer, initialize
+from pellucid.train import train
+from pellucid.train.compiled import require_compiler
+from pellucid.train.passes import Passes, Piece
+
+V = 37
+
+
+def make_model() -> Transformer:
+    config = ModelConfig(
+        d_model=22,
+        d_ff=19,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        source_vocabulary_size=V,
+        target_vocabulary_size=V,
+    )
+    model = Transformer(config)
+    initialize(model, seed=3)
+    return model
+
+
+def make_batch(num_rows: int, source_length: int, target_length: int) -> Batch:
+    numbers = torch.Generator().manual_seed(num_rows)
+    masks = []
+    for length in (source_length, target_length):
+        lengths = torch.randint(1, length + 1, (num_rows, 1), generator=numbers)
+        masks.append(torch.arange(length) < lengths)
+    ids = [
+        torch.randint(4, V, (num_rows, length), generator=numbers)
+        for length in (source_length, target_length, target_length)
+    ]
+    return Batch(
+        source_BS=ids[0],
+        source_mask_BS=masks[0],
+        target_in_BT=ids[1],
+        target_out_BT=ids[2],
+        target_mask_BT=masks[1],
+        num_source_tokens=int(masks[0].sum()),
+        num_target_tokens=int(masks[1].sum()),
+    )
+
+
+def gradients(passes: Passes, model: Transformer, step: int, batch: Batch) -> list[Tensor]:
+    passes.follow()
+    loss = passes.sum_gradients(step, [Piece(0, 1.0, batch)])
+    found = [weight.grad.clone() for weight in model.parameters() if weight.grad is not None]
+    return [loss.detach(), *found]
+
+
+def test_gradients_are_those_of_plain_passes_and_all_lengths_share_what_was_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    num_graphs = 0
+
+    def count(graph: Any, inputs: Any) -> Callable[..., Any]:
+        nonlocal num_graphs
+        num_graphs += 1
+        return graph.forward  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=count))
+    kinds = ("dropout", "attention_dropout", "feed_forward_dropout", "token_dropout")
+    rates = dict.fromkeys(kinds, 0.3)
+    plain, compiled = (
+        TrainingConfig(**rates, dropout_warmup_steps=7, compile=is_compiled)
+        for is_compiled in (False, True)
+    )
+    first, second = make_model(), make_model()
+    expected, found = Passes(first, plain, "float32"), Passes(second, compiled, "float32")
+    for step, sizes in enumerate(((7, 5, 11), (3, 13, 2), (17, 4, 6), (2, 19, 23)), start=1):
+        batch = make_batch(*sizes)
+        pairs = zip(
+            gradients(expected, first, step, batch),
+            gradients(found, second, step, batch),
+            strict=True,
+        )
+        assert all(torch.allclose(one, other, atol=1e-6) for one, other in pairs)
+        assert num_graphs == 2  # the encoder's and the decoder's
+
+
+def test_a_machine_that_cannot_compile_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Callable[..., Any]:
+        raise RuntimeError("No working C++ compiler found.\nSet TORCH_LOGS for more.")
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    write_text(tmp_path)
+    recipe = make_recipe(training={"compile": True})
+    said = r"cannot here: No working C\+\+ compiler found\. Install a C\+\+ compiler, or use"
+    with pytest.raises(ConfigurationError, match=said):
+        train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+def test_a_machine_that_can_compile_is_let_through() -> None:
+    require_compiler(torch.device("cpu"))
