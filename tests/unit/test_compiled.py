@@ -10,54 +10,17 @@ from typing import Any
 
 import pytest
 import torch
+from small_model import make_batch, make_model
 from small_runs import make_recipe, write_text
 from torch import Tensor
 
-from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError
-from pellucid.model import Transformer, initialize
+from pellucid.model import Transformer
 from pellucid.train import train
 from pellucid.train.compiled import require_compiler
 from pellucid.train.passes import Passes, Piece
-
-V = 37
-
-
-def make_model() -> Transformer:
-    config = ModelConfig(
-        d_model=22,
-        d_ff=19,
-        num_heads=2,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        source_vocabulary_size=V,
-        target_vocabulary_size=V,
-    )
-    model = Transformer(config)
-    initialize(model, seed=3)
-    return model
-
-
-def make_batch(num_rows: int, source_length: int, target_length: int) -> Batch:
-    numbers = torch.Generator().manual_seed(num_rows)
-    masks = []
-    for length in (source_length, target_length):
-        lengths = torch.randint(1, length + 1, (num_rows, 1), generator=numbers)
-        masks.append(torch.arange(length) < lengths)
-    ids = [
-        torch.randint(4, V, (num_rows, length), generator=numbers)
-        for length in (source_length, target_length, target_length)
-    ]
-    return Batch(
-        source_BS=ids[0],
-        source_mask_BS=masks[0],
-        target_in_BT=ids[1],
-        target_out_BT=ids[2],
-        target_mask_BT=masks[1],
-        num_source_tokens=int(masks[0].sum()),
-        num_target_tokens=int(masks[1].sum()),
-    )
 
 
 def gradients(passes: Passes, model: Transformer, step: int, batch: Batch) -> list[Tensor]:

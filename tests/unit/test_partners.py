@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 import torch
 from killed_runs import SETTINGS, write_recipe
+from small_model import make_batch, make_model
 from small_runs import make_recipe, write_text
 from torch import Tensor
 
-from pellucid.config import ModelConfig, TrainingConfig, validate
+from pellucid.config import TrainingConfig, validate
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, PellucidError, TrainingError
 from pellucid.hardware import some_threads
-from pellucid.model import Transformer, initialize
+from pellucid.model import Transformer
 from pellucid.processes import Child
 from pellucid.train import train
 from pellucid.train.checkpoint import load_newest_checkpoint
@@ -35,40 +36,7 @@ from pellucid.train.run_folder import RunFolder
 from pellucid.train.starting import freeze
 from pellucid.train.step import Updater
 
-B, S, T, V = 7, 5, 11, 37
 RATES = {"rate": 0.01, "muon_rate": 0.02}
-
-
-def make_model() -> Transformer:
-    config = ModelConfig(
-        d_model=22,
-        d_ff=19,
-        num_heads=2,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        source_vocabulary_size=V,
-        target_vocabulary_size=V,
-    )
-    model = Transformer(config, has_output_bias=True)
-    initialize(model, seed=3)
-    return model
-
-
-def make_batch(num_rows: int = B, *, has_guide: bool = False) -> Batch:
-    numbers = torch.Generator().manual_seed(num_rows)
-    source_mask_BS = torch.arange(S) < torch.randint(1, S + 1, (num_rows, 1), generator=numbers)
-    target_mask_BT = torch.arange(T) < torch.randint(1, T + 1, (num_rows, 1), generator=numbers)
-    guide_BTS = torch.rand(num_rows, T, S, generator=numbers) if has_guide else None
-    return Batch(
-        source_BS=torch.randint(4, V, (num_rows, S), generator=numbers),
-        source_mask_BS=source_mask_BS,
-        target_in_BT=torch.randint(4, V, (num_rows, T), generator=numbers),
-        target_out_BT=torch.randint(4, V, (num_rows, T), generator=numbers),
-        target_mask_BT=target_mask_BT,
-        num_source_tokens=int(source_mask_BS.sum()),
-        num_target_tokens=int(target_mask_BT.sum()),
-        guide_BTS=guide_BTS,
-    )
 
 
 def make_pieces(*batches: Batch, processes: int) -> list[Piece]:
@@ -106,7 +74,7 @@ def test_gradients_are_those_of_the_same_pieces_to_the_last_bit(
     batches = [make_batch(rows, has_guide="guided_head" in settings) for rows in (7, 11)]
     pieces = make_pieces(*batches, processes=processes)
     assert len(pieces) == 2 * processes
-    alone, shared = make_model(), make_model()
+    alone, shared = make_model(has_output_bias=True), make_model(has_output_bias=True)
     for model in (alone, shared):
         freeze(model, training.freeze)
     apart = Passes(alone, training, precision)
@@ -136,7 +104,7 @@ def test_gradients_are_those_of_the_same_pieces_to_the_last_bit(
 
 
 def make_shared(processes: int = 2) -> tuple[Transformer, Updater]:
-    model = make_model()
+    model = make_model(has_output_bias=True)
     training = TrainingConfig(dropout=0.0)
     return model, Updater(model, Optimizer(model, training), training, "float32", processes)
 

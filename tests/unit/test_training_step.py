@@ -8,50 +8,18 @@ from typing import Any
 
 import pytest
 import torch
+from small_model import V, make_batch, make_model
 from torch import Tensor
 
-from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
-from pellucid.model import Transformer, initialize
+from pellucid.model import Transformer
 from pellucid.train.optimizer import Optimizer
 from pellucid.train.passes import split_batch
 from pellucid.train.step import Updater
 
-B, S, T, V = 7, 5, 11, 37
 RATES = {"rate": 0.01, "muon_rate": 0.02}
-
-
-def make_model() -> Transformer:
-    config = ModelConfig(
-        d_model=22,
-        d_ff=19,
-        num_heads=2,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        source_vocabulary_size=V,
-        target_vocabulary_size=V,
-    )
-    model = Transformer(config)
-    initialize(model, seed=3)
-    return model
-
-
-def make_batch(num_rows: int = B, seed: int = 5) -> Batch:
-    numbers = torch.Generator().manual_seed(seed)
-    source_lengths = torch.randint(1, S + 1, (num_rows, 1), generator=numbers)
-    target_lengths = torch.randint(1, T + 1, (num_rows, 1), generator=numbers)
-    source_mask_BS = torch.arange(S) < source_lengths
-    target_mask_BT = torch.arange(T) < target_lengths
-    return Batch(
-        source_BS=torch.randint(4, V, (num_rows, S), generator=numbers),
-        source_mask_BS=source_mask_BS,
-        target_in_BT=torch.randint(4, V, (num_rows, T), generator=numbers),
-        target_out_BT=torch.randint(4, V, (num_rows, T), generator=numbers),
-        target_mask_BT=target_mask_BT,
-        num_source_tokens=int(source_mask_BS.sum()),
-        num_target_tokens=int(target_mask_BT.sum()),
-    )
 
 
 def make_updater(precision: Any = "float32", **changes: Any) -> tuple[Transformer, Updater]:

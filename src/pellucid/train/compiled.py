@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, library
 
 from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError
@@ -106,7 +106,5 @@ def _register() -> None:
         return made
 
     schema = "(Tensor like, int slot, str method, str place) -> Tensor"
-    operation = torch.library.custom_op(
-        "pellucid::dropout_mask", mask_of, mutates_args=(), schema=schema
-    )
+    operation = library.custom_op("pellucid::dropout_mask", mask_of, mutates_args=(), schema=schema)
     operation.register_fake(lambda like, slot, method, place: torch.empty_like(like))
