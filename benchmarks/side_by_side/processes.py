@@ -64,14 +64,12 @@ def exchange(do: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
 def peak_megabytes() -> float:
     """The most memory that this process has had at once, program and libraries included.
 
-    Where there is /proc, processes that it started and that still run are added, each at its peak.
+    Where there is /proc, what it started, with all that this started in turn, is added as far as it
+    still runs, each process at its peak.
     """
     if not Path("/proc/self/status").is_file():
         return _maximum(resource.RUSAGE_SELF)
-    own = str(os.getpid())
-    statuses = [_read_status(path) for path in Path("/proc").glob("[0-9]*/status")]
-    family = [status for status in statuses if own in (status.get("Pid"), status.get("PPid"))]
-    return sum(int(status.get("VmHWM", "0 kB").split()[0]) / 1024 for status in family)
+    return sum(_peaks_from(os.getpid()).values())
 
 
 def peak_megabytes_of_children() -> float:
@@ -93,7 +91,8 @@ def watch_peak() -> Iterator[list[float]]:
     def watch() -> None:
         nonlocal most
         while not is_over.wait(0.5):
-            most = max(most, sum(_peaks_below(os.getpid())))
+            peaks = _peaks_from(os.getpid())
+            most = max(most, sum(peaks.values()) - peaks.get(str(os.getpid()), 0.0))
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -105,17 +104,16 @@ def watch_peak() -> Iterator[list[float]]:
         found.append(max(most, peak_megabytes_of_children()))
 
 
-def _peaks_below(ancestor: int) -> list[float]:
-    statuses = [_read_status(path) for path in Path("/proc").glob("[0-9]*/status")]
-    parents = {status["Pid"]: status for status in statuses if "Pid" in status}
-    family, is_new = {str(ancestor)}, True
-    while is_new:
-        more = {pid for pid, status in parents.items() if status["PPid"] in family} - family
-        is_new = bool(more)
+def _peaks_from(ancestor: int) -> dict[str, float]:
+    """The peaks, in megabytes, of a process and of all below it, by their ids."""
+    found = [_read_status(path) for path in Path("/proc").glob("[0-9]*/status")]
+    statuses = {status["Pid"]: status for status in found if "Pid" in status}
+    family: set[str] = set()
+    more = {str(ancestor)} & statuses.keys()
+    while more:
         family |= more
-    return [
-        int(parents[pid].get("VmHWM", "0 kB").split()[0]) / 1024 for pid in family - {str(ancestor)}
-    ]
+        more = {pid for pid, status in statuses.items() if status["PPid"] in more}
+    return {pid: int(statuses[pid].get("VmHWM", "0 kB").split()[0]) / 1024 for pid in family}
 
 
 def _read_status(path: Path) -> dict[str, str]:

@@ -76,5 +76,19 @@ def test_a_machine_that_cannot_compile_is_one_sentence(
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
-def test_a_machine_that_can_compile_is_let_through() -> None:
+def test_a_machine_that_can_compile_is_let_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_it, given = torch.compile, []
+
+    def note(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        compiled = compile_it(function)
+
+        def call(x: Tensor) -> Tensor:
+            given.append((function(x), compiled(x)))
+            return given[-1][1]
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", note)
     require_compiler(torch.device("cpu"))
+    ((plain, compiled),) = given
+    assert torch.allclose(plain, compiled)
