@@ -185,6 +185,16 @@ def test_report_text_from_files_is_never_markup(run: Path) -> None:
     assert "<b>fast</b>" in page.words
 
 
+def test_report_says_what_was_used_where_the_recipe_left_it_open(run: Path) -> None:
+    training = {"precision": "bfloat16", "processes": 3}
+    manifest = json.dumps(MANIFEST | {"training": training})
+    (run / "bundle" / "manifest.json").write_text(manifest, encoding="utf-8")
+    write_report(run)
+    page = (run / "report.html").read_text(encoding="utf-8")
+    for name, value in training.items():
+        assert re.search(rf">{name}</th>\s*<td[^>]*>{value}</td>", page), name
+
+
 def test_report_samples_first_middle_and_last_are_shown(run: Path) -> None:
     words = report_of(run).words
     shown = re.findall(r"(one|two) after (\d+)", words)

@@ -214,8 +214,10 @@ def _facts(records: RunRecords) -> str:
     }
     parts = {f"{part} parameters": f"{size:,}" for part, size in records.parameters.items() if size}
     model = parts | {key: _words(_setting(records, "model", key)) for key in SETTINGS["model"]}
+    used = dict(_entries(manifest, "training"))  # of what a recipe leaves to the machine
     training = {"started from": _words(_setting(records, "start", "model"))} | {
-        key: _words(_setting(records, "training", key)) for key in SETTINGS["training"]
+        key: _words(used.get(key, _setting(records, "training", key)))
+        for key in SETTINGS["training"]
     }
     saved = {
         key: _words(value)
