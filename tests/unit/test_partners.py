@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -246,23 +246,37 @@ def test_memory_that_runs_out_while_partners_start_is_not_taken_for_a_large_batc
 
 
 @pytest.mark.parametrize(
-    ("threads", "tokens", "expected"),
-    [(1, 8192, 1), (7, 8192, 7), (7, 4096, 3), (5, 4096, 4), (7, 2999, 2), (3, 999, 1)],
+    ("threads", "tokens", "precision", "expected"),
+    [
+        (1, 8192, "float32", 1),
+        (7, 8192, "float32", 7),
+        (7, 4096, "float32", 3),
+        (5, 4096, "float32", 4),
+        (7, 2999, "float32", 2),
+        (3, 999, "float32", 1),
+        (1, 8192, "bfloat16", 1),
+        (3, 8192, "bfloat16", 1),
+        (7, 8192, "bfloat16", 3),
+    ],
 )
 def test_as_many_processes_as_threads_where_the_batch_is_worth_it(
-    threads: int, tokens: int, expected: int, monkeypatch: pytest.MonkeyPatch
+    threads: int,
+    tokens: int,
+    precision: Literal["float32", "bfloat16"],
+    expected: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     training = TrainingConfig(max_tokens_per_batch=tokens)
-    assert choose_processes(training, torch.device("cpu")) == expected
-    assert choose_processes(training, torch.device("cuda")) == 1
+    assert choose_processes(training, torch.device("cpu"), precision) == expected
+    assert choose_processes(training, torch.device("cuda"), precision) == 1
 
 
 def test_processes_on_a_gpu_are_refused() -> None:
     training = TrainingConfig(processes=3)
-    assert choose_processes(training, torch.device("cpu")) == 3
+    assert choose_processes(training, torch.device("cpu"), "float32") == 3
     with pytest.raises(ConfigurationError, match=r"training\.processes is 3 on cuda\. Use"):
-        choose_processes(training, torch.device("cuda"))
+        choose_processes(training, torch.device("cuda"), "float32")
 
 
 @pytest.mark.parametrize("value", [0, 257, True, 2.0, "many"])
@@ -278,7 +292,7 @@ def test_processes_are_fewer_where_memory_is_short_unless_they_are_asked_for(
     monkeypatch.setattr(torch, "get_num_threads", lambda: 5)
 
     def learner(processes: Any) -> Learner:
-        training = {"max_tokens_per_batch": 8192, "processes": processes}
+        training = {"max_tokens_per_batch": 8192, "processes": processes, "precision": "float32"}
         recipe = make_recipe(training=training)
         run = RunFolder(tmp_path / f"run-{processes}", recipe)
         with run.created():
@@ -299,11 +313,11 @@ def test_a_run_goes_on_with_one_process_where_they_cannot_share(
 ) -> None:
     write_text(tmp_path)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    two_processes = {"validate_every": 2, "max_tokens_per_batch": 2048, "precision": "float32"}
     for max_steps in (2, 4, 6):
         if max_steps == 4:  # as on a GPU
             monkeypatch.setattr("pellucid.train.learner.can_share", lambda _: False)
-        training = {"max_steps": max_steps, "validate_every": 2, "max_tokens_per_batch": 2048}
-        recipe = make_recipe(training=training)
+        recipe = make_recipe(training=two_processes | {"max_steps": max_steps})
         train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     checkpoint, _ = load_newest_checkpoint(tmp_path / "run" / "checkpoints")
     assert checkpoint is not None
@@ -315,7 +329,7 @@ def test_a_run_keeps_its_processes_and_leaves_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(tmp_path)
-    training = {"max_steps": 4, "validate_every": 2, "max_tokens_per_batch": 2048}
+    training = {"validate_every": 2, "max_tokens_per_batch": 2048, "precision": "float32"}
     started = []
     popen = subprocess.Popen
 

@@ -132,9 +132,13 @@ def attend_fast(
         ``context_BHLE``.
     """
     factor = 1 / math.sqrt(query_BHLK.shape[-1]) if use_scale else 1.0
+    dtype = query_BHLK.dtype
+    is_training_narrow = _is_better_in_float32(query_BHLK)
+    if is_training_narrow:
+        query_BHLK, key_BHMK, value_BHME = query_BHLK.float(), key_BHMK.float(), value_BHME.float()
     longest = max(query_BHLK.shape[-2], key_BHMK.shape[-2])
     is_short = query_BHLK.device.type == "cpu" and longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
-    if is_short or drop is not None:
+    if (is_short and not is_training_narrow) or drop is not None:
         scaled_BHLM = (query_BHLK * factor) @ key_BHMK.transpose(-2, -1)
         if mask is not None:
             scaled_BHLM = scaled_BHLM.masked_fill(~mask, torch.finfo(scaled_BHLM.dtype).min)
@@ -146,6 +150,7 @@ def attend_fast(
         context_BHLE = F.scaled_dot_product_attention(
             query_BHLK, key_BHMK, value_BHME, attn_mask=mask, scale=factor
         )
+    context_BHLE = context_BHLE.to(dtype)
     if mask is None:
         return context_BHLE
     may_attend = mask.any(dim=-1, keepdim=True)
@@ -154,6 +159,16 @@ def attend_fast(
     if is_cheap and bool(may_attend.all()):
         return context_BHLE
     return context_BHLE.masked_fill(~may_attend, 0.0)
+
+
+def _is_better_in_float32(query_BHLK: Tensor) -> bool:
+    """Whether this is training in bfloat16 on a processor.
+
+    There every new shape of a small product costs more than the product, and the fused kernel's
+    backward pass is several times slower than in float32.
+    """
+    is_narrow = query_BHLK.dtype == torch.bfloat16 and query_BHLK.device.type == "cpu"
+    return is_narrow and query_BHLK.requires_grad and not torch.compiler.is_compiling()
 
 
 def _as_tensor(matrix: Any, what: str) -> Tensor:

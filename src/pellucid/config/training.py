@@ -28,8 +28,9 @@ class TrainingConfig(Strict):
     at ``muon_learning_rate``, on the same schedule, and everything else as ``adamw`` does.
 
     **Batch.** An update sums the gradients of ``accumulate`` batches. On a processor
-    ``processes`` share each batch and the threads; with ``auto`` about one a thread, as long as
-    1,000 of ``max_tokens_per_batch`` fall to each and memory allows. A run keeps its number.
+    ``processes`` share each batch and the threads; with ``auto`` about one a thread, in bfloat16
+    one for two, as long as 1,000 of ``max_tokens_per_batch`` fall to each and memory allows. A
+    run keeps its number.
 
     **Regularization.** ``dropout`` as in the paper; ``attention_dropout`` on the weights of
     attention, ``feed_forward_dropout`` on what its activation gives, ``token_dropout`` on whole

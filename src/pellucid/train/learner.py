@@ -45,7 +45,7 @@ class Learner:
         self.config = _bundle_config(recipe, prepared)
         self.device = choose_device(self.training.device)
         self.precision = choose_precision(self.training.precision, self.device)
-        self.processes = choose_processes(self.training, self.device)
+        self.processes = choose_processes(self.training, self.device, self.precision)
         if self.training.compile:
             require_compiler(self.device)
         self._prepared = prepared

@@ -9,17 +9,30 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from pellucid.train.few_shapes import FEWEST_ROWS, fill_rows, shapes_matter
+
 __all__ = ["chunk_rows", "smoothed_cross_entropy"]
 
 ROWS_PER_CHUNK = 256
 """Rows whose logits are held at once, at most: few enough to stay in the processor's cache."""
 
+NARROW_ROWS_PER_CHUNK = 1024
+"""The same where a product of few rows is not worth its kernel's start: bfloat16 on a processor."""
+
 NUMBERS_PER_CHUNK = 1 << 22
 """Logits that are held at once, at most, whatever the vocabulary."""
 
 
-def chunk_rows(vocabulary: int) -> int:
-    """How many rows have their logits held at once."""
+def chunk_rows(vocabulary: int, *, has_few_shapes: bool = False) -> int:
+    """How many rows have their logits held at once.
+
+    Args:
+        vocabulary: the logits of a row.
+        has_few_shapes: whether they are multiples of `FEWEST_ROWS`, however large the vocabulary.
+    """
+    if has_few_shapes:
+        rows = min(NARROW_ROWS_PER_CHUNK, NUMBERS_PER_CHUNK // vocabulary)
+        return max(FEWEST_ROWS, rows - rows % FEWEST_ROWS)
     return max(1, min(ROWS_PER_CHUNK, NUMBERS_PER_CHUNK // vocabulary))
 
 
@@ -84,22 +97,26 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=sums)
         true_P = torch.empty(num_rows, dtype=sums, device=states_PD.device)
         probability_P = torch.empty_like(true_P)
-        chunk = min(chunk_rows(vocabulary), num_rows)
-        buffer_CV = states_PD.new_empty(chunk, vocabulary)
+        has_few_shapes = shapes_matter(states_PD)
+        multiple = FEWEST_ROWS if has_few_shapes else 1
+        chunk = chunk_rows(vocabulary, has_few_shapes=has_few_shapes)
+        buffer_CV = states_PD.new_empty(min(chunk, num_rows + -num_rows % multiple), vocabulary)
         for start in range(0, num_rows, chunk):
             rows = slice(start, min(start + chunk, num_rows))
-            chunk_CD, chunk_target_C1 = states_PD[rows], target_P[rows, None]
+            chunk_target_C1 = target_P[rows, None]
+            real = len(chunk_target_C1)
+            chunk_CD = fill_rows(states_PD[rows], multiple)
             logits_CV = buffer_CV[: len(chunk_CD)]
             torch.mm(chunk_CD, weight_VD.T, out=logits_CV)
             if bias_V is not None:
                 logits_CV += bias_V
-            true_P[rows] = logits_CV.gather(1, chunk_target_C1)[:, 0]
+            true_P[rows] = logits_CV[:real].gather(1, chunk_target_C1)[:, 0]
             softmax_CV = torch.softmax(logits_CV, dim=1, out=logits_CV)
-            probability_P[rows] = softmax_CV.gather(1, chunk_target_C1)[:, 0]
-            torch.mm(softmax_CV, weight_VD, out=grad_states_PD[rows])
+            probability_P[rows] = softmax_CV[:real].gather(1, chunk_target_C1)[:, 0]
+            _multiply_into(grad_states_PD[rows], softmax_CV, weight_VD)
             _add_product(grad_weight_VD, softmax_CV.T, chunk_CD)
             if grad_bias_V is not None:
-                grad_bias_V += softmax_CV.sum(dim=0, dtype=sums)
+                grad_bias_V += softmax_CV[:real].sum(dim=0, dtype=sums)
         plain_P = _minus_log(probability_P, true_P, states_PD, weight_VD, bias_V)
         mean_P = states_PD.to(sums) @ weight_VD.mean(dim=0, dtype=sums)
         if bias_V is not None:
@@ -127,6 +144,14 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             None,
             None,
         )
+
+
+def _multiply_into(product_CD: Tensor, left_CV: Tensor, right_VD: Tensor) -> None:
+    """Take a product whose left factor may have rows more than it has: they were filled."""
+    if len(product_CD) == len(left_CV):
+        torch.mm(left_CV, right_VD, out=product_CD)
+    else:
+        product_CD.copy_((left_CV @ right_VD)[: len(product_CD)])
 
 
 def _add_product(total_VD: Tensor, left_VC: Tensor, right_CD: Tensor) -> None:

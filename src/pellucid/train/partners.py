@@ -35,6 +35,10 @@ __all__ = ["SharedPasses", "be_partner", "can_share", "choose_processes"]
 TOKENS_A_PROCESS = 1000
 """Positions of a batch that a process should have at least: with fewer it does little but calls."""
 
+THREADS_A_PROCESS = {"float32": 1, "bfloat16": 2}
+"""Threads that a process should have at least: in bfloat16 products are too short to be worth what
+each process does once more, and two cores may share what multiplies."""
+
 ADVICE = (
     "The same command goes on from the last checkpoint, if there is one; a new run with "
     "training.processes = 1 needs less memory."
@@ -43,11 +47,13 @@ ADVICE = (
 ALIGNMENT = 64
 
 
-def choose_processes(training: TrainingConfig, device: torch.device) -> int:
+def choose_processes(
+    training: TrainingConfig, device: torch.device, precision: Literal["float32", "bfloat16"]
+) -> int:
     """How many processes share a batch: with ``auto`` as many as promise the shortest step.
 
     The estimate is that a third of what a process does is not shortened by further threads
-    (measured with tiny and two threads), and that its pairs are its share of all.
+    (measured with tiny, float32 and two threads), and that its pairs are its share of all.
 
     Raises:
         ConfigurationError: several are asked for where there can be only one.
@@ -56,7 +62,8 @@ def choose_processes(training: TrainingConfig, device: torch.device) -> int:
         if not can_share(device):
             return 1
         threads = torch.get_num_threads()
-        most = max(1, min(threads, training.max_tokens_per_batch // TOKENS_A_PROCESS))
+        enough = training.max_tokens_per_batch // TOKENS_A_PROCESS
+        most = max(1, min(threads // THREADS_A_PROCESS[precision], enough))
         return min(range(1, 1 + most), key=lambda number: (1 + 2 / (threads // number)) / number)
     if training.processes > 1 and not can_share(device):
         raise ConfigurationError(

@@ -14,6 +14,7 @@ from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer
 from pellucid.train.compiled import CompiledHalves
+from pellucid.train.few_shapes import make_shapes_repeat
 from pellucid.train.guide import GuidedHead
 from pellucid.train.loss import smoothed_cross_entropy
 from pellucid.train.schedule import dropout_share
@@ -64,6 +65,8 @@ class Passes:
         self._working = model
         if precision == "bfloat16":
             self._working = copy.deepcopy(model).to(torch.bfloat16)
+            if self._device.type == "cpu" and not training.compile:
+                make_shapes_repeat(self._working)
         self._compiled = CompiledHalves(self._working, training) if training.compile else None
 
     def start(self) -> None:
