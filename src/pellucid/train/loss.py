@@ -16,24 +16,19 @@ __all__ = ["chunk_rows", "smoothed_cross_entropy"]
 ROWS_PER_CHUNK = 256
 """Rows whose logits are held at once, at most: few enough to stay in the processor's cache."""
 
-NARROW_ROWS_PER_CHUNK = 1024
-"""The same where a product of few rows is not worth its kernel's start: bfloat16 on a processor."""
-
 NUMBERS_PER_CHUNK = 1 << 22
 """Logits that are held at once, at most, whatever the vocabulary."""
 
 
-def chunk_rows(vocabulary: int, *, has_few_shapes: bool = False) -> int:
+def chunk_rows(vocabulary: int, *, multiple: int = 1) -> int:
     """How many rows have their logits held at once.
 
     Args:
         vocabulary: the logits of a row.
-        has_few_shapes: whether they are multiples of `FEWEST_ROWS`, however large the vocabulary.
+        multiple: what the rows are a multiple of, however large the vocabulary.
     """
-    if has_few_shapes:
-        rows = min(NARROW_ROWS_PER_CHUNK, NUMBERS_PER_CHUNK // vocabulary)
-        return max(FEWEST_ROWS, rows - rows % FEWEST_ROWS)
-    return max(1, min(ROWS_PER_CHUNK, NUMBERS_PER_CHUNK // vocabulary))
+    rows = min(ROWS_PER_CHUNK, NUMBERS_PER_CHUNK // vocabulary)
+    return max(multiple, rows - rows % multiple)
 
 
 def smoothed_cross_entropy(
@@ -97,9 +92,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=sums)
         true_P = torch.empty(num_rows, dtype=sums, device=states_PD.device)
         probability_P = torch.empty_like(true_P)
-        has_few_shapes = shapes_matter(states_PD)
-        multiple = FEWEST_ROWS if has_few_shapes else 1
-        chunk = chunk_rows(vocabulary, has_few_shapes=has_few_shapes)
+        multiple = FEWEST_ROWS if shapes_matter(states_PD) else 1
+        chunk = chunk_rows(vocabulary, multiple=multiple)
         buffer_CV = states_PD.new_empty(min(chunk, num_rows + -num_rows % multiple), vocabulary)
         for start in range(0, num_rows, chunk):
             rows = slice(start, min(start + chunk, num_rows))

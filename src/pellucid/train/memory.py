@@ -56,8 +56,7 @@ def predict_memory(
         + model.num_decoder_layers * _floats_a_position(model, seen, attentions=2)
         + 6 * model.d_model
     )
-    vocabulary = model.target_vocabulary_size
-    chunk = vocabulary * chunk_rows(vocabulary, has_few_shapes=bytes_per_number == 2)
+    chunk = chunk_rows(model.target_vocabulary_size) * model.target_vocabulary_size
     states = 4 * positions * model.d_model
     numbers = passes + processes * chunk + states
     own = LIBRARIES + weights + round(SPARE * bytes_per_number * numbers)
