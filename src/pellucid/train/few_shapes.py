@@ -95,12 +95,8 @@ def _multiply_over_rows(x_NF: Tensor, y_ND: Tensor) -> Tensor:
     num_rows = len(x_NF)
     at_once = rows_at_once(num_rows)
     whole = num_rows - num_rows % at_once
-    product_FD = None
+    product_FD = x_NF[:whole].T @ y_ND[:whole]
     if whole < num_rows:
         rest_RF, rest_RD = fill_rows(x_NF[whole:], at_once), fill_rows(y_ND[whole:], at_once)
-        product_FD = rest_RF.T @ rest_RD
-    if whole:
-        first_FD = x_NF[:whole].T @ y_ND[:whole]
-        product_FD = first_FD if product_FD is None else first_FD.add_(product_FD)
-    assert product_FD is not None
+        product_FD += rest_RF.T @ rest_RD
     return product_FD
