@@ -123,24 +123,25 @@ def attend_fast(
 ) -> Tensor:
     """Compute the context alone, by the fastest way for the lengths and the device.
 
-    On a CPU short sentences go through plain batched products, whose backward pass is several
-    times faster there than the fused kernel's; everything else goes through PyTorch's fused
-    attention. So does training in bfloat16 on a CPU, in float32: in bfloat16 plain products make a
-    kernel for each new shape, and the fused backward pass is several times slower. Equal to
-    `attend(...).context` up to rounding. ``drop`` is dropout for the weights; what it needs to see
-    exists in plain products alone.
+    On a CPU short sentences go through plain batched products where nothing is learned: with one
+    query for each of many sentences the fused kernel takes twice as long. Everything else goes
+    through PyTorch's fused attention, in training on a CPU never narrower than float32, because its
+    backward pass in bfloat16 is several times slower and plain products make a kernel for each new
+    shape. Equal to `attend(...).context` up to rounding. ``drop`` is dropout for the weights; what
+    it needs to see exists in plain products alone.
 
     Returns:
         ``context_BHLE``.
     """
     factor = 1 / math.sqrt(query_BHLK.shape[-1]) if use_scale else 1.0
     dtype = query_BHLK.dtype
-    is_widened = _is_trained_in_bfloat16(query_BHLK)
-    if is_widened:
+    is_on_cpu = query_BHLK.device.type == "cpu"
+    is_trained = is_on_cpu and query_BHLK.requires_grad and not torch.compiler.is_compiling()
+    if is_trained and dtype == torch.bfloat16:
         query_BHLK, key_BHMK, value_BHME = query_BHLK.float(), key_BHMK.float(), value_BHME.float()
     longest = max(query_BHLK.shape[-2], key_BHMK.shape[-2])
-    is_short = query_BHLK.device.type == "cpu" and longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
-    if (is_short and not is_widened) or drop is not None:
+    is_short = is_on_cpu and longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
+    if (is_short and not is_trained) or drop is not None:
         scaled_BHLM = (query_BHLK * factor) @ key_BHMK.transpose(-2, -1)
         if mask is not None:
             scaled_BHLM = scaled_BHLM.masked_fill(~mask, torch.finfo(scaled_BHLM.dtype).min)
@@ -161,12 +162,6 @@ def attend_fast(
     if is_cheap and bool(may_attend.all()):
         return context_BHLE
     return context_BHLE.masked_fill(~may_attend, 0.0)
-
-
-def _is_trained_in_bfloat16(query_BHLK: Tensor) -> bool:
-    """Whether these are passes of training, in bfloat16 on a processor."""
-    is_narrow = query_BHLK.dtype == torch.bfloat16 and query_BHLK.device.type == "cpu"
-    return is_narrow and query_BHLK.requires_grad and not torch.compiler.is_compiling()
 
 
 def _as_tensor(matrix: Any, what: str) -> Tensor:

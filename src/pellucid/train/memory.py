@@ -49,7 +49,8 @@ def predict_memory(
     weights = num_weights * (4 * copies + working)
     partner = PARTNER + num_weights * (2 * 4 + working)
     positions = max(max_tokens_per_batch, longest)
-    is_plain = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS or training.attention_dropout > 0
+    is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
+    is_plain = training.attention_dropout > 0 or (training.compile and is_short)
     seen = longest if is_plain else 0
     passes = positions * (
         model.num_encoder_layers * _floats_a_position(model, seen, attentions=1)
@@ -97,6 +98,6 @@ def fitting_budget(
 def _floats_a_position(model: ModelConfig, seen: int, *, attentions: int) -> int:
     """Numbers kept for the backward pass in one layer, for each position of a batch."""
     heads = model.num_heads * (4 * model.d_key + 3 * model.d_value + 3 * seen)
-    around = 3 * model.d_model + model.d_model // 4
+    around = 4 * model.d_model
     feed_forward = 2 * model.d_ff
     return attentions * (heads + around + model.d_model) + around + feed_forward
