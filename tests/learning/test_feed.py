@@ -55,6 +55,7 @@ def same(first: list[Update], second: list[Update]) -> bool:
         {"tokenizer": UNIGRAM, "training": {"subword_samples": 5, "accumulate": 2}},
         {"training": {"subword_samples": 5}},
         {"data": {"train_weights": [1.5]}},
+        {"training": {"both_directions_steps": 23, "accumulate": 2}},
     ],
 )
 def test_updates_are_the_same_from_any_one_on(changes: dict[str, Any], tmp_path: Path) -> None:
@@ -73,6 +74,39 @@ def test_every_pair_is_seen_once_an_epoch(tmp_path: Path) -> None:
     assert sum(len(update.batches[0].source_BS) for update in first) == 400
     tokens = sum(update.batches[0].num_target_tokens for update in first)
     assert tokens == int(prepared.store.target_lengths.sum())
+
+
+def rows_of(updates: list[Update]) -> list[tuple[str, str]]:
+    """Source and target ids of every pair, in order."""
+    return [
+        (str(source[source_mask].tolist()), str(target[target_mask].tolist()))
+        for update in updates
+        for batch in update.batches
+        for source, source_mask, target, target_mask in zip(
+            batch.source_BS,
+            batch.source_mask_BS,
+            batch.target_out_BT,
+            batch.target_mask_BT,
+            strict=True,
+        )
+    ]
+
+
+def test_first_steps_read_about_half_of_the_pairs_backwards_and_later_ones_none(
+    tmp_path: Path,
+) -> None:
+    recipe, prepared = prepare(tmp_path, training={"both_directions_steps": 20})
+    forwards = recipe.model_copy(
+        update={"training": recipe.training.model_copy(update={"both_directions_steps": 0})}
+    )
+    mixed, plain = (
+        take(Feed(prepared, one, max_tokens_per_batch=400), 0, 29) for one in (recipe, forwards)
+    )
+    assert same(mixed[20:], plain[20:])
+    found, expected = rows_of(mixed[:20]), rows_of(plain[:20])
+    assert all(row in (known, known[::-1]) for row, known in zip(found, expected, strict=True))
+    turned = sum(row != known for row, known in zip(found, expected, strict=True))
+    assert turned == pytest.approx(len(found) / 2, abs=3 * len(found) ** 0.5)
 
 
 @pytest.mark.parametrize("tokenizer", [UNIGRAM, {}])

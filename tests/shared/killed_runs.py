@@ -46,6 +46,7 @@ SETTINGS: dict[str, Any] = {
     "feed_forward_dropout": 0.1,
     "token_dropout": 0.1,
     "subword_samples": 5,
+    "both_directions_steps": 31,
     "averaging": "running",
 }
 """Everything on that a resumed run could get wrong."""

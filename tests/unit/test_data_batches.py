@@ -32,6 +32,16 @@ def test_batch_of_two_pairs_is_as_by_hand(store: TokenStore) -> None:
     assert (batch.num_source_tokens, batch.num_target_tokens) == (4, 7)
 
 
+def test_turned_pairs_change_sides_and_the_others_do_not(store: TokenStore) -> None:
+    turned = np.array([False, True, True])
+    batch = make_batch(store, np.array([2, 1, 0]), pad_id=PAD, start_id=START, turned=turned)
+    assert batch.source_BS.tolist() == [[8, 3, 0, 0, 0], [13, 12, 10, 9, 3], [11, 3, 0, 0, 0]]
+    assert batch.target_out_BT.tolist() == [[6, 3, 0], [3, 0, 0], [5, 7, 3]]
+    assert batch.target_in_BT.tolist() == [[2, 6, 0], [2, 0, 0], [2, 5, 7]]
+    assert batch.source_mask_BS.sum(1).tolist() == [2, 5, 2]
+    assert (batch.num_source_tokens, batch.num_target_tokens) == (9, 6)
+
+
 def test_batch_types_are_integers_and_truth_values(store: TokenStore) -> None:
     batch = make_batch(store, np.array([1, 0]), pad_id=PAD, start_id=START)
     for ids in (batch.source_BS, batch.target_in_BT, batch.target_out_BT):

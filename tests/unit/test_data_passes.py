@@ -1,4 +1,4 @@
-"""Corpora that an epoch passes over by weight."""
+"""Corpora that an epoch passes over by weight, and pairs that are read backwards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pellucid.data import pairs_of_epoch
+from pellucid.data import pairs_of_epoch, turned_pairs
 
 SIZES = (7, 11, 5)
 
@@ -46,3 +46,13 @@ def test_pairs_are_a_function_of_seed_and_epoch(epoch: int) -> None:
     weights = (0.5, 0.5, 0.5)
     assert counts_of(epoch, weights) == counts_of(epoch, weights)
     assert counts_of(epoch, weights) != counts_of(epoch, weights, seed=2)
+
+
+def test_turned_pairs_are_a_half_that_changes_with_seed_epoch_and_batch() -> None:
+    places = [(seed, epoch, batch) for seed in (1, 2) for epoch in (0, 1) for batch in (0, 1)]
+    drawn = {
+        place: turned_pairs(1009, seed=place[0], epoch=place[1], batch=place[2]) for place in places
+    }
+    assert all(abs(turned.sum() - 1009 / 2) < 6 * 1009**0.5 / 2 for turned in drawn.values())
+    assert len({turned.tobytes() for turned in drawn.values()}) == len(places)
+    assert np.array_equal(drawn[1, 0, 1], turned_pairs(1009, seed=1, epoch=0, batch=1))

@@ -214,6 +214,13 @@ def test_links_stay_with_their_pairs_where_pairs_are_dropped(tmp_path: Path) -> 
             },
             "subword_samples must be 0 with training.guided_head",
         ),
+        (
+            {
+                "training": {"guided_head": [0, 1], "both_directions_steps": 3},
+                "data": {"train_alignments": "x"},
+            },
+            "both_directions_steps must be 0 with training.guided_head",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(changes: dict[str, Any], wording: str) -> None:

@@ -205,6 +205,11 @@ class Recipe(Strict):
                 "model.tied_embeddings must be 'decoder' or 'none' with separate vocabularies, "
                 "but is 'all'"
             )
+        if self.tokenizer.sharing == "separate" and self.training.both_directions_steps:
+            raise ValueError(
+                "training.both_directions_steps must be 0 with separate vocabularies, but is "
+                f"{self.training.both_directions_steps}"
+            )
         longest = min(self.model.max_source_length, self.model.max_target_length)
         if self.data.max_length > longest:
             raise ValueError(
@@ -232,6 +237,11 @@ class Recipe(Strict):
                     f"training.guided_head must be a layer and a head that there are, but {name} "
                     f"{index} is not among 0 to {count - 1}"
                 )
+        if self.training.both_directions_steps:
+            raise ValueError(
+                "training.both_directions_steps must be 0 with training.guided_head (links lead "
+                f"one way), but is {self.training.both_directions_steps}"
+            )
         if self.training.subword_samples:
             raise ValueError(
                 "training.subword_samples must be 0 with training.guided_head (links belong to "

@@ -40,6 +40,10 @@ class TrainingConfig(Strict):
     that many of its segmentations: of a unigram vocabulary the likeliest, p^``subword_alpha``; of
     byte-pair encoding such as leave out each merge with probability ``subword_dropout``.
 
+    **Directions.** In the first ``both_directions_steps`` each pair is read from source to target
+    or from target to source, as drawn anew every time: a small text teaches more so. Then only
+    what is wanted is learned. It needs one vocabulary for both languages.
+
     **Averaging.** What is validated and kept as the model: the weights as they are (``none``),
     their running average (each update keeps ``average_decay`` of it), or the mean of the
     ``average_count`` last or best validated weights.
@@ -58,9 +62,9 @@ class TrainingConfig(Strict):
 
     Source:
         Vaswani et al. 2017, section 5; Kudo 2018, "Subword Regularization"; Provilkov et al.
-        2020, "BPE-Dropout"; Jordan et al. 2024,
-        "Muon"; Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer
-        Models".
+        2020, "BPE-Dropout"; Ding et al. 2021, "Improving Neural Machine Translation by
+        Bidirectional Training"; Jordan et al. 2024, "Muon"; Garg et al. 2019, "Jointly Learning to
+        Align and Translate with Transformer Models".
     """
 
     seed: NonNegativeInt = 1
@@ -89,6 +93,7 @@ class TrainingConfig(Strict):
     subword_samples: NonNegativeInt = 0
     subword_alpha: float = Field(default=0.2, ge=0)
     subword_dropout: float = Field(default=0.1, ge=0, le=1)
+    both_directions_steps: NonNegativeInt = 0
     guided_head: tuple[NonNegativeInt, ...] = ()
     guided_weight: PositiveFloat = 0.05
     guided_convention: Literal["predicts", "reads"] = "predicts"

@@ -3,7 +3,7 @@
 from pellucid.data.batches import Batch, make_batch, make_source_batch
 from pellucid.data.guides import with_guide
 from pellucid.data.order import BatchOrder, Plan, padding_share, plan_epoch
-from pellucid.data.passes import pairs_of_epoch
+from pellucid.data.passes import pairs_of_epoch, turned_pairs
 from pellucid.data.store import TokenStore, build_store
 from pellucid.data.variants import EpochText, VariantStore, build_variants
 
@@ -21,5 +21,6 @@ __all__ = [
     "padding_share",
     "pairs_of_epoch",
     "plan_epoch",
+    "turned_pairs",
     "with_guide",
 ]

@@ -21,6 +21,9 @@ from pellucid.errors import DataError
 
 __all__ = ["Batch", "make_batch", "make_source_batch"]
 
+_Gathered = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Ids of several sequences one after the other, and how many each has."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,7 @@ def make_batch(
     pad_id: int,
     start_id: int,
     pad_to: int = 0,
+    turned: NDArray[np.bool_] | None = None,
 ) -> Batch:
     """Take some pairs out of a store and pad them.
 
@@ -68,6 +72,7 @@ def make_batch(
         pad_id: fills the places without a token.
         start_id: what every target starts from.
         pad_to: the fixed length of every sequence; 0 pads to the longest of the batch.
+        turned: of which pairs source and target change places; None: of none.
 
     Returns:
         The batch.
@@ -78,8 +83,13 @@ def make_batch(
     Source:
         The fixed size: notes "Transformers", section 5.
     """
-    source_tokens, source_lengths = store.gather_sources(indices)
-    target_tokens, target_lengths = store.gather_targets(indices)
+    sources, targets = store.gather_sources(indices), store.gather_targets(indices)
+    if turned is not None:
+        sources, targets = (
+            _exchanged(sources, targets, turned),
+            _exchanged(targets, sources, turned),
+        )
+    (source_tokens, source_lengths), (target_tokens, target_lengths) = sources, targets
     if pad_to:
         _check_fixed_size(indices, source_lengths, side="source", pad_to=pad_to)
         _check_fixed_size(indices, target_lengths, side="target", pad_to=pad_to)
@@ -115,6 +125,18 @@ def make_source_batch(sequences: Sequence[Sequence[int]], *, pad_id: int) -> tup
         (token for sequence in sequences for token in sequence), np.int64, int(lengths.sum())
     )
     return _pad(tokens, lengths, pad_id=pad_id, width=0)
+
+
+def _exchanged(own: _Gathered, other: _Gathered, turned: NDArray[np.bool_]) -> _Gathered:
+    """The rows of one gathering, some of them the other's."""
+    own_rows, other_rows = (
+        np.split(tokens, np.cumsum(lengths)[:-1]) for tokens, lengths in (own, other)
+    )
+    rows = [
+        other_row if is_turned else own_row
+        for own_row, other_row, is_turned in zip(own_rows, other_rows, turned, strict=True)
+    ]
+    return np.concatenate(rows), np.where(turned, other[1], own[1])
 
 
 def _pad(

@@ -1,4 +1,4 @@
-"""Which pairs an epoch passes over, where corpora have weights."""
+"""Which pairs an epoch passes over, where corpora have weights, and which way it reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pellucid.randomness import random_bytes
 
-__all__ = ["pairs_of_epoch"]
+__all__ = ["pairs_of_epoch", "turned_pairs"]
 
 
 def pairs_of_epoch(
@@ -41,3 +41,15 @@ def pairs_of_epoch(
             chosen.append(np.sort(pairs[np.argsort(order, kind="stable")[:rest]]))
         start += size
     return np.concatenate(chosen)
+
+
+def turned_pairs(count: int, *, seed: int, epoch: int, batch: int) -> NDArray[np.bool_]:
+    """Which pairs of a batch are read from target to source: each with a probability of one half.
+
+    Args:
+        count: pairs of the batch.
+        seed: the run's.
+        epoch: from 0.
+        batch: its place in the epoch.
+    """
+    return random_bytes(count, seed, "direction", epoch, batch) < 128

@@ -18,6 +18,7 @@ from pellucid.data import (
     TokenStore,
     make_batch,
     pairs_of_epoch,
+    turned_pairs,
     with_guide,
 )
 from pellucid.train.prepare import PreparedData
@@ -52,6 +53,7 @@ class Feed:
         self._tokenizer = prepared.tokenizer.config
         self._accumulate = recipe.training.accumulate
         self._pad_to = recipe.data.pad_to
+        self._mixed_updates = recipe.training.both_directions_steps
         self._variants = prepared.variants
         self._corpora = prepared.corpora
         self._seed = recipe.training.seed
@@ -115,17 +117,22 @@ class Feed:
         """The update of one number, from 0."""
         first = number * self._accumulate
         places = [self._order.locate(first + part) for part in range(self._accumulate)]
-        batches = tuple(self._batch(epoch, index) for epoch, index in places)
+        is_mixed = number < self._mixed_updates
+        batches = tuple(self._batch(*place, is_mixed=is_mixed) for place in places)
         return Update(places[0][0], batches)
 
-    def _batch(self, epoch: int, index: int) -> Batch:
+    def _batch(self, epoch: int, index: int, *, is_mixed: bool) -> Batch:
         indices = self._order.plan(epoch)[index]
+        turned = None
+        if is_mixed:
+            turned = turned_pairs(len(indices), seed=self._seed, epoch=epoch, batch=index)
         batch = make_batch(
             self._text_of(epoch),
             indices,
             pad_id=self._tokenizer.pad_id,
             start_id=self._tokenizer.target_start_id,
             pad_to=self._pad_to,
+            turned=turned,
         )
         if self._links is None:
             return batch

@@ -146,6 +146,8 @@ def _words(trainer: Trainer) -> list[str]:
         f"{batch}.",
         dropout,
     ]
+    if training.both_directions_steps:
+        words.append(f"Both directions in the first {training.both_directions_steps:,} steps.")
     if training.averaging != "none":
         words.append(f"Averaging: {training.averaging}.")
     if training.freeze:
