@@ -5,7 +5,8 @@
 
 The first line trains one model from nothing and writes one result file, with the commands a user
 types, signatures, minutes, machine and versions; a finished run is only translated and evaluated
-again. The second makes the table of all result files: means and spreads over seeds.
+again. The second makes the table of all result files: means and spreads over the seeds of one form
+of a recipe, the latest form last.
 
 A recipe `…-lowercased` reads and writes the lower-cased, tokenized files; its translations are
 scored as they are. The others read and write raw text, which is scored as it is and, for
@@ -23,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,7 @@ def measure(recipe: str, seed: int, folder: Path, changes: list[str]) -> dict[st
             name: shlex.join(["pellucid", *words]).replace(os.environ["MULTI30K"], "$MULTI30K")
             for name, words in commands.items()
         },
+        "settings": settings_of(folder),
         "seconds": seconds,
         "training": manifest["training"] | manifest["durations"],
         "validation": manifest["metrics"],
@@ -97,25 +100,43 @@ def measure(recipe: str, seed: int, folder: Path, changes: list[str]) -> dict[st
     }
 
 
+def settings_of(folder: Path) -> dict[str, Any]:
+    """What a run was, but for its text and its seed."""
+    resolved = tomllib.loads((folder / "recipe.toml").read_text())
+    del resolved["training"]["seed"]
+    return {name: resolved[name] for name in ("tokenizer", "model", "training", "decoding")}
+
+
 def table() -> list[str]:
-    """The result files as a table, one line a recipe."""
+    """The result files as a table, one line for each form of a recipe."""
     runs = [json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"*-{NAME}-*.json"))]
     lines = [
-        "| recipe | seeds | minutes | BLEU, cased | BLEU, lower-cased, tokenized |",
-        "| --- | --- | --- | --- | --- |",
+        "| recipe | measured | seeds | minutes | BLEU, cased | BLEU, lower-cased, tokenized |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for recipe in RECIPES:
-        ours = [one for one in runs if one["recipe"] == recipe]
-        if ours:
-            minutes = [one["training"]["training_seconds"] / 60 for one in ours]
-            cells = [spread([one["scores"].get(f"{kind}, beam") for one in ours])
-                     for kind in ("cased", "tokenized")]  # fmt: skip
-            seeds = ", ".join(str(one["seed"]) for one in ours)
-            lines.append(
-                f"| `{recipe}` | {seeds} | {min(minutes):.0f}\u2013{max(minutes):.0f} | "
-                f"{' | '.join(cells)} |"
-            )
+        forms: dict[str, list[dict[str, Any]]] = {}
+        for one in runs:
+            if one["recipe"] == recipe:
+                forms.setdefault(json.dumps(one.get("settings"), sort_keys=True), []).append(one)
+        lines += [row(recipe, ours) for ours in forms.values()]
     return lines
+
+
+def row(recipe: str, ours: list[dict[str, Any]]) -> str:
+    """The line of some runs that differ in nothing but the seed."""
+    minutes = [one["training"]["training_seconds"] / 60 for one in ours]
+    cells = (
+        f"`{recipe}`",
+        max(one["date"] for one in ours),
+        ", ".join(str(one["seed"]) for one in ours),
+        f"{min(minutes):.0f}\u2013{max(minutes):.0f}",
+        *(
+            spread([one["scores"].get(f"{kind}, beam") for one in ours])
+            for kind in ("cased", "tokenized")
+        ),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def spread(scores: list[dict[str, Any] | None]) -> str:
