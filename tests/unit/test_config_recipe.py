@@ -121,7 +121,7 @@ def test_recipe_written_out_spells_out_every_default(tmp_path: Path) -> None:
         (
             "[tokenizer]\nsharing = 'separate'\n[model]\ntied_embeddings = 'none'\n"
             "[training]\nboth_directions_steps = 7\n",
-            ["training.both_directions_steps", "separate vocabularies", "is 7"],
+            ["training.both_directions_steps", "unless tokenizer.sharing is 'joint'", "is 7"],
         ),
         ("[model]\nmax_source_length = 100\n", ["data.max_length", "256", "100"]),
         ("model = 3\n", ["model", "3"]),

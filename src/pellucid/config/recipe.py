@@ -207,8 +207,8 @@ class Recipe(Strict):
             )
         if self.tokenizer.sharing == "separate" and self.training.both_directions_steps:
             raise ValueError(
-                "training.both_directions_steps must be 0 with separate vocabularies, but is "
-                f"{self.training.both_directions_steps}"
+                "training.both_directions_steps must be 0 unless tokenizer.sharing is 'joint', "
+                f"but is {self.training.both_directions_steps}"
             )
         longest = min(self.model.max_source_length, self.model.max_target_length)
         if self.data.max_length > longest:

@@ -41,8 +41,8 @@ class TrainingConfig(Strict):
     byte-pair encoding such as leave out each merge with probability ``subword_dropout``.
 
     **Directions.** In the first ``both_directions_steps`` each pair is read from source to target
-    or from target to source, as drawn anew every time: a small text teaches more so. Then only
-    what is wanted is learned. It needs one vocabulary for both languages.
+    or from target to source, as drawn anew every time: a small text teaches a little more so. Then
+    only what is wanted is learned. It needs one vocabulary for both languages.
 
     **Averaging.** What is validated and kept as the model: the weights as they are (``none``),
     their running average (each update keeps ``average_decay`` of it), or the mean of the

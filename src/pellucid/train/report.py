@@ -55,6 +55,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
         "label_smoothing",
         "dropout",
         "subword_samples",
+        "both_directions_steps",
         "averaging",
         "max_steps",
         "patience",
