@@ -41,7 +41,7 @@ DATA = {
 def counts_of(pairs: int, words_a_pair: float = 12.0) -> TextCounts:
     """Counts as natural text of so many pairs has them."""
     words = round(pairs * words_a_pair)
-    distinct = min(100_000, round(20 * math.sqrt(words)))
+    distinct = min(100_000, round(31 * math.sqrt(words)))
     return TextCounts(pairs, words, words, words, 90, 60, distinct)
 
 
@@ -245,9 +245,9 @@ def test_choose_thousands_of_characters_leave_the_rarest_to_bytes() -> None:
     counts = TextCounts(50_000, 10**6, 10**6, 10**6, 5_200, 3_900, 100_000)
     keys = chosen({"data": DATA}, counts)
     assert keys["tokenizer.character_coverage"] == 0.9995
-    assert 3_900 < keys["tokenizer.vocabulary_size"] < 12_000
+    assert 3_900 < keys["tokenizer.vocabulary_size"] < 17_000
     values = {"data": DATA, "tokenizer": {"character_coverage": 1.0}}
-    assert chosen(values, counts)["tokenizer.vocabulary_size"] > 5_200 + 256
+    assert chosen(values, counts)["tokenizer.vocabulary_size"] > 17_000
 
 
 def test_choose_text_tokenized_before_keeps_its_escapes_in_one_piece() -> None:
