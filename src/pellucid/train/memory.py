@@ -8,6 +8,10 @@ from pellucid.train.loss import chunk_rows
 
 __all__ = ["fitting_budget", "predict_memory"]
 
+TURNED = 8
+"""Bytes for each weight of the projection, which the loss holds transposed, as it does its gradient:
+4 + 4 in float32, 2 + 2 + 4 in bfloat16."""
+
 LIBRARIES = 400 * 2**20
 """What Python, PyTorch and the tokenizer take before the first weight, in bytes."""
 
@@ -47,7 +51,8 @@ def predict_memory(
         copies += training.average_count
     working = 2 * bytes_per_number if bytes_per_number < 4 else 0
     weights = num_weights * (4 * copies + working)
-    partner = PARTNER + num_weights * (2 * 4 + working)
+    turned = TURNED * model.target_vocabulary_size * model.d_model
+    partner = PARTNER + num_weights * (2 * 4 + working) + turned
     positions = max(max_tokens_per_batch, longest)
     is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     is_plain = training.attention_dropout > 0 or (training.compile and is_short)
@@ -60,7 +65,7 @@ def predict_memory(
     chunk = chunk_rows(model.target_vocabulary_size) * model.target_vocabulary_size
     states = 4 * positions * model.d_model
     numbers = passes + processes * chunk + states
-    own = LIBRARIES + weights + round(SPARE * bytes_per_number * numbers)
+    own = LIBRARIES + weights + turned + round(SPARE * bytes_per_number * numbers)
     return own + (processes - 1) * partner
 
 
