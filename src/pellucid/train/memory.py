@@ -9,8 +9,8 @@ from pellucid.train.loss import chunk_rows
 __all__ = ["fitting_budget", "predict_memory"]
 
 TURNED = 8
-"""Bytes for each weight of the projection, which the loss holds transposed, as it does its gradient:
-4 + 4 in float32, 2 + 2 + 4 in bfloat16."""
+"""Bytes for each weight of the projection, which the loss holds transposed, and its gradient too: 4
+and 4 in float32, 2 and 2 + 4 in bfloat16."""
 
 LIBRARIES = 400 * 2**20
 """What Python, PyTorch and the tokenizer take before the first weight, in bytes."""
