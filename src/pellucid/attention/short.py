@@ -50,7 +50,7 @@ def attend_short(
 
 
 class _ShortAttention(torch.autograd.Function):
-    r"""The context $C = PV$, where $P = \text{softmax}(fQK^T)$, and for its gradient $G$ all others.
+    r"""$C = PV$ where $P = \text{softmax}(fQK^T)$, and for the gradient $G$ of $C$ all others.
 
     $$\nabla V = P^T G, \quad S = P ∘ (GV^T - \text{rowsum}(P ∘ GV^T)), \quad
     \nabla Q = f S K, \quad \nabla K = f S^T Q$$
@@ -113,7 +113,7 @@ def _heads_apart(x_BHLK: Tensor, filled: int = 0) -> Tensor:
 def _heads_together(x_NLK: Tensor, batch: int, dtype: torch.dtype) -> Tensor:
     """Lay all heads of a position side by side, and see them by head: ``x_BHLK``."""
     _, length, width = x_NLK.shape
-    x_BHLK = x_NLK.unflatten(0, (batch, -1))
+    x_BHLK = x_NLK.view(batch, -1, length, width)
     laid_BLHK = x_NLK.new_empty(batch, length, x_BHLK.shape[1], width, dtype=dtype)
     return laid_BLHK.transpose(1, 2).copy_(x_BHLK)
 
