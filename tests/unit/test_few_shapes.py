@@ -18,22 +18,22 @@ from pellucid.train.loss import ROWS_PER_CHUNK, chunk_rows, smoothed_cross_entro
 from pellucid.train.passes import Passes, Piece
 
 D, E, V = 13, 7, 37
-PRODUCTS = {getattr(torch.ops.aten, name) for name in ("mm", "addmm", "bmm", "baddbmm", "baddbmm_")}
 ROUNDING = 2**-8
 """Half the distance of two neighbours in bfloat16, of what they are."""
 
 
 class Products(TorchDispatchMode):
-    """Notes the shapes of all plain products in bfloat16: those in float32 need not repeat."""
+    """Notes the shapes of all plain products."""
 
     def __init__(self) -> None:
         super().__init__()
         self.shapes: set[tuple[int, ...]] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func._overloadpacket in PRODUCTS:
+        if func._overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.bmm):
             factors = args[-2:]
-            if factors[0].dtype == torch.bfloat16 and factors[0].numel():
+            assert factors[0].dtype == torch.bfloat16, "only these have to repeat"
+            if factors[0].numel():
                 self.shapes.add((*factors[0].shape, factors[1].shape[-1]))
         return func(*args, **(kwargs or {}))
 

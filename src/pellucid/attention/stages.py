@@ -25,7 +25,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.attention.masks import apply_mask
-from pellucid.attention.short import attend_short
 from pellucid.errors import InputError
 
 __all__ = [
@@ -125,11 +124,11 @@ def attend_fast(
     """Compute the context alone, by the fastest way for the lengths and the device.
 
     On a CPU short sentences go through plain batched products where nothing is learned: with one
-    query for each of many sentences the fused kernel takes twice as long. Training in bfloat16
-    has `pellucid.attention.short` for them. Everything else goes through PyTorch's fused attention,
-    in training on a CPU never narrower than float32, because its backward pass in bfloat16 is
-    several times slower. Equal to `attend(...).context` up to rounding. ``drop`` is dropout for
-    the weights; what it needs to see exists in plain products alone.
+    query for each of many sentences the fused kernel takes twice as long. Everything else goes
+    through PyTorch's fused attention, in training on a CPU never narrower than float32, because its
+    backward pass in bfloat16 is several times slower and plain products make a kernel for each new
+    shape. Equal to `attend(...).context` up to rounding. ``drop`` is dropout for the weights; what
+    it needs to see exists in plain products alone.
 
     Returns:
         ``context_BHLE``.
@@ -138,14 +137,10 @@ def attend_fast(
     dtype = query_BHLK.dtype
     is_on_cpu = query_BHLK.device.type == "cpu"
     is_trained = is_on_cpu and query_BHLK.requires_grad and not torch.compiler.is_compiling()
+    if is_trained and dtype == torch.bfloat16:
+        query_BHLK, key_BHMK, value_BHME = query_BHLK.float(), key_BHMK.float(), value_BHME.float()
     longest = max(query_BHLK.shape[-2], key_BHMK.shape[-2])
     is_short = is_on_cpu and longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
-    is_narrow = is_trained and dtype == torch.bfloat16
-    if is_narrow and is_short and drop is None and query_BHLK.dim() == 4:
-        context_BHLE = attend_short(query_BHLK, key_BHMK, value_BHME, mask, factor)
-        return _zero_where_nowhere(context_BHLE, mask)
-    if is_narrow:
-        query_BHLK, key_BHMK, value_BHME = query_BHLK.float(), key_BHMK.float(), value_BHME.float()
     if (is_short and not is_trained) or drop is not None:
         scaled_BHLM = (query_BHLK * factor) @ key_BHMK.transpose(-2, -1)
         if mask is not None:
@@ -158,11 +153,7 @@ def attend_fast(
         context_BHLE = F.scaled_dot_product_attention(
             query_BHLK, key_BHMK, value_BHME, attn_mask=mask, scale=factor
         )
-    return _zero_where_nowhere(context_BHLE.to(dtype), mask)
-
-
-def _zero_where_nowhere(context_BHLE: Tensor, mask: Tensor | None) -> Tensor:
-    """Make the context of rows that may attend nowhere zero."""
+    context_BHLE = context_BHLE.to(dtype)
     if mask is None:
         return context_BHLE
     may_attend = mask.any(dim=-1, keepdim=True)

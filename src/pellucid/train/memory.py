@@ -49,18 +49,17 @@ def predict_memory(
     copies = 4 + {"none": 0, "running": 2, "last": 1, "best": 1}[training.averaging]
     if training.averaging in ("last", "best"):
         copies += training.average_count
-    is_narrow = bytes_per_number < 4
-    working = 2 * bytes_per_number if is_narrow else 0
+    working = 2 * bytes_per_number if bytes_per_number < 4 else 0
     weights = num_weights * (4 * copies + working)
     turned = TURNED * model.target_vocabulary_size * model.d_model
     partner = PARTNER + num_weights * (2 * 4 + working) + turned
     positions = max(max_tokens_per_batch, longest)
     is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     is_plain = training.attention_dropout > 0 or (training.compile and is_short)
-    kept = longest * (3 if is_plain else 2 if is_short and is_narrow else 0)
+    seen = longest if is_plain else 0
     passes = positions * (
-        model.num_encoder_layers * _floats_a_position(model, kept, attentions=1)
-        + model.num_decoder_layers * _floats_a_position(model, kept, attentions=2)
+        model.num_encoder_layers * _floats_a_position(model, seen, attentions=1)
+        + model.num_decoder_layers * _floats_a_position(model, seen, attentions=2)
         + 6 * model.d_model
     )
     chunk = chunk_rows(model.target_vocabulary_size) * model.target_vocabulary_size
@@ -101,15 +100,9 @@ def fitting_budget(
     return budget
 
 
-def _floats_a_position(model: ModelConfig, weights: int, *, attentions: int) -> int:
-    """Numbers kept for the backward pass in one layer, for each position of a batch.
-
-    Args:
-        model: the sizes.
-        weights: how many of them a head keeps of what it attends with.
-        attentions: how many there are in the layer.
-    """
-    heads = model.num_heads * (4 * model.d_key + 3 * model.d_value + weights)
+def _floats_a_position(model: ModelConfig, seen: int, *, attentions: int) -> int:
+    """Numbers kept for the backward pass in one layer, for each position of a batch."""
+    heads = model.num_heads * (4 * model.d_key + 3 * model.d_value + 3 * seen)
     around = 4 * model.d_model
     feed_forward = 2 * model.d_ff
     return attentions * (heads + around + model.d_model) + around + feed_forward
