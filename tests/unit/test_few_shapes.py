@@ -50,10 +50,9 @@ def assert_near(actual: Tensor | None, expected: Tensor | None) -> None:
     assert actual is not None
     assert expected is not None
     assert actual.shape == expected.shape
+    expected = expected.detach().double()
     largest = float(expected.abs().max())
-    assert (
-        float((actual.detach().double() - expected.double()).abs().max()) <= 3 * ROUNDING * largest
-    )
+    assert float((actual.detach().double() - expected).abs().max()) <= 3 * ROUNDING * largest
 
 
 @pytest.mark.parametrize("bias", [True, False])
