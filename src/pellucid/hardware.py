@@ -101,22 +101,60 @@ def choose_precision(
     return asked
 
 
-def available_memory(device: torch.device) -> int | None:
-    """Bytes that may still be allocated there, or None where the system does not say."""
+def available_memory(device: torch.device, *, root: Path = Path("/")) -> int | None:
+    """Bytes that may still be allocated there, or None where the system does not say.
+
+    On Linux the least of what the machine and the control groups of this process (containers,
+    batch systems) leave. What they hold of files can be given up and counts as free.
+
+    Args:
+        device: where.
+        root: the folder with ``proc`` and ``sys``.
+    """
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     limits = []
     with suppress(OSError, ValueError, IndexError):
-        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        fields = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo"))
         limits.append(1024 * int(fields["MemAvailable"].split()[0]))
-    with suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        limit = int((group / "memory.max").read_text())
-        limits.append(limit - int((group / "memory.current").read_text()))
+    limits += [left for group in _memory_groups(root) if (left := _left_in(group)) is not None]
     if not limits:
         with suppress(OSError, ValueError):
             limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return min(limits, default=None)
+
+
+def _memory_groups(root: Path) -> Iterator[Path]:
+    """The folders of the control groups that limit the memory of this process.
+
+    A container may see its own group at the top, and its name in ``/proc`` not at all.
+    """
+    with suppress(OSError, ValueError):
+        for line in _lines(root / "proc/self/cgroup"):
+            _, controllers, name = line.split(":", 2)
+            if controllers and "memory" not in controllers.split(","):
+                continue
+            top = root / "sys/fs/cgroup" / ("memory" if controllers else "")
+            group = top / name.strip("/")
+            yield from (folder for folder in (group, *group.parents) if folder.is_relative_to(top))
+
+
+def _left_in(group: Path) -> int | None:
+    """Bytes that a control group's processes may still allocate; None where it sets no limit."""
+    for limit, used, prefix in (
+        ("memory.max", "memory.current", ""),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+    ):
+        with suppress(OSError, ValueError):
+            left = int((group / limit).read_text()) - int((group / used).read_text())
+            held = dict(line.split() for line in _lines(group / "memory.stat"))
+            kinds = (f"{prefix}active_file", f"{prefix}inactive_file")
+            return left + sum(int(held.get(kind, 0)) for kind in kinds)
+    return None
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
 
 
 def keep_freed_memory() -> None:

@@ -26,7 +26,7 @@ def prepare(folder: Path, **changes: Any) -> tuple[Recipe, PreparedData]:
     write_text(folder)
     recipe = make_recipe(**changes)
     run = RunFolder(folder / "run", recipe)
-    with run.created():
+    with run.alone(), run.created():
         return recipe, prepare_data(recipe, folder, run)
 
 
@@ -126,7 +126,7 @@ def test_sampling_cuts_sentences_differently_in_every_epoch(
 
 
 def test_sampling_needs_subwords(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"kind must be 'sentencepiece'"):
+    with pytest.raises(ConfigurationError, match="must be one that SentencePiece learned"):
         prepare(tmp_path, tokenizer={"kind": "words"}, training={"subword_samples": 5})
 
 
@@ -145,8 +145,9 @@ def test_corpora_are_counted_and_weighted(tmp_path: Path) -> None:
     )
     found = [(one.name, one.pairs, one.kept, one.weight) for one in prepared.corpora]
     assert found == [("train.en", 400, 400, 1.0), ("more-train.en", 32, 31, 3.0)]
-    updates = take(Feed(prepared, recipe, max_tokens_per_batch=400), 0, 40)
-    first = [update for update in updates if update.epoch == 0]
+    feed = Feed(prepared, recipe, max_tokens_per_batch=400)
+    first = [update for update in take(feed, 0, 40) if update.epoch == 0]
+    assert feed.batches_in_epoch(0) == len(first)
     assert sum(len(update.batches[0].source_BS) for update in first) == 400 + 3 * 31
 
 

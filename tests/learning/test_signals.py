@@ -1,9 +1,11 @@
-"""Ctrl-C and SIGTERM in every phase of a training: how it ends, what is left, how it goes on."""
+"""Ctrl-C, SIGTERM and SIGHUP in every phase of training: what is left, and how it goes on."""
 
 from __future__ import annotations
 
 import os
+import pty
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from killed_runs import fingerprints
 from small_runs import make_recipe, write_text
 
+from pellucid.config import to_toml
 from pellucid.train import checkpoint, loop, prepare, train
 from pellucid.train.checkpoint import load_newest_checkpoint
 from pellucid.train.step import Updater
@@ -77,7 +80,9 @@ def run_interrupted(
     return caught.value.code
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 @pytest.mark.parametrize("phase", PHASES)
 def test_signal_in_a_phase_ends_with_its_code_and_loses_nothing(
     phase: str,
@@ -117,3 +122,23 @@ def test_second_signal_leaves_at_once_with_the_last_checkpoint(
     assert newest.state.step == 10
     train(RECIPE, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     assert fingerprints(tmp_path / "run") == whole
+
+
+def test_a_terminal_that_is_closed_ends_the_run_with_all_saved(tmp_path: Path) -> None:
+    """The terminal takes no more, neither the bar nor what is said last."""
+    write_text(tmp_path)
+    endless = make_recipe(training={"max_steps": 10**6, "validate_every": 10**6, "log_every": 1})
+    (tmp_path / "recipe.toml").write_text(to_toml(endless))
+    command = [sys.executable, "-m", "pellucid", "train", str(tmp_path / "recipe.toml")]
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execv(sys.executable, [*command, "--out", str(tmp_path / "run")])
+    said = b""
+    while b"step     15" not in said:
+        said += os.read(terminal, 1 << 16)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 129
+    newest, _ = load_newest_checkpoint(tmp_path / "run" / "checkpoints")
+    assert newest is not None
+    assert newest.state.step >= 15
+    assert f"Stopped after step {newest.state.step}" in (tmp_path / "run" / "log.txt").read_text()

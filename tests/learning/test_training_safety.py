@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from small_runs import make_recipe, read_metrics, write_text
+from small_runs import make_recipe, model_bytes, read_metrics, write_text
 from torch import Tensor
 
 from pellucid.bundle import load_bundle
 from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError, OutputError, TrainingError
-from pellucid.train import train
+from pellucid.train import loop, train
 from pellucid.train.passes import Passes
 from pellucid.train.starting import with_start
+from pellucid.train.step import Updater
 
 Losses = Callable[..., tuple[Tensor, Tensor]]
 
@@ -91,6 +95,43 @@ def test_going_back_to_the_beginning_keeps_batches_and_precision(
     assert state["precision"] in ("float32", "bfloat16")
 
 
+def test_where_the_run_goes_back_to_does_not_depend_on_interruptions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes back past the checkpoints of a signal and of passed minutes."""
+    update, models = Updater.update, []
+    for name, minutes, stopped_at in (("whole", 0, 0), ("stopped", 0, 14), ("saving", 1e-9, 0)):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_text(folder)
+        recipe = make_recipe(training={"save_minutes": minutes})
+        with monkeypatch.context() as patch:
+            visits: Counter[int] = Counter()
+
+            def is_bad(step: int, visits: Counter[int] = visits) -> bool:
+                visits[step] += 1
+                return step in (13, 14, 15) and visits[step] == 1
+
+            def stopping(
+                self: Any, step: int, *rest: Any, at: int = stopped_at, **rates: Any
+            ) -> Any:
+                if step == at:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                return update(self, step, *rest, **rates)
+
+            poison(patch, is_bad)
+            patch.setattr(Updater, "update", stopping)
+            if stopped_at:
+                with pytest.raises(SystemExit):
+                    train(recipe, folder / "run", recipe_folder=folder, progress=False)
+                assert (folder / "run" / "checkpoints" / "step-00000014").is_dir()
+                patch.setattr(Updater, "update", update)
+            train(recipe, folder / "run", recipe_folder=folder, progress=False)
+        assert "Went back from step 15 to step 10" in log_of(folder / "run")
+        models.append(model_bytes(folder / "run" / "checkpoints" / "step-00000023"))
+    assert models == [models[0]] * 3
+
+
 def test_a_second_time_ends_the_run_with_its_checkpoint_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,26 +152,86 @@ def test_a_rate_that_is_far_too_high_ends_with_a_sentence(tmp_path: Path) -> Non
         train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
 
 
+def fail_at(patch: pytest.MonkeyPatch, name: str, calls: list[int]) -> None:
+    """Let some calls of what the loop saves with fail, counted from 1."""
+    plain, seen = getattr(loop, name), []
+
+    def failing(*arguments: Any, **settings: Any) -> None:
+        seen.append(1)
+        if len(seen) in calls:
+            raise OutputError("The output must be writable, but is not: No space left on device.")
+        plain(*arguments, **settings)
+
+    patch.setattr(loop, name, failing)
+
+
 def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pellucid.train import loop
-
     write_text(tmp_path)
-    save, calls = loop.save_checkpoint, []
-
-    def fail_once(*arguments: Any, **settings: Any) -> None:
-        calls.append(1)
-        if len(calls) == 1:
-            raise OutputError("The output must be writable, but is not: No space left on device.")
-        save(*arguments, **settings)
-
-    monkeypatch.setattr(loop, "save_checkpoint", fail_once)
+    fail_at(monkeypatch, "save_checkpoint", [1])
     summary = train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
     assert summary.steps == 23
     assert "The checkpoint of step 10 was not saved" in log_of(tmp_path / "run")
     names = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
     assert names == ["step-00000020", "step-00000023"]
+
+
+def test_training_goes_on_where_the_best_model_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    fail_at(monkeypatch, "save_bundle", [2])  # The first is of random weights.
+    train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert "The model of step 10 was not kept" in log_of(tmp_path / "run")
+    assert load_bundle(tmp_path / "run" / "bundle").manifest["metrics"]["best_step"] > 10
+
+
+def test_the_same_command_keeps_the_last_model_where_there_was_no_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"validate_every": 23, "averaging": "best"})
+    with monkeypatch.context() as patch:
+        fail_at(patch, "save_bundle", [2])
+        with pytest.raises(OutputError, match="No space left"):
+            train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert not (tmp_path / "run" / "bundle").exists()
+    assert (tmp_path / "run" / "checkpoints" / "step-00000023").is_dir()
+    train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert load_bundle(tmp_path / "run" / "bundle").manifest["metrics"]["best_step"] == 23
+
+
+def test_training_goes_on_without_tensorboard_where_it_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pellucid.train.tensorboard import TensorboardWriter
+
+    def refuse(*_: Any) -> None:
+        raise OutputError("The TensorBoard folder must be writable, but is not.")
+
+    monkeypatch.setattr(TensorboardWriter, "record", refuse)
+    write_text(tmp_path)
+    recipe = make_recipe(training={"tensorboard": True})
+    train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert log_of(tmp_path / "run").count("goes on without TensorBoard") == 1
+
+
+@pytest.mark.parametrize("name", ["train.fr", "validation.en"])
+def test_other_text_than_the_run_began_with_is_refused(name: str, tmp_path: Path) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"max_steps": 3})
+    train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    text = tmp_path / name
+    before = text.read_text()
+    text.write_text(before.replace("a", "o"))
+    longer = make_recipe(training={"max_steps": 5})
+    with pytest.raises(ConfigurationError, match=f"{name} has been changed") as caught:
+        train(longer, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert caught.value.exit_code == 2
+    text.write_text(before)
+    summary = train(longer, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert summary.steps == 5
 
 
 def start_from(model: Path, folder: Path, **training: Any) -> Recipe:

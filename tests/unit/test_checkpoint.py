@@ -22,6 +22,7 @@ from pellucid.files import hash_bytes
 from pellucid.train.checkpoint import (
     LoadedCheckpoint,
     TrainingState,
+    delete_later_checkpoints,
     load_newest_checkpoint,
     save_checkpoint,
 )
@@ -59,7 +60,9 @@ def weights_of(bundle: Bundle, step: int) -> dict[str, Tensor]:
     return {name: weight + step for name, weight in bundle.model.state_dict().items()}
 
 
-def save(folder: Path, bundle: Bundle, step: int, *, keep: int = 2, **state: Any) -> None:
+def save(
+    folder: Path, bundle: Bundle, step: int, *, keep: int = 2, every: int = 1, **state: Any
+) -> None:
     save_checkpoint(
         folder,
         TrainingState(step=step, seconds=step / 3, **state),
@@ -70,6 +73,7 @@ def save(folder: Path, bundle: Bundle, step: int, *, keep: int = 2, **state: Any
         recipe_toml="[training]\n",
         provenance={"data": {"pairs": 1}},
         keep=keep,
+        every=every,
     )
 
 
@@ -126,6 +130,37 @@ def test_newest_are_kept_by_number_not_by_name(tmp_path: Path, bundle: Bundle) -
         save(tmp_path, bundle, step, keep=3)
     assert names(tmp_path) == ["step-100000000", "step-100000001", "step-99999999"]
     assert_is(load(tmp_path), bundle, 100_000_001)
+
+
+def test_newest_that_is_made_however_a_run_is_interrupted_stays(
+    tmp_path: Path, bundle: Bundle
+) -> None:
+    kept = {}
+    for step in (7, 9, 14, 15, 16, 17, 21):
+        save(tmp_path, bundle, step, every=7)
+        kept[step] = [int(name.removeprefix("step-")) for name in names(tmp_path)]
+    assert kept[9] == [7, 9]
+    assert kept[15] == [14, 15]
+    assert kept[16] == kept[16] == [14, 15, 16]
+    assert kept[17] == [14, 16, 17]
+    assert kept[21] == [17, 21]
+    save(tmp_path, bundle, 22, every=7)
+    (tmp_path / "step-00000021" / "model.safetensors").write_bytes(b"damaged")
+    save(tmp_path, bundle, 23, every=7)
+    assert names(tmp_path) == [f"step-{step:08d}" for step in (21, 22, 23)]
+
+
+def test_newest_of_a_multiple_is_found_and_later_ones_can_go(
+    tmp_path: Path, bundle: Bundle
+) -> None:
+    for step in (7, 14, 16, 17):
+        save(tmp_path, bundle, step, keep=5)
+    checkpoint, skipped = load_newest_checkpoint(tmp_path, every=7)
+    assert checkpoint is not None
+    assert (checkpoint.state.step, skipped) == (14, [])
+    assert load_newest_checkpoint(tmp_path, every=100) == (None, [])
+    delete_later_checkpoints(tmp_path, 14)
+    assert names(tmp_path) == ["step-00000007", "step-00000014"]
 
 
 def test_same_step_saved_again_replaces_it(tmp_path: Path, bundle: Bundle) -> None:

@@ -361,7 +361,8 @@ def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
     run = corpus / "run"
     whole, _ = complete(keep_choices(values, run / "recipe.toml"), corpus)
     recipe = Recipe.model_validate(whole)
-    with RunFolder(run, recipe).created():
+    folder = RunFolder(run, recipe)
+    with folder.alone(), folder.created():
         pass
     return recipe
 

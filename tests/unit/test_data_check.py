@@ -309,6 +309,24 @@ def test_tiny_text_is_checked_without_false_alarms(check: Check) -> None:
         assert not report.findings, report.lines()
 
 
+def test_text_that_is_no_utf_8_from_the_first_line_is_an_error_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "train.en").write_bytes(b"\xe9t\xe9\nb\n")
+    (tmp_path / "train.fr").write_text("a\nb\n")
+    data = DataConfig(
+        train_source=("train.en",),
+        train_target=("train.fr",),
+        validation_source=("train.fr",),
+        validation_target=("train.fr",),
+    )
+    report = check_data(data, tmp_path)
+    assert report.has_errors
+    said = " ".join(report.lines())
+    assert "must be UTF-8" in said
+    assert "train.en:1" in said
+
+
 def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputFileNotFoundError, match=r"valid\.xx"):
         check_data(DATA, tmp_path)

@@ -76,9 +76,12 @@ def test_rows_that_predict_hold_the_links_of_their_target(tmp_path: Path) -> Non
 
 
 def test_rows_that_read_hold_the_links_of_the_token_before(tmp_path: Path) -> None:
-    predicts = guide_of(make_pairs(tmp_path / "a", "predicts"))
+    batch = make_pairs(tmp_path / "a", "predicts")
     reads = guide_of(make_pairs(tmp_path / "b", "reads"))
-    torch.testing.assert_close(reads[:, 1:], predicts[:, :-1], rtol=0, atol=0)
+    is_token_BT1 = batch.target_mask_BT[:, 1:, None]
+    expected = guide_of(batch)[:, :-1] * is_token_BT1
+    assert not torch.equal(expected, guide_of(batch)[:, :-1])
+    torch.testing.assert_close(reads[:, 1:], expected, rtol=0, atol=0)
     assert not reads[:, 0].any()
 
 
@@ -182,7 +185,7 @@ def test_links_stay_with_their_pairs_where_pairs_are_dropped(tmp_path: Path) -> 
     (tmp_path / "links").write_text("".join("0-0\n" if n == 1 else "0-1\n" for n in lengths))
     recipe = make_recipe(data={"train_alignments": "links"}, training={"guided_head": [0, 1]})
     recipe_of = RunFolder(tmp_path / "run", recipe)
-    with recipe_of.created():
+    with recipe_of.alone(), recipe_of.created():
         prepared = prepare_data(recipe, tmp_path, recipe_of)
     assert prepared.links is not None
     assert len(prepared.links) == len(prepared.store) == 399

@@ -41,7 +41,9 @@ def test_no_signal_changes_nothing() -> None:
     assert code_of(work) == (None, ["phase", "all"])
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_first_signal_only_raises_a_flag_that_leave_acts_on(
     number: signal.Signals, code: int
 ) -> None:
@@ -53,6 +55,21 @@ def test_first_signal_only_raises_a_flag_that_leave_acts_on(
         done.append("the next step")
 
     assert code_of(work) == (code, ["the step"])
+
+
+def test_hangup_stays_ignored_where_it_is() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+
+        def work(interruption: Interruption, done: list[str]) -> None:
+            send(signal.SIGHUP)
+            assert interruption.signal is None
+            done.append("all")
+
+        assert code_of(work) == (None, ["all"])
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_signal_that_nobody_acts_on_is_raised_at_the_end() -> None:

@@ -295,7 +295,7 @@ def test_processes_are_fewer_where_memory_is_short_unless_they_are_asked_for(
         training = {"max_tokens_per_batch": 8192, "processes": processes, "precision": "float32"}
         recipe = make_recipe(training=training)
         run = RunFolder(tmp_path / f"run-{processes}", recipe)
-        with run.created():
+        with run.alone(), run.created():
             return Learner(recipe, prepare_data(recipe, tmp_path, run), None)
 
     plenty, short, asked = learner("auto"), learner("auto"), learner(5)

@@ -20,7 +20,7 @@ from pellucid.train.run_folder import MAY_CHANGE, RunFolder
 
 def make_run(path: Path, **training: Any) -> RunFolder:
     run = RunFolder(path, make_recipe(training=training))
-    with run.created():
+    with run.alone(), run.created():
         pass
     return run
 
@@ -42,7 +42,7 @@ def test_what_may_change_are_keys_of_a_recipe() -> None:
 
 CHANGED: dict[str, Any] = {"max_steps": 99, "max_minutes": 3.5, "patience": 7, "log_every": 3}
 CHANGED |= {"keep_checkpoints": 5, "validation_samples": 1, "tensorboard": True}
-CHANGED |= {"device": "cpu"}
+CHANGED |= {"device": "cpu", "save_minutes": 0}
 
 
 @pytest.mark.parametrize("key", CHANGED)
@@ -99,6 +99,39 @@ def test_run_of_a_version_with_fewer_settings_goes_on_with_their_defaults(tmp_pa
     make_run(tmp_path / "run")
 
 
+def test_a_second_training_is_kept_out_and_takes_nothing(tmp_path: Path) -> None:
+    first, second = (RunFolder(tmp_path / "run", make_recipe()) for _ in range(2))
+    with first.alone(), first.created():
+        first.log("one")
+        with (
+            pytest.raises(ConfigurationError, match="another one is at it") as caught,
+            second.alone(),
+        ):
+            raise AssertionError
+        assert caught.value.exit_code == 2
+        assert names(tmp_path / "run") == ["log.txt", "recipe.toml"]
+    make_run(tmp_path / "run")
+
+
+def test_a_training_that_began_with_another_recipe_meanwhile_is_refused(tmp_path: Path) -> None:
+    first, second = (
+        RunFolder(tmp_path / "run", make_recipe(training={"seed": seed})) for seed in (3, 5)
+    )
+    with first.alone(), first.created():
+        pass
+    with pytest.raises(ConfigurationError, match=r"training\.seed differs"), second.alone():
+        raise AssertionError
+    assert (tmp_path / "run" / "recipe.toml").read_text() == first.recipe_toml
+
+
+def test_a_stray_key_in_the_runs_recipe_is_named(tmp_path: Path) -> None:
+    make_run(tmp_path / "run")
+    recipe = tmp_path / "run" / "recipe.toml"
+    recipe.write_text("seed = 2\n" + recipe.read_text())
+    with pytest.raises(ConfigurationError, match="but seed differs"):
+        make_run(tmp_path / "run")
+
+
 def test_crash_before_the_recipe_was_there_leaves_a_folder_that_can_be_used(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
@@ -123,7 +156,7 @@ def test_new_run_whose_beginning_fails_leaves_nothing(
     run = RunFolder(tmp_path / "deep" / "run", make_recipe())
 
     def begin() -> None:
-        with run.created():
+        with run.alone(), run.created():
             run.log("Reading the text.")
             raise problem
 
@@ -135,7 +168,7 @@ def test_new_run_whose_beginning_fails_leaves_nothing(
 def test_earlier_run_stays_where_a_beginning_fails(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     run.log("one")
-    with pytest.raises(KeyboardInterrupt), run.created():
+    with pytest.raises(KeyboardInterrupt), run.alone(), run.created():
         raise KeyboardInterrupt
     assert names(run.path) == ["log.txt", "recipe.toml"]
 

@@ -24,7 +24,7 @@ def test_sizes_tokenizer_and_languages_are_the_models() -> None:
     assert recipe.model.d_model == bundle.config.model.d_model
     assert recipe.data.source_language == bundle.config.languages.source
     assert recipe.start.model_hash == bundle.model_hash
-    start = load_start(recipe.start.model)
+    start = load_start(recipe.start)
     assert start is not None
     assert start.model_hash == bundle.model_hash
 
@@ -58,6 +58,18 @@ def test_another_size_is_refused_by_name() -> None:
 def test_another_tokenizer_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"\[tokenizer\] must be left out"):
         with_start({"data": DATA, "tokenizer": {"vocabulary_size": 500}}, "demo")
+
+
+@pytest.mark.parametrize("section", ["data", "tokenizer"])
+def test_a_key_in_place_of_a_section_is_left_for_the_recipes_check(section: str) -> None:
+    with pytest.raises(ConfigurationError, match=section):
+        validate(Recipe, with_start({"data": DATA, section: 3}, "demo"), "test")
+
+
+def test_another_model_than_the_recipe_was_made_for_is_refused() -> None:
+    start = validate(Recipe, with_start({"data": DATA}, "demo"), "test").start
+    with pytest.raises(ConfigurationError, match="must be the model whose hash is 0000"):
+        load_start(start.model_copy(update={"model_hash": "0" * 64}))
 
 
 def test_a_model_that_is_not_there_is_said(tmp_path: Any) -> None:

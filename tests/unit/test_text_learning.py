@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pellucid.config import TokenizerRecipe
-from pellucid.errors import DataError
+from pellucid.errors import DataError, PellucidError
 from pellucid.text import learning
 from pellucid.text.learning import train_model
 
@@ -61,8 +61,10 @@ def test_a_process_that_dies_is_told_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, program: str, how: str
 ) -> None:
     monkeypatch.setattr(learning, "_PROGRAM", program)
-    with pytest.raises(DataError, match=rf"its process {how}.*max_training_lines.* 5000000\."):
+    ending = rf"its process {how}.*max_training_lines.* 5000000\."
+    with pytest.raises(PellucidError, match=ending) as caught:
         train_model(RECIPE, lines)
+    assert caught.value.exit_code == 1
 
 
 def test_what_the_lines_raise_is_raised_and_nothing_stays_behind(
@@ -85,5 +87,5 @@ def test_a_system_that_starts_no_process_is_told_in_one_sentence(
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(learning.subprocess, "Popen", refuse)
-    with pytest.raises(DataError, match=r"must be able to start, .* Resource temporarily"):
+    with pytest.raises(PellucidError, match=r"must be able to start, .* Resource temporarily"):
         train_model(RECIPE, lines)

@@ -51,6 +51,9 @@ class TrainingConfig(Strict):
     **End.** The first of ``max_steps``, ``max_minutes`` (0: no limit) and ``patience`` validations
     without a better BLEU (0: never).
 
+    **Checkpoints.** One at every validation, and one whenever ``save_minutes`` have passed since
+    the last (0: never). The newest ``keep_checkpoints`` stay.
+
     **Guided head.** ``guided_head``, a layer and a head of cross-attention (``[]``: none), is
     taught the links of ``data.train_alignments`` by a loss of ``guided_weight``; a link counts for
     the decoder row that ``predicts`` its target token or for the one that ``reads`` it
@@ -106,6 +109,7 @@ class TrainingConfig(Strict):
     max_minutes: NonNegativeFloat = 0.0
     patience: NonNegativeInt = 0
     validate_every: PositiveInt = 1000
+    save_minutes: NonNegativeFloat = 5.0
     validation_samples: NonNegativeInt = 3
     log_every: PositiveInt = 50
     tensorboard: bool = False

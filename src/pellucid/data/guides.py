@@ -37,10 +37,9 @@ def with_guide(
     sources, counts = links.gather_sources(indices)
     rows, _ = links.gather_targets(indices)
     pairs = np.repeat(np.arange(len(indices)), counts)
-    num_rows = batch.target_in_BT.shape[1]
     if convention == "reads":
         rows = rows + 1
-        is_there = rows < num_rows
+        is_there = rows < batch.target_mask_BT.sum(dim=1).numpy()[pairs]
         pairs, rows, sources = pairs[is_there], rows[is_there], sources[is_there]
     guide_BTS = torch.zeros(*batch.target_in_BT.shape, batch.source_BS.shape[1])
     guide_BTS[pairs, rows, sources] = 1

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from pellucid.config import TokenizerRecipe
-from pellucid.errors import ConfigurationError, DataError
+from pellucid.errors import ConfigurationError, DataError, PellucidError
 from pellucid.text.tokenizer import SPECIAL_TOKENS, Lines, prepare_lines
 
 __all__ = ["SPACE_SIGN", "STAND_INS", "train_model"]
@@ -69,6 +69,7 @@ def train_model(recipe: TokenizerRecipe, *sides: Lines) -> bytes:
     Raises:
         ConfigurationError: the vocabulary size is impossible for this text.
         DataError: there is no text.
+        PellucidError: the process that learns it was ended, as happens when memory runs out.
     """
     feed = _Feed(_sample(recipe, sides))
     answer, code = _trained(_options(recipe), feed)
@@ -77,7 +78,7 @@ def train_model(recipe: TokenizerRecipe, *sides: Lines) -> bytes:
     if code == _REFUSED:
         raise _training_error(recipe, feed, answer.decode())
     how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    raise DataError(
+    raise PellucidError(
         f"Learning a vocabulary must go on to its end, but its process {how}, as happens when "
         "memory runs out. Lower tokenizer.max_training_lines, which is "
         f"{recipe.max_training_lines}."
@@ -101,7 +102,7 @@ def _trained(options: Mapping[str, Any], lines: Iterable[str]) -> tuple[bytes, i
             process_group=0,
         )
     except OSError as error:
-        raise DataError(
+        raise PellucidError(
             "A process that learns the vocabulary must be able to start, but the system refused: "
             f"{error.strerror or error}. Free some memory."
         ) from error

@@ -118,8 +118,9 @@ class _Side:
     def __init__(self, lengths: Sequence[int], anchors: Sequence[int]) -> None:
         logarithms = np.log1p(np.asarray(lengths, dtype=np.float64))
         self.anchors = np.asarray(anchors, dtype=np.uint64)
-        spread = logarithms.std() or 1.0
-        self.lengths = np.clip((logarithms - logarithms.mean()) / spread, -3, 3)
+        if logarithms.size:
+            logarithms = (logarithms - logarithms.mean()) / (logarithms.std() or 1.0)
+        self.lengths = np.clip(logarithms, -3, 3)
 
 
 def _fit(source: _Side, target: _Side, count: int, offset: int) -> NDArray[np.float64]:

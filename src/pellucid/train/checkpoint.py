@@ -38,6 +38,7 @@ from pellucid.text import Tokenizer
 __all__ = [
     "LoadedCheckpoint",
     "TrainingState",
+    "delete_later_checkpoints",
     "load_newest_checkpoint",
     "save_checkpoint",
 ]
@@ -115,8 +116,11 @@ def save_checkpoint(
     recipe_toml: str,
     provenance: Mapping[str, Any],
     keep: int,
+    every: int,
 ) -> None:
     """Save one checkpoint, and delete those older than the newest ``keep`` whole ones.
+
+    The newest whole one at a multiple of ``every`` stays besides: it is where a run goes back to.
 
     Args:
         folder: where the checkpoints of the run are.
@@ -128,6 +132,7 @@ def save_checkpoint(
         recipe_toml: the resolved recipe.
         provenance: further entries of the manifest.
         keep: how many whole checkpoints are kept.
+        every: after how many steps a checkpoint is made however a run is interrupted.
 
     Raises:
         OutputError: the disk cannot take it, or gives back something else than was written; the
@@ -151,14 +156,17 @@ def save_checkpoint(
             provenance={**provenance, LISTED: listed},
         )
         _read_again(part, state.step)
-    _delete_older(path, keep)
+    _delete_older(path, keep, every)
 
 
-def load_newest_checkpoint(folder: Path) -> tuple[LoadedCheckpoint | None, list[str]]:
+def load_newest_checkpoint(
+    folder: Path, *, every: int = 1
+) -> tuple[LoadedCheckpoint | None, list[str]]:
     """Read the newest checkpoint that verifies.
 
     Args:
         folder: where the checkpoints of the run are; need not exist.
+        every: look only at steps that are a multiple of this.
 
     Returns:
         The checkpoint (None where there is none at all), and one sentence for each that was
@@ -171,6 +179,8 @@ def load_newest_checkpoint(folder: Path) -> tuple[LoadedCheckpoint | None, list[
         _tidy(folder)
     reasons: list[str] = []
     for path in _newest_first(folder):
+        if _step_of(path) % every:
+            continue
         try:
             checkpoint = _load(path)
         except (PellucidError, OSError) as error:
@@ -189,10 +199,21 @@ def load_newest_checkpoint(folder: Path) -> tuple[LoadedCheckpoint | None, list[
     return None, []
 
 
+def delete_later_checkpoints(folder: Path, step: int) -> None:
+    """Delete the checkpoints after a step, the newest first."""
+    for path in _newest_first(folder):
+        if _step_of(path) > step:
+            with suppress(OSError):
+                delete_folder(path)
+
+
 def _newest_first(folder: Path) -> list[Path]:
-    found = {path: re.fullmatch(NAME, path.name) for path in folder.glob("step-*")}
-    steps = {path: int(match[1]) for path, match in found.items() if match}
-    return sorted(steps, key=lambda path: steps[path], reverse=True)
+    found = [path for path in folder.glob("step-*") if re.fullmatch(NAME, path.name)]
+    return sorted(found, key=_step_of, reverse=True)
+
+
+def _step_of(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
 
 
 def _tidy(folder: Path) -> None:
@@ -202,18 +223,21 @@ def _tidy(folder: Path) -> None:
             tidy_folder(folder / match[1])
 
 
-def _delete_older(newest: Path, keep: int) -> None:
+def _delete_older(newest: Path, keep: int, every: int) -> None:
     """Delete what is older than ``keep`` whole checkpoints, the newest, just verified, included.
 
-    A damaged one does not count, so that never fewer than ``keep`` whole ones are left.
+    A damaged one does not count, so that never fewer than ``keep`` whole ones are left, nor none
+    to go back to.
     """
-    num_whole = 0
+    num_whole, has_regular = 0, False
     for path in _newest_first(newest.parent):
-        if num_whole == keep:
+        is_regular = _step_of(path) % every == 0
+        if num_whole >= keep and (has_regular or not is_regular):
             with suppress(OSError):  # It stays until the next save.
                 delete_folder(path)
         elif path == newest or _is_whole(path):
             num_whole += 1
+            has_regular |= is_regular
 
 
 def _is_whole(path: Path) -> bool:

@@ -121,6 +121,10 @@ class Feed:
         batches = tuple(self._batch(*place, is_mixed=is_mixed) for place in places)
         return Update(places[0][0], batches)
 
+    def batches_in_epoch(self, epoch: int) -> int:
+        """How many batches an epoch has; a few more or less than another one."""
+        return len(self._order.plan(epoch))
+
     def _batch(self, epoch: int, index: int, *, is_mixed: bool) -> Batch:
         indices = self._order.plan(epoch)[index]
         turned = None

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: finish the step, save, then leave."""
+"""Ctrl-C, SIGTERM and a closed terminal: finish the step, save, then leave."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ __all__ = ["Interruption"]
 
 
 class Interruption:
-    """While entered, the first SIGINT or SIGTERM only raises a flag; a second acts at once.
+    """While entered, the first signal to end only raises a flag; a second acts at once.
+
+    The signals are SIGINT, SIGTERM, and SIGHUP, which a terminal that is closed or a connection
+    that breaks off sends, unless that one is ignored, as ``nohup`` makes it.
 
     ``signal`` is what has come, or None. Who enters looks at it where everything can be saved, and
     then calls `leave`. In a phase that may be abandoned, `at_once`, the first acts at once too.
@@ -26,7 +29,7 @@ class Interruption:
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in _signals():
                 self._previous[number] = signal.signal(number, self._note)
         return self
 
@@ -51,7 +54,7 @@ class Interruption:
 
         Raises:
             KeyboardInterrupt: Ctrl-C.
-            SystemExit: SIGTERM, with code 143.
+            SystemExit: SIGTERM with code 143, SIGHUP with 129.
         """
         self.leave()
         self._may_abandon = True
@@ -64,13 +67,21 @@ class Interruption:
 
     def leave(self) -> None:
         """Raise what the signal means, now that everything is saved; nothing where none came."""
-        if self.signal == signal.SIGTERM:
-            raise SystemExit(128 + signal.SIGTERM)
-        if self.signal is not None:
+        if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
+        if self.signal is not None:
+            raise SystemExit(128 + self.signal)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         is_second = self.signal is not None
         self.signal = number
         if is_second or self._may_abandon:
             self.leave()
+
+
+def _signals() -> list[signal.Signals]:
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none.
+    if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:
+        numbers.append(hangup)
+    return numbers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,11 @@ from pellucid.errors import OutputError, TrainingError
 from pellucid.hardware import keep_freed_memory
 from pellucid.text import check_files
 from pellucid.text.check import check_data
-from pellucid.train.checkpoint import load_newest_checkpoint, save_checkpoint
+from pellucid.train.checkpoint import (
+    delete_later_checkpoints,
+    load_newest_checkpoint,
+    save_checkpoint,
+)
 from pellucid.train.feed import Feed, Update
 from pellucid.train.interruption import Interruption
 from pellucid.train.learner import Learner
@@ -81,14 +85,14 @@ def train(
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.
         TrainingError: the loss is no longer a number.
         KeyboardInterrupt: Ctrl-C; the step was finished and saved.
-        SystemExit: SIGTERM, likewise.
+        SystemExit: SIGTERM or a closed terminal, likewise.
     """
     check_files(recipe.data, recipe_folder)
     if recipe.training.tensorboard:
         require_tensorboard()
-    start = load_start(recipe.start.model)
+    start = load_start(recipe.start)
     run = RunFolder(out, recipe)
-    with Interruption() as interruption:
+    with Interruption() as interruption, run.alone():
         with interruption.at_once(), run.created():
             if not run.data.is_dir():
                 for line in check_data(recipe.data, recipe_folder).brief():
@@ -134,7 +138,7 @@ class Trainer:
         if self.training.tensorboard:
             self.board = TensorboardWriter(run.path, purge_step=state.step + 1)
         self._interval = Interval()
-        self._started = time.monotonic()
+        self._started = self._saved = time.monotonic()
         self._first_step = state.step
 
     def run_to_the_end(self, interruption: Interruption, bar: TrainingProgress) -> TrainingSummary:
@@ -152,6 +156,8 @@ class Trainer:
                     goes_on = self._advance(update, bar)
                     if self._must_validate():
                         self._validate_and_save(interruption)
+                    elif self._must_save():
+                        self._save()
                     if interruption.signal is not None:
                         self._leave(interruption)
                     if self._is_done() or not goes_on:
@@ -209,7 +215,7 @@ class Trainer:
                 "with a lower training.learning_rate or a longer training.warmup_steps."
             )
         before = state
-        self._go_to_newest_checkpoint()
+        self._go_to_newest_checkpoint(every=self.training.validate_every)
         state = self.learner.state
         state.roll_backs, state.rate_factor = 1, RATE_AFTER_GOING_BACK
         state.skipped_updates, state.skipped_in_a_row = before.skipped_updates, 0
@@ -221,12 +227,18 @@ class Trainer:
             f"Went back from step {before.step} to step {state.step}, to go on at "
             f"{RATE_AFTER_GOING_BACK:g} times the learning rate."
         )
-        self._save()
+        if self._save():
+            delete_later_checkpoints(self.run.checkpoints, state.step)
         return False
 
-    def _go_to_newest_checkpoint(self) -> None:
-        """Take everything from the newest checkpoint that is whole, or begin at step 0."""
-        checkpoint, skipped = load_newest_checkpoint(self.run.checkpoints)
+    def _go_to_newest_checkpoint(self, *, every: int = 1) -> None:
+        """Take everything from the newest checkpoint that is whole, or begin at step 0.
+
+        Args:
+            every: take one of a multiple of so many steps: one that is there however the run was
+                interrupted, so that interruptions do not decide how it goes on.
+        """
+        checkpoint, skipped = load_newest_checkpoint(self.run.checkpoints, every=every)
         for message in skipped:
             self.run.log(message)
         self.learner.restore(checkpoint)
@@ -256,13 +268,27 @@ class Trainer:
 
     def _record(self, kind: str, values: dict[str, float]) -> None:
         self.run.record(kind, values)
-        if self.board is not None:
-            self.board.record(kind, values)
+        with self._optional_board() as board:
+            if board is not None:
+                board.record(kind, values)
+
+    @contextmanager
+    def _optional_board(self) -> Iterator[TensorboardWriter | None]:
+        """TensorBoard, where it is asked for; without it once it could not be written."""
+        try:
+            yield self.board
+        except OutputError as error:
+            self.run.log(f"{error} Until then training goes on without TensorBoard.")
+            self.board = None
 
     def _must_validate(self) -> bool:
         state = self.learner.state
         is_due = state.step % self.training.validate_every == 0 or self._reached_limit()
         return is_due and 0 < state.step != state.validated_step
+
+    def _must_save(self) -> bool:
+        minutes = self.training.save_minutes
+        return 0 < 60 * minutes <= time.monotonic() - self._saved
 
     def _validate_and_save(self, interruption: Interruption) -> None:
         try:
@@ -304,17 +330,35 @@ class Trainer:
                 break
             sample = {"source": pair.source, "reference": pair.target, "translation": translation}
             self.run.sample({"step": state.step, **sample})
-            if self.board is not None:
-                self.board.sample(number, {"step": state.step, **sample})
+            with self._optional_board() as board:
+                if board is not None:
+                    board.sample(number, {"step": state.step, **sample})
             self.run.log(f"             {pair.source} → {translation}")
         is_better = bleu > state.best_bleu
         state.validations_without_better = 0 if is_better else state.validations_without_better + 1
-        state.validated_step = state.step
         if is_better:
-            state.best_bleu, state.best_step = bleu, state.step
-            self._save_bundle(self.run.bundle)
+            self._keep(bleu)
+        state.validated_step = state.step
         learner.averaging.validated(bleu)
         self._interval = Interval()
+
+    def _keep(self, bleu: float) -> None:
+        """Save the best model so far; where the disk does not take it, say so and train on.
+
+        The best BLEU stays then what it was, for a later validation to try again. At the end this
+        one is made again by the same command.
+        """
+        state = self.learner.state
+        before = state.best_bleu, state.best_step
+        state.best_bleu, state.best_step = bleu, state.step
+        try:
+            self._save_bundle(self.run.bundle)
+        except OutputError as error:
+            state.best_bleu, state.best_step = before
+            if self._is_done():
+                self._save()
+                raise
+            self.run.log(f"The model of step {state.step} was not kept. {error}")
 
     def _save_bundle(self, folder: Path) -> None:
         """Save the model as it is validated, the average of its weights where there is one."""
@@ -334,6 +378,7 @@ class Trainer:
             Whether it was saved.
         """
         learner = self.learner
+        self._saved = time.monotonic()
         try:
             save_checkpoint(
                 self.run.checkpoints,
@@ -345,6 +390,7 @@ class Trainer:
                 recipe_toml=self.run.recipe_toml,
                 provenance=provenance(self),
                 keep=self.training.keep_checkpoints,
+                every=self.training.validate_every,
             )
         except OutputError as error:
             if self._is_done():

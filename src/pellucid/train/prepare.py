@@ -14,7 +14,7 @@ from pellucid.config import Recipe, TokenizerConfig, TrainingConfig
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
 from pellucid.data.variants import Variant
 from pellucid.errors import BundleError, ConfigurationError, DataError
-from pellucid.files import new_folder, read_bytes, write_bytes, write_text
+from pellucid.files import hash_file, new_folder, read_bytes, write_bytes, write_text
 from pellucid.text import (
     Pair,
     Tokenizer,
@@ -33,6 +33,7 @@ __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
+TEXT_HASHES = "text.json"
 VARIANTS = "segmentations"
 LINKS = "links"
 
@@ -80,8 +81,10 @@ def prepare_data(
         tokenizer: one that is ready; otherwise it is learned from the training text.
 
     Raises:
+        ConfigurationError: the text is not what the run began with.
         DataError: the text cannot be used; says where.
     """
+    _check_same_text(run.data / TEXT_HASHES, recipe, base)
     validation = [
         pair for pair in read_pairs(recipe.data, "validation", base) if pair.source.strip()
     ]
@@ -96,7 +99,34 @@ def prepare_data(
     return _open(run.data, recipe, validation)
 
 
+def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
+    """The files that training and validation read, by their names in the recipe."""
+    data = recipe.data
+    folder = resolve_folder(data.folder, base)
+    named = (
+        *(data.train_source + data.train_target + data.train + data.train_alignments),
+        *(data.validation_source + data.validation_target + data.validation),
+    )
+    return {name: folder / name for name in named}
+
+
+def _check_same_text(hashes: Path, recipe: Recipe, base: Path) -> None:
+    """Refuse to go on with other text than the run's tokens were made of."""
+    if not hashes.is_file():
+        return
+    earlier = read_json(hashes)
+    for name, path in _text_files(recipe, base).items():
+        if earlier.get(name) != hash_file(path):
+            raise ConfigurationError(
+                f"The text must be what this run began with, but {path} has been changed since "
+                f"(its hash is not that in {hashes}). Put the earlier text back, or choose another "
+                "--out for a new run."
+            )
+
+
 def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer | None) -> None:
+    hashes = {name: hash_file(path) for name, path in _text_files(recipe, base).items()}
+    write_text(folder / TEXT_HASHES, to_json(hashes))
     tokenizer = tokenizer or learn_tokenizer(
         recipe.tokenizer,
         lambda: (pair.source for pair in read_pairs(recipe.data, "train", base)),
@@ -179,9 +209,10 @@ class _KeptPairs:
             ConfigurationError: the tokenizer has no subwords.
         """
         if not isinstance(self._tokenizer, SentencePieceTokenizer):
+            what = "one of words" if self._tokenizer.config.kind == "words" else "Marian's"
             raise ConfigurationError(
-                "tokenizer.kind must be 'sentencepiece' for training.subword_samples above 0, but "
-                f"is {self._tokenizer.config.kind!r}. Set training.subword_samples = 0."
+                "The tokenizer must be one that SentencePiece learned, or training.subword_samples "
+                f"must be 0, but it is {what}. Set training.subword_samples = 0."
             )
         cut_source, cut_target = (
             self._tokenizer.segmenter(
@@ -249,7 +280,7 @@ def _load_tokenizer(folder: Path) -> Tokenizer:
     files = {
         path.name: read_bytes(path)
         for path in sorted(folder.iterdir())
-        if path.is_file() and path.name != TOKENIZER_CONFIG
+        if path.is_file() and path.name not in (TOKENIZER_CONFIG, CORPORA, TEXT_HASHES)
     }
     try:
         config = TokenizerConfig.model_validate(json.loads(read_bytes(folder / TOKENIZER_CONFIG)))

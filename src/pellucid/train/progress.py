@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 
 from rich.console import Console
@@ -79,7 +79,8 @@ class TrainingProgress:
         trace: TracebackType | None,
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            with suppress(OSError):  # A terminal that was closed takes no more.
+                self._bar.stop()
 
     def update(
         self, share: float, *, step: int, loss: float, speed: float, rate: float, bleu: float

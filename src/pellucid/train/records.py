@@ -73,7 +73,6 @@ def announce(trainer: Trainer, choices: Sequence[str]) -> None:
     learner, store, training = trainer.learner, trainer.prepared.store, trainer.training
     state, tokenizer = learner.state, learner.tokenizer
     budget = state.max_tokens_per_batch
-    batches = max(1, round(int(store.target_lengths.sum()) / budget))
     outlook = TrainingOutlook(
         corpora=_corpora(trainer),
         dropped=store.dropped,
@@ -87,7 +86,7 @@ def announce(trainer: Trainer, choices: Sequence[str]) -> None:
         memory_bytes=learner.expected_memory(),
         available_bytes=available_memory(learner.device),
         steps=training.max_steps,
-        epochs=training.max_steps * training.accumulate / batches,
+        epochs=training.max_steps * training.accumulate / trainer.feed.batches_in_epoch(0),
         seconds=None,
         device=str(learner.device),
         threads=torch.get_num_threads(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -25,16 +26,18 @@ MAY_CHANGE = frozenset(
         "training.patience",
         "training.log_every",
         "training.keep_checkpoints",
+        "training.save_minutes",
         "training.validation_samples",
         "training.tensorboard",
         "training.device",
+        "start.model",
         "data.test_source",
         "data.test_target",
         "data.test",
     }
 )
 """What the same run may be continued with another value of: limits, logging, the machine's device,
-and text that is only checked."""
+where the model to start from lies, and text that is only checked."""
 
 ENDING_AT_MAX_STEPS = ("linear", "cosine")
 """Schedules whose every rate depends on ``max_steps``."""
@@ -63,11 +66,38 @@ class RunFolder:
         self._samples_file = path / "samples.jsonl"
         self._has_told = False
         self.recipe_toml = to_toml(recipe)
-        self._check_same_run(recipe)
+        self._recipe = recipe
+        self._check_same_run()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Make the folder and keep every other training out of it while the block runs.
+
+        A folder that is still empty at the end goes again.
+
+        Raises:
+            ConfigurationError: another process is training there, or it holds another run by now.
+            OutputError: the place cannot take it.
+        """
+        new_folders = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDONLY)
+        except OSError as error:
+            raise self._not_writable(error) from error
+        try:
+            self._lock(descriptor)
+            self._check_same_run()
+            yield
+        finally:
+            os.close(descriptor)
+            with suppress(OSError):  # A folder that holds something stays.
+                for path in new_folders:
+                    path.rmdir()
 
     @contextmanager
     def created(self) -> Iterator[None]:
-        """Make the folder with the resolved recipe; take all back if the block fails.
+        """Write the resolved recipe into the folder; take all back if the block fails.
 
         Only what was new is taken back: a run that was there before stays as it was.
 
@@ -75,18 +105,15 @@ class RunFolder:
             OutputError: the place cannot take it.
         """
         is_new_run = not self._recipe_file.exists()
-        new_folders = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self._make()
             yield
         except BaseException:
-            with suppress(OSError):  # A folder that holds something else stays.
-                if is_new_run:
+            if is_new_run:
+                with suppress(OSError):
                     self._recipe_file.unlink(missing_ok=True)
                     self._log_file.unlink(missing_ok=True)
                     shutil.rmtree(self.data, ignore_errors=True)
-                for path in new_folders:
-                    path.rmdir()
             raise
 
     def log(self, message: str) -> None:
@@ -117,9 +144,19 @@ class RunFolder:
             except PellucidError as error:
                 self._tell(str(error))
 
+    def _lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigurationError(
+                "A run folder must be trained in by one command at a time, but another one is at "
+                f"it ({self.path}). Wait for its end, or choose another --out."
+            ) from None
+        except OSError:
+            pass  # Some network folders know no locks.
+
     def _make(self) -> None:
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
             tidy_folder(self.bundle)
             tidy_folder(self.untrained)
             if not self._recipe_file.exists() or self._read_recipe() != self.recipe_toml.encode():
@@ -128,10 +165,13 @@ class RunFolder:
         except PellucidError:
             raise
         except OSError as error:
-            raise OutputError(
-                f"The run folder must be writable, but {self.path} is not: "
-                f"{error.strerror or error}. Choose another with --out."
-            ) from error
+            raise self._not_writable(error) from error
+
+    def _not_writable(self, error: OSError) -> OutputError:
+        return OutputError(
+            f"The run folder must be writable, but {self.path} is not: "
+            f"{error.strerror or error}. Choose another with --out."
+        )
 
     def _append(self, path: Path, line: str) -> None:
         """Add a line; where the disk does not take it, say so once and let training go on."""
@@ -157,7 +197,7 @@ class RunFolder:
     def _read_recipe(self) -> bytes:
         return read_bytes(self._recipe_file)
 
-    def _check_same_run(self, recipe: Recipe) -> None:
+    def _check_same_run(self) -> None:
         if not self.path.exists():
             return
         if not self.path.is_dir():
@@ -177,7 +217,7 @@ class RunFolder:
         with suppress(ConfigurationError):  # Settings that were not there yet had their defaults.
             earlier = parse_toml(to_toml(validate(Recipe, earlier, where)).encode(), where)
         differing = _differing_keys(earlier, parse_toml(self.recipe_toml.encode(), "recipe"))
-        ends_there = recipe.training.schedule in ENDING_AT_MAX_STEPS
+        ends_there = self._recipe.training.schedule in ENDING_AT_MAX_STEPS
         changed = sorted(
             differing - (MAY_CHANGE - ({"training.max_steps"} if ends_there else set()))
         )
@@ -206,7 +246,14 @@ def _is_until(line: bytes, step: int) -> bool:
 
 def _differing_keys(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[str]:
     flat = [
-        {f"{section}.{key}": value for section in values for key, value in values[section].items()}
+        dict(entry for section, value in values.items() for entry in _entries(section, value))
         for values in (first, second)
     ]
     return {key for key in flat[0].keys() | flat[1].keys() if flat[0].get(key) != flat[1].get(key)}
+
+
+def _entries(section: str, value: Any) -> list[tuple[str, Any]]:
+    """The keys of a section with its name before them; what stands outside of any, by itself."""
+    if isinstance(value, Mapping):
+        return [(f"{section}.{key}", entry) for key, entry in value.items()]
+    return [(section, value)]

@@ -9,20 +9,30 @@ from typing import Any
 from torch import nn
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model
-from pellucid.config import NAMED_SIZES
+from pellucid.config import NAMED_SIZES, StartConfig
 from pellucid.errors import ConfigurationError, suggestion
 
 __all__ = ["freeze", "load_start", "with_start"]
 
 
-def load_start(model: str) -> Bundle | None:
+def load_start(start: StartConfig) -> Bundle | None:
     """The bundle that a recipe's ``start.model`` names; None where it names none.
 
     Raises:
+        ConfigurationError: it is another model than the recipe was made for.
         InputFileNotFoundError: there is no such model.
         BundleError: it is damaged.
     """
-    return load_bundle(resolve_model(model)) if model else None
+    if not start.model:
+        return None
+    bundle = load_bundle(resolve_model(start.model))
+    if start.model_hash not in ("", bundle.model_hash):
+        raise ConfigurationError(
+            f"start.model must be the model whose hash is {start.model_hash}, but the hash of "
+            f"{start.model} is {bundle.model_hash}. Name the former model, or leave "
+            "start.model_hash out."
+        )
+    return bundle
 
 
 def with_start(values: Mapping[str, Any], model: str) -> dict[str, Any]:
@@ -53,10 +63,13 @@ def with_start(values: Mapping[str, Any], model: str) -> dict[str, Any]:
             f"model.{key} must be that of the model to start from, {sizes.get(key)!r}, but is "
             f"{asked[key]!r}. Leave the section [model] out: it is taken from {model}."
         )
-    if values.get("tokenizer"):
+    tokenizer, text = values.get("tokenizer", {}), values.get("data", {})
+    if not isinstance(tokenizer, Mapping) or not isinstance(text, Mapping):
+        return dict(values)
+    if tokenizer:
         raise ConfigurationError(
             "The section [tokenizer] must be left out when training starts from a model, whose "
-            f"tokenizer is taken, but it holds {', '.join(sorted(values['tokenizer']))} ({model})."
+            f"tokenizer is taken, but it holds {', '.join(sorted(tokenizer))} ({model})."
         )
     # A tokenizer's own vocabulary stands; the recipe's section only has to fit the model's tying.
     sharing = bundle.config.tokenizer.sharing
@@ -65,7 +78,7 @@ def with_start(values: Mapping[str, Any], model: str) -> dict[str, Any]:
         "source_language": languages.source,
         "target_language": languages.target,
         "max_length": min(256, sizes["max_source_length"], sizes["max_target_length"]),
-        **values.get("data", {}),
+        **text,
     }
     return {
         **values,
