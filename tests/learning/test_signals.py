@@ -80,9 +80,7 @@ def run_interrupted(
     return caught.value.code
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("phase", PHASES)
 def test_signal_in_a_phase_ends_with_its_code_and_loses_nothing(
     phase: str,

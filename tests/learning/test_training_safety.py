@@ -42,6 +42,12 @@ def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> li
     return asked
 
 
+@pytest.fixture(autouse=True)
+def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures take longer than all the rest here."""
+    monkeypatch.setattr(loop, "write_report", lambda run: None)
+
+
 def log_of(run: Path) -> str:
     return (run / "log.txt").read_text()
 
