@@ -87,13 +87,15 @@ class RunFolder:
             raise self._not_writable(error) from error
         try:
             self._lock(descriptor)
-            self._check_same_run()
-            yield
+            try:
+                self._check_same_run()
+                yield
+            finally:
+                with suppress(OSError):  # A folder that holds something stays.
+                    for path in new_folders:
+                        path.rmdir()
         finally:
             os.close(descriptor)
-            with suppress(OSError):  # A folder that holds something stays.
-                for path in new_folders:
-                    path.rmdir()
 
     @contextmanager
     def created(self) -> Iterator[None]:
