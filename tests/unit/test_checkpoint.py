@@ -141,7 +141,7 @@ def test_newest_that_is_made_however_a_run_is_interrupted_stays(
         kept[step] = [int(name.removeprefix("step-")) for name in names(tmp_path)]
     assert kept[9] == [7, 9]
     assert kept[15] == [14, 15]
-    assert kept[16] == kept[16] == [14, 15, 16]
+    assert kept[16] == [14, 15, 16]
     assert kept[17] == [14, 16, 17]
     assert kept[21] == [17, 21]
     save(tmp_path, bundle, 22, every=7)
