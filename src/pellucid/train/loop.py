@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pellucid.bundle import Bundle, save_bundle
@@ -268,15 +269,14 @@ class Trainer:
 
     def _record(self, kind: str, values: dict[str, float]) -> None:
         self.run.record(kind, values)
-        with self._optional_board() as board:
-            if board is not None:
-                board.record(kind, values)
+        self._show(lambda board: board.record(kind, values))
 
-    @contextmanager
-    def _optional_board(self) -> Iterator[TensorboardWriter | None]:
-        """TensorBoard, where it is asked for; without it once it could not be written."""
+    def _show(self, show: Callable[[TensorboardWriter], None]) -> None:
+        """Show something in TensorBoard, where it is asked for and could be written so far."""
+        if self.board is None:
+            return
         try:
-            yield self.board
+            show(self.board)
         except OutputError as error:
             self.run.log(f"{error} Until then training goes on without TensorBoard.")
             self.board = None
@@ -328,11 +328,14 @@ class Trainer:
         for number, (pair, translation) in enumerate(samples):
             if number == self.training.validation_samples:
                 break
-            sample = {"source": pair.source, "reference": pair.target, "translation": translation}
-            self.run.sample({"step": state.step, **sample})
-            with self._optional_board() as board:
-                if board is not None:
-                    board.sample(number, {"step": state.step, **sample})
+            sample = {
+                "step": state.step,
+                "source": pair.source,
+                "reference": pair.target,
+                "translation": translation,
+            }
+            self.run.sample(sample)
+            self._show(partial(TensorboardWriter.sample, number=number, values=sample))
             self.run.log(f"             {pair.source} → {translation}")
         is_better = bleu > state.best_bleu
         state.validations_without_better = 0 if is_better else state.validations_without_better + 1
