@@ -19,6 +19,7 @@ With --device cuda, and --here where the packages of the peers are beside pelluc
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import os
 import statistics
@@ -194,16 +195,17 @@ def prepare(size: str, arguments: argparse.Namespace) -> tuple[dict[str, Any], A
     warm_up, steps = STEPS[size]
     warm_up, steps = arguments.warm_up or warm_up, arguments.steps or steps
     runs = {}
-    for precision in arguments.precisions:
-        run_folder = arguments.scratch / f"{size}-{precision}"
+    for precision, processes in itertools.product(arguments.precisions, processes_of(arguments)):
+        run_folder = arguments.scratch / f"{size}-{precision}-{processes}"
         training = {
             "device": arguments.device,
             "precision": precision,
-            "log_every": math.gcd(warm_up, steps),
+            "processes": processes,
+            "log_every": math.gcd(warm_up, steps, steps_of_a_try(steps)),
             "max_steps": 1,
         }
         start_run(arguments.scratch, size, arguments.vocabulary, training, run_folder)
-        runs[precision] = str(run_folder)
+        runs[f"{precision} {processes}"] = str(run_folder)
     text = write_ids(arguments.scratch, run_folder, warm_up + steps)
     work = {
         **text.work(),
@@ -225,6 +227,7 @@ def variants_of(system: str, arguments: argparse.Namespace) -> list[dict[str, An
     """What a system may choose from."""
     threads = arguments.threads
     choices: dict[str, list[dict[str, Any]]] = {
+        "pellucid": [{"processes": processes} for processes in processes_of(arguments)],
         "marian": [{"workers": workers} for workers in sorted({threads, 1}, reverse=True)],
         "hugging_face": [{"attention": "sdpa"}, {"attention": "eager"}],
     }
@@ -234,6 +237,16 @@ def variants_of(system: str, arguments: argparse.Namespace) -> list[dict[str, An
     return found
 
 
+def processes_of(arguments: argparse.Namespace) -> list[int]:
+    """How many processes of ours may share the batches."""
+    return [1] if arguments.device == "cuda" else sorted({1, arguments.threads})
+
+
+def steps_of_a_try(steps: int) -> int:
+    """How many steps by the clock decide between variants."""
+    return max(2, steps // 3)
+
+
 def best_variant(
     system: tuple[str, str], work: Mapping[str, Any], arguments: argparse.Namespace
 ) -> dict[str, Any]:
@@ -241,7 +254,7 @@ def best_variant(
     choices = variants_of(system[0], arguments)
     if len(choices) == 1:
         return choices[0]
-    few = {**work, "steps": max(2, work["steps"] // 3)}
+    few = {**work, "steps": steps_of_a_try(work["steps"])}
     return max(
         choices, key=lambda choice: run(system, choice, few, arguments)["subwords_per_second"]
     )

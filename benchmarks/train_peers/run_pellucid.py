@@ -13,7 +13,7 @@ from train_peers.text import go_on, read_metrics
 
 def measure(work: dict[str, Any]) -> dict[str, Any]:
     """Train; the log has the seconds and the target tokens of all steps so far."""
-    start = Path(work["runs"][work["precision"]])
+    start = Path(work["runs"][f"{work['precision']} {work['processes']}"])
     run = start.with_name("copy")
     shutil.rmtree(run, ignore_errors=True)
     shutil.copytree(start, run)

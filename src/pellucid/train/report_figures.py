@@ -280,14 +280,16 @@ def _mark_best(axes: Axes, panel: Panel, palette: Mapping[str, str]) -> None:
     if not values or panel.best_step is None:
         return
     _, last = axes.dataLim.intervalx
+    _, highest = axes.dataLim.intervaly
     is_right = panel.best_step > 0.6 * last
+    is_low = values[0] < 0.2 * highest
     axes.annotate(
         f"best {values[0]:.1f}",
         (panel.best_step, values[0]),
-        xytext=(-7 if is_right else 7, -9),
+        xytext=(-7 if is_right else 7, 9 if is_low else -9),
         textcoords="offset points",
         ha="right" if is_right else "left",
-        va="top",
+        va="bottom" if is_low else "top",
         color=palette["ink"],
         weight="bold",
     )
