@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import json
+from collections.abc import Mapping
 from pathlib import Path
-
-from pydantic_core import PydanticUndefined
+from typing import Any
 
 from pellucid.config import NAMED_SIZES, Recipe, Strict
 
@@ -16,21 +17,56 @@ A recipe is one TOML file: everything one training run needs. An unknown key is 
 the nearest known one. `--set section.key=value` changes a key from the command line. The resolved
 recipe, every default spelled out, is kept in the run and in the bundle.
 
+What a recipe leaves out may be chosen for its text, as [Training](../guides/training.md) says; the
+tables have what holds otherwise. A size is always meant: `size = "tiny"` unless it is chosen or
+given, and the keys beside it change it.
+
 *Written by `python docs/reference/make_recipes.py`.*
 """
 
 
 def describe(section: type[Strict], name: str) -> list[str]:
     """One section: what its class says, and a table of its keys."""
-    rows = ["", f"## [{name}]", "", inspect.getdoc(section) or "", "", "| key | default |"]
-    rows.append("| --- | --- |")
-    for key, field in section.model_fields.items():
-        default = field.default
-        if default is PydanticUndefined:
-            default = "d_model / num_heads" if key in ("d_key", "d_value") else "must be given"
-        shown = default if isinstance(default, str) and " " in default else repr(default)
-        rows.append(f"| `{key}` | {shown} |")
+    rows = ["", f"## [{name}]", "", inspect.getdoc(section) or ""]
+    rows += ["", "| key | default | may be |", "| --- | --- | --- |"]
+    for key, schema in section.model_json_schema()["properties"].items():
+        rows.append(f"| `{key}` | {default_of(key, schema)} | {allowed(schema)} |")
     return rows
+
+
+def default_of(key: str, schema: Mapping[str, Any]) -> str:
+    """What holds where nothing is said, as TOML has it."""
+    if key in NAMED_SIZES["tiny"]:
+        return "that of `size`"
+    if key in ("d_key", "d_value"):
+        return "`d_model` / `num_heads`"
+    return f"`{json.dumps(schema['default'])}`" if "default" in schema else "must be given"
+
+
+def allowed(schema: Mapping[str, Any]) -> str:
+    """What values a key takes."""
+    if "anyOf" in schema:
+        return " or ".join(allowed(one) for one in schema["anyOf"] if one.get("type") != "null")
+    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    if values:
+        return ", ".join(f"`{json.dumps(value)}`" for value in values)
+    if schema["type"] == "array":
+        one = allowed(schema["items"])
+        return f"list of {one.replace('number', 'numbers').replace('text', 'texts')}"
+    words = {
+        "boolean": "`true`, `false`",
+        "integer": "whole number",
+        "number": "number",
+        "string": "text",
+    }
+    limits = (
+        ("minimum", "from"),
+        ("exclusiveMinimum", "above"),
+        ("maximum", "to"),
+        ("exclusiveMaximum", "below"),
+    )
+    bounds = [f"{word} {schema[limit]:,g}" for limit, word in limits if limit in schema]
+    return " ".join((words[schema["type"]], *bounds))
 
 
 def page() -> str:

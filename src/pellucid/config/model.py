@@ -45,9 +45,10 @@ NAMED_SIZES: dict[str, dict[str, int]] = {
 class ModelConfig(Strict):
     """Everything that decides a model's function and the shapes of its weights.
 
-    The defaults are the paper's base model. ``d_key`` and ``d_value`` are per head and default
-    to ``d_model / num_heads``; they are free, so ``num_heads * d_value`` need not be ``d_model``.
-    The vocabulary sizes are 0 in a recipe, where the tokenizer decides them.
+    The defaults are the paper's base model; a recipe has those of its ``size``. ``d_key`` and
+    ``d_value`` are per head and default to ``d_model / num_heads``; they are free, so
+    ``num_heads * d_value`` need not be ``d_model``. The vocabulary sizes are 0 in a recipe, where
+    the tokenizer decides them.
 
     Source:
         Vaswani et al. 2017, "Attention Is All You Need", section 3 and table 3.

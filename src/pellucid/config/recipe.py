@@ -41,6 +41,11 @@ class DataConfig(Strict):
 
     ``train_alignments`` names, one for each training corpus in the same order, files of word links
     in the Pharaoh format, a line a pair, for ``training.guided_head``.
+
+    A pair is left out where a side has more than ``max_length`` tokens, ``</s>`` included, or
+    ``max_length_ratio`` times the tokens of the other. With ``pad_to`` above 0 every sequence is
+    padded to so many tokens, and longer pairs are left out: one shape for all batches, at the cost
+    of computing the padding.
     """
 
     folder: str = ""

@@ -27,7 +27,9 @@ class TrainingConfig(Strict):
     peak, ``d_model^-0.5 * warmup_steps^-0.5``. ``muon`` moves every matrix that is no embedding
     at ``muon_learning_rate``, on the same schedule, and everything else as ``adamw`` does.
 
-    **Batch.** An update sums the gradients of ``accumulate`` batches. On a processor
+    **Batch.** A batch has at most ``max_tokens_per_batch`` positions on either side, padding
+    included. An update sums the gradients of ``accumulate`` batches, and a gradient longer than
+    ``max_gradient_norm`` is shortened to that (0: never). On a processor
     ``processes`` share each batch and the threads; with ``auto`` about one a thread, in bfloat16
     one for two, as long as 1,000 of ``max_tokens_per_batch`` fall to each and memory allows. A
     run keeps its number.
@@ -47,6 +49,9 @@ class TrainingConfig(Strict):
     **Averaging.** What is validated and kept as the model: the weights as they are (``none``),
     their running average (each update keeps ``average_decay`` of it), or the mean of the
     ``average_count`` last or best validated weights.
+
+    **Log.** A line every ``log_every`` updates. Every ``validate_every`` the validation text is
+    translated, and ``validation_samples`` sentences of it are shown.
 
     **End.** The first of ``max_steps``, ``max_minutes`` (0: no limit) and ``patience`` validations
     without a better BLEU (0: never).
