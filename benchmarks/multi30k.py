@@ -73,11 +73,12 @@ def commands_of(recipe: str, seed: int, folder: Path, changes: list[str]) -> dic
 def measure(recipe: str, seed: int, folder: Path, changes: list[str]) -> dict[str, Any]:
     """Run the whole pipeline once."""
     seconds, scores = {}, {}
+    is_new = not folder.exists()
     commands = commands_of(recipe, seed, folder, changes)
     for name, words in commands.items():
         started = time.monotonic()
         output = run(words)
-        if name != "train":  # A finished run is not trained again: its manifest has the time.
+        if name != "train" or is_new:  # Of a run that goes on only its manifest has the time.
             seconds[name] = round(time.monotonic() - started, 1)
         if "evaluate" in words:
             scores[name] = json.loads(output)
@@ -125,7 +126,9 @@ def table() -> list[str]:
 
 def row(recipe: str, ours: list[dict[str, Any]]) -> str:
     """The line of some runs that differ in nothing but the seed."""
-    minutes = [one["training"]["training_seconds"] / 60 for one in ours]
+    minutes = [
+        one["seconds"].get("train", one["training"]["training_seconds"]) / 60 for one in ours
+    ]
     cells = (
         f"`{recipe}`",
         max(one["date"] for one in ours),

@@ -15,14 +15,14 @@ import numpy as np
 import tomli_w
 
 from pellucid.bundle import load_bundle
+from pellucid.config import load_recipe
 from pellucid.data import plan_epoch
 from pellucid.files import read_lines
+from pellucid.text import reason_to_drop
 
 VALIDATION_PAIRS = 8
 """Validated once, after the end: so few that it takes no time."""
 
-LONGEST = 255
-STEEPEST = 9
 SEED = 1
 BUDGET = 4096
 
@@ -140,17 +140,17 @@ def write_ids(folder: Path, run: Path, num_batches: int) -> Text:
     """
     bundle = load_bundle(run / "bundle")
     tokenizer = bundle.tokenizer
+    data = load_recipe(run / "recipe.toml").data
+    limits = {"max_length": data.max_length, "max_length_ratio": data.max_length_ratio}
     ids: dict[str, list[list[int]]] = {}
     for name in ("train", "validation"):
         lines = [list(read_lines(folder / f"{name}.{side}")) for side in ("source", "target")]
         sources = tokenizer.encode_sources(lines[0])
         targets = [tokenizer.encode_target(line) for line in lines[1]]
-        # pellucid leaves the other pairs out.
         pairs = [
-            pair
-            for pair in zip(sources, targets, strict=True)
-            if max(map(len, pair)) <= LONGEST
-            and max(map(len, pair)) <= STEEPEST * min(map(len, pair))
+            (source_ids, target_ids)
+            for source, target, source_ids, target_ids in zip(*lines, sources, targets, strict=True)
+            if reason_to_drop(source, target, source_ids, target_ids, **limits) is None
         ]
         for side, rows in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
             ids[f"{name}.{side}"] = list(rows)

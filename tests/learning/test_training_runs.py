@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,17 @@ import pytest
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 import pellucid
-from pellucid.bundle import load_bundle
-from pellucid.config import to_toml
+from pellucid.bundle import load_bundle, read_json, to_json
+from pellucid.config import DecodingConfig, to_toml
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.inside.alignment import align_pairs
 from pellucid.inside.alignment_maps import View
-from pellucid.train import train
+from pellucid.model import Transformer
+from pellucid.text import Pair
+from pellucid.train import loop, train
+from pellucid.train.learner import Learner
+from pellucid.train.validation import Validation
+from pellucid.translator import Translator
 
 
 def test_run_folder_holds_what_the_format_says(tmp_path: Path) -> None:
@@ -91,9 +97,84 @@ def test_resumed_training_ends_with_the_same_bytes(
     names += [] if "best" in settings.values() else ["averaging.safetensors"]
     for name in names:
         assert (whole / last / name).read_bytes() == (parts / last / name).read_bytes(), name
-    assert [record["step"] for record in read_metrics(parts) if record["kind"] == "train"] == (
-        [record["step"] for record in read_metrics(whole) if record["kind"] == "train"]
+    figures = [
+        [
+            {key: value for key, value in record.items() if key != "seconds"}
+            for record in read_metrics(run)
+            if record["kind"] == "train"
+        ]
+        for run in (whole, parts)
+    ]
+    assert [record["step"] for record in figures[0]] == [5, 10, 15, 20]
+    assert figures[0] == figures[1]
+
+
+def test_a_checkpoint_without_an_average_is_gone_on_from(tmp_path: Path) -> None:
+    """As versions before averages wrote them, which listed nothing either."""
+    write_text(tmp_path)
+    run = tmp_path / "run"
+    train(make_recipe(training={"max_steps": 10}), run, recipe_folder=tmp_path, progress=False)
+    checkpoint = run / "checkpoints" / "step-00000010"
+    (checkpoint / "averaging.safetensors").unlink()
+    manifest = read_json(checkpoint / "manifest.json")
+    del manifest["checkpoint"]
+    (checkpoint / "manifest.json").write_text(to_json(manifest))
+    summary = train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+    assert summary.steps == 23
+    assert "Going on after step 10" in (run / "log.txt").read_text()
+
+
+def score_by_step(monkeypatch: pytest.MonkeyPatch, bleus: dict[int, float]) -> list[DecodingConfig]:
+    """Let validations have these BLEUs, by step; with what they would have searched."""
+    searches: list[DecodingConfig] = []
+    steps: list[int] = []
+    judged = Learner.judged_model
+
+    def watched(self: Learner) -> Transformer:
+        steps.append(self.state.step)
+        return judged(self)
+
+    def scored(translator: Translator, pairs: Sequence[Pair]) -> Validation:
+        searches.append(translator.decoding)
+        return Validation(1.0, bleus[steps[-1]], 50.0, tuple(pair.target for pair in pairs))
+
+    monkeypatch.setattr(Learner, "judged_model", watched)
+    monkeypatch.setattr(loop, "validate_model", scored)
+    return searches
+
+
+@pytest.mark.parametrize("stop_at", [0, 6])
+def test_patience_ends_a_run_and_more_of_it_goes_on(
+    stop_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    bleus = {2: 10.0, 4: 12.0, 6: 11.0, 8: 12.0, 10: 9.0, 12: 8.0}
+    score_by_step(monkeypatch, bleus)
+    run = tmp_path / "run"
+    settings = {"validate_every": 2, "patience": 2, "max_steps": 100}
+    if stop_at:
+        first = make_recipe(training=settings | {"max_steps": stop_at})
+        train(first, run, recipe_folder=tmp_path, progress=False)
+    summary = train(make_recipe(training=settings), run, recipe_folder=tmp_path, progress=False)
+    assert (summary.steps, summary.best_step, summary.best_bleu) == (8, 4, 12.0)
+    longer = make_recipe(training=settings | {"patience": 4})
+    summary = train(longer, run, recipe_folder=tmp_path, progress=False)
+    assert (summary.steps, summary.best_step) == (12, 4)
+    assert load_bundle(run / "bundle").manifest["metrics"]["best_step"] == 4
+
+
+def test_validation_is_greedy_whatever_the_model_is_to_search_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    searches = score_by_step(monkeypatch, {3: 10.0})
+    recipe = make_recipe(
+        training={"max_steps": 3}, decoding={"beam": 7, "alpha": 1.3, "no_repeat_ngram": 2}
     )
+    train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert searches == [DecodingConfig()]
+    assert DecodingConfig().beam == 1
+    assert load_bundle(tmp_path / "run" / "bundle").config.decoding.beam == 7
 
 
 def test_a_guided_head_learns_the_links_in_its_convention(tmp_path: Path) -> None:

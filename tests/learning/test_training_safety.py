@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 from torch import Tensor
@@ -23,6 +24,7 @@ from pellucid.train import loop, train
 from pellucid.train.passes import Passes
 from pellucid.train.starting import with_start
 from pellucid.train.step import Updater
+from pellucid.train.validation import Validation
 
 Losses = Callable[..., tuple[Tensor, Tensor]]
 
@@ -99,6 +101,39 @@ def test_going_back_to_the_beginning_keeps_batches_and_precision(
     state = json.loads((last / "state.json").read_text())
     assert state["max_tokens_per_batch"] == 400
     assert state["precision"] in ("float32", "bfloat16")
+
+
+def test_the_run_does_not_go_back_to_a_validation_amid_bad_updates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    bad_visits = iter([True] * 3 + [False] * 1000)
+    asked = poison(monkeypatch, lambda step: step in (9, 10, 11) and next(bad_visits))
+    recipe = make_recipe(training={"validate_every": 5})
+    train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert asked == [*range(1, 12), *range(6, 24)]
+    assert "Went back from step 11 to step 5" in log_of(tmp_path / "run")
+
+
+def test_a_better_model_than_where_the_run_goes_back_to_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was validated at a limit, which is no step to go back to."""
+    write_text(tmp_path)
+    bleus = iter([35.0, 38.0, 36.0, 37.0])
+
+    def scored(translator: Any, pairs: Any) -> Validation:
+        return Validation(1.0, next(bleus), 50.0, tuple(pair.target for pair in pairs))
+
+    monkeypatch.setattr(loop, "validate_model", scored)
+    first = make_recipe(training={"max_steps": 13})
+    train(first, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    bad_visits = iter([True] * 3 + [False] * 1000)
+    poison(monkeypatch, lambda step: step in (14, 15, 16) and next(bad_visits))
+    summary = train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert "Went back from step 16 to step 10" in log_of(tmp_path / "run")
+    assert (summary.best_bleu, summary.best_step) == (38.0, 13)
+    assert load_bundle(tmp_path / "run" / "bundle").manifest["metrics"]["best_step"] == 13
 
 
 def test_where_the_run_goes_back_to_does_not_depend_on_interruptions(
@@ -298,12 +333,25 @@ def test_freezing_what_does_not_exist_is_refused_before_training(tmp_path: Path)
 
 
 @pytest.mark.parametrize("averaging", ["running", "last", "best"])
-def test_the_kept_model_is_the_average(averaging: str, tmp_path: Path) -> None:
+def test_the_kept_model_is_the_average(
+    averaging: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_text(tmp_path)
+    bleus = iter([10.0, 20.0])
+
+    def scored(translator: Any, pairs: Any) -> Validation:
+        return Validation(1.0, next(bleus), 50.0, tuple(pair.target for pair in pairs))
+
+    monkeypatch.setattr(loop, "validate_model", scored)
     recipe = make_recipe(training={"averaging": averaging, "average_count": 2, "max_steps": 20})
     train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
-    best = load_bundle(tmp_path / "run" / "bundle").manifest["metrics"]["best_step"]
+    folders = [tmp_path / "run" / "checkpoints" / f"step-{step:08d}" for step in (10, 20)]
+    weights = [load_bundle(folder).model.state_dict() for folder in folders]
+    expected = {name: (weights[0][name] + weights[1][name]) / 2 for name in weights[0]}
+    if averaging == "running":
+        saved = safetensors.torch.load_file(folders[1] / "averaging.safetensors")
+        expected = {name: saved[f"running.{name}"] for name in expected}
     kept = load_bundle(tmp_path / "run" / "bundle").model.state_dict()
-    raw = load_bundle(tmp_path / "run" / "checkpoints" / f"step-{best:08d}").model.state_dict()
-    differing = [name for name in raw if not torch.equal(raw[name], kept[name])]
-    assert bool(differing) == (averaging == "running" or best == 20)
+    assert any(not torch.equal(kept[name], weights[1][name]) for name in kept)
+    for name in expected:
+        torch.testing.assert_close(kept[name], expected[name], rtol=0, atol=1e-6)

@@ -45,11 +45,15 @@ SETTINGS: dict[str, Any] = {
     "attention_dropout": 0.1,
     "feed_forward_dropout": 0.1,
     "token_dropout": 0.1,
+    "dropout_warmup_steps": 17,
     "subword_samples": 5,
     "both_directions_steps": 31,
+    "accumulate": 2,
+    "optimizer": "muon",
+    "max_gradient_norm": 1.0,
     "averaging": "running",
 }
-"""Everything on that a resumed run could get wrong."""
+"""What a resumed run could get wrong, as much of it as goes together."""
 
 
 class Running(Protocol):

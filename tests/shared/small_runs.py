@@ -57,7 +57,7 @@ def make_recipe(**changes: dict[str, Any]) -> Recipe:
         },
     }
     for section, entries in changes.items():
-        values[section] = values[section] | entries
+        values[section] = values.get(section, {}) | entries
     return validate(Recipe, values, "test")
 
 

@@ -150,15 +150,27 @@ def test_newest_that_is_made_however_a_run_is_interrupted_stays(
     assert names(tmp_path) == [f"step-{step:08d}" for step in (21, 22, 23)]
 
 
+def test_nothing_goes_back_to_a_step_whose_update_was_skipped(
+    tmp_path: Path, bundle: Bundle
+) -> None:
+    for step, skipped in ((7, 0), (14, 1), (15, 2), (16, 0)):
+        save(tmp_path, bundle, step, every=7, skipped_in_a_row=skipped)
+    assert names(tmp_path) == [f"step-{step:08d}" for step in (7, 15, 16)]
+    assert load(tmp_path).state.step == 16
+    checkpoint, _ = load_newest_checkpoint(tmp_path, to_go_back_every=7)
+    assert checkpoint is not None
+    assert checkpoint.state.step == 7
+
+
 def test_newest_of_a_multiple_is_found_and_later_ones_can_go(
     tmp_path: Path, bundle: Bundle
 ) -> None:
     for step in (7, 14, 16, 17):
         save(tmp_path, bundle, step, keep=5)
-    checkpoint, skipped = load_newest_checkpoint(tmp_path, every=7)
+    checkpoint, skipped = load_newest_checkpoint(tmp_path, to_go_back_every=7)
     assert checkpoint is not None
     assert (checkpoint.state.step, skipped) == (14, [])
-    assert load_newest_checkpoint(tmp_path, every=100) == (None, [])
+    assert load_newest_checkpoint(tmp_path, to_go_back_every=100) == (None, [])
     delete_later_checkpoints(tmp_path, 14)
     assert names(tmp_path) == ["step-00000007", "step-00000014"]
 

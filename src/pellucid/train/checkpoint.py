@@ -59,6 +59,8 @@ class TrainingState:
         step: updates made or skipped.
         seconds: training time so far, over all resumptions.
         target_tokens: target tokens seen so far, without padding.
+        unlogged_tokens: how many of them since the last line of the log.
+        unlogged_loss: the sum of their losses.
         best_bleu: the best validation BLEU; below 0 before the first.
         best_step: where it was.
         validated_step: the last step whose weights were validated.
@@ -75,6 +77,8 @@ class TrainingState:
     step: int = 0
     seconds: float = 0.0
     target_tokens: int = 0
+    unlogged_tokens: int = 0
+    unlogged_loss: float = 0.0
     best_bleu: float = -1.0
     best_step: int = 0
     validated_step: int = 0
@@ -86,6 +90,11 @@ class TrainingState:
     precision: str = ""
     processes: int = 0
     max_tokens_per_batch: int = 0
+
+    @property
+    def recent_loss(self) -> float:
+        """Mean unsmoothed loss per target token since the last line of the log, in nats."""
+        return self.unlogged_loss / max(1, self.unlogged_tokens)
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,9 @@ def save_checkpoint(
 ) -> None:
     """Save one checkpoint, and delete those older than the newest ``keep`` whole ones.
 
-    The newest whole one at a multiple of ``every`` stays besides: it is where a run goes back to.
+    The newest whole one that a run may go back to stays besides: of a step that is a multiple of
+    ``every``, so that it is there however the run was interrupted and interruptions do not decide
+    how it goes on; and whose own update was made, so that the weights were not yet in trouble.
 
     Args:
         folder: where the checkpoints of the run are.
@@ -156,17 +167,18 @@ def save_checkpoint(
             provenance={**provenance, LISTED: listed},
         )
         _read_again(part, state.step)
-    _delete_older(path, keep, every)
+    _delete_older(path, state, keep, every)
 
 
 def load_newest_checkpoint(
-    folder: Path, *, every: int = 1
+    folder: Path, *, to_go_back_every: int = 0
 ) -> tuple[LoadedCheckpoint | None, list[str]]:
     """Read the newest checkpoint that verifies.
 
     Args:
         folder: where the checkpoints of the run are; need not exist.
-        every: look only at steps that are a multiple of this.
+        to_go_back_every: look only at those that a run may go back to, with the ``every`` of
+            `save_checkpoint`.
 
     Returns:
         The checkpoint (None where there is none at all), and one sentence for each that was
@@ -179,12 +191,14 @@ def load_newest_checkpoint(
         _tidy(folder)
     reasons: list[str] = []
     for path in _newest_first(folder):
-        if _step_of(path) % every:
+        if to_go_back_every and _step_of(path) % to_go_back_every:
             continue
         try:
             checkpoint = _load(path)
         except (PellucidError, OSError) as error:
             reasons.append(str(error))
+            continue
+        if to_go_back_every and checkpoint.state.skipped_in_a_row:
             continue
         return checkpoint, [
             f"Skipped a damaged checkpoint. {reason} Or delete it: training goes on from "
@@ -223,29 +237,38 @@ def _tidy(folder: Path) -> None:
             tidy_folder(folder / match[1])
 
 
-def _delete_older(newest: Path, keep: int, every: int) -> None:
+def _delete_older(newest: Path, newest_state: TrainingState, keep: int, every: int) -> None:
     """Delete what is older than ``keep`` whole checkpoints, the newest, just verified, included.
 
     A damaged one does not count, so that never fewer than ``keep`` whole ones are left, nor none
     to go back to.
     """
-    num_whole, has_regular = 0, False
+    num_whole, has_place = 0, False
+    surplus = []
     for path in _newest_first(newest.parent):
-        is_regular = _step_of(path) % every == 0
-        if num_whole >= keep and (has_regular or not is_regular):
-            with suppress(OSError):  # It stays until the next save.
-                delete_folder(path)
-        elif path == newest or _is_whole(path):
-            num_whole += 1
-            has_regular |= is_regular
+        may_be_place = not has_place and _step_of(path) % every == 0
+        if num_whole >= keep and not may_be_place:
+            surplus.append(path)
+            continue
+        state = newest_state if path == newest else _state_of_whole(path)
+        if state is None:
+            continue
+        is_place = may_be_place and not state.skipped_in_a_row
+        if num_whole >= keep and not is_place:
+            surplus.append(path)
+            continue
+        num_whole += 1
+        has_place |= is_place
+    for path in surplus:
+        with suppress(OSError):  # It stays until the next save.
+            delete_folder(path)
 
 
-def _is_whole(path: Path) -> bool:
+def _state_of_whole(path: Path) -> TrainingState | None:
     try:
-        _load(path)
+        return _load(path).state
     except (PellucidError, OSError):
-        return False
-    return True
+        return None
 
 
 def _read_again(path: Path, step: int) -> None:

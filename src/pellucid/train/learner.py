@@ -78,7 +78,7 @@ class Learner:
         self.averaging = Averaging(self.model, training)
         if checkpoint is not None:
             self.optimizer.restore(checkpoint.tensors["optimizer"])
-            self.averaging.restore(checkpoint.tensors["averaging"])
+            self.averaging.restore(checkpoint.tensors.get("averaging", {}))
 
     def start(self) -> None:
         """Start the processes that share the batches, unless they run.
@@ -116,6 +116,8 @@ class Learner:
         if updated.was_made:
             self.averaging.update()
             state.target_tokens += updated.num_target_tokens
+            state.unlogged_tokens += updated.num_target_tokens
+            state.unlogged_loss += updated.loss * updated.num_target_tokens
             state.skipped_in_a_row = 0
         else:
             state.skipped_updates += 1

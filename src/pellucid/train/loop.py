@@ -188,7 +188,7 @@ class Trainer:
         bar.update(
             self._share_done(),
             step=state.step,
-            loss=self._interval.loss,
+            loss=state.recent_loss,
             speed=self._interval.tokens_per_second,
             rate=learner.rates[0],
             bleu=state.best_bleu,
@@ -216,11 +216,13 @@ class Trainer:
                 "with a lower training.learning_rate or a longer training.warmup_steps."
             )
         before = state
-        self._go_to_newest_checkpoint(every=self.training.validate_every)
+        self._go_to_newest_checkpoint(to_go_back_every=self.training.validate_every)
         state = self.learner.state
         state.roll_backs, state.rate_factor = 1, RATE_AFTER_GOING_BACK
         state.skipped_updates, state.skipped_in_a_row = before.skipped_updates, 0
         state.seconds = before.seconds
+        if before.best_bleu > state.best_bleu:  # The model in RUN/bundle is later than the place.
+            state.best_bleu, state.best_step = before.best_bleu, before.best_step
         # Step 0 has no checkpoint to take these from.
         state.precision, state.processes = before.precision, before.processes
         state.max_tokens_per_batch = before.max_tokens_per_batch
@@ -232,14 +234,15 @@ class Trainer:
             delete_later_checkpoints(self.run.checkpoints, state.step)
         return False
 
-    def _go_to_newest_checkpoint(self, *, every: int = 1) -> None:
+    def _go_to_newest_checkpoint(self, *, to_go_back_every: int = 0) -> None:
         """Take everything from the newest checkpoint that is whole, or begin at step 0.
 
         Args:
-            every: take one of a multiple of so many steps: one that is there however the run was
-                interrupted, so that interruptions do not decide how it goes on.
+            to_go_back_every: take one that a run may go back to, as `save_checkpoint` keeps it.
         """
-        checkpoint, skipped = load_newest_checkpoint(self.run.checkpoints, every=every)
+        checkpoint, skipped = load_newest_checkpoint(
+            self.run.checkpoints, to_go_back_every=to_go_back_every
+        )
         for message in skipped:
             self.run.log(message)
         self.learner.restore(checkpoint)
@@ -247,7 +250,7 @@ class Trainer:
 
     def _record_interval(self, epoch: int) -> None:
         interval, state = self._interval, self.learner.state
-        rate = self.learner.rates[0]
+        loss, rate = state.recent_loss, self.learner.rates[0]
         self._record(
             "train",
             {
@@ -255,17 +258,18 @@ class Trainer:
                 "epoch": epoch,
                 "seconds": round(state.seconds, 3),
                 "target_tokens": state.target_tokens,
-                "loss": interval.loss,
+                "loss": loss,
                 "learning_rate": rate,
                 "gradient_norm": interval.gradient_norm,
             },
         )
         self.run.log(
-            f"step {state.step:6d}  epoch {epoch:3d}  loss {interval.loss:6.3f}  perplexity "
-            f"{math.exp(min(interval.loss, 50)):8.1f}  {interval.tokens_per_second:6,.0f} tokens/s"
+            f"step {state.step:6d}  epoch {epoch:3d}  loss {loss:6.3f}  perplexity "
+            f"{math.exp(min(loss, 50)):8.1f}  {interval.tokens_per_second:6,.0f} tokens/s"
             f"  rate {rate:.5f}  {state.seconds / 60:5.1f} min"
         )
         self._interval = Interval()
+        state.unlogged_tokens, state.unlogged_loss = 0, 0.0
 
     def _record(self, kind: str, values: dict[str, float]) -> None:
         self.run.record(kind, values)
@@ -301,16 +305,14 @@ class Trainer:
                 f"on {where}."
             )
             raise
-        self._keep_if_better(*found)
         self.learner.state.seconds = time.monotonic() - self._started
+        self._keep_if_better(*found)
         self._save()
 
     def _validate(self) -> tuple[float, tuple[str, ...]]:
         """Measure the weights that would be kept now, and write the figures down."""
         learner, state = self.learner, self.learner.state
-        translator = Translator(
-            learner.judged_model(), learner.tokenizer, decoding=learner.config.decoding
-        )
+        translator = Translator(learner.judged_model(), learner.tokenizer)
         found = validate_model(translator, self.prepared.validation)
         figures = {"loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
         self._record(

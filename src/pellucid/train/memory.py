@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pellucid.attention.stages import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.train.few_shapes import FEWEST_ROWS
 from pellucid.train.loss import chunk_rows
 
 __all__ = ["fitting_budget", "predict_memory"]
@@ -62,7 +63,9 @@ def predict_memory(
         + model.num_decoder_layers * _floats_a_position(model, seen, attentions=2)
         + 6 * model.d_model
     )
-    chunk = chunk_rows(model.target_vocabulary_size) * model.target_vocabulary_size
+    multiple = FEWEST_ROWS if bytes_per_number < 4 else 1
+    rows = chunk_rows(model.target_vocabulary_size, multiple=multiple)
+    chunk = rows * model.target_vocabulary_size
     states = 4 * positions * model.d_model
     numbers = passes + processes * chunk + states
     own = LIBRARIES + weights + turned + round(SPARE * bytes_per_number * numbers)

@@ -31,12 +31,11 @@ __all__ = ["Interval", "announce", "expected_time", "provenance"]
 
 
 class Interval:
-    """What was seen since the last line of the log."""
+    """How fast training is, and its last gradient, since a line of the log, or since a start."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
         self._tokens = 0
-        self._total_loss = 0.0
         self._num_updates = 0
         self.gradient_norm = 0.0
 
@@ -44,13 +43,7 @@ class Interval:
         """Count one update."""
         self._tokens += updated.num_target_tokens
         self._num_updates += 1
-        self._total_loss += updated.loss * updated.num_target_tokens
         self.gradient_norm = updated.gradient_norm
-
-    @property
-    def loss(self) -> float:
-        """Mean unsmoothed loss per target token, in nats."""
-        return self._total_loss / max(1, self._tokens)
 
     @property
     def tokens_per_second(self) -> float:

@@ -16,6 +16,9 @@ __all__ = ["Validation", "validate_model"]
 class Validation:
     """One validation: loss per token in nats (unsmoothed), BLEU and chrF of greedy search.
 
+    Search is greedy whatever the recipe's ``[decoding]`` says, which is for the finished model: it
+    is fast, and figures of several runs can be compared.
+
     ``translations`` are what greedy search made of each source.
     """
 
