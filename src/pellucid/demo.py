@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from rich.console import Console
@@ -78,7 +79,7 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
     started = time.monotonic()
     recipe = load_recipe(recipe_file, changes)
     run = RunFolder(out, recipe)
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, emoji=False)
     steps = recipe.training.max_steps
     console.print(
         f"Pellucid will write an English-French corpus into {out / 'corpus'}, train a small "
@@ -179,7 +180,7 @@ def _show_pronoun(
     row = row_of_piece(traces[index], seeds[index].pronouns[0].target)
     if row is None:
         return
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     console.print(f"\nCross-attention weights, in per cent, for: {translations[index].source}")
     for line in draw_row(traces[index], row):
         console.print(line)
@@ -228,9 +229,15 @@ def _write_report(
         ),
         "<h2>Loss</h2>",
         _loss_curve(out / "metrics.jsonl"),
-        f"<p>Made by <code>pellucid demo --out {out}</code>, seed {recipe.training.seed}.</p>",
+        f"<p>Made by <code>pellucid demo --out {escape(_shown(out))}</code>, seed "
+        f"{recipe.training.seed}.</p>",
     )
     write_text(out / "report.html", page)
+
+
+def _shown(path: Path) -> str:
+    """A name that can be written; names of files may hold bytes that are no text."""
+    return str(path).encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _loss_curve(metrics: Path) -> str:

@@ -111,7 +111,7 @@ def read_lines(path: Path | str) -> Iterator[str]:
             f"The file must be readable, but {path} is not: {error.strerror or error}."
         ) from error
     finally:
-        if stream is not sys.stdin.buffer:
+        if str(path) != "-":
             stream.close()
 
 
@@ -185,8 +185,11 @@ def write_bytes(path: Path, data: bytes) -> None:
     takes them as they come.
 
     Raises:
-        OutputError: the folder cannot take the file (full, read-only, missing).
+        OutputError: the folder cannot take the file (full, read-only, missing), or there is no
+            name, as in ``.``.
     """
+    if not path.name:
+        raise OutputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
     part = path.with_name(path.name + ".part")
     try:
         if is_device(path):

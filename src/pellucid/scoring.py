@@ -50,7 +50,7 @@ def score_pairs(
             f"There must be one target for each source, but there are {len(sources)} sources "
             f"and {len(targets)} targets."
         )
-    limit = models[0].config.max_target_length
+    limit = min(model.config.max_target_length for model in models)
     scored: list[Scored] = []
     pairs: IdPairs = {}
     encoded = (tokenizer.encode_sources(sources), tokenizer.encode_targets(targets))

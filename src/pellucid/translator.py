@@ -64,7 +64,7 @@ class Translator:
         self.bundle = bundle
         self._models = (model, *others)
         self.workers = workers
-        self._asker = Asker(tokenizer, model.config)
+        self._asker = Asker(tokenizer, [one.config for one in self._models])
         ids = tokenizer.config
         never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
         special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never - {ids.eos_id}))
@@ -107,8 +107,10 @@ class Translator:
 
         Raises:
             ConfigurationError: the options are impossible.
-            DataError: there are not as many constraints as texts.
+            DataError: there are not as many constraints as texts, or the texts are one string.
         """
+        if isinstance(texts, str):  # A sequence too, of letters.
+            raise DataError(f"The texts must be a list of lines, but are the one line {texts!r}.")
         config = self.configure(**options)
         each = [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
         if len(each) != len(texts):
@@ -306,7 +308,8 @@ class Translator:
                 "A line with a prefix or required phrases must not be split, but is too long. "
                 "Split it yourself, and say what belongs to which part."
             )
-        parts = split_sentences(text)
+        code = self.tokenizer.language_code(text)
+        parts = [f"{code} {part}".lstrip() for part in split_sentences(text.removeprefix(code))]
         encoded = self.tokenizer.encode_sources(parts)
         for part_ids in encoded:
             if self._asker.too_long(part_ids):

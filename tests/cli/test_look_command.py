@@ -111,6 +111,10 @@ def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
         (["demo", SOURCE, "--layer", "7"], "layer must be from 0 to 1"),
         (["demo", SOURCE, "--stage", "wights"], "Did you mean 'weights'"),
         (["demo", SOURCE, "--column", "1"], "--column must be given with --row"),
+        (["demo", SOURCE, "--column", "0"], "--column must be given with --row"),
+        (["demo", SOURCE, "--row", "1", "--words", "-1"], "--words must be at least 1"),
+        (["demo", SOURCE, "--change", "cut decoder.1.cross.0", "--random", "0"], "at least 1"),
+        (["demo", SOURCE, "--target", "La pizza.", "--prefix", "La"], "--prefix would do nothing"),
         (["demo", SOURCE, "--verify"], "--verify must be given with --row"),
         (["demo", SOURCE, "--target", "La pizza.", "--beam", "5"], "nothing is searched"),
         (["demo", SOURCE, "--row", "1", "--heads"], "--row and --heads are"),
@@ -225,6 +229,11 @@ def test_look_compares_two_lines_two_heads_and_two_models(run_here: Run, tmp_pat
     row = next(line for line in found.stdout.splitlines() if line.startswith("row 2, "))
     largest = (first[1, 2] - first[3, 2]).max()
     assert float(re.findall(r"-?\d\.\d\d", row)[0]) == pytest.approx(largest, abs=0.006)
+    begun = ("--prefix", "Le", "--compare-head", "decoder.1.cross.3")
+    found = run_here("look", "demo", SOURCE, *one, *begun)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "▁Le" in found.stdout
+    assert "only one of them has" not in found.stdout
     same = run_here("look", "demo", SOURCE, *one, "--compare-model", "demo")
     assert "on average: 0.000" in " ".join(same.stdout.split())
     picture = tmp_path / "difference.png"

@@ -31,9 +31,11 @@ def _small_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_demo_leaves_a_bundle_a_report_and_a_page_and_shows_them_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "demo"
+    out = tmp_path / "demo [new] <b>&"
     run_demo(out, recipe_file=RECIPE, changes=CHANGES)
-    first = capsys.readouterr().out
+    said = capsys.readouterr()
+    first = said.out
+    assert "demo [new] <b>&" in said.err.replace("\n", " ")
     for part in ("Translated exactly", "pronoun", "nearest noun", "The European Economic Area"):
         assert part in first
     assert "reads" in first
@@ -43,6 +45,7 @@ def test_demo_leaves_a_bundle_a_report_and_a_page_and_shows_them_again(
         page = (out / name).read_text(encoding="utf-8")
         assert not re.search(r"https?:|<script|<link|@import|url\(", page)
         assert "The European Economic Area" in page
+        assert "<b>" not in page
     run_demo(out, recipe_file=RECIPE, changes=CHANGES)
     again = capsys.readouterr().out
     assert again == first

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ import pytest
 import torch
 
 from pellucid.bundle import Bundle, load_bundle
+from pellucid.errors import BundleError, InputError
 from pellucid.formats import export_bundle, export_ctranslate2, import_marian
+from pellucid.formats.reading import check_place
 from pellucid.translator import load
 
 ARCHIVE = Path(__file__).parent / "marian_archive"
@@ -142,3 +146,43 @@ def test_vocabularies_of_two_sizes_get_one_padding_behind_both(
     ours = our_scores(load_bundle(tmp_path / "bundle"), first["source"], first["tokens"])
     # A few tokens fewer to share the mass with: no token becomes less likely.
     assert all(a >= b - 1e-5 for a, b in zip(ours, first["scores"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"Wemb": np.zeros((997, 1009))}, "unpack to .* Do not use it"),
+        ({"Wemb": np.array(["a", "b"])}, "a NumPy archive of plain numbers"),
+    ],
+)
+def test_an_archive_that_is_no_weights_is_refused(
+    arrays: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(ARCHIVE, tmp_path / "archive"))
+    np.savez_compressed(folder / "model.npz", **arrays)
+    with pytest.raises(BundleError, match=message):
+        import_marian(folder)
+
+
+def test_a_file_beside_the_arrays_of_an_archive_is_refused(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(ARCHIVE, tmp_path / "archive"))
+    with zipfile.ZipFile(folder / "model.npz", "a") as packed:
+        packed.writestr("Wemb_notes", b"no array at all")
+    with pytest.raises(BundleError, match="a NumPy archive of plain numbers"):
+        import_marian(folder)
+
+
+def test_a_place_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="--out must name a folder"):
+        check_place(Path())
+
+
+def test_yaml_that_refers_to_itself_again_and_again_is_refused(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(ARCHIVE, tmp_path / "archive"))
+    rows = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    for before, name in pairwise("abcdefghi"):
+        rows.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")
+    (folder / "decoder.yml").write_text("\n".join([*rows, "models: *i", "vocabs: *i"]) + "\n")
+    with pytest.raises(BundleError, match="refer to themselves"):
+        import_marian(folder)

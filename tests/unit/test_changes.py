@@ -27,6 +27,9 @@ from pellucid.inside.changes import (
 )
 from pellucid.inside.changes_places import Place, all_heads, parse_place
 from pellucid.inside.changes_words import parse_changes
+from pellucid.inside.page import trace_page
+from pellucid.inside.view import View
+from pellucid.translator import load
 
 SOURCE = "The pizza came out of the oven ."
 TARGET = "La pizza est sortie du four ."
@@ -127,6 +130,42 @@ def test_forced_weight_stands_and_the_others_share_the_rest(pair: Pair) -> None:
     others = np.delete(old[3], 2)
     np.testing.assert_allclose(np.delete(weights_LM[3], 2), 0.2 * others / others.sum())
     np.testing.assert_array_equal(np.delete(weights_LM, 3, axis=0), np.delete(old, 3, axis=0))
+
+
+def test_forced_weight_scales_what_is_far_below_rounding() -> None:
+    weights_BHLM = torch.full((1, 2, 5, 7), 1e-9)
+    weights_BHLM[..., 2] = 1.0
+    weights_BHLM[0, 1, 4, :2] = weights_BHLM[0, 1, 4, 3:] = 0.0
+    may_attend = torch.ones(1, 2, 5, 7, dtype=torch.bool)
+    ForceWeight(Place("decoder", 1, "cross", 0, 3, 2, is_edge=True), 0.2).apply(
+        weights_BHLM, may_attend
+    )
+    expected = torch.full((7,), 0.8 / 6)
+    expected[2] = 0.2
+    torch.testing.assert_close(weights_BHLM[0, 0, 3], expected)
+    # Where nothing else has weight, the edge is alone.
+    ForceWeight(Place("decoder", 1, "cross", 1, 4, 2, is_edge=True), 0.2).apply(
+        weights_BHLM, may_attend
+    )
+    assert weights_BHLM[0, 1, 4].tolist() == pytest.approx([0, 0, 0.2, 0, 0, 0, 0])
+
+
+def test_a_trace_of_changes_says_so_and_what_its_rows_no_longer_do(bundle_folder: Path) -> None:
+    translator = load(bundle_folder)
+    zero = Changes(parse_change("zero decoder.1.cross.0:3>2"))
+    trace = translator.look(SOURCE, target=TARGET, changes=zero)
+    assert trace.decoding["changes"] == str(zero)
+    captions = {
+        head: " ".join(View(trace, "decoder", 1, "cross", head).caption()) for head in (0, 1)
+    }
+    assert f"CHANGED afterwards: {zero}" in captions[0]
+    assert "each row sums to 1" not in captions[0]
+    assert "each row sums to 1" in captions[1]
+    plain = translator.look(SOURCE, target=TARGET)
+    assert "changes" not in plain.decoding
+    nothing_left = Changes(parse_change("zero decoder.1.cross.0:*>*"))
+    page = trace_page(translator.look(SOURCE, target=TARGET, changes=nothing_left))
+    assert "CHANGED afterwards" in page
 
 
 def test_forced_weight_on_every_row_leaves_out_rows_that_may_not(pair: Pair) -> None:

@@ -121,7 +121,7 @@ def test_impossible_number_of_workers_is_refused(count: int) -> None:
 
 
 def test_request_comes_out_as_it_went_in(alone: Translator) -> None:
-    asker = Asker(alone.tokenizer, alone.model.config)
+    asker = Asker(alone.tokenizer, [alone.model.config])
     ids = alone.tokenizer.encode_source("The cat slept.")
     asked = asker.ask('"Chat"\u2028\udcff', ids, ASKED, DecodingConfig(min_length=3, beam=2))
     asked = Request(**{**vars(asked), "forbidden": ((5,), (7, 11))})

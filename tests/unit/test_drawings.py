@@ -174,3 +174,12 @@ def test_drawing_says_what_it_is_and_is_the_same_every_time() -> None:
 def test_drawing_of_no_such_name_is_refused() -> None:
     with pytest.raises(InputError, match="Did you mean 'heads'"):
         draw_architecture(make_config(), "head")  # type: ignore[arg-type]
+
+
+def test_self_attention_is_called_masked_where_a_mask_looks_ahead() -> None:
+    for is_masked in (True, False):
+        config = make_config(look_ahead_mask=is_masked)
+        whole = [words.text for words in words_of(draw_architecture(config, "whole"))]
+        assert ("masked self-attention" in whole) == is_masked
+        training = " ".join(words.text for words in words_of(draw_architecture(config, "training")))
+        assert ("a row sees itself and before" in training) == is_masked

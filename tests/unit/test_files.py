@@ -168,6 +168,20 @@ def test_read_lines_of_a_dash_reads_standard_input_and_leaves_it_open(
     assert not stdin.buffer.closed
 
 
+def test_a_file_is_read_where_standard_input_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert list(read_lines(write(tmp_path, b"a\nb\n"))) == ["a", "b"]
+
+
+def test_a_file_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutputError, match=r"is a folder\. Name a file in it"):
+        write_bytes(Path(), b"x")
+    assert not list(tmp_path.iterdir())
+
+
 def test_hashes_of_a_file_and_of_its_bytes_are_sha256(tmp_path: Path) -> None:
     data = bytes(range(256)) * 5003
     assert hash_bytes(data) == hash_file(write(tmp_path, data)) == hashlib.sha256(data).hexdigest()

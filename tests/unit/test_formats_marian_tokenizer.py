@@ -78,6 +78,9 @@ def test_many_equal_one_by_one() -> None:
 
 def test_language_at_the_start_of_a_source_is_one_id() -> None:
     tokenizer = make()
+    assert tokenizer.language_code(">>fra<< the cat") == ">>fra<<"
+    assert tokenizer.language_code(">>fra<<") == ">>fra<<"
+    assert tokenizer.language_code(">>deu<< the cat") == tokenizer.language_code("") == ""
     assert tokenizer.encode_source(">>fra<< the cat") == [FRENCH, THE, CAT, END]
     assert tokenizer.encode_source(">>fra<<") == [FRENCH, END]
     assert FRENCH not in tokenizer.encode_source("the >>fra<< cat")

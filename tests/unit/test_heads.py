@@ -207,6 +207,10 @@ def test_gold_of_another_number_of_pairs_is_refused(bundle: Bundle) -> None:
         ("▁a", False),
         ("l'", False),
         ("</s>", False),
+        ("\uffed!", True),  # joined to the word before it, as vocabularies of words write it
+        ("\uffed...", True),
+        ("\uffeda", False),
+        ("\uffed", False),
     ],
 )
 def test_punctuation_is_marks_alone(token: str, is_mark: bool) -> None:

@@ -292,3 +292,41 @@ def test_decoding_leaves_the_model_as_it_was() -> None:
         translator.translate(LINES, **options)
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, before[name])
+
+
+def test_one_string_instead_of_lines_is_refused(translator: Translator) -> None:
+    with pytest.raises(DataError, match="must be a list of lines"):
+        translator.translate(PIZZA)
+
+
+def test_the_shortest_limits_of_an_ensemble_count(translator: Translator) -> None:
+    limits = {"max_source_length": 11, "max_target_length": 5}
+    shorter = Transformer(translator.model.config.model_copy(update=limits))
+    shorter.load_state_dict(translator.model.state_dict())
+    both = Translator(translator.model, translator.tokenizer, others=[shorter])
+    long, short = both.translate([PIZZA, "The cat slept."])
+    assert long.error is not None
+    assert "at most 11 tokens" in long.error
+    assert short.error is None
+    assert len(short.hypotheses[0].ids) <= 5
+    (scored,) = both.score(["The cat slept."], ["Le chat a dormi dans la grande maison bleue."])
+    assert scored.error is not None
+    assert "at most 5" in scored.error
+
+
+def test_every_part_of_a_line_that_is_split_begins_with_its_language(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    encode = translator.tokenizer.encode_sources
+
+    def encode_sources(texts: list[str]) -> list[list[int]]:
+        asked.append(texts)
+        return encode(texts)
+
+    monkeypatch.setattr(translator.tokenizer, "language_code", lambda text: text[:7])
+    monkeypatch.setattr(translator.tokenizer, "encode_sources", encode_sources)
+    text = ">>fra<< " + " ".join([PIZZA] * 40)
+    (whole,) = translator.translate([text], split_long=True)
+    assert whole.error is None
+    assert asked == [[text], [f">>fra<< {PIZZA}"] * 40]

@@ -66,7 +66,8 @@ def _draw(bundle: Bundle, what: Drawing | Literal["positions"], path: Path) -> N
     from pellucid.inside.figures_positions import draw_positions_figure
 
     if what == "positions":
-        draw_positions_figure(bundle, path)
+        longest = bundle.config.model.max_source_length
+        draw_positions_figure(bundle, path, num_positions=min(64, longest))
         return
     if path.suffix != ".svg":
         raise InputError(f"A drawing's file must end in .svg, but is named {path.name} (-o).")

@@ -48,7 +48,7 @@ def look(
     from pellucid.inside.looking import Replaying
     from pellucid.translator import load
 
-    check_options(options, is_target_given=target is not None)
+    check_options(options, is_target_given=target is not None, is_prefix_given=bool(prefix))
     ask = to_ask(options)
     wanted = {name: Path(options[name]) for name in FILES if options[name] is not None}
     is_written_at_once = wanted.keys() == {"npz"}
@@ -62,7 +62,7 @@ def look(
     )
     traces = _look(translator, text, target, prefix, how, options)
     if is_compared(options):
-        return _compare(translator, traces[0], text, target, ask, wanted, options)
+        return _compare(translator, traces[0], text, target, prefix, ask, wanted, options)
     problems = [problem for trace in traces for problem in trace.problems]
     for problem in problems:
         warn(problem)
@@ -100,6 +100,7 @@ def _compare(
     trace: Trace,
     text: str,
     target: str | None,
+    prefix: str | None,
     ask: Ask,
     files: dict[str, Path],
     options: dict[str, Any],
@@ -111,7 +112,11 @@ def _compare(
 
     other_text, name = options["compare"] or text, options["compare_model"]
     other = translator if name is None else load(name)
-    (second, *_) = _look(other, other_text, target, None, Replaying(), options)
+    other_prefix = prefix if other_text == text else None
+    (second, *_) = _look(other, other_text, target, other_prefix, Replaying(), options)
+    problems = [*trace.problems, *second.problems]
+    for problem in problems:
+        warn(problem)
     names = [f"{translator.own_bundle.folder.name}: {text}", f"{other.own_bundle.folder.name}: "]
     first_side = choose_side(trace, ask, None, names[0])
     head = options["compare_head"] or str(first_side.head)
@@ -120,7 +125,7 @@ def _compare(
         draw_difference(first_side, second_side, files)
     else:
         show_difference(first_side, second_side, Writer(is_plain=bool(options["plain"])))
-    return 0
+    return 1 if problems else 0
 
 
 def _say_size(ask: Ask, pair: Pair, *, float64: bool) -> None:

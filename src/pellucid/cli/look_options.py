@@ -100,20 +100,31 @@ NEEDED = {
 }
 
 
-def check_options(options: Mapping[str, Any], *, is_target_given: bool) -> None:
+def check_options(
+    options: Mapping[str, Any], *, is_target_given: bool, is_prefix_given: bool
+) -> None:
     """Find options that contradict or lack each other.
 
     Raises:
         InputError: there are some.
     """
     for name, needed in NEEDED.items():
-        if options[name] and options[needed] is None:
+        is_given = options[name] is not None and options[name] is not False
+        if is_given and options[needed] is None:
             raise InputError(f"{flag(name)} must be given with {flag(needed)}, but there is none.")
+    for name in ("words", "random"):
+        if options[name] is not None and options[name] < 1:
+            raise InputError(f"{flag(name)} must be at least 1, but is {options[name]}.")
     searched = [name for name in SEARCH if options[name] is not None]
     if is_target_given and searched:
         raise InputError(
             f"With --target nothing is searched, but {flag(searched[0])} is given. Leave one of "
             "them out."
+        )
+    if is_target_given and is_prefix_given and not options["change"]:
+        raise InputError(
+            "With --target nothing is decoded but under --change, so --prefix would do nothing. "
+            "Leave one of them out."
         )
     if is_target_given and options["compare"] is not None:
         raise InputError(

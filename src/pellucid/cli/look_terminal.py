@@ -86,13 +86,15 @@ class Writer:
             file=cast(TextIO, Encodable(sys.stdout)),
             force_terminal=sys.stdout.isatty(),
             highlight=False,
+            markup=False,
+            emoji=False,
             soft_wrap=is_plain,
         )
 
     def lines(self, lines: Iterable[str]) -> None:
         """Write lines of text."""
         for line in lines:
-            self._console.print(line, markup=False)
+            self._console.print(line)
 
     def array(self, trace: Trace, name: str, head: int | None) -> None:
         """Write an array of a trace."""

@@ -234,7 +234,8 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
     is_direct = is_special(path)
     if not is_direct:
         check_target(path, may_overwrite=may_overwrite)
-    part = target if is_direct else target.with_name(target.name + ".part")
+    # The process's own: NAME.part may be what an interrupted translation is to go on with.
+    part = target if is_direct else target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with _open_text(part, is_gzip=target.suffix == ".gz") as stream:
             yield stream

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 
 from pellucid.config import DecodingConfig, ModelConfig
@@ -17,11 +18,12 @@ __all__ = ["Asker"]
 
 
 class Asker:
-    """Turns texts into requests, for one model and its tokenizer."""
+    """Turns texts into requests, for a tokenizer and its models; the shortest limits count."""
 
-    def __init__(self, tokenizer: Tokenizer, model: ModelConfig) -> None:
+    def __init__(self, tokenizer: Tokenizer, models: Sequence[ModelConfig]) -> None:
         self._tokenizer = tokenizer
-        self._model = model
+        self._max_source_length = min(model.max_source_length for model in models)
+        self._max_target_length = min(model.max_target_length for model in models)
 
     @cached_property
     def _spelling(self) -> Spelling:
@@ -79,7 +81,7 @@ class Asker:
 
     def too_long(self, source_ids: list[int]) -> str | None:
         """Why a source cannot be read at once, in a sentence; None where it can."""
-        limit = self._model.max_source_length
+        limit = self._max_source_length
         if len(source_ids) <= limit:
             return None
         return (
@@ -89,4 +91,4 @@ class Asker:
 
     def _max_length(self, source_length: int, config: DecodingConfig) -> int:
         by_ratio = int(source_length * config.max_length_ratio) + config.max_length_offset
-        return min(config.max_length or by_ratio, self._model.max_target_length)
+        return min(config.max_length or by_ratio, self._max_target_length)

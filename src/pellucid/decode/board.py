@@ -149,7 +149,11 @@ class Board:
             longest_B = self._length_in_table()
             if self.stopping == "safe":
                 longest_B = self.limit_B
-            is_done_B |= self.best_BN[:, -1] >= self.penalty.bound(leader_B, longest_B)
+            bound_B = self.penalty.bound(leader_B, longest_B)
+            is_done_B |= self.best_BN[:, -1] >= bound_B
+            if self.stopping == "heuristic":  # What could still come may be better, or not.
+                gap_B = (self.best_BN[:, -1] - bound_B).abs().nan_to_num(nan=math.inf)
+                self.margin_B = torch.minimum(self.margin_B, gap_B)
         return is_done_B & (self.request_B != NOBODY)
 
     def hypotheses(

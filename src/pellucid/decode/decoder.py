@@ -14,7 +14,9 @@ from pellucid.decode.engine import Engine
 from pellucid.decode.ensemble import Ensemble
 from pellucid.decode.forbidden import ForbiddenText
 from pellucid.decode.hypothesis import Hypothesis
+from pellucid.decode.penalty import LengthPenalty
 from pellucid.decode.request import Request
+from pellucid.decode.required import RequiredPhrases
 from pellucid.decode.search import Search, SpecialIds, Stepper
 from pellucid.model import Transformer
 
@@ -124,10 +126,30 @@ class Decoder:
             tuple(
                 end
                 for hypothesis in sorted(alternatives, key=lambda one: -one.log_probability)
-                for end in ((hypothesis,) if hypothesis.is_finished else next(ends))
+                for end in (
+                    self._as_answer(hypothesis, request, config)
+                    if hypothesis.is_finished
+                    else next(ends)
+                )
             )
-            for alternatives in firsts
+            for request, alternatives in zip(requests, firsts, strict=True)
         ]
+
+    def _as_answer(
+        self, ended: Hypothesis, request: Request, config: DecodingConfig
+    ) -> tuple[Hypothesis, ...]:
+        """A hypothesis that ends right after the prefix, if that meets the request."""
+        vocabulary = self._models[0].config.target_vocabulary_size
+        phrases = RequiredPhrases([request], vocabulary_size=vocabulary, device="cpu")
+        progress = phrases.start(torch.zeros(1, dtype=torch.long))
+        for token in ended.ids:
+            progress = phrases.advance(progress, torch.tensor([token]))
+        if not phrases.is_met(progress):
+            return ()
+        length = len(ended.ids)
+        penalty = LengthPenalty(config, length, torch.device("cpu"))
+        total = torch.tensor(ended.log_probability, dtype=torch.float64)
+        return (replace(ended, score=penalty.score(total, torch.tensor(length)).item()),)
 
     def _stepper(self, config: DecodingConfig) -> Stepper:
         return self._prepared(config.precision, None)

@@ -31,16 +31,27 @@ __all__ = [
 ]
 
 
-# What NumPy raises for a file that is cut off, for a pickle, and for a single array.
-_READ_ERRORS = (OSError, ValueError, EOFError, TypeError, KeyError)
+# What NumPy and zipfile raise for a file that is cut off, for a pickle, for a single array, for one
+# that is encrypted and for one that is packed in an unknown way.
+_READ_ERRORS = (
+    *(OSError, ValueError, EOFError, TypeError, KeyError, RuntimeError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+
+_MOST_UNPACKED = 64
+"""How many times the size of an archive its contents may take: weights hardly shrink."""
 
 
 def check_place(out: Path) -> None:
     """Refuse to write where something is.
 
     Raises:
-        InputError: there is a file, or a folder with something in it.
+        InputError: there is a file, or a folder with something in it; or no name.
     """
+    if not out.name:
+        raise InputError(
+            f"--out must name a folder, but is {out}. Give its name, from the folder above it."
+        )
     if out.is_dir() and not any(out.iterdir()):
         return
     if out.exists() or out.is_symlink():
@@ -91,7 +102,25 @@ def read_yaml(data: bytes, where: str) -> dict[str, Any]:
         raise BundleError(
             f"A file of Marian must be a YAML mapping, but is not ({where}). Copy it again."
         )
+    if _has_more_parts(values, len(data)):
+        raise BundleError(
+            f"A file of Marian must be plain YAML, but its {len(data)} bytes refer to themselves "
+            f"again and again ({where}). Do not use it."
+        )
     return values
+
+
+def _has_more_parts(values: Any, most: int) -> bool:
+    """Whether there are more keys and values than so many, however deep, aliases written out."""
+    waiting, count = [values], 0
+    while waiting and count <= most:
+        one = waiting.pop()
+        count += 1
+        if isinstance(one, dict):
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, list):
+            waiting += one
+    return count > most
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -113,16 +142,36 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Read a NumPy archive, without the pickles that one may hold.
 
     Raises:
-        BundleError: it is damaged, or holds a pickle.
+        BundleError: it is damaged, holds something else than numbers, or would unpack to many
+            times its size.
     """
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (*_READ_ERRORS, zipfile.BadZipFile, zlib.error):
+        with path.open("rb") as stream, zipfile.ZipFile(stream) as packed:
+            unpacked = sum(member.file_size for member in packed.infolist())
+        size = path.stat().st_size
+        found = _load_arrays(path) if unpacked <= _MOST_UNPACKED * size else None
+    except _READ_ERRORS:
         raise BundleError(
             f"{path.name} must be a NumPy archive of plain numbers, but is damaged, or holds a "
             f"pickle, which could run code ({path}). Copy it again."
         ) from None
+    if found is None:
+        raise BundleError(
+            f"{path.name} must hold weights, but its {size:,} bytes unpack to {unpacked:,}, as no "
+            f"weights do ({path}). Do not use it."
+        )
+    return found
+
+
+def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    found = {}
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        for name in archive.files:
+            array = archive[name]
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
+                raise TypeError(f"{name} is no array of numbers")
+            found[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return found
 
 
 def read_sentencepiece(path: Path) -> bytes:

@@ -180,8 +180,11 @@ class ForceWeight(Change):
             return
         is_forced = self.place.cut_from(may_attend)
         row = replace(self.place, key=None).cut_from(tensor)
-        others = (row.sum(dim=-1, keepdim=True) - edge).clamp(min=1e-30)
-        row.mul_(torch.where(is_forced, (1 - self.weight) / others, 1.0))
+        # Set to 0 and summed, not taken off the row's sum: what is left may be far below rounding.
+        edge.masked_fill_(is_forced, 0.0)
+        others = row.sum(dim=-1, keepdim=True)
+        factor = (1 - self.weight) / others
+        row.mul_(torch.where(is_forced & (others > 0), factor, 1.0))
         edge.masked_fill_(is_forced, self.weight)
 
 

@@ -20,7 +20,8 @@ def draw_training(canvas: Canvas, counts: Counts) -> None:
         ["target, one to the right", "<s> y₁ y₂ … : T tokens", "all rows at once"],
         fill="table",
     )
-    top = _draw_decoder(canvas, counts, way_in, rows="T", note="a row sees itself and before")
+    note = "a row sees itself and before" if counts.config.look_ahead_mask else "a row sees all"
+    top = _draw_decoder(canvas, counts, way_in, rows="T", note=note)
     logits = _draw_logits(canvas, counts, top, "T")
     loss = Box(RIGHT, logits.y - STEP, WIDE, 44)
     canvas.box(loss, ["loss", "each row against y₁ y₂ … </s>"])

@@ -26,7 +26,7 @@ def draw_whole(canvas: Canvas, counts: Counts) -> None:
     decoder = _Column(canvas, counts, RIGHT, "T")
     decoder.enter("target", counts.target_embedding, counts.config.target_vocabulary_size)
     decoder.begin_layer()
-    decoder.sublayer("masked self-attention")
+    decoder.sublayer("masked self-attention" if counts.config.look_ahead_mask else "self-attention")
     cross = decoder.sublayer("cross-attention")
     decoder.sublayer("feed-forward")
     decoder.end_layer("decoder", counts.config.num_decoder_layers, counts.decoder_layer)

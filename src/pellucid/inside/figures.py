@@ -202,7 +202,8 @@ def draw_grid_figure(
     if stage != "weights":
         limit = max(view.largest for row in views for view in row)
     panels = [[panel_of(view, limit=limit) for view in row] for row in views]
-    lettering = Lettering(path, panels[0][0].texts)
+    caption = _grid_caption(views, panels[0][0])
+    lettering = Lettering(path, [*panels[0][0].texts, *caption])
     num_rows, num_columns = panels[0][0].cells_LM.shape
     side = min(max(2.4 / max(num_rows, num_columns), 0.075), 0.17)
     look = Look((side, side), min(52 * side, 7.5), 0, lettering)
@@ -212,7 +213,6 @@ def draw_grid_figure(
     first_left, first_top = MARGIN + left + 0.2, MARGIN + above + 0.2
     body = len(panels[0]) * step_right, len(panels) * step_down
     width = max(first_left + body[0] + max(0.75, beside), 4.2)
-    caption = _grid_caption(views, panels[0][0])
     lines = _caption_lines(lettering, caption, width)
     height = first_top + body[1] + LINE * len(lines) + MARGIN
     with lettering.settings():
@@ -259,7 +259,8 @@ def draw_stages_figure(
     path = check_ending(path)
     views = [View(trace, part, layer, kind, head, stage) for stage in FIVE_STAGES]
     panels = [panel_of(view) for view in views]
-    lettering = Lettering(path, panels[0].texts)
+    caption = _stages_caption(views)
+    lettering = Lettering(path, [*panels[0].texts, *caption])
     digit = 4.2 if max(panels[0].cells_LM.shape) <= MOST_NUMBERS else 0
     look = Look((0.215, 0.17) if digit else (0.09, 0.09), 6.5 if digit else 5, digit, lettering)
     left, above, _ = room_of(panels[0], look)
@@ -269,7 +270,6 @@ def draw_stages_figure(
     bar = max(high, 0.6)
     top = MARGIN + 0.2 + above
     width = 2 * MARGIN + left + sum(steps)
-    caption = _stages_caption(views)
     lines = _caption_lines(lettering, caption, width)
     height = top + bar + 0.15 + LINE * len(lines) + MARGIN
     with lettering.settings():

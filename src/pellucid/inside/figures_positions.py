@@ -55,7 +55,7 @@ def draw_positions_figure(
         "Color: blue below 0, orange above; each scale ends at its panel's largest magnitude.",
     ]
     lettering = Lettering(path, caption)
-    lines = wrap(caption, 12.2, 7)
+    lines = wrap([lettering.write(line) for line in caption], 12.2, 7)
     with lettering.settings():
         sheet = Sheet(12.5, 4.2 + 0.135 * len(lines))
         _heat(sheet, positions_LD, 0.55, ("dimension", "position"), "1. Encodings")
@@ -63,7 +63,7 @@ def draw_positions_figure(
         _by_offset(sheet, products_LL, 9.1)
         for index, line in enumerate(lines):
             sheet.text(0.12, 4.05 + index * 0.135, line, size=7)
-        save_figure(sheet.figure, path, title=caption[0])
+        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
 
 
 def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray:

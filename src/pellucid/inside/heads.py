@@ -26,6 +26,7 @@ from pellucid.inside.changes_places import Place, all_heads
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.replay import replay
 from pellucid.inside.trace import Trace
+from pellucid.text.words import JOINER
 
 __all__ = [
     "SORTABLE",
@@ -306,6 +307,8 @@ def _log_probability(pair: Pair, probe: Changes | None = None) -> float:
 
 
 def is_punctuation(token: str) -> bool:
-    """Whether a token has nothing but punctuation marks."""
+    """Whether a token has nothing but punctuation marks, joined to the word before it or not."""
     letters = token.replace("\u2581", "").strip()
+    if len(letters) > 1:
+        letters = letters.removeprefix(JOINER)
     return bool(letters) and all(unicodedata.category(letter)[0] == "P" for letter in letters)

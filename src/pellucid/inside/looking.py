@@ -11,6 +11,7 @@ from typing import Any
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.inside.ask import Ask
+from pellucid.inside.changes import Changes
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.replay import replay
 from pellucid.inside.saving import NpzWriter
@@ -98,6 +99,9 @@ def _look(
 ) -> Trace:
     if how.before is not None:
         how.before(pair)
+    if how.changes is not None:
+        what = str(how.changes) if isinstance(how.changes, Changes) else "by a probe"
+        decoding = {**decoding, "changes": what}
     run = partial(
         replay,
         pair,

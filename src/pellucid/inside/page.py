@@ -12,7 +12,7 @@ from importlib.resources import files
 from pellucid.inside.ask import HEAD_STAGES
 from pellucid.inside.color import ink_on, shade
 from pellucid.inside.page_data import FIGURES, page_data
-from pellucid.inside.page_map import static_map
+from pellucid.inside.page_map import isolated, static_map
 from pellucid.inside.trace import Trace
 from pellucid.inside.view import View, default_view, describe_model_of, views_of
 
@@ -119,10 +119,11 @@ def _map(view: View) -> str:
     rows = []
     for read, predicted, weights in zip(view.rows, view.predicted or (), view.cells, strict=True):
         cells = "".join(
-            _cell(weight, f"{read} → {predicted}: {token}")
+            _cell(weight, f"{isolated(read)} → {isolated(predicted)}: {isolated(token)}")
             for weight, token in zip(weights.tolist(), view.columns, strict=True)
         )
-        rows.append(f"<tr><th>{escape(read)} → {escape(predicted)}</th>{cells}</tr>")
+        edge = f"<bdi>{escape(read)}</bdi> → <bdi>{escape(predicted)}</bdi>"
+        rows.append(f"<tr><th>{edge}</th>{cells}</tr>")
     body = "\n".join(rows)
     return (
         f'<table class="map"><caption>layer {view.layer}, head {view.head}</caption>\n'

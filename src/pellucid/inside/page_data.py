@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -98,9 +99,12 @@ def _describe(views: Iterable[View]) -> dict[str, dict[str, Any]]:
 
 
 def _figures(trace: Trace) -> dict[str, dict[str, float]]:
-    """The figures of each head whose weights are held."""
+    """The figures of each head whose weights are held, and are weights in every row."""
     if not any(name.endswith(".weights") for name in trace.arrays):
         return {}
-    return {
+    figures = {
         str(row.head): {name: getattr(row, name) for name in FIGURES} for row in head_rows(trace)
+    }
+    return {
+        head: found for head, found in figures.items() if all(map(math.isfinite, found.values()))
     }

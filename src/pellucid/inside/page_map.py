@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.inside.color import ink_on, shade, shade_signed, to_hex
 from pellucid.inside.view import View, number_in_cell
 
-__all__ = ["MOST_CELLS", "static_map"]
+__all__ = ["MOST_CELLS", "isolated", "static_map"]
 
 MOST_CELLS = 10_000
 """More cells than that are cut off, and it is said."""
@@ -47,6 +47,11 @@ def static_map(view: View) -> str:
     )
 
 
+def isolated(word: str) -> str:
+    """A word whose letters, also from right to left, do not turn what stands around it."""
+    return f"\u2068{word}\u2069"
+
+
 def _row(view: View, row: int, forbidden_M: np.ndarray) -> str:
     limit = view.largest if view.is_signed else None
     words = [view.rows[row], *([view.predicted[row]] if view.predicted else [])]
@@ -54,7 +59,8 @@ def _row(view: View, row: int, forbidden_M: np.ndarray) -> str:
     cells = []
     columns = view.columns
     for column, value in enumerate(map(float, view.cells[row])):
-        what = escape(f"{' → '.join(words)}: {columns[column]}", quote=True)
+        edge = " → ".join(map(isolated, words))
+        what = escape(f"{edge}: {isolated(columns[column])}", quote=True)
         if forbidden_M[column] or not math.isfinite(value):
             cells.append(f'<td class="pellucid-masked" title="{what}: may not be seen">−∞</td>')
             continue

@@ -80,7 +80,7 @@ def follow(
     column = int(weights_M.argmax()) if column is None else column
     _check_number("column", column, len(columns))
     yield from _way_in(trace, model, place)
-    yield from _vectors(trace, place, columns[column], column)
+    yield from _vectors(trace, model, place, columns[column], column)
     yield _weighing(trace, model, place, columns)
     yield _mixing(trace, place, columns)
     yield from _way_out(trace, model, place)
@@ -107,16 +107,27 @@ def _way_in(trace: Trace, model: ModelConfig, place: Place) -> Iterator[Step]:
     found.append((f"enters layer {place.layer}'s {place.kind} attention", entering))
     if model.norm == "pre":
         found.append(("after layer norm", trace.get(f"{place.site}.norm")[row]))
-    yield _table("The token's vector", "x = E[id]" + scale + " + P[position]", found)
+    place_term = " + P[position]" if model.positions != "none" else ""
+    yield _table("The token's vector", f"x = E[id]{scale}{place_term}", found)
 
 
-def _vectors(trace: Trace, place: Place, word: str, column: int) -> Iterator[Step]:
+_PROJECTIONS = {
+    "qkv": "q = x Wq, k = m Wk, v = m Wv",
+    "qk": "q = x Wq, k = v = m Wk",
+    "none": "q = x, k = v = m, the dimensions of the head",
+}
+"""By ``model.projections``."""
+
+
+def _vectors(
+    trace: Trace, model: ModelConfig, place: Place, word: str, column: int
+) -> Iterator[Step]:
     query_K = trace.head(f"{place.site}.query", place.head)[place.row]
     key_K = trace.head(f"{place.site}.key", place.head)[column]
     value_E = trace.head(f"{place.site}.value", place.head)[column]
     yield _table(
         f"Query of the row; key and value of {word}",
-        "q = x Wq, k = m Wk, v = m Wv",
+        _PROJECTIONS[model.projections],
         [("query", query_K), ("key", key_K), ("value", value_E)],
     )
     products = query_K.astype(np.float64) * key_K
@@ -155,9 +166,10 @@ def _weighing(trace: Trace, model: ModelConfig, place: Place, columns: Sequence[
     ]
     rows.append(("sum", "", "", "", float(exponentials.sum()), float(stages["weights"].sum())))
     root = f"÷ √{model.d_key}" if model.scale_scores else "not scaled"
+    divisor = " / √d_k" if model.scale_scores else ""
     return Step(
         "Scores become weights",
-        "softmax(q Kᵀ / √d_k + mask); exponentials after taking off the largest",
+        f"softmax(q Kᵀ{divisor} + mask); exponentials after taking off the largest",
         ("attends to", "score q·k", root, "masked", "exponential", "weight"),
         tuple(rows),
     )

@@ -180,7 +180,9 @@ class View:
     def describe_scale(self) -> str:
         """What the colors mean."""
         if not self.is_signed:
-            scale = "Color: weight from 0 to 1, each row sums to 1"
+            scale = "Color: weight from 0 to 1"
+            if np.allclose(self.cells.sum(axis=1), 1, rtol=0, atol=1e-3):
+                scale += ", each row sums to 1"
         else:
             scale = f"Color: −{self.largest:.3g} (blue) over 0 to {self.largest:.3g} (orange)"
         return f"{scale}; hatched: may not be seen." if self.forbidden.any() else f"{scale}."
@@ -244,7 +246,12 @@ def describe_model_of(trace: Trace) -> str:
 
 
 def describe_decoding(decoding: Mapping[str, Any]) -> str:
-    """How a target was found: ``Greedy decoding in float32``."""
+    """How a target was found: ``Greedy decoding in float32``; and what was changed afterwards."""
+    changes = decoding.get("changes")
+    return _describe_search(decoding) + (f"; CHANGED afterwards: {changes}" if changes else "")
+
+
+def _describe_search(decoding: Mapping[str, Any]) -> str:
     if decoding.get("given") or "beam" not in decoding:
         return "Target given, not decoded"
     precision = decoding.get("precision", "float32")

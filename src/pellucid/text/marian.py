@@ -67,7 +67,7 @@ class PieceVocabulary:
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Cut many texts into ids, on every core."""
-        heads, rests = zip(*map(self._split_code, texts), strict=True) if texts else ((), ())
+        heads, rests = zip(*map(self.split_code, texts), strict=True) if texts else ((), ())
         return [
             [*head, *(self._ids.get(piece, self._unk_id) for piece in pieces)]
             for head, pieces in zip(
@@ -85,7 +85,7 @@ class PieceVocabulary:
         """The serialized model."""
         return self._model
 
-    def _split_code(self, text: str) -> tuple[list[int], str]:
+    def split_code(self, text: str) -> tuple[list[int], str]:
         """The id of the language that a text asks for at its start, and the rest."""
         if self._has_codes and text.startswith(">>"):
             code, end, rest = text.partition("<<")
@@ -101,6 +101,8 @@ class MarianTokenizer(Tokenizer):
     ``vocabulary.txt``, or ``source.txt`` and ``target.txt`` where they are separate, says the
     ids.
     """
+
+    _source: PieceVocabulary
 
     @classmethod
     def load(cls, config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Self:
@@ -124,6 +126,11 @@ class MarianTokenizer(Tokenizer):
                 for side in ("source", "target")
             ),
         )
+
+    def language_code(self, text: str) -> str:
+        """What a source text begins with that says the language to translate into."""
+        _, rest = self._source.split_code(text)
+        return text.removesuffix(rest)
 
     def files(self) -> dict[str, bytes]:
         """The models and lists that a bundle keeps, by name."""

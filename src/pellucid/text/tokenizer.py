@@ -99,6 +99,15 @@ class Tokenizer(ABC):
         """
         return prepare_text(text, self.config)
 
+    def language_code(self, text: str) -> str:
+        """What a source text begins with that holds for all of it, as ``>>fra<<``; mostly nothing.
+
+        Args:
+            text: the whole text; a part of it needs the same before it.
+        """
+        del text
+        return ""
+
     def encode_source(self, text: str) -> list[int]:
         """Cut a source text into ids that end in ``</s>``."""
         return [*self._source.encode(self.normalized(text)), self.config.eos_id]
