@@ -126,7 +126,7 @@ def test_sigterm_while_reading_gives_143_and_leaves_no_file(tmp_path: Path, root
     process = subprocess.Popen(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(root / "src")}
     )
-    part = tmp_path / "out.txt.part"
+    part = tmp_path / f"out.txt.{process.pid}.part"
     deadline = time.monotonic() + 30
     while not part.exists() or part.stat().st_size == 0:
         assert time.monotonic() < deadline
