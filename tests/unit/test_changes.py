@@ -158,14 +158,14 @@ def test_a_trace_of_changes_says_so_and_what_its_rows_no_longer_do(bundle_folder
     captions = {
         head: " ".join(View(trace, "decoder", 1, "cross", head).caption()) for head in (0, 1)
     }
-    assert f"CHANGED afterwards: {zero}" in captions[0]
+    assert f"CHANGED on the way: {zero}" in captions[0]
     assert "each row sums to 1" not in captions[0]
     assert "each row sums to 1" in captions[1]
     plain = translator.look(SOURCE, target=TARGET)
     assert "changes" not in plain.decoding
     nothing_left = Changes(parse_change("zero decoder.1.cross.0:*>*"))
     page = trace_page(translator.look(SOURCE, target=TARGET, changes=nothing_left))
-    assert "CHANGED afterwards" in page
+    assert "CHANGED on the way" in page
 
 
 def test_forced_weight_on_every_row_leaves_out_rows_that_may_not(pair: Pair) -> None:

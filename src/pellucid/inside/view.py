@@ -246,9 +246,9 @@ def describe_model_of(trace: Trace) -> str:
 
 
 def describe_decoding(decoding: Mapping[str, Any]) -> str:
-    """How a target was found: ``Greedy decoding in float32``; and what was changed afterwards."""
+    """How a target was found: ``Greedy decoding in float32``; and what was changed on the way."""
     changes = decoding.get("changes")
-    return _describe_search(decoding) + (f"; CHANGED afterwards: {changes}" if changes else "")
+    return _describe_search(decoding) + (f"; CHANGED on the way: {changes}" if changes else "")
 
 
 def _describe_search(decoding: Mapping[str, Any]) -> str:
