@@ -110,7 +110,7 @@ class Translator:
             DataError: there are not as many constraints as texts, or the texts are one string.
         """
         if isinstance(texts, str):  # A sequence too, of letters.
-            raise DataError(f"The texts must be a list of lines, but are the one line {texts!r}.")
+            raise DataError("The texts must be a list of lines, but are one string.")
         config = self.configure(**options)
         each = [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
         if len(each) != len(texts):

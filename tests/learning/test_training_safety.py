@@ -29,6 +29,16 @@ from pellucid.train.validation import Validation
 Losses = Callable[..., tuple[Tensor, Tensor]]
 
 
+def set_bleus(monkeypatch: pytest.MonkeyPatch, *bleus: float) -> None:
+    """Let validations find these, one after the other."""
+    left = iter(bleus)
+
+    def validate(translator: Any, pairs: Any) -> Validation:
+        return Validation(1.0, next(left), 50.0, tuple(pair.target for pair in pairs))
+
+    monkeypatch.setattr(loop, "validate_model", validate)
+
+
 def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> list[int]:
     """Let the loss of some steps be no number; the steps whose loss was asked for."""
     asked: list[int] = []
@@ -120,12 +130,7 @@ def test_a_better_model_than_where_the_run_goes_back_to_is_kept(
 ) -> None:
     """It was validated at a limit, which is no step to go back to."""
     write_text(tmp_path)
-    bleus = iter([35.0, 38.0, 36.0, 37.0])
-
-    def scored(translator: Any, pairs: Any) -> Validation:
-        return Validation(1.0, next(bleus), 50.0, tuple(pair.target for pair in pairs))
-
-    monkeypatch.setattr(loop, "validate_model", scored)
+    set_bleus(monkeypatch, 35.0, 38.0, 36.0, 37.0)
     first = make_recipe(training={"max_steps": 13})
     train(first, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     bad_visits = iter([True] * 3 + [False] * 1000)
@@ -337,12 +342,7 @@ def test_the_kept_model_is_the_average(
     averaging: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(tmp_path)
-    bleus = iter([10.0, 20.0])
-
-    def scored(translator: Any, pairs: Any) -> Validation:
-        return Validation(1.0, next(bleus), 50.0, tuple(pair.target for pair in pairs))
-
-    monkeypatch.setattr(loop, "validate_model", scored)
+    set_bleus(monkeypatch, 10.0, 20.0)
     recipe = make_recipe(training={"averaging": averaging, "average_count": 2, "max_steps": 20})
     train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     folders = [tmp_path / "run" / "checkpoints" / f"step-{step:08d}" for step in (10, 20)]

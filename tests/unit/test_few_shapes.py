@@ -13,7 +13,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pellucid.attention import stages
 from pellucid.config import TrainingConfig
-from pellucid.train.few_shapes import FEWEST_ROWS, MOST_NUMBERS, make_shapes_repeat, rows_at_once
+from pellucid.train.few_shapes import (
+    FEWEST_ROWS,
+    MOST_NUMBERS,
+    WORTH_TURNING,
+    make_shapes_repeat,
+    rows_at_once,
+    turned,
+)
 from pellucid.train.loss import ROWS_PER_CHUNK, chunk_rows, smoothed_cross_entropy
 from pellucid.train.passes import Passes, Piece
 
@@ -69,6 +76,29 @@ def test_linear_layer_and_its_gradients_are_those_of_pytorch(num_rows: int, bias
     assert_near(y_NE, expected_NE.detach())
     for ours, theirs in zip((x_ND, *linear.parameters()), wide, strict=True):
         assert_near(ours.grad, theirs.grad)
+
+
+@pytest.mark.parametrize(("num_inputs", "num_outputs"), [(1021, 1031), (1031, 1021)])
+def test_wide_layer_has_the_gradients_of_pytorch(num_inputs: int, num_outputs: int) -> None:
+    assert num_inputs * num_outputs >= WORTH_TURNING
+    torch.manual_seed(3)
+    linear = nn.Linear(num_inputs, num_outputs).to(torch.bfloat16)
+    make_shapes_repeat(nn.Sequential(linear))
+    x_ND = torch.randn(307, num_inputs).to(torch.bfloat16).requires_grad_()
+    upstream_NE = torch.randn(307, num_outputs).to(torch.bfloat16)
+    wide = [tensor.detach().double().requires_grad_() for tensor in (x_ND, *linear.parameters())]
+    linear(x_ND).backward(upstream_NE)
+    F.linear(*wide).backward(upstream_NE.double())
+    for ours, theirs in zip((x_ND, *linear.parameters()), wide, strict=True):
+        assert_near(ours.grad, theirs.grad)
+
+
+@pytest.mark.parametrize("num_rows", [1, 127, 128, 389])
+def test_turned_matrix_is_the_transposed_one(num_rows: int) -> None:
+    matrix_NC = torch.randn(num_rows, D)
+    turned_CN = turned(matrix_NC)
+    assert torch.equal(turned_CN, matrix_NC.T)
+    assert turned_CN.is_contiguous()
 
 
 def test_linear_layer_keeps_all_axes_before_the_last() -> None:

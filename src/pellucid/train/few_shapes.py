@@ -14,10 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["fill_rows", "make_shapes_repeat", "rows_at_once", "shapes_matter"]
+__all__ = ["fill_rows", "make_shapes_repeat", "rows_at_once", "shapes_matter", "turned"]
 
 FEWEST_ROWS = 128
 """What numbers of rows are multiples of."""
+
+WORTH_TURNING = 1 << 20
+"""From how many numbers on, in the product, its transposed factor is turned by hand before."""
 
 MOST_NUMBERS = 16
 """How many such multiples there may be, about, however many rows there are."""
@@ -95,8 +98,31 @@ def _multiply_over_rows(x_NF: Tensor, y_ND: Tensor) -> Tensor:
     num_rows = len(x_NF)
     at_once = rows_at_once(num_rows)
     whole = num_rows - num_rows % at_once
-    product_FD = x_NF[:whole].T @ y_ND[:whole]
+    product_FD = _multiply_turned(x_NF[:whole], y_ND[:whole])
     if whole < num_rows:
         rest_RF, rest_RD = fill_rows(x_NF[whole:], at_once), fill_rows(y_ND[whole:], at_once)
         product_FD += rest_RF.T @ rest_RD
     return product_FD
+
+
+def _multiply_turned(x_NF: Tensor, y_ND: Tensor) -> Tensor:
+    """Multiply ``x_NF.T @ y_ND``; for a large product, turn the narrower factor before."""
+    if x_NF.shape[1] * y_ND.shape[1] < WORTH_TURNING:
+        return x_NF.T @ y_ND
+    if x_NF.shape[1] <= y_ND.shape[1]:
+        return turned(x_NF) @ y_ND
+    return turned(turned(y_ND) @ x_NF)
+
+
+def turned(matrix_NC: Tensor) -> Tensor:
+    """Lay a matrix down transposed, on a processor block by block.
+
+    There PyTorch's own copy of a whole matrix leaves the cache at every number.
+    """
+    if matrix_NC.device.type != "cpu":
+        return matrix_NC.T.contiguous()
+    turned_CN = matrix_NC.new_empty(matrix_NC.shape[1], len(matrix_NC))
+    for first in range(0, len(matrix_NC), FEWEST_ROWS):
+        rows = slice(first, first + FEWEST_ROWS)
+        turned_CN[:, rows] = matrix_NC[rows].T
+    return turned_CN

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pellucid.train.few_shapes import FEWEST_ROWS, fill_rows, shapes_matter
+from pellucid.train.few_shapes import FEWEST_ROWS, fill_rows, shapes_matter, turned
 
 __all__ = ["chunk_rows", "smoothed_cross_entropy"]
 
@@ -88,7 +88,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         num_rows, vocabulary = states_PD.shape[0], weight_VD.shape[0]
         sums = torch.promote_types(states_PD.dtype, torch.float32)
         grad_states_PD = torch.empty_like(states_PD)
-        weight_DV = weight_VD.T.contiguous()
+        weight_DV = turned(weight_VD)
         grad_weight_DV = torch.zeros_like(weight_DV, dtype=sums)
         part_DV = None if weight_DV.dtype == sums else torch.empty_like(weight_DV)
         grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=sums)
@@ -113,7 +113,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             _add_product(grad_weight_DV, chunk_CD.T.contiguous(), softmax_CV, part_DV)
             if grad_bias_V is not None:
                 grad_bias_V += softmax_CV[:real].sum(dim=0, dtype=sums)
-        grad_weight_VD = grad_weight_DV.T.contiguous()
+        grad_weight_VD = turned(grad_weight_DV)
         plain_P = _minus_log(probability_P, true_P, states_PD, weight_VD, bias_V)
         mean_P = states_PD.to(sums) @ weight_VD.mean(dim=0, dtype=sums)
         if bias_V is not None:
