@@ -11,7 +11,7 @@ import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -83,16 +83,17 @@ def watch_peak() -> Iterator[list[float]]:
 
     Yields:
         A list that holds, after the block, the most megabytes at once, each process at its peak
-        and libraries that they share counted for each; where there is no /proc, of the largest.
+        and files that they share counted once; where there is no /proc, of the largest.
     """
     found: list[float] = []
     most, is_over = 0.0, threading.Event()
 
     def watch() -> None:
         nonlocal most
-        while not is_over.wait(0.5):
-            peaks = _peaks_from(os.getpid())
-            most = max(most, sum(peaks.values()) - peaks.get(str(os.getpid()), 0.0))
+        while not is_over.wait(1):
+            # In this order one that ends meanwhile is missing from the peaks.
+            again = _counted_again(_children(_peaks_from(os.getpid())))
+            most = max(most, sum(_children(_peaks_from(os.getpid())).values()) - again)
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -114,6 +115,35 @@ def _peaks_from(ancestor: int) -> dict[str, float]:
         family |= more
         more = {pid for pid, status in statuses.items() if status["PPid"] in more}
     return {pid: int(statuses[pid].get("VmHWM", "0 kB").split()[0]) / 1024 for pid in family}
+
+
+def _children(peaks: Mapping[str, float]) -> dict[str, float]:
+    """All but this process."""
+    return {process: peak for process, peak in peaks.items() if process != str(os.getpid())}
+
+
+def _counted_again(processes: Iterable[str]) -> float:
+    """The megabytes of files in memory that are in more than one of these processes, but once."""
+    shared: dict[str, list[int]] = {}
+    for process in processes:
+        for file, kilobytes in _files_in_memory(process).items():
+            shared.setdefault(file, []).append(kilobytes)
+    return sum(sum(sizes) - max(sizes) for sizes in shared.values()) / 1024
+
+
+def _files_in_memory(process: str) -> dict[str, int]:
+    """The kilobytes of each file's pages, by device and inode, that a process may share."""
+    found: dict[str, int] = {}
+    file = ""
+    with suppress(OSError):
+        for line in Path(f"/proc/{process}/smaps").read_text().splitlines():
+            name, *rest = line.split()
+            if not name.endswith(":"):
+                _permissions, _offset, device, inode, *_path = rest
+                file = f"{device} {inode}" if inode != "0" else ""
+            elif file and name in ("Shared_Clean:", "Shared_Dirty:"):
+                found[file] = found.get(file, 0) + int(rest[0])
+    return found
 
 
 def _read_status(path: Path) -> dict[str, str]:
