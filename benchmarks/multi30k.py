@@ -133,7 +133,7 @@ def row(recipe: str, ours: list[dict[str, Any]]) -> str:
         f"`{recipe}`",
         max(one["date"] for one in ours),
         ", ".join(str(one["seed"]) for one in ours),
-        f"{min(minutes):.0f}\u2013{max(minutes):.0f}",
+        "\u2013".join(dict.fromkeys(f"{one:.0f}" for one in (min(minutes), max(minutes)))),
         *(
             spread([one["scores"].get(f"{kind}, beam") for one in ours])
             for kind in ("cased", "tokenized")
