@@ -26,6 +26,8 @@ AXES: dict[str, str] = {
     "A": "rows of a batch whose sentence is still growing",
     "P": "target positions of a whole batch, padding left out",
     "C": "rows of one chunk of those positions",
+    "J": "positions of a whole batch, padding too, one below the other; those that attend",
+    "I": "the same, attended to",
     "R": "requests of a search",
     "G": "groups of a beam, or different sets of phrases",
     "Q": "phrases of a request",

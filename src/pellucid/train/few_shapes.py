@@ -11,10 +11,18 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["fill_rows", "make_shapes_repeat", "rows_at_once", "shapes_matter", "turned"]
+__all__ = [
+    "fill_rows",
+    "make_shapes_repeat",
+    "multiply_by",
+    "rows_at_once",
+    "shapes_matter",
+    "turned",
+]
 
 FEWEST_ROWS = 128
 """What numbers of rows are multiples of."""
@@ -46,83 +54,90 @@ def rows_at_once(num_rows: int) -> int:
     return multiple
 
 
-def fill_rows(matrix_NC: Tensor, multiple: int) -> Tensor:
+def fill_rows(matrix_JC: Tensor, multiple: int) -> Tensor:
     """Add rows of zeros up to a multiple; the matrix itself where there are none to add."""
-    missing = -len(matrix_NC) % multiple
+    missing = -len(matrix_JC) % multiple
     if not missing:
-        return matrix_NC
-    return torch.cat((matrix_NC, matrix_NC.new_zeros(missing, matrix_NC.shape[1])))
+        return matrix_JC
+    return torch.cat((matrix_JC, matrix_JC.new_zeros(missing, matrix_JC.shape[1])))
+
+
+def multiply_by(x_JD: Tensor, weight_FD: Tensor, bias_F: Tensor | None) -> Tensor:
+    """Compute $XW^T + b$, in products of few shapes where that matters."""
+    if not shapes_matter(x_JD):
+        return F.linear(x_JD, weight_FD, bias_F)
+    product_JF: Tensor = _Product.apply(x_JD, weight_FD, bias_F)  # type: ignore[no-untyped-call]
+    return product_JF
 
 
 class _LinearOfFewShapes(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
-        product: Tensor = _Product.apply(x.flatten(0, -2), self.weight, self.bias)  # type: ignore[no-untyped-call]
-        return product.view(*x.shape[:-1], len(self.weight))
+        return multiply_by(x.flatten(0, -2), self.weight, self.bias).view(*x.shape[:-1], -1)
 
 
 class _Product(torch.autograd.Function):
     """$XW^T + b$ and its gradients."""
 
     @staticmethod
-    def forward(ctx: Any, x_ND: Tensor, weight_FD: Tensor, bias_F: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x_ND, weight_FD)
+    def forward(ctx: Any, x_JD: Tensor, weight_FD: Tensor, bias_F: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x_JD, weight_FD)
         ctx.has_bias = bias_F is not None
-        y_NF = _multiply(x_ND, weight_FD.T)
-        return y_NF if bias_F is None else y_NF.add_(bias_F)
+        y_JF = _multiply(x_JD, weight_FD.T)
+        return y_JF if bias_F is None else y_JF.add_(bias_F)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_NF: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        x_ND, weight_FD = ctx.saved_tensors
-        grad_NF = grad_NF.contiguous()
-        grad_bias_F = grad_NF.sum(dim=0) if ctx.has_bias else None
-        return _multiply(grad_NF, weight_FD), _multiply_over_rows(grad_NF, x_ND), grad_bias_F
+    def backward(ctx: Any, grad_JF: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        x_JD, weight_FD = ctx.saved_tensors
+        grad_JF = grad_JF.contiguous()
+        grad_bias_F = grad_JF.sum(dim=0) if ctx.has_bias else None
+        return _multiply(grad_JF, weight_FD), _multiply_over_rows(grad_JF, x_JD), grad_bias_F
 
 
-def _multiply(x_ND: Tensor, matrix_DF: Tensor) -> Tensor:
-    """Multiply ``x_ND @ matrix_DF``; some rows twice, so that their number is one of few."""
-    num_rows = len(x_ND)
+def _multiply(x_JD: Tensor, matrix_DF: Tensor) -> Tensor:
+    """Multiply ``x_JD @ matrix_DF``; some rows twice, so that their number is one of few."""
+    num_rows = len(x_JD)
     at_once = rows_at_once(num_rows)
     if num_rows < at_once:
-        return fill_rows(x_ND, at_once).mm(matrix_DF)[:num_rows]
+        return fill_rows(x_JD, at_once).mm(matrix_DF)[:num_rows]
     whole = num_rows - num_rows % at_once
-    y_NF = x_ND.new_empty(num_rows, matrix_DF.shape[1])
-    torch.mm(x_ND[:whole], matrix_DF, out=y_NF[:whole])
+    y_JF = x_JD.new_empty(num_rows, matrix_DF.shape[1])
+    torch.mm(x_JD[:whole], matrix_DF, out=y_JF[:whole])
     if whole < num_rows:
-        torch.mm(x_ND[-at_once:], matrix_DF, out=y_NF[-at_once:])
-    return y_NF
+        torch.mm(x_JD[-at_once:], matrix_DF, out=y_JF[-at_once:])
+    return y_JF
 
 
-def _multiply_over_rows(x_NF: Tensor, y_ND: Tensor) -> Tensor:
-    """Multiply ``x_NF.T @ y_ND``; rows of zeros make their number one of few."""
-    num_rows = len(x_NF)
+def _multiply_over_rows(x_JF: Tensor, y_JD: Tensor) -> Tensor:
+    """Multiply ``x_JF.T @ y_JD``; rows of zeros make their number one of few."""
+    num_rows = len(x_JF)
     at_once = rows_at_once(num_rows)
     whole = num_rows - num_rows % at_once
-    product_FD = _multiply_turned(x_NF[:whole], y_ND[:whole])
+    product_FD = _multiply_turned(x_JF[:whole], y_JD[:whole])
     if whole < num_rows:
-        rest_RF, rest_RD = fill_rows(x_NF[whole:], at_once), fill_rows(y_ND[whole:], at_once)
+        rest_RF, rest_RD = fill_rows(x_JF[whole:], at_once), fill_rows(y_JD[whole:], at_once)
         product_FD += rest_RF.T @ rest_RD
     return product_FD
 
 
-def _multiply_turned(x_NF: Tensor, y_ND: Tensor) -> Tensor:
-    """Multiply ``x_NF.T @ y_ND``; for a large product, turn the narrower factor before."""
-    if x_NF.shape[1] * y_ND.shape[1] < WORTH_TURNING:
-        return x_NF.T @ y_ND
-    if x_NF.shape[1] <= y_ND.shape[1]:
-        return turned(x_NF) @ y_ND
-    return turned(turned(y_ND) @ x_NF)
+def _multiply_turned(x_JF: Tensor, y_JD: Tensor) -> Tensor:
+    """Multiply ``x_JF.T @ y_JD``; for a large product, turn the narrower factor before."""
+    if x_JF.shape[1] * y_JD.shape[1] < WORTH_TURNING:
+        return x_JF.T @ y_JD
+    if x_JF.shape[1] <= y_JD.shape[1]:
+        return turned(x_JF) @ y_JD
+    return turned(turned(y_JD) @ x_JF)
 
 
-def turned(matrix_NC: Tensor) -> Tensor:
+def turned(matrix_JC: Tensor) -> Tensor:
     """Lay a matrix down transposed, on a processor block by block.
 
     There PyTorch's own copy of a whole matrix leaves the cache at every number.
     """
-    if matrix_NC.device.type != "cpu":
-        return matrix_NC.T.contiguous()
-    turned_CN = matrix_NC.new_empty(matrix_NC.shape[1], len(matrix_NC))
-    for first in range(0, len(matrix_NC), FEWEST_ROWS):
+    if matrix_JC.device.type != "cpu":
+        return matrix_JC.T.contiguous()
+    turned_CJ = matrix_JC.new_empty(matrix_JC.shape[1], len(matrix_JC))
+    for first in range(0, len(matrix_JC), FEWEST_ROWS):
         rows = slice(first, first + FEWEST_ROWS)
-        turned_CN[:, rows] = matrix_NC[rows].T
-    return turned_CN
+        turned_CJ[:, rows] = matrix_JC[rows].T
+    return turned_CJ

@@ -6,6 +6,7 @@ from pellucid.attention.stages import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.train.few_shapes import FEWEST_ROWS
 from pellucid.train.loss import chunk_rows
+from pellucid.train.rows import POSITIONS_A_BLOCK, SHORT
 
 __all__ = ["fitting_budget", "predict_memory"]
 
@@ -57,7 +58,9 @@ def predict_memory(
     positions = max(max_tokens_per_batch, longest)
     is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     is_plain = training.attention_dropout > 0 or (training.compile and is_short)
-    seen = longest if is_plain else 0
+    # In blocks, which bfloat16 alone has, they are kept once, in float32.
+    in_blocks = min(max(longest, POSITIONS_A_BLOCK), SHORT) if bytes_per_number < 4 else 0
+    seen = 3 * longest if is_plain else 2 * in_blocks
     passes = positions * (
         model.num_encoder_layers * _floats_a_position(model, seen, attentions=1)
         + model.num_decoder_layers * _floats_a_position(model, seen, attentions=2)
@@ -105,7 +108,7 @@ def fitting_budget(
 
 def _floats_a_position(model: ModelConfig, seen: int, *, attentions: int) -> int:
     """Numbers kept for the backward pass in one layer, for each position of a batch."""
-    heads = model.num_heads * (4 * model.d_key + 3 * model.d_value + 3 * seen)
+    heads = model.num_heads * (4 * model.d_key + 3 * model.d_value + seen)
     around = 4 * model.d_model
     feed_forward = 2 * model.d_ff
     return attentions * (heads + around + model.d_model) + around + feed_forward

@@ -17,6 +17,7 @@ from pellucid.train.compiled import CompiledHalves
 from pellucid.train.few_shapes import make_shapes_repeat
 from pellucid.train.guide import GuidedHead
 from pellucid.train.loss import smoothed_cross_entropy
+from pellucid.train.rows import HalvesInRows, can_be_in_rows
 from pellucid.train.schedule import dropout_share
 
 __all__ = ["Passes", "Piece", "is_out_of_memory", "split_batch", "tensors_of", "trained"]
@@ -68,6 +69,7 @@ class Passes:
             if self._device.type == "cpu" and not training.compile:
                 make_shapes_repeat(self._working)
         self._compiled = CompiledHalves(self._working, training) if training.compile else None
+        self._in_rows = can_be_in_rows(self._working, training)
 
     def start(self) -> None:
         """Nothing: there are no other processes."""
@@ -109,19 +111,7 @@ class Passes:
             feed_forward_rate=share * training.feed_forward_dropout,
             token_rate=share * training.token_dropout,
         )
-        encode, decode = model.encode, model.decode
-        masks: Any = dropout
-        if self._compiled is not None:
-            encode, decode = self._compiled.encode, self._compiled.decode
-            masks = self._compiled.with_masks_of(dropout)
-        memory_BSD = encode(batch.source_BS, batch.source_mask_BS, dropout=masks)
-        states_BTD = decode(
-            batch.target_in_BT,
-            memory_BSD,
-            batch.source_mask_BS,
-            probe=self._guided_head,
-            dropout=masks,
-        )
+        states_BTD = self._states(batch, dropout)
         smoothed, plain = smoothed_cross_entropy(
             states_BTD[batch.target_mask_BT],
             model.output_weight,
@@ -132,6 +122,20 @@ class Passes:
         if self._guided_head is not None and batch.guide_BTS is not None:
             smoothed = smoothed + self._guided_head.loss(batch.guide_BTS, batch.num_target_tokens)
         return smoothed, plain
+
+    def _states(self, batch: Batch, dropout: Dropout) -> Tensor:
+        """What the decoder says of every target position."""
+        model, masks = self._working, batch.source_mask_BS
+        if self._in_rows:
+            halves = HalvesInRows(model, masks, batch.target_in_BT.shape[1], dropout)
+            return halves.decode(batch.target_in_BT, halves.encode(batch.source_BS))
+        encode, decode, shown = model.encode, model.decode, self._guided_head
+        dropping: Any = dropout
+        if self._compiled is not None:
+            encode, decode = self._compiled.encode, self._compiled.decode
+            dropping = self._compiled.with_masks_of(dropout)
+        memory_BSD = encode(batch.source_BS, masks, dropout=dropping)
+        return decode(batch.target_in_BT, memory_BSD, masks, probe=shown, dropout=dropping)
 
     def _gather(self) -> None:
         """Add the gradients of the passes to those of the model."""

@@ -1,0 +1,151 @@
+"""Passes with all positions of a batch as rows, beside the model's own."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+import torch
+from small_model import make_batch
+from torch import Tensor
+
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.data import Batch
+from pellucid.model import Dropout, Transformer, initialize
+from pellucid.train.passes import Passes, Piece
+from pellucid.train.rows import POSITIONS_A_BLOCK, SHORT, HalvesInRows, can_be_in_rows
+
+V = 37
+
+
+def make_model(**changes: Any) -> Transformer:
+    """Two layers a side, no two widths alike, and no weight what it was made."""
+    values = {"d_model": 14, "d_ff": 22, "num_heads": 3, "d_key": 5, "d_value": 7}
+    layers = {"num_encoder_layers": 2, "num_decoder_layers": 2}
+    vocabularies = {"source_vocabulary_size": V, "target_vocabulary_size": V}
+    model = Transformer(ModelConfig.model_validate(values | layers | vocabularies | changes))
+    initialize(model, seed=3)
+    numbers = torch.Generator().manual_seed(5)
+    for weight in model.parameters():
+        weight.data += torch.randn(weight.shape, generator=numbers) / 11
+    return model
+
+
+def gradients(
+    model: Transformer, batch: Batch, dropout: Dropout, *, in_rows: bool
+) -> tuple[Tensor, list[Tensor]]:
+    """The decoder's states, and the gradients of their sum with random factors at real tokens."""
+    model.zero_grad()
+    source_mask_BS, target_BT = batch.source_mask_BS, batch.target_in_BT
+    if in_rows:
+        halves = HalvesInRows(model, source_mask_BS, target_BT.shape[1], dropout)
+        states_BTD = halves.decode(target_BT, halves.encode(batch.source_BS))
+    else:
+        memory_BSD = model.encode(batch.source_BS, source_mask_BS, dropout=dropout)
+        states_BTD = model.decode(target_BT, memory_BSD, source_mask_BS, dropout=dropout)
+    states_PD = states_BTD[batch.target_mask_BT]
+    factors_PD = torch.randn(states_PD.shape, generator=torch.Generator().manual_seed(7))
+    (states_PD * factors_PD.to(states_PD.dtype)).sum().backward()
+    reached = [weight for name, weight in model.named_parameters() if name != "output.weight"]
+    found = [weight.grad.clone() for weight in reached if weight.grad is not None]
+    assert len(found) == len(reached)
+    return states_PD.detach(), found
+
+
+def assert_same(model: Transformer, batch: Batch, dropout: Dropout) -> None:
+    states_PD, found = gradients(model, batch, dropout, in_rows=True)
+    expected_PD, expected = gradients(model, batch, dropout, in_rows=False)
+    assert torch.allclose(states_PD, expected_PD, rtol=1e-9, atol=1e-9)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("attention_rate", [0.0, 0.25])
+def test_states_and_gradients_are_those_of_the_model(
+    norm: str, bias: bool, attention_rate: float
+) -> None:
+    model = make_model(norm=norm, projection_bias=bias).double()
+    rates = {"attention_rate": attention_rate, "feed_forward_rate": 0.2, "token_rate": 0.1}
+    assert_same(model, make_batch(), Dropout(0.3, seed=1, step=2, part=1, **rates))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"norm": "none"},
+        {"residual": False},
+        {"activation": "gelu", "positions": "learned"},
+        {"activation": "swish", "tied_embeddings": "none"},
+        {"scale_scores": False, "look_ahead_mask": False},
+    ],
+)
+def test_every_switch_of_the_model_does_what_it_does_there(changes: dict[str, Any]) -> None:
+    assert_same(make_model(**changes).double(), make_batch(), Dropout(0.1, seed=1, step=2))
+
+
+@pytest.mark.parametrize("num_sentences", [1, 7, 11])
+@pytest.mark.parametrize(
+    ("source_length", "target_length"),
+    [(1, 1), (3, 2), (5, 11), (17, 3), (29, 37), (SHORT, 2), (3, SHORT + 3)],
+)
+def test_any_number_of_sentences_of_any_length(
+    num_sentences: int, source_length: int, target_length: int
+) -> None:
+    batch = make_batch(num_sentences, source_length, target_length)
+    assert_same(make_model().double(), batch, Dropout(0.1, seed=1, step=2))
+
+
+def test_sentences_of_a_block_do_not_see_each_other() -> None:
+    batch = make_batch(5, 3, 7)
+    assert POSITIONS_A_BLOCK >= 2 * 7, "several lie in one"
+    model = make_model()
+    halves = HalvesInRows(model, batch.source_mask_BS, 7, Dropout(0.0, seed=1, step=1))
+    before = halves.decode(batch.target_in_BT, halves.encode(batch.source_BS))
+    batch.source_BS[1] = 4
+    batch.target_in_BT[1] = 5
+    after = halves.decode(batch.target_in_BT, halves.encode(batch.source_BS))
+    is_same_B = (before == after).all(dim=2).all(dim=1)
+    assert is_same_B.tolist() == [True, False, True, True, True]
+
+
+def test_in_bfloat16_gradients_are_as_near_to_those_of_float32_as_the_model_has_them() -> None:
+    batch, dropout = make_batch(23), Dropout(0.2, seed=1, step=2)
+    model = make_model()
+    expected = gradients(model, batch, dropout, in_rows=False)[1]
+    model = model.bfloat16()
+    ours, theirs = (
+        distance(gradients(model, batch, dropout, in_rows=in_rows)[1], expected)
+        for in_rows in (True, False)
+    )
+    assert ours < 1.2 * theirs
+
+
+def distance(found: list[Tensor], expected: list[Tensor]) -> float:
+    """How long the difference of two gradients is."""
+    pairs = zip(found, expected, strict=True)
+    return sum(float((ours - theirs).square().sum()) for ours, theirs in pairs) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("precision", "training", "changes", "expected"),
+    [
+        ("bfloat16", {}, {}, True),
+        ("float32", {}, {}, False),
+        ("bfloat16", {"guided_head": (1, 0)}, {}, False),
+        ("bfloat16", {}, {"projections": "qk", "d_value": 5}, False),
+    ],
+)
+def test_passes_are_in_rows_where_that_is_faster_and_nothing_is_shown(
+    precision: Literal["float32", "bfloat16"],
+    training: dict[str, Any],
+    changes: dict[str, Any],
+    expected: bool,
+) -> None:
+    settings = TrainingConfig(dropout=0.1, **training)
+    model = make_model(**changes)
+    passes = Passes(model, settings, precision)
+    assert can_be_in_rows(passes._working, settings) == expected
+    loss = float(passes.sum_gradients(1, [Piece(0, 1.0, make_batch(has_guide=True))]))
+    assert loss == pytest.approx(-torch.tensor(1 / V).log().item(), abs=0.7)
