@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +16,24 @@ from pellucid.train import train
 from pellucid.train.starting import freeze, load_start, with_start
 
 DATA: dict[str, Any] = {"train": "a.tsv", "validation": "b.tsv"}
+NO_RUN = Path("no run")
 
 
 def test_sizes_tokenizer_and_languages_are_the_models() -> None:
     bundle = load_bundle(resolve_model("demo"))
-    values = with_start({"data": DATA}, "demo")
+    values = with_start({"data": DATA}, "demo", NO_RUN)
     recipe = validate(Recipe, values, "test")
     assert recipe.model.d_model == bundle.config.model.d_model
     assert recipe.data.source_language == bundle.config.languages.source
     assert recipe.start.model_hash == bundle.model_hash
-    start = load_start(recipe.start)
+    start = load_start(recipe.start, NO_RUN)
     assert start is not None
     assert start.model_hash == bundle.model_hash
 
 
 def test_saying_the_same_sizes_is_allowed() -> None:
     width = load_bundle(resolve_model("demo")).config.model.d_model
-    values = with_start({"data": DATA, "model": {"d_model": width}}, "demo")
+    values = with_start({"data": DATA, "model": {"d_model": width}}, "demo", NO_RUN)
     assert values["model"]["d_model"] == width
 
 
@@ -39,42 +41,74 @@ def test_the_name_of_the_same_size_is_allowed(tmp_path: Path) -> None:
     write_text(tmp_path)
     recipe = make_recipe(training={"max_steps": 1}, model=NAMED_SIZES["tiny"])
     run = train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False).bundle
-    assert with_start({"data": DATA, "model": {"size": "tiny"}}, str(run))["model"]["d_ff"] == 256
+    assert (
+        with_start({"data": DATA, "model": {"size": "tiny"}}, str(run), NO_RUN)["model"]["d_ff"]
+        == 256
+    )
     with pytest.raises(ConfigurationError, match=r"model\.d_ff must be that .* 256, but is 1024"):
-        with_start({"data": DATA, "model": {"size": "small"}}, str(run))
+        with_start({"data": DATA, "model": {"size": "small"}}, str(run), NO_RUN)
 
 
 @pytest.mark.parametrize("section", ["tiny", {"size": "tinny"}, {"size": 3}, {"size": ["tiny"]}])
 def test_a_section_that_is_none_is_refused_in_one_sentence(section: Any) -> None:
     with pytest.raises(ConfigurationError):
-        validate(Recipe, with_start({"data": DATA, "model": section}, "demo"), "test")
+        validate(Recipe, with_start({"data": DATA, "model": section}, "demo", NO_RUN), "test")
 
 
 def test_another_size_is_refused_by_name() -> None:
     with pytest.raises(ConfigurationError, match=r"model\.d_ff must be that of the model to start"):
-        with_start({"data": DATA, "model": {"d_ff": 13}}, "demo")
+        with_start({"data": DATA, "model": {"d_ff": 13}}, "demo", NO_RUN)
 
 
 def test_another_tokenizer_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"\[tokenizer\] must be left out"):
-        with_start({"data": DATA, "tokenizer": {"vocabulary_size": 500}}, "demo")
+        with_start({"data": DATA, "tokenizer": {"vocabulary_size": 500}}, "demo", NO_RUN)
 
 
 @pytest.mark.parametrize("section", ["data", "tokenizer"])
 def test_a_key_in_place_of_a_section_is_left_for_the_recipes_check(section: str) -> None:
     with pytest.raises(ConfigurationError, match=section):
-        validate(Recipe, with_start({"data": DATA, section: 3}, "demo"), "test")
+        validate(Recipe, with_start({"data": DATA, section: 3}, "demo", NO_RUN), "test")
 
 
 def test_another_model_than_the_recipe_was_made_for_is_refused() -> None:
-    start = validate(Recipe, with_start({"data": DATA}, "demo"), "test").start
+    start = validate(Recipe, with_start({"data": DATA}, "demo", NO_RUN), "test").start
     with pytest.raises(ConfigurationError, match="must be the model whose hash is 0000"):
-        load_start(start.model_copy(update={"model_hash": "0" * 64}))
+        load_start(start.model_copy(update={"model_hash": "0" * 64}), NO_RUN)
 
 
 def test_a_model_that_is_not_there_is_said(tmp_path: Any) -> None:
     with pytest.raises(InputFileNotFoundError):
-        with_start({"data": DATA}, str(tmp_path / "none"))
+        with_start({"data": DATA}, str(tmp_path / "none"), NO_RUN)
+
+
+def test_a_run_goes_on_where_the_model_that_it_began_with_is_gone(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    old, run = tmp_path / "old", tmp_path / "new"
+    train(make_recipe(training={"max_steps": 3}), old, recipe_folder=tmp_path, progress=False)
+    recipe = make_recipe(training={"max_steps": 5})
+    values = with_start(
+        {**recipe.model_dump(mode="json"), "model": {}, "tokenizer": {}}, str(old), run
+    )
+    train(validate(Recipe, values, "test"), run, recipe_folder=tmp_path, progress=False)
+    before = load_bundle(run / "untrained")
+    shutil.rmtree(old)
+    again = with_start(values | {"model": {}, "tokenizer": {}}, str(old), run)
+    assert again == values
+    longer = again | {"training": again["training"] | {"max_steps": 7}}
+    summary = train(validate(Recipe, longer, "test"), run, recipe_folder=tmp_path, progress=False)
+    assert summary.steps == 7
+    assert load_bundle(run / "untrained").model_hash == before.model_hash
+    with pytest.raises(InputFileNotFoundError):
+        with_start(values | {"model": {}, "tokenizer": {}}, str(old), tmp_path / "another")
+
+
+def test_a_run_that_began_from_nothing_stands_in_for_no_model(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    run = tmp_path / "run"
+    train(make_recipe(training={"max_steps": 1}), run, recipe_folder=tmp_path, progress=False)
+    with pytest.raises(InputFileNotFoundError):
+        with_start({"data": DATA}, str(tmp_path / "none"), run)
 
 
 def test_frozen_parts_are_named_by_how_they_begin() -> None:

@@ -16,13 +16,14 @@ TINY = ModelConfig.model_validate(
 WEIGHTS = 2_000_003
 
 
-def predict(budget: int, longest: int = 31, **training: Any) -> int:
+def predict(budget: int, longest: int = 31, *, bytes_per_number: int = 4, **training: Any) -> int:
     return predict_memory(
         TINY,
         TrainingConfig(**training),
         num_weights=WEIGHTS,
         longest=longest,
         max_tokens_per_batch=budget,
+        bytes_per_number=bytes_per_number,
     )
 
 
@@ -41,6 +42,11 @@ def test_averaging_counts_its_copies_exactly() -> None:
 def test_weights_of_attention_count_where_they_are_kept() -> None:
     long = 509
     assert predict(4096, long, attention_dropout=0.1) > predict(4096, long)
+
+
+def test_in_bfloat16_they_count_for_short_sentences_which_attend_in_blocks() -> None:
+    assert predict(4096, 61, bytes_per_number=2) > predict(4096, 37, bytes_per_number=2)
+    assert predict(4096, 509, bytes_per_number=2) == predict(4096, 67, bytes_per_number=2)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 1.0])

@@ -61,7 +61,7 @@ def train(
     if start is not None:
         from pellucid.train.starting import with_start
 
-        values = with_start(values, start)
+        values = with_start(values, start, run)
     from pellucid.train.choices import complete, keep_choices
 
     values, choices = complete(keep_choices(values, run / "recipe.toml"), folder)

@@ -91,8 +91,8 @@ def train(
     check_files(recipe.data, recipe_folder)
     if recipe.training.tensorboard:
         require_tensorboard()
-    start = load_start(recipe.start)
     run = RunFolder(out, recipe)
+    start = load_start(recipe.start, out)
     with Interruption() as interruption, run.alone():
         with interruption.at_once(), run.created():
             if not run.data.is_dir():

@@ -9,14 +9,18 @@ from typing import Any
 from torch import nn
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model
-from pellucid.config import NAMED_SIZES, StartConfig
-from pellucid.errors import ConfigurationError, suggestion
+from pellucid.config import NAMED_SIZES, StartConfig, load_recipe
+from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 
 __all__ = ["freeze", "load_start", "with_start"]
 
 
-def load_start(start: StartConfig) -> Bundle | None:
+def load_start(start: StartConfig, run: Path) -> Bundle | None:
     """The bundle that a recipe's ``start.model`` names; None where it names none.
+
+    Args:
+        start: the recipe's section.
+        run: the run folder; where the model is gone, a run that has begun stands in for it.
 
     Raises:
         ConfigurationError: it is another model than the recipe was made for.
@@ -25,17 +29,32 @@ def load_start(start: StartConfig) -> Bundle | None:
     """
     if not start.model:
         return None
-    bundle = load_bundle(resolve_model(start.model))
-    if start.model_hash not in ("", bundle.model_hash):
+    bundle, model_hash = _find_start(start.model, run)
+    if start.model_hash not in ("", model_hash):
         raise ConfigurationError(
             f"start.model must be the model whose hash is {start.model_hash}, but the hash of "
-            f"{start.model} is {bundle.model_hash}. Name the former model, or leave "
+            f"{start.model} is {model_hash}. Name the former model, or leave "
             "start.model_hash out."
         )
     return bundle
 
 
-def with_start(values: Mapping[str, Any], model: str) -> dict[str, Any]:
+def _find_start(model: str, run: Path) -> tuple[Bundle, str]:
+    """A model to start from and its hash, or what a run that began with it keeps of both."""
+    try:
+        bundle = load_bundle(resolve_model(model))
+    except InputFileNotFoundError:
+        recipe, untrained = run / "recipe.toml", run / "untrained"
+        if not (recipe.is_file() and untrained.is_dir()):
+            raise
+        model_hash = load_recipe(recipe).start.model_hash
+        if not model_hash:
+            raise
+        return load_bundle(untrained), model_hash
+    return bundle, bundle.model_hash
+
+
+def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, Any]:
     """A recipe's values for training that starts from a model.
 
     Sizes and tokenizer are the model's: the recipe may leave them out or say the same sizes. A
@@ -44,11 +63,14 @@ def with_start(values: Mapping[str, Any], model: str) -> dict[str, Any]:
     Args:
         values: the recipe as its file has it, with all changes.
         model: a bundle folder, a run folder, or ``demo``.
+        run: the run folder; where the model is gone, a run that has begun stands in for it.
 
     Raises:
         ConfigurationError: the recipe asks for another model or tokenizer.
+        InputFileNotFoundError: there is no such model.
+        BundleError: it is damaged.
     """
-    bundle = load_bundle(resolve_model(model))
+    bundle, model_hash = _find_start(model, run)
     sizes = bundle.config.model.model_dump(mode="json")
     asked = values.get("model", {})
     if not isinstance(asked, Mapping):
@@ -85,7 +107,7 @@ def with_start(values: Mapping[str, Any], model: str) -> dict[str, Any]:
         "data": data,
         "model": sizes,
         "tokenizer": {"sharing": sharing},
-        "start": {"model": str(Path(model)), "model_hash": bundle.model_hash},
+        "start": {"model": str(Path(model)), "model_hash": model_hash},
     }
 
 
