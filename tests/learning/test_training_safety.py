@@ -285,7 +285,7 @@ def start_from(model: Path, folder: Path, **training: Any) -> Recipe:
     values = make_recipe().model_dump(mode="json")
     del values["model"], values["tokenizer"], values["start"]
     values["training"] |= {"max_steps": 5, "validate_every": 5, **training}
-    return validate(Recipe, with_start(values, str(model)), "test")
+    return validate(Recipe, with_start(values, str(model), folder / "second"), "test")
 
 
 def test_training_starts_from_a_model_with_its_weights_and_tokenizer(tmp_path: Path) -> None:
