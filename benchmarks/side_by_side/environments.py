@@ -22,6 +22,9 @@ PEERS = {
 """What each peer needs, at the versions that are measured; the rest as pellucid itself has it."""
 
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
+OLDER = {"joeynmt": ("protobuf",)}
+"""What a peer wants in older versions than pellucid has."""
+
 INSTALLED = "installed.txt"
 
 
@@ -33,9 +36,17 @@ def set_up(folder: Path, peers: Iterable[str]) -> None:
         packages = PEERS[peer]
         print(f"installing {', '.join(packages)} in {folder / peer}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder / peer], check=True)
-        install = [python_of(folder, peer), "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS]
+        constraints = folder / peer / "constraints.txt"
+        constraints.write_text(_constraints_for(peer))
+        install = [python_of(folder, peer), "-m", "pip", "install", "--quiet", "-c", constraints]
         subprocess.run([*install, *packages], check=True)
         (folder / peer / INSTALLED).write_text("\n".join(packages) + "\n")
+
+
+def _constraints_for(peer: str) -> str:
+    lines = CONSTRAINTS.read_text().splitlines(keepends=True)
+    older = tuple(f"{package}==" for package in OLDER.get(peer, ()))
+    return "".join(line for line in lines if not line.startswith(older))
 
 
 def is_ready(folder: Path, peer: str) -> bool:
