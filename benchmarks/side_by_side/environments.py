@@ -22,7 +22,7 @@ PEERS = {
 """What each peer needs, at the versions that are measured; the rest as pellucid itself has it."""
 
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
-OLDER = {"joeynmt": ("protobuf",)}
+OLDER = {"joeynmt": ("protobuf", "tensorboard")}
 """What a peer wants in older versions than pellucid has."""
 
 INSTALLED = "installed.txt"
