@@ -164,7 +164,9 @@ def keep_freed_memory() -> None:
     faults, which cost up to a fifth of a training step. Elsewhere this does nothing.
     """
     trim_threshold, mmap_threshold, most = -1, -3, 2**31 - 1
+    highest_of_older_versions = 1 << 25
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL("libc.so.6")
         library.mallopt(trim_threshold, most)
-        library.mallopt(mmap_threshold, 1 << 30)
+        if not library.mallopt(mmap_threshold, 1 << 30):
+            library.mallopt(mmap_threshold, highest_of_older_versions)

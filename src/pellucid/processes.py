@@ -30,8 +30,9 @@ __all__ = ["Child", "end_all", "serve_parent", "to_bytes"]
 
 _PROGRAM = """
 import signal, sys
-for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, signal.SIG_IGN)
+for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
 from importlib import import_module
 from json import loads
 told = loads(sys.argv[1])

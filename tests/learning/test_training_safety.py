@@ -99,6 +99,22 @@ def test_the_run_goes_back_once_at_a_lower_rate(
     assert rates[15] == pytest.approx(rates[10] * math.sqrt(10 / 15) / 2)
 
 
+def test_tensorboard_shows_no_steps_that_were_gone_back_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    write_text(tmp_path)
+    bad_visits = iter([True] * 3 + [False] * 1000)
+    poison(monkeypatch, lambda step: step in (13, 14, 15) and next(bad_visits))
+    recipe = make_recipe(training={"tensorboard": True, "log_every": 1})
+    train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert "Went back from step 15 to step 10" in log_of(tmp_path / "run")
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("train/loss")] == list(range(1, 24))
+
+
 def test_going_back_to_the_beginning_keeps_batches_and_precision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,7 +42,6 @@ SETTINGS: dict[str, Any] = {
     "learning_rate": 0.01,
     "device": "cpu",
     "dropout": 0.1,
-    "attention_dropout": 0.1,
     "feed_forward_dropout": 0.1,
     "token_dropout": 0.1,
     "dropout_warmup_steps": 17,

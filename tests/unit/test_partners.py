@@ -170,7 +170,8 @@ def test_a_partner_that_dies_is_one_sentence_and_all_end_on_closing() -> None:
     updater.update(1, [make_batch()], **RATES)
     before = [weight.detach().clone() for weight in model.parameters()]
     first, second = pids_of(updater)
-    os.kill(second, signal.SIGTERM)  # which is for the process that began the run
+    for number in (signal.SIGTERM, signal.SIGHUP):  # which are for the one that began the run
+        os.kill(second, number)
     updater.update(2, [make_batch()], rate=0.0, muon_rate=0.0)
     os.kill(first, signal.SIGKILL)
     with pytest.raises(PellucidError, match=r"signal 9, as happens .* same command") as caught:

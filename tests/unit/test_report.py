@@ -131,6 +131,15 @@ def test_report_of_whole_run_says_everything(run: Path) -> None:
     assert "here it was $WORDS" in words
 
 
+def test_report_of_a_run_from_a_model_names_it_in_the_command(run: Path) -> None:
+    assert "start.model" not in report_of(run).words
+    with (run / "recipe.toml").open("a", encoding="utf-8") as recipe:
+        recipe.write('\n[start]\nmodel = "runs/old"\n')
+    words = report_of(run).words
+    assert "--set data.folder=FOLDER --set start.model=MODEL" in words
+    assert "MODEL the model to start from (runs/old)" in words
+
+
 def test_report_page_needs_no_network_and_no_script(run: Path) -> None:
     page = report_of(run)
     tags = {tag for tag, _ in page.elements}

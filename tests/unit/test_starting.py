@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from small_runs import make_recipe, write_text
 
 from pellucid.bundle import load_bundle, resolve_model
@@ -101,6 +102,43 @@ def test_a_run_goes_on_where_the_model_that_it_began_with_is_gone(tmp_path: Path
     assert load_bundle(run / "untrained").model_hash == before.model_hash
     with pytest.raises(InputFileNotFoundError):
         with_start(values | {"model": {}, "tokenizer": {}}, str(old), tmp_path / "another")
+
+
+def test_a_run_goes_on_from_what_it_began_with_where_the_model_has_changed(
+    tmp_path: Path,
+) -> None:
+    write_text(tmp_path)
+    old, run = tmp_path / "old", tmp_path / "new"
+    train(make_recipe(training={"max_steps": 2}), old, recipe_folder=tmp_path, progress=False)
+    recipe = make_recipe(training={"max_steps": 2})
+    asked = {**recipe.model_dump(mode="json"), "model": {}, "tokenizer": {}}
+    values = with_start(asked, str(old), run)
+    train(validate(Recipe, values, "test"), run, recipe_folder=tmp_path, progress=False)
+    began_with = load_bundle(run / "untrained").model.state_dict()
+    shutil.rmtree(old / "bundle")
+    assert with_start(asked, str(old), run) == values
+    train(make_recipe(training={"seed": 3}), tmp_path / "3", recipe_folder=tmp_path, progress=False)
+    shutil.copytree(tmp_path / "3" / "bundle", old / "bundle")
+    assert with_start(asked, str(old), tmp_path / "another") != values
+    again = with_start(asked, str(old), run)
+    assert again == values
+    start = load_start(validate(Recipe, again, "test").start, run)
+    assert start is not None
+    for name, weight in start.model.state_dict().items():
+        assert torch.equal(weight, began_with[name])
+
+
+def test_a_wrong_name_for_the_model_of_a_run_is_told_the_right_one(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    run = tmp_path / "new"
+    recipe = make_recipe(training={"max_steps": 1})
+    asked = {**recipe.model_dump(mode="json"), "model": {}, "tokenizer": {}}
+    old = tmp_path / "old"
+    train(recipe, old, recipe_folder=tmp_path, progress=False)
+    values = with_start(asked, str(old), run)
+    train(validate(Recipe, values, "test"), run, recipe_folder=tmp_path, progress=False)
+    with pytest.raises(InputFileNotFoundError, match=f"odl does not exist.*began from {old}"):
+        with_start(asked, str(tmp_path / "odl"), run)
 
 
 def test_a_run_that_began_from_nothing_stands_in_for_no_model(tmp_path: Path) -> None:

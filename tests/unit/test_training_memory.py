@@ -44,6 +44,15 @@ def test_weights_of_attention_count_where_they_are_kept() -> None:
     assert predict(4096, long, attention_dropout=0.1) > predict(4096, long)
 
 
+def test_on_a_processor_they_are_float32_whatever_the_precision() -> None:
+    with_weights, without = (
+        [predict(4096, 509, bytes_per_number=size, attention_dropout=rate) for size in (4, 2)]
+        for rate in (0.1, 0.0)
+    )
+    in_float32, in_bfloat16 = (a - b for a, b in zip(with_weights, without, strict=True))
+    assert in_bfloat16 > 0.85 * in_float32  # Without them bfloat16 counts those in blocks.
+
+
 def test_in_bfloat16_they_count_for_short_sentences_which_attend_in_blocks() -> None:
     assert predict(4096, 61, bytes_per_number=2) > predict(4096, 37, bytes_per_number=2)
     assert predict(4096, 509, bytes_per_number=2) == predict(4096, 67, bytes_per_number=2)

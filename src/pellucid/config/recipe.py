@@ -164,7 +164,8 @@ class TokenizerRecipe(TokenizerConfig):
 class StartConfig(Strict):
     """The trained model that training starts from, as ``--from`` names it; empty: random weights.
 
-    ``model_hash`` is that model's, so that a run is not continued from another one.
+    A relative name starts from the folder that the command is given in. ``model_hash`` is that
+    model's, so that a run is not continued from another one.
     """
 
     model: str = ""

@@ -135,9 +135,7 @@ class Trainer:
         state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fit_into_memory()
         state.processes = state.processes or self.learner.processes
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=state.max_tokens_per_batch)
-        self.board = None
-        if self.training.tensorboard:
-            self.board = TensorboardWriter(run.path, purge_step=state.step + 1)
+        self.board = self._new_board()
         self._interval = Interval()
         self._started = self._saved = time.monotonic()
         self._first_step = state.step
@@ -230,6 +228,7 @@ class Trainer:
             f"Went back from step {before.step} to step {state.step}, to go on at "
             f"{RATE_AFTER_GOING_BACK:g} times the learning rate."
         )
+        self._show(self._begin_anew)
         if self._save():
             delete_later_checkpoints(self.run.checkpoints, state.step)
         return False
@@ -274,6 +273,16 @@ class Trainer:
     def _record(self, kind: str, values: dict[str, float]) -> None:
         self.run.record(kind, values)
         self._show(lambda board: board.record(kind, values))
+
+    def _new_board(self) -> TensorboardWriter | None:
+        """TensorBoard, where it is asked for, for the steps from here on."""
+        if not self.training.tensorboard:
+            return None
+        return TensorboardWriter(self.run.path, purge_step=self.learner.state.step + 1)
+
+    def _begin_anew(self, board: TensorboardWriter) -> None:
+        board.close()
+        self.board = self._new_board()
 
     def _show(self, show: Callable[[TensorboardWriter], None]) -> None:
         """Show something in TensorBoard, where it is asked for and could be written so far."""

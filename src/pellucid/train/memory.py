@@ -58,9 +58,9 @@ def predict_memory(
     positions = max(max_tokens_per_batch, longest)
     is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     is_plain = training.attention_dropout > 0 or (training.compile and is_short)
-    # In blocks, which bfloat16 alone has, they are kept once, in float32.
+    # Attention's weights are float32 on a processor; in blocks, only there, they are kept once.
     in_blocks = min(max(longest, POSITIONS_A_BLOCK), SHORT) if bytes_per_number < 4 else 0
-    seen = 3 * longest if is_plain else 2 * in_blocks
+    seen = 3 * longest * (4 // bytes_per_number) if is_plain else 2 * in_blocks
     passes = positions * (
         model.num_encoder_layers * _floats_a_position(model, seen, attentions=1)
         + model.num_decoder_layers * _floats_a_position(model, seen, attentions=2)

@@ -247,6 +247,10 @@ def _command(records: RunRecords) -> str:
     )
     folder = _setting(records, "data", "folder")
     was = f" (here it was <code>{_text(folder)}</code>)" if folder else ""
+    told, start = "FOLDER", _setting(records, "start", "model")
+    if start:
+        told = "FOLDER --set start.model=MODEL"
+        was += f", and MODEL the model to start from (<code>{_text(start)}</code>)"
     recipe = ""
     if records.recipe_toml:
         recipe = (
@@ -255,7 +259,7 @@ def _command(records: RunRecords) -> str:
         )
     return (
         "<section>\n<h2>Train it again</h2>\n"
-        f"<pre>{_text(again)} --set data.folder=FOLDER</pre>\n"
+        f"<pre>{_text(again)} --set data.folder={told}</pre>\n"
         f"<p>FOLDER is where the text files are{was}. The recipe in the run folder says everything "
         "else. The same kind of machine, number of threads and versions give the same model to the "
         f"bit.</p>\n{recipe}</section>"

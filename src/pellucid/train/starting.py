@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,16 @@ from torch import nn
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import NAMED_SIZES, StartConfig, load_recipe
-from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
+from pellucid.errors import (
+    BundleError,
+    ConfigurationError,
+    InputFileNotFoundError,
+    suggestion,
+)
 
 __all__ = ["freeze", "load_start", "with_start"]
+
+UNTRAINED = "untrained"
 
 
 def load_start(start: StartConfig, run: Path) -> Bundle | None:
@@ -20,7 +28,7 @@ def load_start(start: StartConfig, run: Path) -> Bundle | None:
 
     Args:
         start: the recipe's section.
-        run: the run folder; where the model is gone, a run that has begun stands in for it.
+        run: the run folder. A run that has begun with this model stands in for it, as it was.
 
     Raises:
         ConfigurationError: it is another model than the recipe was made for.
@@ -40,18 +48,32 @@ def load_start(start: StartConfig, run: Path) -> Bundle | None:
 
 
 def _find_start(model: str, run: Path) -> tuple[Bundle, str]:
-    """A model to start from and its hash, or what a run that began with it keeps of both."""
+    """A model to start from and its hash; of a run that began with it, what that keeps of both."""
+    kept = _kept_start(run)
+    if kept is not None and kept.model == str(Path(model)):
+        with suppress(BundleError):
+            return load_bundle(run / UNTRAINED), kept.model_hash
     try:
         bundle = load_bundle(resolve_model(model))
     except InputFileNotFoundError:
-        recipe, untrained = run / "recipe.toml", run / "untrained"
-        if not (recipe.is_file() and untrained.is_dir()):
+        if kept is None:
             raise
-        model_hash = load_recipe(recipe).start.model_hash
-        if not model_hash:
-            raise
-        return load_bundle(untrained), model_hash
+        raise InputFileNotFoundError(
+            f"MODEL must be a bundle folder or a run folder, but {model} does not exist. The run "
+            f"in {run} began from {kept.model}, and keeps what it needs of it: name that, or "
+            "choose another --out."
+        ) from None
     return bundle, bundle.model_hash
+
+
+def _kept_start(run: Path) -> StartConfig | None:
+    """What a run that began from a model says of it, and has in its folder."""
+    if (run / UNTRAINED).is_dir():
+        with suppress(ConfigurationError, InputFileNotFoundError):
+            start = load_recipe(run / "recipe.toml").start
+            if start.model_hash:
+                return start
+    return None
 
 
 def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, Any]:
@@ -63,7 +85,7 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
     Args:
         values: the recipe as its file has it, with all changes.
         model: a bundle folder, a run folder, or ``demo``.
-        run: the run folder; where the model is gone, a run that has begun stands in for it.
+        run: the run folder. A run that has begun with this model stands in for it, as it was.
 
     Raises:
         ConfigurationError: the recipe asks for another model or tokenizer.
