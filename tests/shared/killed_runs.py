@@ -52,7 +52,8 @@ SETTINGS: dict[str, Any] = {
     "max_gradient_norm": 1.0,
     "averaging": "running",
 }
-"""What a resumed run could get wrong, as much of it as goes together."""
+"""What a resumed run could get wrong, as much of it as goes together: with dropout of attention's
+weights, which another test has, attention would not be in blocks."""
 
 
 class Running(Protocol):

@@ -20,6 +20,18 @@ DATA: dict[str, Any] = {"train": "a.tsv", "validation": "b.tsv"}
 NO_RUN = Path("no run")
 
 
+def begin_from_a_model(folder: Path) -> tuple[dict[str, Any], dict[str, Any], Path, Path]:
+    """Train a run from another: what its recipe asks, how that was resolved, both run folders."""
+    write_text(folder)
+    old, run = folder / "old", folder / "new"
+    train(make_recipe(training={"max_steps": 3}), old, recipe_folder=folder, progress=False)
+    asked = make_recipe(training={"max_steps": 5}).model_dump(mode="json")
+    asked |= {"model": {}, "tokenizer": {}}
+    values = with_start(asked, str(old), run)
+    train(validate(Recipe, values, "test"), run, recipe_folder=folder, progress=False)
+    return asked, values, old, run
+
+
 def test_sizes_tokenizer_and_languages_are_the_models() -> None:
     bundle = load_bundle(resolve_model("demo"))
     values = with_start({"data": DATA}, "demo", NO_RUN)
@@ -84,36 +96,22 @@ def test_a_model_that_is_not_there_is_said(tmp_path: Any) -> None:
 
 
 def test_a_run_goes_on_where_the_model_that_it_began_with_is_gone(tmp_path: Path) -> None:
-    write_text(tmp_path)
-    old, run = tmp_path / "old", tmp_path / "new"
-    train(make_recipe(training={"max_steps": 3}), old, recipe_folder=tmp_path, progress=False)
-    recipe = make_recipe(training={"max_steps": 5})
-    values = with_start(
-        {**recipe.model_dump(mode="json"), "model": {}, "tokenizer": {}}, str(old), run
-    )
-    train(validate(Recipe, values, "test"), run, recipe_folder=tmp_path, progress=False)
+    asked, values, old, run = begin_from_a_model(tmp_path)
     before = load_bundle(run / "untrained")
     shutil.rmtree(old)
-    again = with_start(values | {"model": {}, "tokenizer": {}}, str(old), run)
-    assert again == values
-    longer = again | {"training": again["training"] | {"max_steps": 7}}
+    assert with_start(asked, str(old), run) == values
+    longer = values | {"training": values["training"] | {"max_steps": 7}}
     summary = train(validate(Recipe, longer, "test"), run, recipe_folder=tmp_path, progress=False)
     assert summary.steps == 7
     assert load_bundle(run / "untrained").model_hash == before.model_hash
     with pytest.raises(InputFileNotFoundError):
-        with_start(values | {"model": {}, "tokenizer": {}}, str(old), tmp_path / "another")
+        with_start(asked, str(old), tmp_path / "another")
 
 
 def test_a_run_goes_on_from_what_it_began_with_where_the_model_has_changed(
     tmp_path: Path,
 ) -> None:
-    write_text(tmp_path)
-    old, run = tmp_path / "old", tmp_path / "new"
-    train(make_recipe(training={"max_steps": 2}), old, recipe_folder=tmp_path, progress=False)
-    recipe = make_recipe(training={"max_steps": 2})
-    asked = {**recipe.model_dump(mode="json"), "model": {}, "tokenizer": {}}
-    values = with_start(asked, str(old), run)
-    train(validate(Recipe, values, "test"), run, recipe_folder=tmp_path, progress=False)
+    asked, values, old, run = begin_from_a_model(tmp_path)
     began_with = load_bundle(run / "untrained").model.state_dict()
     shutil.rmtree(old / "bundle")
     assert with_start(asked, str(old), run) == values
@@ -129,14 +127,7 @@ def test_a_run_goes_on_from_what_it_began_with_where_the_model_has_changed(
 
 
 def test_a_wrong_name_for_the_model_of_a_run_is_told_the_right_one(tmp_path: Path) -> None:
-    write_text(tmp_path)
-    run = tmp_path / "new"
-    recipe = make_recipe(training={"max_steps": 1})
-    asked = {**recipe.model_dump(mode="json"), "model": {}, "tokenizer": {}}
-    old = tmp_path / "old"
-    train(recipe, old, recipe_folder=tmp_path, progress=False)
-    values = with_start(asked, str(old), run)
-    train(validate(Recipe, values, "test"), run, recipe_folder=tmp_path, progress=False)
+    asked, _, old, run = begin_from_a_model(tmp_path)
     with pytest.raises(InputFileNotFoundError, match=f"odl does not exist.*began from {old}"):
         with_start(asked, str(tmp_path / "odl"), run)
 
