@@ -23,6 +23,7 @@ from pellucid.train.few_shapes import (
 )
 from pellucid.train.loss import ROWS_PER_CHUNK, chunk_rows, smoothed_cross_entropy
 from pellucid.train.passes import Passes, Piece
+from pellucid.train.row_attention import FEWEST_BLOCKS, block_size
 
 D, E, V = 13, 7, 37
 ROUNDING = 2**-8
@@ -180,8 +181,13 @@ def test_passes_in_bfloat16_meet_few_shapes_and_leave_the_model_alone() -> None:
             batch = make_batch(20 + step, 3 + step, 12 - step, seed=step)
             passes.follow()
             passes.sum_gradients(step, [Piece(0, 1.0, batch)])
-    rows = {max(size for size in shape if size % FEWEST_ROWS == 0) for shape in products.shapes}
+    of_rows = [shape for shape in products.shapes if len(shape) == 3]
+    rows = {max(size for size in shape if size % FEWEST_ROWS == 0) for shape in of_rows}
     assert rows <= {FEWEST_ROWS, 2 * FEWEST_ROWS, 3 * FEWEST_ROWS}
+    of_blocks = [shape for shape in products.shapes if len(shape) == 4]
+    assert {shape[1] for shape in of_blocks} == {block_size(11)}
+    blocks = {shape[0] // model.config.num_heads for shape in of_blocks}
+    assert blocks <= {FEWEST_BLOCKS, 2 * FEWEST_BLOCKS, 3 * FEWEST_BLOCKS}
     assert {type(module) for module in model.modules() if isinstance(module, nn.Linear)} == {
         nn.Linear
     }

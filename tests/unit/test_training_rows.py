@@ -13,7 +13,8 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer, initialize
 from pellucid.train.passes import Passes, Piece
-from pellucid.train.rows import POSITIONS_A_BLOCK, SHORT, HalvesInRows, can_be_in_rows
+from pellucid.train.row_attention import LONGEST_IN_BLOCKS, block_size
+from pellucid.train.rows import HalvesInRows, can_be_in_rows
 
 V = 37
 
@@ -88,7 +89,15 @@ def test_every_switch_of_the_model_does_what_it_does_there(changes: dict[str, An
 @pytest.mark.parametrize("num_sentences", [1, 7, 11])
 @pytest.mark.parametrize(
     ("source_length", "target_length"),
-    [(1, 1), (3, 2), (5, 11), (17, 3), (29, 37), (SHORT, 2), (3, SHORT + 3)],
+    [
+        (1, 1),
+        (3, 2),
+        (5, 11),
+        (17, 3),
+        (29, 37),
+        (LONGEST_IN_BLOCKS, 2),
+        (3, LONGEST_IN_BLOCKS + 3),
+    ],
 )
 def test_any_number_of_sentences_of_any_length(
     num_sentences: int, source_length: int, target_length: int
@@ -99,7 +108,7 @@ def test_any_number_of_sentences_of_any_length(
 
 def test_sentences_of_a_block_do_not_see_each_other() -> None:
     batch = make_batch(5, 3, 7)
-    assert POSITIONS_A_BLOCK >= 2 * 7, "several lie in one"
+    assert block_size(7) >= 2 * 7, "several lie in one"
     model = make_model()
     halves = HalvesInRows(model, batch.source_mask_BS, 7, Dropout(0.0, seed=1, step=1))
     before = halves.decode(batch.target_in_BT, halves.encode(batch.source_BS))

@@ -46,9 +46,9 @@ def shapes_matter(tensor: Tensor) -> bool:
     return tensor.dtype == torch.bfloat16 and tensor.device.type == "cpu"
 
 
-def rows_at_once(num_rows: int) -> int:
-    """What the rows of a product are brought to multiples of: a power of two."""
-    multiple = FEWEST_ROWS
+def rows_at_once(num_rows: int, *, fewest: int = FEWEST_ROWS) -> int:
+    """What the rows of a product are brought to multiples of: ``fewest``, doubled as needed."""
+    multiple = fewest
     while multiple * MOST_NUMBERS < num_rows:
         multiple *= 2
     return multiple

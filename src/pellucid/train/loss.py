@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pellucid.train.few_shapes import FEWEST_ROWS, fill_rows, shapes_matter, turned
+from pellucid.train.wide_sums import WideSum
 
 __all__ = ["chunk_rows", "smoothed_cross_entropy"]
 
@@ -38,6 +39,7 @@ def smoothed_cross_entropy(
     target_P: Tensor,
     *,
     smoothing: float,
+    wide_sum: WideSum | None = None,
 ) -> tuple[Tensor, Tensor]:
     r"""Project to the vocabulary, take the softmax, and compare with the true tokens.
 
@@ -51,6 +53,7 @@ def smoothed_cross_entropy(
         bias_V: its bias, or None.
         target_P: the true token of each row.
         smoothing: ε.
+        wide_sum: what the projection's gradient is added to, instead of being handed on.
 
     Returns:
         The mean smoothed loss, which has gradients, and the mean of −log p(y) in nats, which
@@ -60,7 +63,7 @@ def smoothed_cross_entropy(
         Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
     """
     smoothed, plain = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        states_PD, weight_VD, bias_V, target_P, smoothing
+        states_PD, weight_VD, bias_V, target_P, smoothing, wide_sum
     )
     return smoothed, plain
 
@@ -84,6 +87,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         bias_V: Tensor | None,
         target_P: Tensor,
         smoothing: float,
+        wide_sum: WideSum | None,
     ) -> tuple[Tensor, Tensor]:
         num_rows, vocabulary = states_PD.shape[0], weight_VD.shape[0]
         sums = torch.promote_types(states_PD.dtype, torch.float32)
@@ -124,7 +128,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             grad_states_PD, grad_weight_VD, grad_bias_V, states_PD, weight_VD, target_P, smoothing
         )
         ctx.save_for_backward(grad_states_PD, grad_weight_VD, grad_bias_V)
-        ctx.num_rows = num_rows
+        ctx.num_rows, ctx.wide_sum = num_rows, wide_sum
         plain = plain_P.mean()
         ctx.mark_non_differentiable(plain)
         return smoothed, plain
@@ -134,12 +138,16 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, grad_smoothed: Tensor, _grad_plain: Tensor) -> tuple[Any, ...]:
         grad_states_PD, grad_weight_VD, grad_bias_V = ctx.saved_tensors
         factor = grad_smoothed / ctx.num_rows
+        if ctx.wide_sum is None:
+            grad_weight_VD = grad_weight_VD * factor
+        else:
+            ctx.wide_sum.add(grad_weight_VD, factor.item())
+            grad_weight_VD = None
         return (
             grad_states_PD * factor.to(grad_states_PD.dtype),
-            grad_weight_VD * factor,
+            grad_weight_VD,
             None if grad_bias_V is None else grad_bias_V * factor,
-            None,
-            None,
+            *[None] * 3,
         )
 
 

@@ -6,7 +6,7 @@ from pellucid.attention.stages import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.train.few_shapes import FEWEST_ROWS
 from pellucid.train.loss import chunk_rows
-from pellucid.train.rows import POSITIONS_A_BLOCK, SHORT
+from pellucid.train.row_attention import LONGEST_IN_BLOCKS, block_size
 
 __all__ = ["fitting_budget", "predict_memory"]
 
@@ -59,7 +59,7 @@ def predict_memory(
     is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     is_plain = training.attention_dropout > 0 or (training.compile and is_short)
     # Attention's weights are float32 on a processor; in blocks, only there, they are kept once.
-    in_blocks = min(max(longest, POSITIONS_A_BLOCK), SHORT) if bytes_per_number < 4 else 0
+    in_blocks = block_size(min(longest, LONGEST_IN_BLOCKS)) if bytes_per_number < 4 else 0
     seen = 3 * longest * (4 // bytes_per_number) if is_plain else 2 * in_blocks
     passes = positions * (
         model.num_encoder_layers * _floats_a_position(model, seen, attentions=1)

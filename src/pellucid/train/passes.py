@@ -19,6 +19,7 @@ from pellucid.train.guide import GuidedHead
 from pellucid.train.loss import smoothed_cross_entropy
 from pellucid.train.rows import HalvesInRows, can_be_in_rows
 from pellucid.train.schedule import dropout_share
+from pellucid.train.wide_sums import WideSum, sum_lookups_wide
 
 __all__ = ["Passes", "Piece", "is_out_of_memory", "split_batch", "tensors_of", "trained"]
 
@@ -64,10 +65,14 @@ class Passes:
             layer, head = training.guided_head
             self._guided_head = GuidedHead(layer, head, training.guided_weight)
         self._working = model
+        self._output_sum: WideSum | None = None
         if precision == "bfloat16":
             self._working = copy.deepcopy(model).to(torch.bfloat16)
             if self._device.type == "cpu" and not training.compile:
                 make_shapes_repeat(self._working)
+                sum_lookups_wide(self._working, model)
+                if model.output_weight.requires_grad:
+                    self._output_sum = WideSum(model.output_weight)
         self._compiled = CompiledHalves(self._working, training) if training.compile else None
         self._in_rows = can_be_in_rows(self._working, training)
 
@@ -118,6 +123,7 @@ class Passes:
             model.output_bias,
             batch.target_out_BT[batch.target_mask_BT],
             smoothing=training.label_smoothing,
+            wide_sum=self._output_sum,
         )
         if self._guided_head is not None and batch.guide_BTS is not None:
             smoothed = smoothed + self._guided_head.loss(batch.guide_BTS, batch.num_target_tokens)
