@@ -369,6 +369,18 @@ def test_only_damaged_checkpoints_raise_a_sentence_and_stay(tmp_path: Path, bund
     assert names(tmp_path) == ["step-00000001", "step-00000002"]
 
 
+def test_where_only_the_place_to_go_back_to_is_damaged_nobody_is_sent_to_the_start(
+    tmp_path: Path, bundle: Bundle
+) -> None:
+    for step in (7, 8):
+        save(tmp_path, bundle, step, every=7)
+    truncate(tmp_path / "step-00000007" / "model.safetensors")
+    with pytest.raises(BundleError, match=rf"another --out and --from {tmp_path.parent} ") as found:
+        load_newest_checkpoint(tmp_path, to_go_back_every=7)
+    assert "back to after updates that were no numbers, but none of the 1" in str(found.value)
+    assert load(tmp_path).state.step == 8
+
+
 def test_leftovers_of_crashes_are_put_in_order_when_loading(tmp_path: Path, bundle: Bundle) -> None:
     for step in (1, 2):
         save(tmp_path, bundle, step)

@@ -206,9 +206,13 @@ def load_newest_checkpoint(
             for reason in reasons
         ]
     if reasons:
+        wanted, advice = "on from", "to train from the start"
+        if to_go_back_every:
+            wanted = "back to after updates that were no numbers"
+            advice = f"and --from {folder.parent} to train its best model at a lower rate"
         raise BundleError(
-            f"A checkpoint must be whole to go on from, but none of the {len(reasons)} in {folder} "
-            f"is. The newest: {reasons[0]} Or choose another --out to train from the start."
+            f"A checkpoint must be whole to go {wanted}, but none of the {len(reasons)} in "
+            f"{folder} is. The newest: {reasons[0]} Or choose another --out {advice}."
         )
     return None, []
 
