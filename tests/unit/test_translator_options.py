@@ -177,6 +177,12 @@ def test_stream_of_what_cannot_be_translated_is_one_sentence(translator: Transla
         list(translator.stream(PIZZA, constraints=constraints))
 
 
+@pytest.mark.parametrize("name", ["forbidden", "required"])
+def test_a_single_phrase_is_not_taken_for_its_letters(name: str) -> None:
+    with pytest.raises(InputError, match=rf"Constraints\.{name} .* Write \('chat',\)\."):
+        Constraints(**{name: "chat"})  # type: ignore[arg-type]
+
+
 def test_ensemble_averages_probabilities(rough: Translator, translator: Translator) -> None:
     both = Translator(translator.model, translator.tokenizer, others=[rough.model])
     target = "La pizza est bonne."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pellucid.errors import InputError
+
 if TYPE_CHECKING:
     from pellucid.decode.forbidden import ForbiddenText, Spelling
 
@@ -49,8 +51,20 @@ class Constraints:
         forbidden: phrases that must not stand in it as whole words.
         required: phrases that must stand in it as whole words; one that is given twice must
             stand there twice. What ends such a phrase ends its word wherever it is written.
+
+    Raises:
+        InputError: a phrase is given where there must be a tuple of them.
     """
 
     prefix: str = ""
     forbidden: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("forbidden", "required"):
+            phrases = getattr(self, name)
+            if isinstance(phrases, str):
+                raise InputError(
+                    f"Constraints.{name} must be a tuple of phrases, but is the text {phrases!r}, "
+                    f"whose letters would be taken for them. Write ({phrases!r},)."
+                )
