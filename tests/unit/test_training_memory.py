@@ -16,7 +16,14 @@ TINY = ModelConfig.model_validate(
 WEIGHTS = 2_000_003
 
 
-def predict(budget: int, longest: int = 31, *, bytes_per_number: int = 4, **training: Any) -> int:
+def predict(
+    budget: int,
+    longest: int = 31,
+    *,
+    bytes_per_number: int = 4,
+    is_on_cpu: bool = True,
+    **training: Any,
+) -> int:
     return predict_memory(
         TINY,
         TrainingConfig(**training),
@@ -24,6 +31,7 @@ def predict(budget: int, longest: int = 31, *, bytes_per_number: int = 4, **trai
         longest=longest,
         max_tokens_per_batch=budget,
         bytes_per_number=bytes_per_number,
+        is_on_cpu=is_on_cpu,
     )
 
 
@@ -57,6 +65,13 @@ def test_in_bfloat16_they_count_for_short_sentences_which_attend_in_blocks() -> 
     assert predict(4096, 67, bytes_per_number=2) > predict(4096, 61, bytes_per_number=2)
     assert predict(4096, 61, bytes_per_number=2) == predict(4096, 37, bytes_per_number=2)
     assert predict(4096, 509, bytes_per_number=2) == predict(4096, 127, bytes_per_number=2)
+
+
+@pytest.mark.parametrize("other", [{"is_on_cpu": False}, {"guided_head": (1, 0)}])
+def test_they_do_not_count_where_nothing_attends_in_blocks(other: dict[str, Any]) -> None:
+    assert predict(4096, 61, bytes_per_number=2, **other) < predict(4096, 61, bytes_per_number=2)
+    found, longer = (predict(4096, length, bytes_per_number=2, **other) for length in (61, 127))
+    assert found == longer
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 1.0])

@@ -143,6 +143,7 @@ class Learner:
             max_tokens_per_batch=budget,
             bytes_per_number=self._bytes_per_number(),
             processes=self.processes,
+            is_on_cpu=self.device.type == "cpu",
         )
 
     def fit_into_memory(self) -> int:
@@ -165,6 +166,7 @@ class Learner:
             available=available,
             bytes_per_number=self._bytes_per_number(),
             processes=self.processes,
+            is_on_cpu=self.device.type == "cpu",
         )
 
     def _ready_updater(self) -> Updater:

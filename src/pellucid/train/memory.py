@@ -7,6 +7,7 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.train.few_shapes import FEWEST_ROWS
 from pellucid.train.loss import chunk_rows
 from pellucid.train.row_attention import LONGEST_IN_BLOCKS, block_size
+from pellucid.train.rows import can_be_in_rows
 
 __all__ = ["fitting_budget", "predict_memory"]
 
@@ -33,6 +34,7 @@ def predict_memory(
     max_tokens_per_batch: int,
     bytes_per_number: int = 4,
     processes: int = 1,
+    is_on_cpu: bool = True,
 ) -> int:
     """Count the bytes of a whole training at its highest, all its processes together.
 
@@ -47,6 +49,7 @@ def predict_memory(
         max_tokens_per_batch: positions of a batch on either side.
         bytes_per_number: 4 in float32, 2 in bfloat16.
         processes: how many share a batch.
+        is_on_cpu: whether the passes run on a processor.
     """
     copies = 4 + {"none": 0, "running": 2, "last": 1, "best": 1}[training.averaging]
     if training.averaging in ("last", "best"):
@@ -59,7 +62,8 @@ def predict_memory(
     is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     is_plain = training.attention_dropout > 0 or (training.compile and is_short)
     # Attention's weights are float32 on a processor; in blocks, only there, they are kept once.
-    in_blocks = block_size(min(longest, LONGEST_IN_BLOCKS)) if bytes_per_number < 4 else 0
+    in_rows = is_on_cpu and bytes_per_number < 4 and can_be_in_rows(model, training)
+    in_blocks = block_size(min(longest, LONGEST_IN_BLOCKS)) if in_rows else 0
     seen = 3 * longest * (4 // bytes_per_number) if is_plain else 2 * in_blocks
     passes = positions * (
         model.num_encoder_layers * _floats_a_position(model, seen, attentions=1)
@@ -84,6 +88,7 @@ def fitting_budget(
     available: int,
     bytes_per_number: int = 4,
     processes: int = 1,
+    is_on_cpu: bool = True,
 ) -> int:
     """The largest budget of `predict_memory` that fits, of those reached by halving.
 
@@ -99,6 +104,7 @@ def fitting_budget(
             max_tokens_per_batch=budget,
             bytes_per_number=bytes_per_number,
             processes=processes,
+            is_on_cpu=is_on_cpu,
         )
         if needed <= available:
             break

@@ -14,7 +14,7 @@ from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer
 from pellucid.train.compiled import CompiledHalves
-from pellucid.train.few_shapes import make_shapes_repeat
+from pellucid.train.few_shapes import make_shapes_repeat, shapes_matter
 from pellucid.train.guide import GuidedHead
 from pellucid.train.loss import smoothed_cross_entropy
 from pellucid.train.rows import HalvesInRows, can_be_in_rows
@@ -74,7 +74,9 @@ class Passes:
                 if model.output_weight.requires_grad:
                     self._output_sum = WideSum(model.output_weight)
         self._compiled = CompiledHalves(self._working, training) if training.compile else None
-        self._in_rows = can_be_in_rows(self._working, training)
+        self._in_rows = can_be_in_rows(model.config, training) and shapes_matter(
+            next(self._working.parameters())
+        )
 
     def start(self) -> None:
         """Nothing: there are no other processes."""

@@ -43,6 +43,9 @@ LONGEST_IN_BLOCKS = 128
 FEWEST_BLOCKS = 4
 """What numbers of blocks are multiples of."""
 
+ROWS_OF_COMMON_PART = 64
+"""From how many rows it is taken what keys, or values, have in common."""
+
 
 def block_size(longest: int) -> int:
     """How many positions a block has for sentences of up to so many tokens."""
@@ -176,6 +179,11 @@ class Heads(NamedTuple):
         blocks[: rows.num_blocks, :, : rows.used] = by_head
         return blocks
 
+    def common_part(self, columns_JX: Tensor) -> Tensor:
+        """Estimate what all rows have in common, by head; any other row would do, but less well."""
+        common_X = columns_JX[:ROWS_OF_COMMON_PART].mean(dim=0)
+        return common_X.view(self.attention.num_heads, 1, -1)
+
 
 def attend_between(heads: Heads, *projected: Tensor) -> Tensor:
     """Attend, from queries, keys and values to contexts.
@@ -228,6 +236,10 @@ class _AttendInBlocks(torch.autograd.Function):
     """Attention within blocks, in the rows' own precision, with its derivative written out.
 
     Each block is one of B, and its positions are both L and M.
+
+    What all keys have in common moves all scores of a query alike, which softmax does not see, and
+    so do all values in the derivative. It is taken off before, so that bfloat16's few digits are
+    left for what differs: the more there is in common, the less of the gradients was right.
     """
 
     @staticmethod
@@ -235,15 +247,17 @@ class _AttendInBlocks(torch.autograd.Function):
         additive_B1LM, factor = heads.between.additive_B1LM, heads.factor
         assert additive_B1LM is not None
         ctx.sizes = additive_B1LM.shape[::2]
-        query_BHLK, key_BHMK, value_BHME = (
-            heads.in_blocks(*part, ctx.sizes) for part in heads.split(projected)
-        )
+        parts = heads.split(projected)
+        query_BHLK, key_BHMK, value_BHME = (heads.in_blocks(*part, ctx.sizes) for part in parts)
+        common_key_H1K, common_value_H1E = (heads.common_part(columns) for _, columns in parts[1:])
+        key_BHMK -= common_key_H1K
         scores_BHLM = query_BHLK @ key_BHMK.transpose(2, 3)
         torch.add(additive_B1LM, scores_BHLM, alpha=factor, out=scores_BHLM)
         weights_BHLM = torch.softmax(scores_BHLM, dim=-1, out=scores_BHLM)
         context_JX = projected[0].new_empty(len(projected[0]), heads.attention.value.out_features)
         heads.between.rows.write(weights_BHLM @ value_BHME, context_JX)
-        ctx.heads, ctx.parts = heads, (query_BHLK, key_BHMK, value_BHME, weights_BHLM)
+        ctx.heads, ctx.common_value_H1E = heads, common_value_H1E
+        ctx.parts = query_BHLK, key_BHMK, value_BHME, weights_BHLM
         ctx.shapes = [part.shape for part in projected]
         return context_JX
 
@@ -255,6 +269,7 @@ class _AttendInBlocks(torch.autograd.Function):
         del ctx.parts
         grad_BHLE = heads.in_blocks(heads.between.rows, grad_JX, ctx.sizes)
         grad_value_BHME = weights_BHLM.transpose(2, 3) @ grad_BHLE
+        value_BHME -= ctx.common_value_H1E
         grad_weights_BHLM = grad_BHLE @ value_BHME.transpose(2, 3)
         grad_scores_BHLM = torch.ops.aten._softmax_backward_data(
             grad_weights_BHLM, weights_BHLM, -1, weights_BHLM.dtype

@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.attention.masks import causal_mask, padding_mask
-from pellucid.config import TrainingConfig
+from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.model import Dropout, Transformer
 from pellucid.model.layers import MultiHeadAttention, Sublayer
-from pellucid.train.few_shapes import multiply_by, shapes_matter
+from pellucid.train.few_shapes import multiply_by
 from pellucid.train.row_attention import (
     LONGEST_IN_BLOCKS,
     Between,
@@ -35,14 +35,12 @@ from pellucid.train.row_attention import (
 __all__ = ["HalvesInRows", "can_be_in_rows"]
 
 
-def can_be_in_rows(model: Transformer, training: TrainingConfig) -> bool:
-    """Whether a model's passes can be those here, and are faster so: in bfloat16 alone.
+def can_be_in_rows(model: ModelConfig, training: TrainingConfig) -> bool:
+    """Whether a model's passes can be those here: they show nothing to a guided head.
 
-    They show nothing to a guided head.
+    They are faster where shapes matter: in bfloat16 on a processor.
     """
-    is_plain = not training.compile and not training.guided_head
-    is_fit = model.config.projections == "qkv" and is_plain
-    return is_fit and shapes_matter(next(model.parameters()))
+    return model.projections == "qkv" and not training.compile and not training.guided_head
 
 
 class HalvesInRows:
