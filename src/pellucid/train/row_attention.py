@@ -237,9 +237,10 @@ class _AttendInBlocks(torch.autograd.Function):
 
     Each block is one of B, and its positions are both L and M.
 
-    What all keys have in common moves all scores of a query alike, which softmax does not see, and
-    so do all values in the derivative. It is taken off before, so that bfloat16's few digits are
-    left for what differs: the more there is in common, the less of the gradients was right.
+    What all keys have in common moves all scores of a query alike, which softmax does not see. What
+    all values have in common does so to the derivatives of a query's weights, which softmax's own
+    derivative does not see. Both are taken off before, so that bfloat16's few digits are left for
+    what differs.
     """
 
     @staticmethod
