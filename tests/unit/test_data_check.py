@@ -138,6 +138,31 @@ def test_shift_is_found_by_lengths_alone(check: Check) -> None:
     assert "1 line later" in found(report, "shifted").sentence
 
 
+def pairs_in_turns(count: int, *, difference: int) -> list[tuple[str, str]]:
+    """Short ones and long ones in turn, by and large."""
+    draw = random.Random(7)
+    lengths = [draw.randint(2, 20) + difference * (number % 2) for number in range(count)]
+    return [
+        ("x" + " wo" * length, "y" + " sie" * max(1, length + draw.randint(-4, 4)))
+        for length in lengths
+    ]
+
+
+def test_lengths_that_take_turns_are_no_shift(check: Check) -> None:
+    sources, targets = zip(*pairs_in_turns(2000, difference=8), strict=True)
+    report = check(list(zip(sources, reversed(targets), strict=True)))
+    assert found(report, "unrelated").count == 2000
+    assert not report.has_errors, report.lines()
+
+
+def test_all_of_a_shift_is_told_where_some_of_it_is_less_clear(check: Check) -> None:
+    sources, targets = zip(*pairs_in_turns(2000, difference=4), strict=True)
+    report = check(list(zip(sources, targets[-4:] + targets[:-4], strict=True)))
+    shift = found(report, "shifted")
+    assert "4 lines later" in shift.sentence
+    assert shift.count > 1980
+
+
 def test_files_in_differing_order_do_not_go_together(check: Check) -> None:
     pairs = make_pairs(1000)
     targets = [target for _, target in pairs]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,13 @@ MOST = 10
 
 CLEARLY = 6.0
 """How many standard errors another line must fit better than the one of the same number."""
+
+AS_WELL = 2.0
+"""How many beside lines that do so clearly."""
+
+RIVAL, MOST_RIVALS = 2.0, 4
+"""By how many standard errors a shift must fit better than another one that is no rival to it, and
+how many rivals it may have: lines that are there twice or three times make two or four."""
 
 LEAST_CORRELATION = 0.1
 """Of the logarithms of lengths; translations have 0.5 and more."""
@@ -53,7 +61,9 @@ def find_shifts(
     logarithms of lengths $x_i$, $y_i$ the fit of line i at offset k is
     $$f_k(i) = x_i y_{i+k} + 3 \cdot [\text{an anchor in both}]$$
     A window is shifted by k where the mean of $f_k(i) - f_0(i)$ is at least six standard errors
-    above zero. Neighbors that are alike, sorted text and doubled lines change both alike.
+    above zero, or two beside a window that is. Neighbors that are alike, sorted text and doubled
+    lines change both alike. Where long and short lines take turns, half of all offsets fit better
+    than a wrong one: what so many others rival is no shift.
 
     Args:
         source_lengths: characters of every source line.
@@ -75,8 +85,11 @@ def find_shifts(
     evidence = np.stack(
         [_evidence(_gain(source, target, count, offset), edges, sizes) for offset in offsets]
     )
-    best = evidence.argmax(axis=0)
-    found = np.where(evidence.max(axis=0) > CLEARLY, np.array(offsets)[best], 0)
+    best = np.array(offsets)[evidence.argmax(axis=0)]
+    found = np.where(evidence.max(axis=0) > CLEARLY, best, 0)
+    if found.any():
+        found[_num_rivals(source, target, found, offsets, edges, sizes) > MOST_RIVALS] = 0
+        _spread(found, dict(zip(offsets, evidence, strict=True)))
     return [
         _refined(source, target, count, first * WINDOW, min(count, last * WINDOW), offset)
         for first, last, offset in _stretches(found)
@@ -137,6 +150,28 @@ def _gain(source: _Side, target: _Side, count: int, offset: int) -> NDArray[np.f
     return _fit(source, target, count, offset) - _fit(source, target, count, 0)
 
 
+def _num_rivals(
+    source: _Side,
+    target: _Side,
+    found: NDArray[np.int64],
+    offsets: Sequence[int],
+    edges: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """How many other offsets fit every window about as well as the one found."""
+    count = int(sizes.sum())
+    found_of_line = np.repeat(found, sizes)
+    fit = np.zeros(count)
+    for offset in offsets:
+        is_it = found_of_line == offset
+        fit[is_it] = _fit(source, target, count, offset)[is_it]
+    rivals = np.zeros(len(found), dtype=np.int64)
+    for offset in offsets:
+        gain = fit - _fit(source, target, count, offset)
+        rivals += (found != offset) & (_evidence(gain, edges, sizes) < RIVAL)
+    return rivals
+
+
 def _evidence(
     gain: NDArray[np.float64], edges: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> NDArray[np.float64]:
@@ -146,6 +181,16 @@ def _evidence(
     variance = np.maximum(square - mean**2, 1e-12)
     evidence: NDArray[np.float64] = mean / np.sqrt(variance / sizes)
     return evidence
+
+
+def _spread(found: NDArray[np.int64], evidence: Mapping[int, NDArray[np.float64]]) -> None:
+    """Let a shift reach over the windows beside it that show it less clearly."""
+    for way in (1, -1):
+        numbers = range(len(found))[::way]
+        for before, number in pairwise(numbers):
+            offset = int(found[before])
+            if offset and not found[number] and evidence[offset][number] > AS_WELL:
+                found[number] = offset
 
 
 def _stretches(found: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:

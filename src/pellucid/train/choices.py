@@ -365,7 +365,10 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
         "dropout": (dropout, f"{_millions(words)} target words for a model of width {width}"),
         "averaging": ("running", "the average of late weights is better than the last"),
         "average_decay": (round(1 - AVERAGES / steps, 5), "it spans a twentieth of the steps"),
-        "max_steps": (steps, f"about {round(steps / an_epoch):,} epochs"),
+        "max_steps": (
+            steps,
+            f"about {round(steps / an_epoch):,} epochs, at {SUBWORDS_PER_WORD} subwords a word",
+        ),
         "validate_every": (interval, f"about {VALIDATIONS} times"),
         "patience": (PATIENCE, f"it ends {PATIENCE * interval:,} steps after the best BLEU"),
     }
