@@ -179,9 +179,11 @@ def complete(values: Mapping[str, Any], recipe_folder: Path) -> tuple[dict[str, 
         same[section] = {**same.get(section, {}), name: choice.value}
     sentences = [str(choice) for choice in choices]
     if counts.pairs < FEW_PAIRS:
-        sentences.append(
-            f"{counts.pairs:,} pairs are too few to learn a language from: expect a model that "
-            "knows these sentences and little else."
+        pairs = f"{counts.pairs:,} pair{' is' if counts.pairs == 1 else 's are'}"
+        sentences.insert(
+            0,
+            f"{pairs} too few to learn a language from: expect a model that knows these "
+            "sentences and little else.",
         )
     return same, sentences
 
