@@ -356,6 +356,17 @@ def test_count_text_counts_words_weights_and_characters(tmp_path: Path, write_li
     assert counts.distinct_words == 6
 
 
+def test_count_text_leaves_out_what_training_does(tmp_path: Path, write_lines: Write) -> None:
+    write_lines("a.xx", "one two three", "", "x" * 1_000_003, "four five", "w " * 599)
+    write_lines("a.yy", "un deux", "rien", "y", "q " * 601, "z")
+    data = DataConfig(train_source=("a.xx",), train_target=("a.yy",), validation=("a.tsv",))
+    assert data.max_length == 256
+    counts = count_text(data, TokenizerRecipe(), tmp_path)
+    assert (counts.pairs, counts.source_words, counts.target_words) == (1, 3, 2)
+    assert counts.epoch_words == 2
+    assert counts.characters == len(set("onetwothreexfourfivewundeuxrienyqz"))
+
+
 def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
     """As the command resolves a recipe for a run that may be there already."""
     run = corpus / "run"

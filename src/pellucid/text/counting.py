@@ -19,6 +19,9 @@ __all__ = ["COMMON_COVERAGE", "TextCounts", "count_text"]
 COMMON_COVERAGE = 0.9995
 """The share of a text that its common characters make up."""
 
+CERTAINLY_TOO_LONG = 2
+"""A line of so many times the words that it may have tokens is left out, whatever its script."""
+
 _WORD = re.compile(r"[^\W\d_]{2,12}")
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#\d{1,4});")
 _MOST_DISTINCT = 100_000
@@ -27,6 +30,9 @@ _MOST_DISTINCT = 100_000
 @dataclass(frozen=True)
 class TextCounts:
     """How much training text there is.
+
+    Pairs that are sure to be left out, with an empty side or one far too long, count for their
+    characters and different words alone.
 
     Attributes:
         pairs: of all corpora.
@@ -62,23 +68,27 @@ def count_text(data: DataConfig, tokenizer: TokenizerConfig, base: Path) -> Text
     """
     form = tokenizer.normalization
     sides = (_SideCounts(), _SideCounts())
-    pairs, epoch_words = 0, 0.0
+    pairs, epoch_words, num_words = 0, 0.0, [0, 0]
+    too_many = 1 + CERTAINLY_TOO_LONG * data.max_length
     parts = corpora(data, "train")
     for corpus, weight in zip(parts, data.train_weights or [1.0] * len(parts), strict=True):
-        before = sides[1].words
         for pair in read_pairs(corpus.data, "train", base):
-            pairs += 1
-            sides[0].add(normalize(pair.source, form))
-            sides[1].add(normalize(pair.target, form))
-        epoch_words += weight * (sides[1].words - before)
+            texts = pair.source, pair.target
+            words = [
+                side.add(normalize(text, form)) for side, text in zip(sides, texts, strict=True)
+            ]
+            if all(0 < number < too_many for number in words):
+                pairs += 1
+                epoch_words += weight * words[1]
+                num_words = [sum(both) for both in zip(num_words, words, strict=True)]
     per_side = [side.finish() for side in sides]
     joint = tokenizer.sharing == "joint"
     frequencies = [per_side[0] + per_side[1]] if joint else per_side
     distinct = [len(side.distinct) for side in sides]
     return TextCounts(
         pairs=pairs,
-        source_words=sides[0].words,
-        target_words=sides[1].words,
+        source_words=num_words[0],
+        target_words=num_words[1],
         epoch_words=epoch_words,
         characters=max(int(np.count_nonzero(found)) for found in frequencies),
         common_characters=max(_needed(found, COMMON_COVERAGE) for found in frequencies),
@@ -93,18 +103,17 @@ class _SideCounts:
     _CHUNK = 1 << 20
 
     def __init__(self) -> None:
-        self.words = 0
         self.escapes = 0
         self.distinct: set[str] = set()
         self._frequencies = np.zeros(0x110000, dtype=np.int64)
         self._waiting: list[str] = []
         self._num_waiting = 0
 
-    def add(self, line: str) -> None:
+    def add(self, line: str) -> int:
+        """Take a line in; the number of its words."""
         num_words = len(line.split())
         if len(line) > 12 * num_words:  # a script without spaces
             num_words = max(num_words, len(line) // 2)
-        self.words += num_words
         if len(self.distinct) < _MOST_DISTINCT:
             self.distinct.update(_WORD.findall(line))
         if "&" in line:
@@ -113,6 +122,7 @@ class _SideCounts:
         self._num_waiting += len(line)
         if self._num_waiting >= self._CHUNK:
             self._count()
+        return num_words
 
     def finish(self) -> NDArray[np.int64]:
         """How often every character occurs."""
