@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import sys
 import zlib
@@ -30,6 +31,7 @@ __all__ = [
     "is_device",
     "new_folder",
     "open_binary",
+    "open_to_write",
     "read_bytes",
     "read_lines",
     "tidy_folder",
@@ -42,6 +44,9 @@ LONGEST_LINE = 1 << 24
 """In bytes. A line is held in memory as a whole."""
 
 _BOM = b"\xef\xbb\xbf"
+_DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/(\d+)")
+_MOST_LINKS = 40
+"""As many as Linux follows."""
 
 
 def open_binary(path: Path | str) -> BinaryIO:
@@ -174,15 +179,47 @@ def hash_file(path: Path) -> str:
 
 
 def is_device(path: Path) -> bool:
-    """Whether it is a device or a pipe, which must never be replaced by a file."""
+    """Whether it is a device or a pipe, which must never be replaced by a file.
+
+    So is a name for one of this process's descriptors, as ``/dev/stdout``, whatever is behind it.
+    """
+    if _descriptor(path) is not None:
+        return True
     return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _descriptor(path: Path) -> int | None:
+    """Which of this process's descriptors a name stands for, itself or through links."""
+    for _ in range(_MOST_LINKS):
+        path = Path(os.path.normpath(path.absolute()))
+        if found := _DESCRIPTOR.fullmatch(str(path)):
+            standard, number = found.groups()
+            return int(number) if number else ("stdin", "stdout", "stderr").index(standard)
+        try:
+            path = path.parent / path.readlink()
+        except OSError:
+            return None
+    return None
+
+
+def open_to_write(path: Path) -> BinaryIO:
+    """Open a file for writing, from its start.
+
+    What is a name for one of this process's descriptors, as ``/dev/stdout``, is gone on with
+    where it stands instead: a file behind it keeps what it holds.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = _descriptor(path)
+    return path.open("wb") if descriptor is None else os.fdopen(os.dup(descriptor), "wb")
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves either the old or the new content, never a part.
 
     The bytes go to ``NAME.part`` beside it, are flushed to disk, and renamed. A device or a pipe
-    takes them as they come.
+    takes them as they come; a link stays one, and what it points to is written.
 
     Raises:
         OutputError: the folder cannot take the file (full, read-only, missing), or there is no
@@ -190,17 +227,18 @@ def write_bytes(path: Path, data: bytes) -> None:
     """
     if not path.name:
         raise OutputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
-    part = path.with_name(path.name + ".part")
+    target = Path(os.path.realpath(path))
+    part = target.with_name(target.name + ".part")
     try:
         if is_device(path):
-            with path.open("wb") as stream:
+            with open_to_write(path) as stream:
                 stream.write(data)
             return
         with part.open("wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        part.replace(path)
+        part.replace(target)
     except OSError as error:
         raise OutputError(
             f"The output must be writable, but {path} is not: {error.strerror or error}. "
@@ -227,6 +265,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     Raises:
         OutputError: the disk cannot take it.
     """
+    if path.exists() and not path.is_dir():
+        raise OutputError(f"The output must be a folder, but {path} is a file. Name another.")
     part, older = _beside(path, "part"), _beside(path, "older")
     try:
         tidy_folder(path)

@@ -293,5 +293,36 @@ def test_look_never_replaces_a_device(run_here: Run, kind: str) -> None:
 
 
 def test_look_writes_json_to_standard_output(run_cli: Run) -> None:
-    found = run_cli("look", "demo", "A cat.", "--json", "/dev/stdout")
+    found = run_cli("look", "demo", "A cat.", "--json", "/dev/fd/1")
+    assert (found.returncode, found.stderr) == (0, "")
     assert json.loads(found.stdout)["source_tokens"][-1] == "</s>"
+
+
+INTO_A_FILE = """
+import os, sys
+os.dup2(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), 1)
+os.write(1, b"# before\\n")
+from pellucid.cli import main
+sys.exit(main.run(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("look", "demo", "A cat.", "--json", "/dev/fd/1"), b'{"format": 1'),
+        (("look", "demo", "A cat.", "--npz", "/dev/fd/1"), b"PK"),
+        (("translate", "demo", "-o", "/dev/fd/1"), b"le chat.\n"),
+    ],
+    ids=["json", "npz", "translate"],
+)
+def test_a_file_behind_standard_output_is_added_to_and_never_replaced(
+    run_python: Run, tmp_path: Path, arguments: tuple[str, ...], expected: bytes
+) -> None:
+    path = tmp_path / "out"
+    found = run_python("-c", INTO_A_FILE, str(path), *arguments, stdin="A cat.\n")
+    assert (found.returncode, found.stderr) == (0, "")
+    before, after = path.read_bytes().split(b"\n", 1)
+    assert before == b"# before"
+    assert after.startswith(expected)
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]

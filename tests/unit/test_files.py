@@ -436,3 +436,51 @@ def test_a_device_is_written_to_and_never_replaced() -> None:
     assert Path("/dev/full").is_char_device()
     write_bytes(Path("/dev/null"), b"x")
     assert Path("/dev/null").is_char_device()
+
+
+def test_a_link_stays_one_and_what_it_points_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder/text")
+    for data in (b"one", b"two"):
+        write_bytes(tmp_path / "link", data)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "folder" / "text").read_bytes() == data
+    assert names(tmp_path) == ["folder", "link"]
+    assert names(tmp_path / "folder") == ["text"]
+
+
+def test_a_link_to_itself_is_replaced_or_refused_but_never_followed_forever(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("link")
+    write_bytes(tmp_path / "link", b"one")
+    assert (tmp_path / "link").read_bytes() == b"one"
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="there is no /dev/fd")
+@pytest.mark.parametrize("way", ["named", "linked"])
+def test_a_name_for_a_descriptor_is_gone_on_with_and_never_replaced(
+    tmp_path: Path, way: str
+) -> None:
+    with (tmp_path / "text").open("wb", buffering=0) as stream:
+        path = Path(f"/dev/fd/{stream.fileno()}")
+        if way == "linked":
+            (tmp_path / "link").symlink_to(path)
+            path = tmp_path / "link"
+        stream.write(b"one ")
+        write_bytes(path, b"two ")
+        stream.write(b"three")
+    assert (tmp_path / "text").read_bytes() == b"one two three"
+    assert names(tmp_path) == sorted(["text"] + ["link"] * (way == "linked"))
+    with pytest.raises(OutputError, match="Bad file descriptor"):
+        write_bytes(path, b"four")  # closed by now
+    assert names(tmp_path) == sorted(["text"] + ["link"] * (way == "linked"))
+
+
+def test_new_folder_leaves_a_file_or_a_pipe_as_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_bytes(b"one")
+    for name in ("file", "pipe"):
+        with pytest.raises(OutputError, match="must be a folder"), new_folder(tmp_path / name):
+            pass
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "file").read_bytes() == b"one"
+    assert names(tmp_path) == ["file", "pipe"]

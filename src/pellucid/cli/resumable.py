@@ -92,7 +92,7 @@ class ResumableOutput:
         self, path: str, *, run: Mapping[str, Any], may_overwrite: bool, may_resume: bool
     ) -> None:
         self._shown = path
-        self._target = Path(path).resolve()
+        self._target = Path(os.path.realpath(path))
         self._part_path = self._beside(".part")
         self._state_path = self._beside(".state")
         # As the state on disk will read: JSON has no tuples.

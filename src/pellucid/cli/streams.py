@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError, OutputError, PellucidError
-from pellucid.files import count_lines, is_device, read_lines
+from pellucid.files import count_lines, is_device, open_to_write, read_lines
 
 __all__ = [
     "STANDARD",
@@ -230,8 +230,8 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
             raise OutputError("Standard output must be open, but is closed. Use -o FILE.")
         yield sys.stdout
         return
-    target = Path(path).resolve()
     is_direct = is_special(path)
+    target = Path(path) if is_direct else Path(os.path.realpath(path))
     if not is_direct:
         check_target(path, may_overwrite=may_overwrite)
     # The process's own: NAME.part may be what an interrupted translation is to go on with.
@@ -265,7 +265,7 @@ def check_target(path: str, *, may_overwrite: bool) -> None:
     Raises:
         InputError: the file is there already, is a folder, or its folder is missing.
     """
-    target = Path(path).resolve()
+    target = Path(os.path.realpath(path))
     if target.is_dir():
         raise InputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
     if target.exists() and not may_overwrite:
@@ -296,7 +296,7 @@ def _finite(values: Any) -> Any:
 
 @contextmanager
 def _open_text(part: Path, *, is_gzip: bool) -> Iterator[TextIO]:
-    raw = part.open("wb")
+    raw = open_to_write(part)
     # No name and no time inside, so that equal text gives equal bytes.
     packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if is_gzip else raw
     with raw, packed, io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
 import tempfile
@@ -17,7 +18,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from pellucid.errors import InputError, InputFileNotFoundError, OutputError
-from pellucid.files import is_device, write_bytes, write_text
+from pellucid.files import is_device, open_to_write, write_bytes, write_text
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
 from pellucid.inside.trace import Trace
 
@@ -122,7 +123,8 @@ class NpzWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._part = path.with_name(f".{path.name}.part")
+        self._target = Path(os.path.realpath(path))
+        self._part = self._target.with_name(f".{self._target.name}.part")
         if is_device(path):
             self._part = Path(tempfile.mkdtemp()) / path.name
         self._is_finished = False
@@ -156,14 +158,14 @@ class NpzWriter:
             with self._telling():
                 self._archive.close()
                 if self._is_finished and is_device(self._path):
-                    with self._part.open("rb") as part, self._path.open("wb") as device:
+                    with self._part.open("rb") as part, open_to_write(self._path) as device:
                         shutil.copyfileobj(part, device)
                 elif self._is_finished:
-                    self._part.replace(self._path)
+                    self._part.replace(self._target)
         finally:
             with suppress(OSError):
                 self._part.unlink(missing_ok=True)
-            if self._part.parent != self._path.parent:
+            if self._part.parent != self._target.parent:
                 with suppress(OSError):
                     self._part.parent.rmdir()
 
