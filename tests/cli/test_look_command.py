@@ -293,9 +293,23 @@ def test_look_never_replaces_a_device(run_here: Run, kind: str) -> None:
 
 
 def test_look_writes_json_to_standard_output(run_cli: Run) -> None:
-    found = run_cli("look", "demo", "A cat.", "--json", "/dev/fd/1")
-    assert (found.returncode, found.stderr) == (0, "")
-    assert json.loads(found.stdout)["source_tokens"][-1] == "</s>"
+    for name in ("/dev/fd/1", "-"):
+        found = run_cli("look", "demo", "A cat.", "--json", name)
+        assert (found.returncode, found.stderr) == (0, "")
+        assert json.loads(found.stdout)["source_tokens"][-1] == "</s>"
+
+
+def test_look_refuses_two_things_in_one_place(run_here: Run, tmp_path: Path) -> None:
+    path = str(tmp_path / "x")
+    for arguments, message in (
+        (("--json", path, "--npz", path), "--npz and --json are both"),
+        (("--json", "-", "--html", "-"), "--html and --json are both -"),
+        (("--json", "-", "--n-best", "2", "--beam", "2"), "--json - is one place"),
+    ):
+        refused = run_here("look", "demo", "A cat.", *arguments)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert message in refused.stderr
+    assert not list(tmp_path.iterdir())
 
 
 INTO_A_FILE = """

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.ending import warn
-from pellucid.cli.look_options import FILES, PLACE, SHOWN, check_options, is_compared, to_ask
+from pellucid.cli.look_options import (
+    FILES,
+    PLACE,
+    SHOWN,
+    check_options,
+    is_compared,
+    to_ask,
+    to_files,
+)
 from pellucid.cli.options import SEARCH, Model, Threads, useless_options, with_options
 
 if TYPE_CHECKING:
@@ -50,7 +58,7 @@ def look(
 
     check_options(options, is_target_given=target is not None, is_prefix_given=bool(prefix))
     ask = to_ask(options)
-    wanted = {name: Path(options[name]) for name in FILES if options[name] is not None}
+    wanted = to_files(options)
     is_written_at_once = wanted.keys() == {"npz"}
     translator = load(model, threads=threads)
     ask.check(translator.model.config)

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.options import SEARCH, Option, flag
+from pellucid.cli.streams import STANDARD
 from pellucid.errors import InputError
+from pellucid.files import is_device
 
 if TYPE_CHECKING:
     from pellucid.inside.ask import Ask
 
-__all__ = ["COMPARED", "FILES", "PLACE", "SHOWN", "check_options", "is_compared", "to_ask"]
+__all__ = [
+    "COMPARED",
+    "FILES",
+    "PLACE",
+    "SHOWN",
+    "check_options",
+    "is_compared",
+    "to_ask",
+    "to_files",
+]
 
 PLACE: Mapping[str, Option] = {
     "part": (Literal["encoder", "decoder"], None, "One half of the model."),
@@ -77,7 +89,7 @@ SHOWN: Mapping[str, Option] = {
 """What the terminal shows instead of one map."""
 
 FILES: Mapping[str, Option] = {
-    "html": (str, "FILE", "A page that needs no network."),
+    "html": (str, "FILE", "A page that needs no network; '-' is standard output."),
     "svg": (str, "FILE", "A picture of one head, or of all."),
     "png": (str, "FILE", "The same."),
     "pdf": (str, "FILE", "The same."),
@@ -159,3 +171,29 @@ def to_ask(options: Mapping[str, Any]) -> Ask:
         stages=tuple(options["stage"] or ("weights",)),
         everything=bool(options["all"]),
     )
+
+
+def to_files(options: Mapping[str, Any]) -> dict[str, Path]:
+    """Which kinds of file the options ask for, and where each goes.
+
+    Raises:
+        InputError: two things would go to one place.
+    """
+    found: dict[str, Path] = {}
+    for name in FILES:
+        if options[name] is None:
+            continue
+        path = Path("/dev/stdout" if options[name] == STANDARD else options[name])
+        others = [flag(other) for other in found if found[other] == path]
+        if others:
+            raise InputError(
+                f"Each must have a file of its own, but {others[0]} and {flag(name)} are both "
+                f"{options[name]}. Give another name to one."
+            )
+        if is_device(path) and (options["n_best"] or 1) > 1:
+            raise InputError(
+                f"With --n-best there are several files, but {flag(name)} {options[name]} is one "
+                "place. Name a file; the others are numbered."
+            )
+        found[name] = path
+    return found
