@@ -165,3 +165,42 @@ def test_full_disk_gives_one_sentence_and_1(root: Path) -> None:
     assert code == 1
     assert is_one_sentence(stderr), stderr
     assert "No space left" in stderr
+
+
+WITHOUT_STREAMS = """
+import os, sys
+for number in map(int, sys.argv.pop(1).split(",")):
+    os.close(number)
+os.execv(sys.executable, [sys.executable, "-m", "pellucid", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect", "demo"),
+        ("look", "demo", "A cat."),
+        ("score", "demo", "--source", "lines", "--target", "lines"),
+        ("translate", "demo", "-i", "lines"),
+        ("attend", "pizza"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_closed_standard_output_gives_one_sentence_and_1(
+    run_python: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lines").write_text("A cat.\n")
+    done = run_python("-c", WITHOUT_STREAMS, "1", *arguments)
+    assert done.returncode == 1
+    assert is_one_sentence(done.stderr), done.stderr
+    assert "Standard output must be open" in done.stderr
+
+
+def test_what_is_made_is_made_where_all_streams_are_closed(run_python: Run, tmp_path: Path) -> None:
+    done = run_python(
+        *("-c", WITHOUT_STREAMS, "0,1,2", "corpus", "--out", str(tmp_path)),
+        *("--split", "test", "--split", "pronoun", "--count", "7"),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert len(list(tmp_path.iterdir())) == 8

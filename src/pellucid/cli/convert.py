@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from pellucid.cli.ending import note
 
 __all__ = ["convert"]
 
@@ -32,4 +33,4 @@ def convert(
 
     check_place(out)
     {"marian": import_marian}[kind](folder).save(out)
-    sys.stdout.write(f"{out}\n")
+    note(str(out))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from pellucid.cli.ending import note
 from pellucid.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -58,4 +58,4 @@ def corpus(
     for name in names:
         examples = make_split(cast("SplitName", name), seed=seed, count=count)
         for path in write_examples(out, name, examples):
-            sys.stdout.write(f"{path}\n")
+            note(str(path))

@@ -9,15 +9,47 @@ import signal
 import sys
 import traceback
 
-from pellucid.errors import PellucidError
+from pellucid.errors import OutputError, PellucidError
 
-__all__ = ["end_output", "prepare_output", "report", "warn"]
+__all__ = ["end_output", "note", "prepare_output", "report", "warn"]
+
+
+class _Closed(io.TextIOBase):
+    """Stands for a standard output that is closed."""
+
+    def write(self, _text: str) -> int:
+        raise OutputError(
+            "Standard output must be open, but is closed. Send it to a file, or to /dev/null."
+        )
 
 
 def prepare_output() -> None:
-    r"""Make standard output UTF-8 with ``\n`` line ends, whatever the locale says."""
+    r"""Make standard output UTF-8 with ``\n`` line ends, whatever the locale says.
+
+    Where it is closed, writing to it is an error; where standard error is, nobody wants to hear.
+    """
+    _occupy_standard_descriptors()
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def _occupy_standard_descriptors() -> None:
+    """Keep a file that is opened later from becoming what a library takes for a standard stream."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def note(line: str) -> None:
+    """Say on standard output what was made, unless that is closed: it is made all the same."""
+    with contextlib.suppress(OutputError):
+        sys.stdout.write(f"{line}\n")
 
 
 def warn(sentence: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import note, warn
 from pellucid.cli.options import Model
 from pellucid.cli.streams import read_parallel
 from pellucid.errors import InputError
@@ -62,7 +61,7 @@ def export(
         has_errors = _export_bundle(bundle, out, precision, lines)
     else:
         {"marian": export_marian, "ctranslate2": export_ctranslate2}[target](bundle, out, precision)
-    sys.stdout.write(f"{out}\n")
+    note(str(out))
     return 2 if has_errors else 0
 
 
@@ -119,10 +118,8 @@ def _export_bundle(
             "lines": len(lines[0]),
         },
     )
-    sys.stdout.write(
-        f"BLEU {before.score:6.2f}  before ({bundle.config.precision})\n"
-        f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}\n"
-    )
+    note(f"BLEU {before.score:6.2f}  before ({bundle.config.precision})")
+    note(f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}")
     return bool(errors)
 
 

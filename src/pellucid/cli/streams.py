@@ -226,8 +226,7 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
         OutputError: the place cannot take the result.
     """
     if path == STANDARD:
-        if sys.stdout is None:
-            raise OutputError("Standard output must be open, but is closed. Use -o FILE.")
+        sys.stdout.write("")  # refused at once where it is closed
         yield sys.stdout
         return
     is_direct = is_special(path)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pellucid.cli.ending import note
 from pellucid.errors import InputFileNotFoundError, suggestion
 
 __all__ = ["train"]
@@ -70,7 +71,7 @@ def train(
     from pellucid.train import train as run_training
 
     run_training(resolved, run, recipe_folder=folder, progress=True, choices=choices)
-    sys.stdout.write(f"{run / 'bundle'}\n")
+    note(str(run / "bundle"))
 
 
 def _check(values: Mapping[str, Any], folder: Path, where: str) -> None:
