@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from pellucid.config import BundleConfig, validate
-from pellucid.errors import BundleError, InputFileNotFoundError
+from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
 from pellucid.files import hash_bytes, hash_file, new_folder, read_bytes, write_bytes, write_text
 from pellucid.model import Transformer
 from pellucid.model.quantization import (
@@ -149,8 +149,14 @@ def save_bundle(
         provenance: further entries of the manifest: data, training, metrics, durations.
 
     Raises:
-        OutputError: the disk cannot take it.
+        OutputError: the disk cannot take it, or something else than a bundle is there.
     """
+    is_bundle = any((folder / name).is_file() for name in (MANIFEST, CONFIG, WEIGHTS))
+    if folder.is_dir() and any(folder.iterdir()) and not is_bundle:
+        raise OutputError(
+            f"A bundle must be a new folder or replace a bundle, but {folder} holds something "
+            f"else (it has no {MANIFEST}). Choose another folder."
+        )
     with new_folder(folder) as part:
         write_bundle(
             part,

@@ -305,3 +305,16 @@ def test_saving_into_a_file_s_place_keeps_the_file(folder: Path, tmp_path: Path)
             provenance={},
         )
     assert (tmp_path / "taken").read_text() == "kept"
+
+
+def test_saving_never_replaces_a_folder_that_holds_something_else(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "mine.txt").write_text("kept")
+    with pytest.raises(OutputError, match="holds something else"):
+        save_as(tmp_path / "texts", "float32", folder)
+    assert [path.name for path in (tmp_path / "texts").iterdir()] == ["mine.txt"]
+    (tmp_path / "empty").mkdir()
+    assert save_as(tmp_path / "empty", "float32", folder).config.precision == "float32"
+    assert save_as(tmp_path / "empty", "bfloat16", folder).config.precision == "bfloat16"
