@@ -26,6 +26,7 @@ from pellucid.config import (
     TokenizerConfig,
     TokenizerRecipe,
 )
+from pellucid.errors import InputError
 from pellucid.formats import export_marian, import_marian
 from pellucid.model import Transformer, initialize
 from pellucid.text import learn_tokenizer
@@ -361,6 +362,10 @@ def test_bfloat16_export_holds_the_rounded_weights(tmp_path: Path) -> None:
     bundle = make_ours(tmp_path / "ours")
     export_marian(bundle, tmp_path / "full", "float32")
     export_marian(bundle, tmp_path / "half", "bfloat16")
+    before = sorted(path.read_bytes() for path in (tmp_path / "half").iterdir())
+    with pytest.raises(InputError, match="must be a new folder"):
+        export_marian(bundle, tmp_path / "half", "float32")
+    assert sorted(path.read_bytes() for path in (tmp_path / "half").iterdir()) == before
     full, half = (
         safetensors.torch.load_file(tmp_path / name / "model.safetensors")
         for name in ("full", "half")

@@ -16,7 +16,7 @@ from pellucid.config import ModelConfig, Precision
 from pellucid.files import new_folder, write_bytes
 from pellucid.formats.exporting import check_model, never_written
 from pellucid.formats.layout import NEVER
-from pellucid.formats.reading import need_library
+from pellucid.formats.reading import check_place, need_library
 
 __all__ = ["export_ctranslate2"]
 
@@ -38,9 +38,11 @@ def export_ctranslate2(bundle: Bundle, out: Path, precision: Precision) -> None:
         precision: of the stored weights; CTranslate2 may compute in another.
 
     Raises:
-        InputError: the library is missing, or has no form for something in the model.
+        InputError: the library is missing, or has no form for something in the model, or
+            something is in the folder.
         OutputError: the disk cannot take it.
     """
+    check_place(out)
     specs = need_library("ctranslate2.specs", "Writing this format", extra="ctranslate2")
     check_model(bundle, "CTranslate2", ALLOWED)
     spec = _make_spec(specs, bundle)

@@ -20,6 +20,7 @@ from pellucid.formats.layout import (
     reorder_width,
     weight_shapes,
 )
+from pellucid.formats.reading import check_place
 
 __all__ = ["export_marian"]
 
@@ -44,9 +45,11 @@ def export_marian(bundle: Bundle, out: Path, precision: Precision) -> None:
         precision: of the stored weights; not int8, for which MarianMT has no form.
 
     Raises:
-        InputError: MarianMT has no form for something in the model.
+        InputError: MarianMT has no form for something in the model, or
+            something is in the folder.
         OutputError: the disk cannot take it.
     """
+    check_place(out)
     check_model(bundle, "Marian", ALLOWED)
     if precision not in TYPES:
         raise InputError(
