@@ -87,7 +87,7 @@ def run_here(monkeypatch: pytest.MonkeyPatch) -> Run:
     def run(*arguments: str, stdin: str | bytes = b"") -> subprocess.CompletedProcess[str]:
         data = stdin.encode() if isinstance(stdin, str) else stdin
         streams = {"stdin": io.BytesIO(data), "stdout": io.BytesIO(), "stderr": io.BytesIO()}
-        handler = signal.getsignal(signal.SIGTERM)
+        handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
         with monkeypatch.context() as patch:
             for name, stream in streams.items():
                 patch.setattr(sys, name, io.TextIOWrapper(stream, write_through=True))
@@ -95,7 +95,8 @@ def run_here(monkeypatch: pytest.MonkeyPatch) -> Run:
                 code = main.run(arguments)
                 output, errors = (streams[name].getvalue() for name in ("stdout", "stderr"))
             finally:
-                signal.signal(signal.SIGTERM, handler)
+                for number, handler in handlers.items():
+                    signal.signal(number, handler)
         return subprocess.CompletedProcess(arguments, code, output.decode(), errors.decode())
 
     return run

@@ -224,6 +224,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     Raises:
         OutputError: the folder cannot take the file (full, read-only, missing), or there is no
             name, as in ``.``.
+        BrokenPipeError: whoever read the pipe went away.
     """
     if not path.name:
         raise OutputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
@@ -239,6 +240,8 @@ def write_bytes(path: Path, data: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(target)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise OutputError(
             f"The output must be writable, but {path} is not: {error.strerror or error}. "

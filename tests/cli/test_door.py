@@ -204,3 +204,45 @@ def test_what_is_made_is_made_where_all_streams_are_closed(run_python: Run, tmp_
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(list(tmp_path.iterdir())) == 8
+
+
+SIGNAL_AT_AN_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["AT"]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), int(os.environ["NUMBER"]))
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("at", ["numpy", "numpy.linalg", "torch.nn"])
+def test_a_signal_while_libraries_are_read_is_not_lost(
+    run_python: Run, tmp_path: Path, root: Path, at: str, number: int
+) -> None:
+    # PyTorch's C code, which imports NumPy, drops what is raised there.
+    (tmp_path / "sitecustomize.py").write_text(SIGNAL_AT_AN_IMPORT)
+    path = os.pathsep.join([str(tmp_path), str(root / "src")])
+    done = run_python(
+        *("-m", "pellucid", "translate", "demo"),
+        stdin="A cat.\n",
+        env={"PYTHONPATH": path, "AT": at, "NUMBER": str(int(number))},
+    )
+    assert (done.returncode, done.stdout) == (128 + number, "")
+    assert done.stderr == ("pellucid: Stopped by Ctrl-C.\n" if number == signal.SIGINT else "")
+
+
+@pytest.mark.parametrize("kind", ["json", "npz", "html"])
+def test_a_reader_that_goes_away_ends_a_look_quietly(root: Path, kind: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        found = run_with_stdout(writer, root, "look", "demo", "A cat.", f"--{kind}", "-")
+    finally:
+        os.close(writer)
+    assert found == (0, "")

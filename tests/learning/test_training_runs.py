@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -341,3 +342,47 @@ def test_time_limit_ends_training_with_a_bundle(tmp_path: Path) -> None:
     assert summary.steps < 10_000
     assert summary.seconds <= time.monotonic() - started
     assert load_bundle(summary.bundle).config.model.d_model == 16
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+@pytest.mark.parametrize("more_steps", [0, 7])
+def test_best_model_that_is_gone_is_said_and_chosen_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str, more_steps: int
+) -> None:
+    write_text(tmp_path)
+    run = tmp_path / "run"
+    train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+    if damage == "gone":
+        shutil.rmtree(run / "bundle")
+    else:
+        weights = run / "bundle" / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-1])
+    capsys.readouterr()
+    recipe = make_recipe(training={"max_steps": 23 + more_steps})
+    summary = train(recipe, run, recipe_folder=tmp_path, progress=False)
+    assert "cannot be read, so the best from step 23 on takes its place" in capsys.readouterr().err
+    assert load_bundle(summary.bundle).manifest["training"]["step"] == summary.best_step
+    assert summary.best_step >= 23
+
+
+def test_other_text_is_refused_also_where_its_tokens_were_deleted(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    run = tmp_path / "run"
+    train(make_recipe(training={"max_steps": 7}), run, recipe_folder=tmp_path, progress=False)
+    shutil.rmtree(run / "data")
+    texts = {path: path.read_bytes() for path in tmp_path.glob("train.*")}
+    for path, text in texts.items():
+        path.write_bytes(b"".join(reversed(text.splitlines(keepends=True))))
+    with pytest.raises(ConfigurationError, match="fingerprint is not that in"):
+        train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+    shutil.rmtree(run / "data")
+    for path, text in texts.items():
+        path.write_bytes(text)
+    assert train(make_recipe(), run, recipe_folder=tmp_path, progress=False).steps == 23
+
+
+def test_validation_text_whose_targets_are_all_empty_is_refused(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    (tmp_path / "validation.fr").write_text("\n" * 30)
+    with pytest.raises(DataError, match="must hold at least one pair, but holds none"):
+        train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)

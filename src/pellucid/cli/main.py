@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from pellucid.cli.ending import end_output, prepare_output, report
+from pellucid.cli.stopping import Stopping
 
 __all__ = ["main", "run"]
 
@@ -36,18 +36,16 @@ def run(arguments: Sequence[str]) -> int:
         The exit code: 0 fine, 1 the world failed, 2 the input must change, 130 Ctrl-C, 143
         SIGTERM. Whatever went wrong has been said in one sentence on standard error.
     """
+    stopping = Stopping()
     try:
-        signal.signal(signal.SIGTERM, _terminate)
         prepare_output()
         # Imported late, so that Ctrl-C while Python reads the library ends without a traceback.
         from pellucid.cli.app import dispatch
 
         code = dispatch(list(arguments) or ["--help"])
     except BaseException as error:
-        code = report(error)
+        code = report(stopping.end() or error)
+    else:
+        stopped = stopping.end()
+        code = code if stopped is None else report(stopped)
     return end_output(code)
-
-
-def _terminate(_number: int, _frame: object) -> NoReturn:
-    # An exception rather than the default sudden end, so that half-written files are removed.
-    raise SystemExit(128 + signal.SIGTERM)

@@ -17,7 +17,7 @@ from typing import IO, Any, Self
 
 import numpy as np
 
-from pellucid.errors import InputError, InputFileNotFoundError, OutputError
+from pellucid.errors import InputError, InputFileNotFoundError, OutputError, PellucidError
 from pellucid.files import is_device, open_to_write, write_bytes, write_text
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
 from pellucid.inside.trace import Trace
@@ -75,6 +75,8 @@ def save_trace(trace: Trace, path: Path, *, kind: str | None = None) -> None:
         )
     try:
         writers[kind](trace, path)
+    except (PellucidError, BrokenPipeError):
+        raise
     except OSError as error:
         raise _unwritable(path, error) from None
 
@@ -147,6 +149,8 @@ class NpzWriter:
     def _telling(self) -> Iterator[None]:
         try:
             yield
+        except BrokenPipeError:
+            raise
         except OSError as error:
             raise _unwritable(self._path, error) from None
 

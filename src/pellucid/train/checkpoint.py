@@ -106,12 +106,14 @@ class LoadedCheckpoint:
         weights: the model's tensors.
         tensors: the others, by the name they were saved under (``optimizer``, ``averaging``).
         folder: where it is.
+        fingerprint: of the tokens that it was trained on; empty where it does not say.
     """
 
     state: TrainingState
     weights: dict[str, Tensor]
     tensors: dict[str, dict[str, Tensor]]
     folder: Path
+    fingerprint: str = ""
 
 
 def save_checkpoint(
@@ -294,6 +296,7 @@ def _load(path: Path) -> LoadedCheckpoint:
         verify_files(path, listed)
     if STATE not in listed:
         raise BundleError(f"The manifest must list {STATE}, but does not ({path}).")
+    data = bundle.manifest.get("data")
     return LoadedCheckpoint(
         state=_read_state(path / STATE),
         weights=bundle.model.state_dict(),
@@ -303,6 +306,7 @@ def _load(path: Path) -> LoadedCheckpoint:
             if name.endswith(ENDING)
         },
         folder=path,
+        fingerprint=str(data.get("fingerprint", "")) if isinstance(data, dict) else "",
     )
 
 

@@ -28,6 +28,7 @@ from pellucid.train.prepare import PreparedData, prepare_data
 from pellucid.train.progress import TrainingProgress
 from pellucid.train.records import Interval, announce, expected_time, provenance
 from pellucid.train.report import write_report
+from pellucid.train.resuming import check_best_model, check_tokens
 from pellucid.train.run_folder import RunFolder
 from pellucid.train.starting import load_start
 from pellucid.train.step import Updated
@@ -130,6 +131,7 @@ class Trainer:
         self.learner = Learner(recipe, prepared, start)
         self._go_to_newest_checkpoint()
         state = self.learner.state
+        check_best_model(state, run)
         state.precision = state.precision or self.learner.precision
         self.is_new_budget = not state.max_tokens_per_batch
         state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fit_into_memory()
@@ -244,6 +246,8 @@ class Trainer:
         )
         for message in skipped:
             self.run.log(message)
+        if checkpoint is not None:
+            check_tokens(checkpoint, self.prepared.store.fingerprint, self.run)
         self.learner.restore(checkpoint)
         self.run.forget_after(self.learner.state.step)
 

@@ -85,9 +85,8 @@ def prepare_data(
         DataError: the text cannot be used; says where.
     """
     _check_same_text(run.data / TEXT_HASHES, recipe, base)
-    validation = [
-        pair for pair in read_pairs(recipe.data, "validation", base) if pair.source.strip()
-    ]
+    pairs = read_pairs(recipe.data, "validation", base)
+    validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     if not validation:
         raise DataError(
             "The validation text must hold at least one pair, but holds none "
