@@ -12,8 +12,9 @@ from types import FrameType
 
 __all__ = ["Stopping"]
 
-SECONDS_TO_IMPORT = 0.05
-"""After how long a signal that came while a module was imported comes again."""
+SECONDS_TO_IMPORT = 0.005
+"""After how long a signal that came while a module was imported comes again: less than any work
+between two imports, so that none is done to the end."""
 
 SECONDS_TO_CLEAN_UP = 5.0
 """After how long it comes again where the command still runs."""
