@@ -65,8 +65,12 @@ def allowed(schema: Mapping[str, Any]) -> str:
         ("maximum", "to"),
         ("exclusiveMaximum", "below"),
     )
-    bounds = [f"{word} {schema[limit]:,g}" for limit, word in limits if limit in schema]
+    bounds = [f"{word} {_number(schema[limit])}" for limit, word in limits if limit in schema]
     return " ".join((words[schema["type"]], *bounds))
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 def page() -> str:

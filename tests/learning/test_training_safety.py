@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -21,9 +22,10 @@ from pellucid.bundle import load_bundle
 from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError, OutputError, TrainingError
 from pellucid.train import loop, train
+from pellucid.train.learner import Learner
 from pellucid.train.passes import Passes
 from pellucid.train.starting import with_start
-from pellucid.train.step import Updater
+from pellucid.train.step import Updated, Updater
 from pellucid.train.validation import Validation
 
 Losses = Callable[..., tuple[Tensor, Tensor]]
@@ -31,10 +33,15 @@ Losses = Callable[..., tuple[Tensor, Tensor]]
 
 def set_bleus(monkeypatch: pytest.MonkeyPatch, *bleus: float) -> None:
     """Let validations find these, one after the other."""
-    left = iter(bleus)
+    set_validations(monkeypatch, *((1.0, bleu) for bleu in bleus))
+
+
+def set_validations(monkeypatch: pytest.MonkeyPatch, *found: tuple[float, float]) -> None:
+    """The same, of losses and BLEU."""
+    left = iter(found)
 
     def validate(translator: Any, pairs: Any) -> Validation:
-        return Validation(1.0, next(left), 50.0, tuple(pair.target for pair in pairs))
+        return Validation(*next(left), 50.0, tuple(pair.target for pair in pairs))
 
     monkeypatch.setattr(loop, "validate_model", validate)
 
@@ -209,9 +216,61 @@ def test_a_second_time_ends_the_run_with_its_checkpoint_whole(
 
 def test_a_rate_that_is_far_too_high_ends_with_a_sentence(tmp_path: Path) -> None:
     write_text(tmp_path)
-    recipe = make_recipe(training={"learning_rate": 1e30, "max_steps": 200, "warmup_steps": 1})
+    highest = {"learning_rate": 100.0, "optimizer": "adamw", "weight_decay": 100.0}
+    recipe = make_recipe(training={**highest, "max_steps": 200, "warmup_steps": 1})
     with pytest.raises(TrainingError, match=r"lower training\.learning_rate"):
         train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+
+
+NAME = "encoder.layers.0.feed_forward.inner.bias"
+
+
+def test_weights_that_are_no_numbers_are_neither_judged_nor_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    plain = Learner.update
+
+    def update(self: Learner, batches: Any) -> Updated:
+        updated = plain(self, batches)
+        if self.state.step == 20:
+            with torch.no_grad():
+                dict(self.model.named_parameters())[NAME][7] = math.inf
+        return updated
+
+    monkeypatch.setattr(Learner, "update", update)
+    run = tmp_path / "run"
+    with pytest.raises(TrainingError, match=rf"{re.escape(NAME)} are none after step 20"):
+        train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+    assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-00000010"]
+    weights = load_bundle(run / "bundle").model.state_dict()
+    assert bool(torch.isfinite(weights[NAME]).all())
+    monkeypatch.setattr(Learner, "update", plain)
+    train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+
+
+def test_a_validation_without_a_loss_is_never_the_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    set_validations(monkeypatch, (1.0, 5.0), (math.nan, 90.0))
+    recipe = make_recipe(training={"max_steps": 20})
+    summary = train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert (summary.best_bleu, summary.best_step) == (5.0, 10)
+    validations = [line for line in read_metrics(tmp_path / "run") if line["kind"] == "validation"]
+    assert [line["loss"] for line in validations] == [1.0, None]
+
+
+def test_a_run_without_any_loss_in_validation_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"averaging": "best"})
+    for times in (3, 0):
+        set_validations(monkeypatch, *[(math.nan, 90.0)] * times)
+        with pytest.raises(TrainingError, match="loss of the validation text must be a number"):
+            train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert not (tmp_path / "run/bundle").exists()
 
 
 def fail_at(patch: pytest.MonkeyPatch, name: str, calls: list[int]) -> None:

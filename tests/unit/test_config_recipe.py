@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,36 @@ def test_recipe_that_is_wrong_says_which_key_of_which_file(
     message = refused(tmp_path, MINIMAL + text if text.startswith("[") else text + MINIMAL)
     for fragment in fragments:
         assert fragment in message, message
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model.d_model", 10**30),
+        ("model.d_ff", 10**8),
+        ("model.d_key", 10**8),
+        ("model.num_encoder_layers", 10**8),
+        ("model.max_target_length", 10**13),
+        ("training.max_tokens_per_batch", 10**11),
+        ("training.accumulate", 10**11),
+        ("training.subword_samples", 10**20),
+        ("training.average_count", 10**9),
+        ("training.learning_rate", 1e300),
+        ("training.muon_learning_rate", 1e300),
+        ("training.weight_decay", 1e300),
+        ("training.max_steps", 10**20),
+        ("data.train_weights", [1e6]),
+        ("data.pad_to", 1025),
+        ("tokenizer.vocabulary_size", 10**12),
+        ("tokenizer.vocabulary_size", 4),
+        ("tokenizer.character_coverage", 0.97),
+    ],
+)
+def test_number_of_absurd_size_is_refused_naming_its_key(
+    tmp_path: Path, key: str, value: Any
+) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^{re.escape(key)}\S* must be .*, but is "):
+        load_recipe(write(tmp_path, MINIMAL), [f"{key}={value}"])
 
 
 @pytest.mark.parametrize(

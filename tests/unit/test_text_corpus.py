@@ -181,6 +181,12 @@ def test_resolve_folder_environment_variable(
     assert resolve_folder("$SOME_CORPUS/en/fr", Path("elsewhere")) == tmp_path / "en" / "fr"
 
 
+@pytest.mark.parametrize("folder", ["$", "$/en"])
+def test_resolve_folder_without_a_name_says_what_to_do(folder: str) -> None:
+    with pytest.raises(InputFileNotFoundError, match=r"after its \$, but is .* Write \$NAME"):
+        resolve_folder(folder, Path())
+
+
 @pytest.mark.parametrize("value", [None, ""])
 def test_resolve_folder_unset_variable_says_what_to_do(
     value: str | None, monkeypatch: pytest.MonkeyPatch

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from pellucid.config import NAMED_SIZES, ModelConfig, TrainingConfig
-from pellucid.train.memory import fitting_budget, predict_memory
+from pellucid.errors import ConfigurationError
+from pellucid.model import Transformer
+from pellucid.train import memory
+from pellucid.train.memory import fitting_budget, predict_memory, require_memory
 
 V = 8009
 TINY = ModelConfig.model_validate(
@@ -87,3 +91,33 @@ def test_fitting_budget_is_the_largest_that_fits(share: float) -> None:
 def test_budget_never_falls_below_the_longest_sentence() -> None:
     training = TrainingConfig(max_tokens_per_batch=8192)
     assert fitting_budget(TINY, training, num_weights=WEIGHTS, longest=31, available=1) == 31
+
+
+@pytest.mark.parametrize(
+    ("training", "copies"),
+    [({}, 4), ({"averaging": "running"}, 6), ({"averaging": "best", "average_count": 7}, 12)],
+)
+def test_a_model_whose_weights_alone_do_not_fit_is_refused(
+    training: dict[str, Any], copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = torch.device("cpu")
+    num_weights = sum(weight.numel() for weight in Transformer(TINY).parameters())
+    available = 4 * copies * num_weights
+    monkeypatch.setattr(memory, "available_memory", lambda device: available)
+    require_memory(TINY, TrainingConfig(**training), device)
+    available -= 1
+    with pytest.raises(ConfigurationError, match=rf"{num_weights:,} weights .* smaller sizes"):
+        require_memory(TINY, TrainingConfig(**training), device)
+
+
+def test_the_largest_sizes_are_counted_without_being_made() -> None:
+    largest = 2**16
+    sizes = {
+        **dict.fromkeys(("d_model", "num_heads", "d_key", "d_value"), largest),
+        **{"d_ff": 2**24, "num_encoder_layers": 29, "num_decoder_layers": 31},
+        **{"positions": "learned", "max_source_length": 10**12},
+        **{"source_vocabulary_size": 2**24, "target_vocabulary_size": 2**24},
+    }
+    model = ModelConfig.model_validate(sizes)
+    with pytest.raises(ConfigurationError, match=r"must fit into memory.* GiB are free"):
+        require_memory(model, TrainingConfig(), torch.device("cpu"))

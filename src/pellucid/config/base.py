@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pellucid.errors import ConfigurationError, suggestion
 
-__all__ = ["Strict", "validate"]
+__all__ = ["Count", "Rate", "Steps", "Strict", "Width", "validate"]
+
+Count = Annotated[int, Field(gt=0, le=2**24)]
+"""How many of something that takes memory: more than anybody has, few enough to be added up."""
+
+Width = Annotated[int, Field(gt=0, le=2**16)]
+"""One side of a matrix, or how many matrices there are side by side."""
+
+Steps = Annotated[int, Field(gt=0, le=10**12)]
+"""How many of something that takes time."""
+
+Rate = Annotated[float, Field(ge=0, le=100)]
+"""A learning rate, or what is multiplied by one."""
 
 
 class Strict(BaseModel):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
-from pellucid.config.base import Strict
+from pellucid.config.base import Count, Strict, Width
 
 __all__ = ["NAMED_SIZES", "ModelConfig"]
 
@@ -55,13 +55,13 @@ class ModelConfig(Strict):
     """
 
     architecture: Literal["transformer"] = "transformer"
-    d_model: PositiveInt = 512
-    d_ff: PositiveInt = 2048
-    num_heads: PositiveInt = 8
-    d_key: PositiveInt
-    d_value: PositiveInt
-    num_encoder_layers: PositiveInt = 6
-    num_decoder_layers: PositiveInt = 6
+    d_model: Width = 512
+    d_ff: Count = 2048
+    num_heads: Width = 8
+    d_key: Width
+    d_value: Width
+    num_encoder_layers: int = Field(default=6, gt=0, le=1000)
+    num_decoder_layers: int = Field(default=6, gt=0, le=1000)
     norm: Literal["post", "pre", "none"] = "post"
     layer_norm_epsilon: PositiveFloat = 1e-5
     activation: Literal["relu", "gelu", "swish"] = "relu"
@@ -69,10 +69,10 @@ class ModelConfig(Strict):
     embedding_scale: Literal["sqrt", "none"] = "sqrt"
     projection_bias: bool = False
     tied_embeddings: Literal["all", "decoder", "none"] = "all"
-    source_vocabulary_size: int = Field(default=0, ge=0)
-    target_vocabulary_size: int = Field(default=0, ge=0)
-    max_source_length: PositiveInt = 1024
-    max_target_length: PositiveInt = 1024
+    source_vocabulary_size: int = Field(default=0, ge=0, le=2**24)
+    target_vocabulary_size: int = Field(default=0, ge=0, le=2**24)
+    max_source_length: int = Field(default=1024, gt=0, le=10**12)
+    max_target_length: int = Field(default=1024, gt=0, le=10**12)
     residual: bool = True
     scale_scores: bool = True
     look_ahead_mask: bool = True

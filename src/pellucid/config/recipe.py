@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -22,6 +22,9 @@ from pellucid.config.training import TrainingConfig
 from pellucid.errors import suggestion
 
 __all__ = ["DataConfig", "Recipe", "StartConfig", "TokenizerRecipe"]
+
+SPECIAL_TOKENS = 4
+"""Padding, unknown, start and end, which every vocabulary holds."""
 
 
 class DataConfig(Strict):
@@ -54,7 +57,7 @@ class DataConfig(Strict):
     train_source: tuple[str, ...] = ()
     train_target: tuple[str, ...] = ()
     train: tuple[str, ...] = ()
-    train_weights: tuple[PositiveFloat, ...] = ()
+    train_weights: tuple[Annotated[float, Field(gt=0, le=1000)], ...] = ()
     train_alignments: tuple[str, ...] = ()
     validation_source: tuple[str, ...] = ()
     validation_target: tuple[str, ...] = ()
@@ -124,10 +127,10 @@ class TokenizerRecipe(TokenizerConfig):
     without: ``d&apos;`` is one piece then, and four with it.
     """
 
-    vocabulary_size: PositiveInt = 8000
+    vocabulary_size: int = Field(default=8000, gt=0, le=2**24)
     model_type: Literal["bpe", "unigram"] = "bpe"
     byte_fallback: bool = True
-    character_coverage: float = Field(default=1.0, gt=0.9, le=1.0)
+    character_coverage: float = Field(default=1.0, ge=0.98, le=1.0)
     split_by_script: bool = True
     max_training_lines: int = Field(default=5_000_000, ge=1000)
     min_word_count: PositiveInt = 1
@@ -151,6 +154,11 @@ class TokenizerRecipe(TokenizerConfig):
                     f"tokenizer.{name} must be left out (it has no effect) when tokenizer.kind is "
                     f"{self.kind!r}, but is {value!r}"
                 )
+        if self.kind == "sentencepiece" and self.vocabulary_size <= SPECIAL_TOKENS:
+            raise ValueError(
+                f"tokenizer.vocabulary_size must be more than the {SPECIAL_TOKENS} special tokens, "
+                f"but is {self.vocabulary_size}"
+            )
         ids = (self.pad_id, self.unk_id, self.bos_id, self.eos_id)
         if ids != (0, 1, 2, 3) or self.target_start_id not in ids:
             raise ValueError(
@@ -221,6 +229,11 @@ class Recipe(Strict):
             raise ValueError(
                 "data.max_length must be at most the model's own limits, but is "
                 f"{self.data.max_length} beside {longest}"
+            )
+        if self.data.pad_to > longest:
+            raise ValueError(
+                "data.pad_to must be at most the model's own limits, but is "
+                f"{self.data.pad_to} beside {longest}"
             )
         return self
 

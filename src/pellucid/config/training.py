@@ -9,11 +9,10 @@ from pydantic import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
-    PositiveInt,
     field_validator,
 )
 
-from pellucid.config.base import Strict
+from pellucid.config.base import Count, Rate, Steps, Strict
 
 __all__ = ["TrainingConfig"]
 
@@ -80,43 +79,43 @@ class TrainingConfig(Strict):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     compile: bool = False
     processes: Literal["auto"] | int = "auto"
-    max_tokens_per_batch: PositiveInt = 4096
-    accumulate: PositiveInt = 1
+    max_tokens_per_batch: Count = 4096
+    accumulate: int = Field(default=1, gt=0, le=10_000)
     optimizer: Literal["adam", "adamw", "muon"] = "adam"
-    learning_rate: NonNegativeFloat = 0.0
-    muon_learning_rate: PositiveFloat = 0.005
-    min_learning_rate: NonNegativeFloat = 0.0
-    warmup_steps: PositiveInt = 4000
+    learning_rate: Rate = 0.0
+    muon_learning_rate: float = Field(default=0.005, gt=0, le=100)
+    min_learning_rate: Rate = 0.0
+    warmup_steps: Steps = 4000
     schedule: Literal["inverse_square_root", "linear", "cosine", "constant"] = "inverse_square_root"
     beta1: float = Field(default=0.9, ge=0, lt=1)
     beta2: float = Field(default=0.98, ge=0, lt=1)
     epsilon: PositiveFloat = 1e-9
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: Rate = 0.0
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     dropout: float = Field(default=0.1, ge=0, lt=1)
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
     feed_forward_dropout: float = Field(default=0.0, ge=0, lt=1)
     token_dropout: float = Field(default=0.0, ge=0, lt=1)
-    dropout_warmup_steps: int = Field(default=0, ge=0)
-    subword_samples: NonNegativeInt = 0
+    dropout_warmup_steps: int = Field(default=0, ge=0, le=10**12)
+    subword_samples: int = Field(default=0, ge=0, le=1000)
     subword_alpha: float = Field(default=0.2, ge=0)
     subword_dropout: float = Field(default=0.1, ge=0, le=1)
-    both_directions_steps: NonNegativeInt = 0
+    both_directions_steps: int = Field(default=0, ge=0, le=10**12)
     guided_head: tuple[NonNegativeInt, ...] = ()
-    guided_weight: PositiveFloat = 0.05
+    guided_weight: float = Field(default=0.05, gt=0, le=1e6)
     guided_convention: Literal["predicts", "reads"] = "predicts"
     max_gradient_norm: NonNegativeFloat = 0.0
     freeze: tuple[str, ...] = ()
     averaging: Literal["none", "running", "last", "best"] = "none"
     average_decay: float = Field(default=0.999, ge=0, lt=1)
-    average_count: PositiveInt = 10
-    max_steps: PositiveInt = 100_000
+    average_count: int = Field(default=10, gt=0, le=1000)
+    max_steps: Steps = 100_000
     max_minutes: NonNegativeFloat = 0.0
     patience: NonNegativeInt = 0
-    validate_every: PositiveInt = 1000
+    validate_every: Steps = 1000
     save_minutes: NonNegativeFloat = 5.0
     validation_samples: NonNegativeInt = 3
-    log_every: PositiveInt = 50
+    log_every: Steps = 50
     tensorboard: bool = False
     keep_checkpoints: int = Field(default=2, ge=2)
 

@@ -47,6 +47,11 @@ def resolve_folder(folder: str, base: Path) -> Path:
     if not folder.startswith("$"):
         return base / folder
     name, _, rest = folder[1:].partition("/")
+    if not name:
+        raise InputFileNotFoundError(
+            f"data.folder must name a variable of the environment after its $, but is {folder!r}. "
+            "Write $NAME, or use --set data.folder=DIR."
+        )
     root = os.environ.get(name, "")
     if not root:
         raise InputFileNotFoundError(

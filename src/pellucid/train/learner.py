@@ -5,17 +5,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle
 from pellucid.config import BundleConfig, LanguagesConfig, ModelConfig, Recipe
 from pellucid.data import Batch
+from pellucid.errors import TrainingError
 from pellucid.hardware import available_memory, choose_device, choose_precision
 from pellucid.model import Transformer, initialize
 from pellucid.train.averaging import Averaging
 from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.compiled import require_compiler
-from pellucid.train.memory import fitting_budget, predict_memory
+from pellucid.train.memory import fitting_budget, predict_memory, require_memory
 from pellucid.train.optimizer import Optimizer
 from pellucid.train.partners import can_share, choose_processes
 from pellucid.train.prepare import PreparedData
@@ -36,7 +38,7 @@ class Learner:
 
     Raises:
         ConfigurationError: the device, a compiler that is asked for or a frozen part does not
-            exist, or processes cannot share the batches there.
+            exist, processes cannot share the batches there, or the weights do not fit.
     """
 
     def __init__(self, recipe: Recipe, prepared: PreparedData, start: Bundle | None) -> None:
@@ -46,6 +48,7 @@ class Learner:
         self.device = choose_device(self.training.device)
         self.precision = choose_precision(self.training.precision, self.device)
         self.processes = choose_processes(self.training, self.device, self.precision)
+        require_memory(self.config.model, self.training, self.device)
         if self.training.compile:
             require_compiler(self.device)
         self._prepared = prepared
@@ -123,6 +126,20 @@ class Learner:
             state.skipped_updates += 1
             state.skipped_in_a_row += 1
         return updated
+
+    def require_numbers(self) -> None:
+        """Make sure that all weights are numbers, so that nothing else is judged or saved.
+
+        Raises:
+            TrainingError: an update was so large that some no longer are.
+        """
+        for name, parameter in self.model.named_parameters():
+            if not bool(torch.isfinite(parameter).all()):
+                raise TrainingError(
+                    f"Weights must be numbers, but some of {name} are none after step "
+                    f"{self.state.step}. The last good checkpoint is whole; train anew with a "
+                    "lower training.learning_rate or training.weight_decay."
+                )
 
     def judged_model(self) -> Transformer:
         """A model of the weights that would be kept now, on the processor."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.config import Recipe
 from pellucid.errors import OutputError, TrainingError
-from pellucid.hardware import keep_freed_memory
+from pellucid.hardware import choose_device, keep_freed_memory
 from pellucid.text import check_files
 from pellucid.text.check import check_data
 from pellucid.train.checkpoint import (
@@ -24,15 +23,17 @@ from pellucid.train.checkpoint import (
 from pellucid.train.feed import Feed, Update
 from pellucid.train.interruption import Interruption
 from pellucid.train.learner import Learner
+from pellucid.train.memory import require_memory
 from pellucid.train.prepare import PreparedData, prepare_data
 from pellucid.train.progress import TrainingProgress
+from pellucid.train.recorder import Recorder
 from pellucid.train.records import Interval, announce, expected_time, provenance
 from pellucid.train.report import write_report
 from pellucid.train.resuming import check_best_model, check_tokens
 from pellucid.train.run_folder import RunFolder
 from pellucid.train.starting import load_start
 from pellucid.train.step import Updated
-from pellucid.train.tensorboard import TensorboardWriter, require_tensorboard
+from pellucid.train.tensorboard import require_tensorboard
 from pellucid.train.validation import validate_model
 from pellucid.translator import Translator
 
@@ -90,6 +91,7 @@ def train(
         SystemExit: SIGTERM or a closed terminal, likewise.
     """
     check_files(recipe.data, recipe_folder)
+    require_memory(recipe.model, recipe.training, choose_device(recipe.training.device))
     if recipe.training.tensorboard:
         require_tensorboard()
     run = RunFolder(out, recipe)
@@ -137,7 +139,7 @@ class Trainer:
         state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fit_into_memory()
         state.processes = state.processes or self.learner.processes
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=state.max_tokens_per_batch)
-        self.board = self._new_board()
+        self._recorder = Recorder(run, self.training, state.step)
         self._interval = Interval()
         self._started = self._saved = time.monotonic()
         self._first_step = state.step
@@ -164,6 +166,11 @@ class Trainer:
                     if self._is_done() or not goes_on:
                         break
         state = self.learner.state
+        if not state.best_step:
+            raise TrainingError(
+                "The loss of the validation text must be a number for a model to be kept, but was "
+                "none in any validation. Train anew with a lower training.learning_rate."
+            )
         self.run.log(
             f"Done: {state.step} steps in {state.seconds / 60:.1f} minutes, best "
             f"validation BLEU {state.best_bleu:.1f} at step {state.best_step}. "
@@ -230,7 +237,7 @@ class Trainer:
             f"Went back from step {before.step} to step {state.step}, to go on at "
             f"{RATE_AFTER_GOING_BACK:g} times the learning rate."
         )
-        self._show(self._begin_anew)
+        self._recorder.begin_anew(state.step)
         if self._save():
             delete_later_checkpoints(self.run.checkpoints, state.step)
         return False
@@ -254,7 +261,7 @@ class Trainer:
     def _record_interval(self, epoch: int) -> None:
         interval, state = self._interval, self.learner.state
         loss, rate = state.recent_loss, self.learner.rates[0]
-        self._record(
+        self._recorder.record(
             "train",
             {
                 "step": state.step,
@@ -273,30 +280,6 @@ class Trainer:
         )
         self._interval = Interval()
         state.unlogged_tokens, state.unlogged_loss = 0, 0.0
-
-    def _record(self, kind: str, values: dict[str, float]) -> None:
-        self.run.record(kind, values)
-        self._show(lambda board: board.record(kind, values))
-
-    def _new_board(self) -> TensorboardWriter | None:
-        """TensorBoard, where it is asked for, for the steps from here on."""
-        if not self.training.tensorboard:
-            return None
-        return TensorboardWriter(self.run.path, purge_step=self.learner.state.step + 1)
-
-    def _begin_anew(self, board: TensorboardWriter) -> None:
-        board.close()
-        self.board = self._new_board()
-
-    def _show(self, show: Callable[[TensorboardWriter], None]) -> None:
-        """Show something in TensorBoard, where it is asked for and could be written so far."""
-        if self.board is None:
-            return
-        try:
-            show(self.board)
-        except OutputError as error:
-            self.run.log(f"{error} Until then training goes on without TensorBoard.")
-            self.board = None
 
     def _must_validate(self) -> bool:
         state = self.learner.state
@@ -323,19 +306,25 @@ class Trainer:
         self._save()
 
     def _validate(self) -> tuple[float, tuple[str, ...]]:
-        """Measure the weights that would be kept now, and write the figures down."""
+        """Measure the weights that would be kept now, and write the figures down.
+
+        Returns:
+            The BLEU, below all others where the loss is no number, and the translations.
+        """
         learner, state = self.learner, self.learner.state
+        learner.require_numbers()
         translator = Translator(learner.judged_model(), learner.tokenizer)
         found = validate_model(translator, self.prepared.validation)
         figures = {"loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
-        self._record(
+        self._recorder.record(
             "validation", {"step": state.step, "seconds": round(state.seconds, 3), **figures}
         )
+        bleu = found.bleu if math.isfinite(found.loss) else -math.inf
         self.run.log(
             f"step {state.step:6d}  validation: loss {found.loss:.3f}, BLEU {found.bleu:.2f}, "
-            f"chrF {found.chrf:.2f}{' (best so far)' if found.bleu > state.best_bleu else ''}"
+            f"chrF {found.chrf:.2f}{' (best so far)' if bleu > state.best_bleu else ''}"
         )
-        return found.bleu, found.translations
+        return bleu, found.translations
 
     def _keep_if_better(self, bleu: float, translations: Sequence[str]) -> None:
         learner, state = self.learner, self.learner.state
@@ -349,8 +338,7 @@ class Trainer:
                 "reference": pair.target,
                 "translation": translation,
             }
-            self.run.sample(sample)
-            self._show(partial(TensorboardWriter.sample, number=number, values=sample))
+            self._recorder.sample(number, sample)
             self.run.log(f"             {pair.source} → {translation}")
         is_better = bleu > state.best_bleu
         state.validations_without_better = 0 if is_better else state.validations_without_better + 1
@@ -396,6 +384,7 @@ class Trainer:
             Whether it was saved.
         """
         learner = self.learner
+        learner.require_numbers()
         self._saved = time.monotonic()
         try:
             save_checkpoint(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import torch
+
 from pellucid.attention.stages import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.errors import ConfigurationError
+from pellucid.hardware import available_memory
+from pellucid.model import Transformer
 from pellucid.train.few_shapes import FEWEST_ROWS
 from pellucid.train.loss import chunk_rows
 from pellucid.train.row_attention import LONGEST_IN_BLOCKS, block_size
 from pellucid.train.rows import can_be_in_rows
 
-__all__ = ["fitting_budget", "predict_memory"]
+__all__ = ["fitting_budget", "predict_memory", "require_memory"]
 
 TURNED = 8
 """Bytes for each weight of the projection, which the loss holds transposed, and its gradient too: 4
@@ -51,11 +56,8 @@ def predict_memory(
         processes: how many share a batch.
         is_on_cpu: whether the passes run on a processor.
     """
-    copies = 4 + {"none": 0, "running": 2, "last": 1, "best": 1}[training.averaging]
-    if training.averaging in ("last", "best"):
-        copies += training.average_count
     working = 2 * bytes_per_number if bytes_per_number < 4 else 0
-    weights = num_weights * (4 * copies + working)
+    weights = num_weights * (4 * _copies(training) + working)
     turned = TURNED * model.target_vocabulary_size * model.d_model
     partner = PARTNER + num_weights * (2 * 4 + working) + turned
     positions = max(max_tokens_per_batch, longest)
@@ -110,6 +112,41 @@ def fitting_budget(
             break
         budget = max(longest, budget // 2)
     return budget
+
+
+def require_memory(model: ModelConfig, training: TrainingConfig, device: torch.device) -> None:
+    """Refuse a model whose weights alone, as training holds them, are more than is free.
+
+    Args:
+        model: the sizes; with vocabularies of 0 all but the tables is counted.
+        training: optimizer and averaging.
+        device: where.
+
+    Raises:
+        ConfigurationError: it cannot fit.
+    """
+    sizes = {
+        name: max(1, getattr(model, name))
+        for name in ("source_vocabulary_size", "target_vocabulary_size")
+    }
+    with torch.device("meta"):
+        shapes = Transformer(model.model_copy(update=sizes))
+    num_weights = sum(parameter.numel() for parameter in shapes.parameters())
+    needed, available = 4 * num_weights * _copies(training), available_memory(device)
+    if available is not None and needed > available:
+        raise ConfigurationError(
+            f"Training must fit into memory, but the model's {num_weights:,} weights with their "
+            f"gradients, moments and averages take {needed / 2**30:,.1f} GiB, and "
+            f"{available / 2**30:,.1f} GiB are free. Choose smaller sizes in [model] or a "
+            "smaller vocabulary."
+        )
+
+
+def _copies(training: TrainingConfig) -> int:
+    """How many numbers are held for every weight: itself, gradient, two moments, averages."""
+    if training.averaging in ("last", "best"):
+        return 5 + training.average_count
+    return 6 if training.averaging == "running" else 4
 
 
 def _floats_a_position(model: ModelConfig, seen: int, *, attentions: int) -> int:

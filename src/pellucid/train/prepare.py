@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pellucid.bundle import read_json, to_json
 from pellucid.config import Recipe, TokenizerConfig, TrainingConfig
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
 from pellucid.data.variants import Variant
-from pellucid.errors import BundleError, ConfigurationError, DataError
+from pellucid.errors import BundleError, ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import hash_file, new_folder, read_bytes, write_bytes, write_text
 from pellucid.text import (
     Pair,
@@ -34,8 +34,13 @@ __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
 TEXT_HASHES = "text.json"
+MANIFEST = "manifest.json"
+TRAIN = "train"
 VARIANTS = "segmentations"
 LINKS = "links"
+
+MOST_PAIRS = 2**28
+"""Of an epoch whose corpora have weights: some gigabytes for their order."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +86,13 @@ def prepare_data(
         tokenizer: one that is ready; otherwise it is learned from the training text.
 
     Raises:
+        BundleError: what a former start made is damaged.
         ConfigurationError: the text is not what the run began with.
         DataError: the text cannot be used; says where.
     """
-    _check_same_text(run.data / TEXT_HASHES, recipe, base)
+    if run.data.is_dir():
+        _check_whole(run.data)
+        _check_same_text(run.data / TEXT_HASHES, recipe, base)
     pairs = read_pairs(recipe.data, "validation", base)
     validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     if not validation:
@@ -111,8 +119,6 @@ def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
 
 def _check_same_text(hashes: Path, recipe: Recipe, base: Path) -> None:
     """Refuse to go on with other text than the run's tokens were made of."""
-    if not hashes.is_file():
-        return
     earlier = read_json(hashes)
     for name, path in _text_files(recipe, base).items():
         if earlier.get(name) != hash_file(path):
@@ -138,7 +144,7 @@ def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer
         "source_vocabulary_size": tokenizer.source_vocabulary_size,
         "target_vocabulary_size": tokenizer.target_vocabulary_size,
     }
-    build_store(folder / "train", (pair.ids for pair in kept), dropped=dropped, **sizes)
+    build_store(folder / TRAIN, (pair.ids for pair in kept), dropped=dropped, **sizes)
     if recipe.training.subword_samples:
         dropped.clear()
         counts.clear()
@@ -152,6 +158,7 @@ def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer
         write_bytes(folder / name, data)
     write_text(folder / TOKENIZER_CONFIG, to_json(tokenizer.config.model_dump(mode="json")))
     write_text(folder / CORPORA, to_json({"corpora": [asdict(count) for count in counts]}))
+    _write_manifest(folder)
 
 
 class _Kept(NamedTuple):
@@ -263,29 +270,78 @@ class _KeptPairs:
 
 def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
     """Open what `_prepare_into` made."""
-    store = TokenStore.open(folder / "train")
-    counts: tuple[CorpusCount, ...] = (CorpusCount("train", len(store), len(store)),)
-    if (folder / CORPORA).is_file():
-        listed = read_json(folder / CORPORA)["corpora"]
-        counts = tuple(CorpusCount(**values) for values in listed)
+    counts = tuple(CorpusCount(**values) for values in read_json(folder / CORPORA)["corpora"])
+    _check_epoch(counts)
     variants = None
     if recipe.training.subword_samples:
         variants = VariantStore(folder / VARIANTS, recipe.training.subword_samples)
-    links = TokenStore.open(folder / LINKS) if recipe.training.guided_head else None
-    return PreparedData(_load_tokenizer(folder), store, validation, counts, variants, links)
+    return PreparedData(
+        _load_tokenizer(folder),
+        TokenStore.open(folder / TRAIN),
+        validation,
+        counts,
+        variants,
+        TokenStore.open(folder / LINKS) if recipe.training.guided_head else None,
+    )
+
+
+def _check_epoch(counts: tuple[CorpusCount, ...]) -> None:
+    """Refuse weights that make more of an epoch than memory holds."""
+    num_pairs = sum(count.kept * count.weight for count in counts)
+    most = max(MOST_PAIRS, sum(count.kept for count in counts))
+    if num_pairs > most:
+        raise ConfigurationError(
+            f"data.train_weights must leave an epoch of at most {most:,} pairs, but make it "
+            f"{num_pairs:,.0f}. Lower them."
+        )
 
 
 def _load_tokenizer(folder: Path) -> Tokenizer:
     files = {
         path.name: read_bytes(path)
         for path in sorted(folder.iterdir())
-        if path.is_file() and path.name not in (TOKENIZER_CONFIG, CORPORA, TEXT_HASHES)
+        if path.is_file() and path.name not in (TOKENIZER_CONFIG, CORPORA, TEXT_HASHES, MANIFEST)
     }
-    try:
-        config = TokenizerConfig.model_validate(json.loads(read_bytes(folder / TOKENIZER_CONFIG)))
-    except ValueError as error:
-        raise BundleError(
-            f"{TOKENIZER_CONFIG} must be what this run wrote, but is not: {error} ({folder}). "
-            "Delete that folder; the same command makes it again."
-        ) from None
+    config = TokenizerConfig.model_validate(read_json(folder / TOKENIZER_CONFIG))
     return load_tokenizer(config, files, str(folder))
+
+
+def _write_manifest(folder: Path) -> None:
+    """List every file with its hash and size, the last that is written."""
+    names = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = {path.relative_to(folder).as_posix(): _entry(path) for path in names}
+    write_text(folder / MANIFEST, to_json({"files": files}))
+
+
+def _entry(path: Path) -> dict[str, Any]:
+    return {"sha256": hash_file(path), "size": path.stat().st_size}
+
+
+def _check_whole(folder: Path) -> None:
+    """Refuse to go on with files that are not as a former start wrote them.
+
+    Raises:
+        BundleError: one is missing or has been changed.
+    """
+    fault = _fault(folder)
+    if fault:
+        raise BundleError(
+            f"The run's tokens must be as an earlier start wrote them, but {fault} ({folder}). "
+            f"Delete {folder}: the same command makes all of it again."
+        )
+
+
+def _fault(folder: Path) -> str:
+    """What is wrong with the first file that is, or nothing."""
+    listed = None
+    with suppress(BundleError, InputFileNotFoundError):
+        listed = read_json(folder / MANIFEST).get("files")
+    if not isinstance(listed, dict):
+        return f"{MANIFEST} is missing or damaged"
+    for name, entry in listed.items():
+        path = folder / name
+        if not path.is_file():
+            return f"{name} is missing"
+        if _entry(path) != entry:
+            return f"{name} has been changed"
+    return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import shutil
 import sys
@@ -124,8 +125,12 @@ class RunFolder:
         self._append(self._log_file, message)
 
     def record(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Add one object to ``metrics.jsonl``."""
-        self._append(self._metrics_file, json.dumps({"kind": kind, **values}))
+        """Add one object to ``metrics.jsonl``; what is no number becomes null."""
+        numbers = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in values.items()
+        }
+        self._append(self._metrics_file, json.dumps({"kind": kind, **numbers}))
 
     def sample(self, values: Mapping[str, Any]) -> None:
         """Add one object to ``samples.jsonl``: a validation sentence and its translation."""

@@ -1,0 +1,103 @@
+"""What a run keeps of its text: looked at byte by byte before it goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from small_runs import Changes, make_recipe, model_bytes, write_text
+
+from pellucid.errors import BundleError, ConfigurationError
+from pellucid.train import loop, train
+from pellucid.train import prepare as preparing
+
+WITH_EVERYTHING: dict[str, Changes] = {
+    "segmentations": {"training": {"subword_samples": 3}},
+    "links": {
+        "data": {"train_alignments": "train.align"},
+        "training": {"guided_head": [0, 1]},
+    },
+}
+FILES = {
+    "manifest.json",
+    "text.json",
+    "corpora.json",
+    "tokenizer.json",
+    "tokenizer.model",
+    "train/store.json",
+    "train/source.tokens",
+    "train/target.offsets",
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "write_report", lambda run: None)
+
+
+def begin(folder: Path, **changes: dict[str, object]) -> Path:
+    """A run that has made ten of its 23 steps."""
+    write_text(folder)
+    go_on(folder, 10, **changes)
+    return folder / "run"
+
+
+def go_on(folder: Path, steps: int = 23, **changes: dict[str, object]) -> None:
+    recipe = make_recipe(
+        **changes | {"training": {"max_steps": steps, **changes.get("training", {})}}
+    )
+    train(recipe, folder / "run", recipe_folder=folder, progress=False)
+
+
+def test_what_is_damaged_is_named_and_making_it_again_gives_the_same_model(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    begin(tmp_path / "plain")
+    go_on(tmp_path / "plain")
+    data = begin(tmp_path) / "data"
+    names = {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
+    assert names >= FILES
+    for name in sorted(names):
+        before = (data / name).read_bytes()
+        (data / name).write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
+        with pytest.raises(BundleError, match=f"{name} .*Delete {data}: the same command"):
+            go_on(tmp_path)
+        (data / name).unlink()
+        with pytest.raises(BundleError, match=f"{name} is missing.*Delete {data}:"):
+            go_on(tmp_path)
+        (data / name).write_bytes(before)
+    shutil.rmtree(data)
+    go_on(tmp_path)
+    ours, plain = (folder / "run/bundle" for folder in (tmp_path, tmp_path / "plain"))
+    assert model_bytes(ours) == model_bytes(plain)
+
+
+@pytest.mark.parametrize("part", WITH_EVERYTHING)
+def test_what_only_some_recipes_need_is_looked_at_too(part: str, tmp_path: Path) -> None:
+    changes = WITH_EVERYTHING[part]
+    data = begin(tmp_path, **changes) / "data"
+    path = sorted(path for path in (data / part).rglob("*") if path.is_file())[0]
+    path.write_bytes(path.read_bytes() + b"\0")
+    name = path.relative_to(data).as_posix()
+    with pytest.raises(BundleError, match=f"{name} has been changed"):
+        go_on(tmp_path, **changes)
+
+
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path) -> None:
+    data = begin(tmp_path) / "data"
+    for text in ("", "[]", "{}", '{"files": 3}', "[" * 5000, json.dumps({"files": {"x": 1}})):
+        (data / "manifest.json").write_text(text)
+        with pytest.raises(BundleError, match=r"(manifest\.json|x) is missing.*Delete"):
+            go_on(tmp_path)
+
+
+def test_weights_that_make_an_epoch_enormous_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparing, "MOST_PAIRS", 5_000)
+    write_text(tmp_path)
+    go_on(tmp_path, data={"train_weights": [12.0]})
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(ConfigurationError, match=r"at most 5,000 pairs, but make it 5,200\. Lower"):
+        go_on(tmp_path, data={"train_weights": [13.0]})
