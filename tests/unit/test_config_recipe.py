@@ -141,7 +141,7 @@ def test_recipe_that_is_wrong_says_which_key_of_which_file(
     ("key", "value"),
     [
         ("model.d_model", 10**30),
-        ("model.d_ff", 10**8),
+        ("model.d_ff", 10**6),
         ("model.d_key", 10**8),
         ("model.num_encoder_layers", 10**8),
         ("model.max_target_length", 10**13),

@@ -307,6 +307,9 @@ def test_processes_are_fewer_where_memory_is_short_unless_they_are_asked_for(
     assert (short.fit_into_memory(), short.processes) == (8192, 3)
     assert asked.fit_into_memory() < 8192
     assert asked.processes == 5
+    monkeypatch.setattr("pellucid.train.learner.available_memory", lambda _: 10_000)
+    with pytest.raises(ConfigurationError, match=r"longest sentence, of \d+ tokens, takes .* free"):
+        asked.fit_into_memory()
 
 
 def test_a_run_goes_on_with_one_process_where_they_cannot_share(

@@ -114,7 +114,7 @@ def test_the_largest_sizes_are_counted_without_being_made() -> None:
     largest = 2**16
     sizes = {
         **dict.fromkeys(("d_model", "num_heads", "d_key", "d_value"), largest),
-        **{"d_ff": 2**24, "num_encoder_layers": 29, "num_decoder_layers": 31},
+        **{"d_ff": 2**18, "num_encoder_layers": 29, "num_decoder_layers": 31},
         **{"positions": "learned", "max_source_length": 10**12},
         **{"source_vocabulary_size": 2**24, "target_vocabulary_size": 2**24},
     }

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, PositiveFloat, model_validator
 
-from pellucid.config.base import Count, Strict, Width
+from pellucid.config.base import Strict, Width
 
 __all__ = ["NAMED_SIZES", "ModelConfig"]
 
@@ -56,7 +56,7 @@ class ModelConfig(Strict):
 
     architecture: Literal["transformer"] = "transformer"
     d_model: Width = 512
-    d_ff: Count = 2048
+    d_ff: int = Field(default=2048, gt=0, le=2**18)
     num_heads: Width = 8
     d_key: Width
     d_value: Width

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -11,13 +12,18 @@ from torch import Tensor
 from pellucid.bundle import Bundle
 from pellucid.config import BundleConfig, LanguagesConfig, ModelConfig, Recipe
 from pellucid.data import Batch
-from pellucid.errors import TrainingError
+from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.hardware import available_memory, choose_device, choose_precision
 from pellucid.model import Transformer, initialize
 from pellucid.train.averaging import Averaging
 from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.compiled import require_compiler
-from pellucid.train.memory import fitting_budget, predict_memory, require_memory
+from pellucid.train.memory import (
+    fitting_budget,
+    memory_of_passes,
+    predict_memory,
+    require_memory,
+)
 from pellucid.train.optimizer import Optimizer
 from pellucid.train.partners import can_share, choose_processes
 from pellucid.train.prepare import PreparedData
@@ -26,6 +32,15 @@ from pellucid.train.starting import freeze
 from pellucid.train.step import Updated, Updater
 
 __all__ = ["Learner"]
+
+
+class _Circumstances(TypedDict):
+    """Arguments that predictions of memory have in common."""
+
+    longest: int
+    bytes_per_number: int
+    processes: int
+    is_on_cpu: bool
 
 
 class Learner:
@@ -156,11 +171,8 @@ class Learner:
             self.config.model,
             self.training,
             num_weights=self._num_weights(),
-            longest=self._longest(),
             max_tokens_per_batch=budget,
-            bytes_per_number=self._bytes_per_number(),
-            processes=self.processes,
-            is_on_cpu=self.device.type == "cpu",
+            **self._circumstances(),
         )
 
     def fit_into_memory(self) -> int:
@@ -168,6 +180,9 @@ class Learner:
 
         Returns:
             The recipe's tokens a batch, or fewer where they would not fit all the same.
+
+        Raises:
+            ConfigurationError: not even the longest sentence alone would.
         """
         available = available_memory(self.device)
         if available is None:
@@ -175,16 +190,33 @@ class Learner:
         if self.training.processes == "auto":
             while self.processes > 1 and self.expected_memory() > available:
                 self.processes -= 1
-        return fitting_budget(
+        budget = fitting_budget(
             self.config.model,
             self.training,
             num_weights=self._num_weights(),
-            longest=self._longest(),
             available=available,
-            bytes_per_number=self._bytes_per_number(),
-            processes=self.processes,
-            is_on_cpu=self.device.type == "cpu",
+            **self._circumstances(),
         )
+        least = memory_of_passes(
+            self.config.model, self.training, max_tokens_per_batch=budget, **self._circumstances()
+        )
+        if least > available:
+            raise ConfigurationError(
+                f"Training must fit into memory, but the text's longest sentence, of "
+                f"{self._longest()} tokens, takes {least / 2**30:,.1f} GiB in this model, and "
+                f"{available / 2**30:,.1f} GiB are free. Choose smaller sizes in [model], or a "
+                "smaller data.max_length."
+            )
+        return budget
+
+    def _circumstances(self) -> _Circumstances:
+        """What memory depends on besides the recipe."""
+        return {
+            "longest": self._longest(),
+            "bytes_per_number": self._bytes_per_number(),
+            "processes": self.processes,
+            "is_on_cpu": self.device.type == "cpu",
+        }
 
     def _ready_updater(self) -> Updater:
         if self._updater is None:

@@ -14,7 +14,7 @@ from pellucid.train.loss import chunk_rows
 from pellucid.train.row_attention import LONGEST_IN_BLOCKS, block_size
 from pellucid.train.rows import can_be_in_rows
 
-__all__ = ["fitting_budget", "predict_memory", "require_memory"]
+__all__ = ["fitting_budget", "memory_of_passes", "predict_memory", "require_memory"]
 
 TURNED = 8
 """Bytes for each weight of the projection, which the loss holds transposed, and its gradient too: 4
@@ -60,6 +60,33 @@ def predict_memory(
     weights = num_weights * (4 * _copies(training) + working)
     turned = TURNED * model.target_vocabulary_size * model.d_model
     partner = PARTNER + num_weights * (2 * 4 + working) + turned
+    passes = memory_of_passes(
+        model,
+        training,
+        longest=longest,
+        max_tokens_per_batch=max_tokens_per_batch,
+        bytes_per_number=bytes_per_number,
+        processes=processes,
+        is_on_cpu=is_on_cpu,
+    )
+    own = LIBRARIES + weights + turned + round(SPARE * passes)
+    return own + (processes - 1) * partner
+
+
+def memory_of_passes(
+    model: ModelConfig,
+    training: TrainingConfig,
+    *,
+    longest: int,
+    max_tokens_per_batch: int,
+    bytes_per_number: int = 4,
+    processes: int = 1,
+    is_on_cpu: bool = True,
+) -> int:
+    """Count the bytes of what a pass over one batch leaves for the backward pass.
+
+    The arguments are those of `predict_memory`.
+    """
     positions = max(max_tokens_per_batch, longest)
     is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     is_plain = training.attention_dropout > 0 or (training.compile and is_short)
@@ -77,8 +104,7 @@ def predict_memory(
     chunk = rows * model.target_vocabulary_size
     states = 4 * positions * model.d_model
     numbers = passes + processes * chunk + states
-    own = LIBRARIES + weights + turned + round(SPARE * bytes_per_number * numbers)
-    return own + (processes - 1) * partner
+    return bytes_per_number * numbers
 
 
 def fitting_budget(
