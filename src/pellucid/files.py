@@ -30,6 +30,7 @@ __all__ = [
     "hash_file",
     "is_device",
     "new_folder",
+    "not_utf8",
     "open_binary",
     "open_to_write",
     "read_bytes",
@@ -44,6 +45,7 @@ LONGEST_LINE = 1 << 24
 """In bytes. A line is held in memory as a whole."""
 
 _BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/(\d+)")
 _MOST_LINKS = 40
 """As many as Linux follows."""
@@ -79,7 +81,7 @@ def open_binary(path: Path | str) -> BinaryIO:
         ) from error
 
 
-def read_lines(path: Path | str) -> Iterator[str]:
+def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str]:
     r"""Read a text file line by line.
 
     A line ends at ``\n``; one ``\r`` before it is dropped, and so is a byte-order mark at the
@@ -87,6 +89,8 @@ def read_lines(path: Path | str) -> Iterator[str]:
 
     Args:
         path: a plain or gzip file; ``-`` is standard input.
+        keeps_damaged: hand out a line that is not UTF-8, each byte that is none as a lone
+            surrogate, which `not_utf8` finds again.
 
     Yields:
         Each line without its end.
@@ -105,7 +109,7 @@ def read_lines(path: Path | str) -> Iterator[str]:
                     f"A line must have at most {LONGEST_LINE} bytes, but has more "
                     f"({path}:{number}). Check that the file is text, and break its lines."
                 )
-            yield decode_line(raw, path, number)
+            yield decode_line(raw, path, number, keeps_damaged=keeps_damaged)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
             f"A .gz file must be whole, but {path} is damaged after line {number}: {error}. "
@@ -120,13 +124,14 @@ def read_lines(path: Path | str) -> Iterator[str]:
             stream.close()
 
 
-def decode_line(raw: bytes, path: Path | str, number: int) -> str:
+def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: bool = False) -> str:
     """Turn one raw line into text, dropping its end.
 
     Args:
         raw: the bytes, with or without the line end.
         path: for the message.
         number: the line's number, from 1.
+        keeps_damaged: as for `read_lines`; a file of two bytes a character is refused all the same.
 
     Raises:
         DataError: the bytes are not UTF-8.
@@ -135,19 +140,36 @@ def decode_line(raw: bytes, path: Path | str, number: int) -> str:
         raw = raw.removeprefix(_BOM)
     if raw.endswith(b"\n"):
         raw = raw[:-1].removesuffix(b"\r")
+    is_utf16 = number == 1 and raw.startswith(_UTF16)
     try:
-        return raw.decode("utf-8")
+        return raw.decode(
+            "utf-8", "surrogateescape" if keeps_damaged and not is_utf16 else "strict"
+        )
     except UnicodeDecodeError as error:
         raise DataError(
             f"Text must be UTF-8, but byte {error.start + 1} of the line is "
-            f"0x{raw[error.start]:02x} ({path}:{number}). "
-            "Convert the file, for instance with iconv -f ISO-8859-1 -t UTF-8."
+            f"0x{raw[error.start]:02x} ({path}:{number}). Convert the file, for instance with "
+            f"iconv -f {'UTF-16' if is_utf16 else 'ISO-8859-1'} -t UTF-8."
         ) from error
 
 
-def count_lines(path: Path | str) -> int:
-    """Count the lines of a plain or gzip file."""
-    return sum(1 for _ in read_lines(path))
+def not_utf8(line: str) -> str | None:
+    """Say what of a line is no text, in a sentence; None where all of it is."""
+    try:
+        line.encode()
+    except UnicodeEncodeError as error:
+        code = ord(line[error.start])
+        what = f"byte 0x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"U+{code:04X}"
+        return (
+            f"A line must be UTF-8 text, but after {error.start} characters comes {what}. Convert "
+            "it, for instance with iconv -f ISO-8859-1 -t UTF-8."
+        )
+    return None
+
+
+def count_lines(path: Path | str, *, keeps_damaged: bool = False) -> int:
+    """Count the lines of a plain or gzip file, read as `read_lines` does."""
+    return sum(1 for _ in read_lines(path, keeps_damaged=keeps_damaged))
 
 
 def read_bytes(path: Path) -> bytes:

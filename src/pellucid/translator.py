@@ -19,6 +19,7 @@ from pellucid.decode import (
 )
 from pellucid.decode.workers import WorkerPool, is_worth
 from pellucid.errors import BundleError, DataError, InputError
+from pellucid.files import not_utf8
 from pellucid.hardware import set_threads
 from pellucid.inside.ask import Ask
 from pellucid.inside.looking import Replaying, look_at_given, look_at_hypotheses
@@ -298,11 +299,11 @@ class Translator:
         split_long: bool,
     ) -> list[Request]:
         """The requests of a line: one, or one for each part of a line that is split."""
-        problem = self._asker.too_long(ids)
-        if problem is None:
+        damage, problem = not_utf8(text), self._asker.too_long(ids)
+        if problem is None and damage is None:
             return [self._asker.ask(text, ids, constraints, config)]
-        if not split_long:
-            raise InputError(problem)
+        if damage is not None or not split_long:
+            raise InputError(damage or problem)
         if constraints.required or constraints.prefix:
             raise InputError(
                 "A line with a prefix or required phrases must not be split, but is too long. "

@@ -82,14 +82,60 @@ def test_translate_files_equal_streams_and_existing_output_is_kept(
     assert run_here(*arguments, "--overwrite").returncode == 0
 
 
-def test_translate_invalid_utf8_writes_nothing(
+DAMAGED = b"The pizza\nl'\xe9t\xe9 \xe0 N\xeemes\nof the oven\n"
+
+
+def test_translate_line_that_is_not_utf8_is_empty_and_the_others_are_translated(
+    run_here: Run, bundle_folder: Path
+) -> None:
+    whole = run_here("translate", str(bundle_folder), stdin=b"The pizza\n\nof the oven\n")
+    assert whole.returncode == 0
+    done = run_here("translate", str(bundle_folder), stdin=DAMAGED)
+    assert done.returncode == 2
+    assert done.stdout == whole.stdout
+    assert done.stderr == (
+        "pellucid: line 2: A line must be UTF-8 text, but after 2 characters comes byte 0xe9. "
+        "Convert it, for instance with iconv -f ISO-8859-1 -t UTF-8.\n"
+    )
+
+
+def test_translate_line_that_is_not_utf8_has_an_error_and_no_hypotheses(
+    run_here: Run, bundle_folder: Path
+) -> None:
+    done = run_here("translate", str(bundle_folder), "--json", stdin=DAMAGED)
+    first, second, third = map(json.loads, done.stdout.splitlines())
+    assert second["hypotheses"] == []
+    assert "0xe9" in second["error"]
+    assert second["source"] == "l'\ufffdt\ufffd \ufffd N\ufffdmes"
+    assert (first["error"], third["error"]) == (None, None)
+    ranked = run_here(
+        "translate", str(bundle_folder), "--n-best", "2", "--beam", "2", stdin=DAMAGED
+    )
+    numbers = [line.split(" ||| ")[0] for line in ranked.stdout.splitlines()]
+    assert numbers == ["0", "0", "1", "2", "2"]
+
+
+def test_translate_file_with_a_line_that_is_not_utf8_is_written_whole(
     run_here: Run, bundle_folder: Path, tmp_path: Path
 ) -> None:
     source, output = tmp_path / "source.txt", tmp_path / "output.txt"
-    source.write_bytes(b"The pizza\n\xe9\n")
+    source.write_bytes(DAMAGED)
     done = run_here("translate", str(bundle_folder), "-i", str(source), "-o", str(output))
     assert done.returncode == 2
-    assert "source.txt:2" in done.stderr
+    assert "line 2" in done.stderr
+    assert output.read_text(encoding="utf-8").split("\n")[1] == ""
+    assert output.read_text(encoding="utf-8").count("\n") == 3
+
+
+def test_translate_file_in_utf16_writes_nothing(
+    run_here: Run, bundle_folder: Path, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "source.txt", tmp_path / "output.txt"
+    source.write_bytes("The pizza\n".encode("utf-16"))
+    done = run_here("translate", str(bundle_folder), "-i", str(source), "-o", str(output))
+    assert done.returncode == 2
+    assert "source.txt:1" in done.stderr
+    assert "iconv -f UTF-16" in done.stderr
     assert not output.exists()
 
 

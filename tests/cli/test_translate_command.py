@@ -23,6 +23,7 @@ import pytest
 import torch
 import typer.testing
 
+import pellucid.files
 import pellucid.translator
 from pellucid.cli import job
 from pellucid.cli.options import CONSTRAINTS, SEARCH, flag, useless_options
@@ -421,11 +422,12 @@ def test_interruption_before_the_first_window_leaves_nothing(
 
 
 def test_bad_line_of_standard_input_ends_after_the_whole_windows(
-    run_here: Run, echo: Echo, tmp_path: Path
+    run_here: Run, echo: Echo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pellucid.files, "LONGEST_LINE", 1009)
     output = tmp_path / "out"
     good, bad = text(*lines(10)).encode(), text(*lines(31)).encode()
-    done = run_here("translate", "m", "-o", str(output), stdin=good + b"\xff\n")
+    done = run_here("translate", "m", "-o", str(output), stdin=good + b"a" * 1010 + b"\n")
     assert done.returncode == 2
     assert "-:11" in done.stderr
     assert json.loads((tmp_path / "out.state").read_text())["num_lines"] == 7

@@ -21,6 +21,7 @@ from pellucid.files import (
     hash_bytes,
     hash_file,
     new_folder,
+    not_utf8,
     open_binary,
     read_bytes,
     read_lines,
@@ -136,6 +137,34 @@ def test_read_lines_of_invalid_utf8_raises_data_error_with_file_line_and_byte(
     with pytest.raises(DataError, match="byte 3 of the line is 0xe9") as caught:
         next(lines)
     assert f"({path}:3)" in str(caught.value)
+
+
+def test_read_lines_keeps_damaged_lines_byte_by_byte_where_asked(tmp_path: Path) -> None:
+    raw = b"un\n" + "l'été\n".encode("latin-1") + "l'été\r\n".encode()
+    path = write(tmp_path, raw)
+    lines = list(read_lines(path, keeps_damaged=True))
+    assert [line.encode("utf-8", "surrogateescape") for line in lines] == [
+        b"un",
+        b"l'\xe9t\xe9",
+        "l'été".encode(),
+    ]
+    assert count_lines(path, keeps_damaged=True) == 3
+    assert [not_utf8(line) is None for line in lines] == [True, False, True]
+    assert "after 2 characters comes byte 0xe9" in (not_utf8(lines[1]) or "")
+
+
+@pytest.mark.parametrize("kind", ["utf-16", "utf-16-be"])
+def test_read_lines_refuses_two_bytes_a_character_even_where_damaged_lines_are_kept(
+    tmp_path: Path, kind: str
+) -> None:
+    path = write(tmp_path, "\ufeffun\n".removeprefix("\ufeff" * (kind == "utf-16")).encode(kind))
+    with pytest.raises(DataError, match="iconv -f UTF-16"):
+        list(read_lines(path, keeps_damaged=True))
+
+
+@pytest.mark.parametrize(("text", "named"), [("a\ud800", "U+D800"), ("\udcff", "byte 0xff")])
+def test_not_utf8_names_what_cannot_be_written(text: str, named: str) -> None:
+    assert f"after {len(text) - 1} characters comes {named}" in (not_utf8(text) or "")
 
 
 def test_decode_line_of_a_cut_character_raises_data_error() -> None:

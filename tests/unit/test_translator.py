@@ -57,6 +57,18 @@ def test_translate_huge_line_is_an_error_of_that_line_alone(translator: Translat
     assert found[1].text == ""
 
 
+def test_translate_text_that_is_not_utf8_is_an_error_of_that_line_alone(
+    translator: Translator,
+) -> None:
+    alone, damaged = (
+        translator.translate(["The pizza"]),
+        translator.translate(["The pizza", "The \ud800"]),
+    )
+    assert damaged[0].hypotheses[0].text == alone[0].hypotheses[0].text
+    assert damaged[1].hypotheses == ()
+    assert "U+D800" in (damaged[1].error or "")
+
+
 def test_translate_no_lines_gives_none(translator: Translator) -> None:
     assert translator.translate([]) == []
 

@@ -176,7 +176,7 @@ def load_job(
 def _to_record(number: int, translation: Translation) -> dict[str, Any]:
     return {
         "line": number,
-        "source": translation.source,
+        "source": translation.source.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
         "error": translation.error,
         "hypotheses": [_to_hypothesis(hypothesis) for hypothesis in translation.hypotheses],
     }

@@ -59,16 +59,19 @@ class Readers:
 
     Args:
         files: what each file is called (``--source``), and its path.
+        damaged_in: the file whose lines are handed out also where they are not UTF-8.
 
     Raises:
         InputError: standard input is asked for, but closed, or asked for twice.
     """
 
-    def __init__(self, files: Mapping[str, str]) -> None:
+    def __init__(self, files: Mapping[str, str], *, damaged_in: str | None = None) -> None:
         check_standard(files)
         self.num_lines = 0
         self._files = files
-        self._lines = {name: read_lines(path) for name, path in files.items()}
+        self._lines = {
+            name: read_lines(path, keeps_damaged=name == damaged_in) for name, path in files.items()
+        }
         self._digests = {name: hashlib.sha256() for name in files}
 
     def hashes(self) -> dict[str, str]:
@@ -122,7 +125,7 @@ class Readers:
         if len(found) < len(row):
             self._refuse({name: line is not None for name, line in row.items()})
         for digest, line in zip(self._digests.values(), found, strict=True):
-            digest.update(line.encode() + b"\n")
+            digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
         self.num_lines += 1
         return found
 
@@ -137,13 +140,14 @@ class Readers:
         _refuse_lengths(self._files, counts)
 
 
-def check_files(files: Mapping[str, str]) -> dict[str, int]:
+def check_files(files: Mapping[str, str], *, damaged_in: str | None = None) -> dict[str, int]:
     """Read files through once, so that a damaged one is refused before anything is done.
 
     Standard input, pipes and devices can be read only once and are left alone.
 
     Args:
         files: what each file is called (``--source``), and its path.
+        damaged_in: the file whose lines need not be UTF-8.
 
     Returns:
         How many lines each has, as far as they can be counted.
@@ -154,7 +158,11 @@ def check_files(files: Mapping[str, str]) -> dict[str, int]:
         InputFileNotFoundError: nothing is there.
     """
     check_standard(files)
-    counts = {name: count_lines(path) for name, path in files.items() if not is_special(path)}
+    counts = {
+        name: count_lines(path, keeps_damaged=name == damaged_in)
+        for name, path in files.items()
+        if not is_special(path)
+    }
     if len(set(counts.values())) > 1:
         _refuse_lengths({name: files[name] for name in counts}, counts)
     return counts

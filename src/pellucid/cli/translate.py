@@ -69,7 +69,7 @@ def translate(
     given = {name: options[name] for name in SEARCH if options[name] is not None}
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}
-    total = check_files(files).get(INPUT)
+    total = check_files(files, damaged_in=INPUT).get(INPUT)
     if not is_special(output_file):
         check_target(output_file, may_overwrite=overwrite)
     job = load_job(
@@ -126,12 +126,12 @@ def _tell_useless(
 
 def _start_reading(files: Mapping[str, str], output: Output) -> Readers:
     """Read the input up to where the output is, after finding out that the two belong together."""
-    readers = Readers(files)
+    readers = Readers(files, damaged_in=INPUT)
     if isinstance(output, ResumableOutput) and output.state.num_lines:
         readers.skip(output.state.num_lines)
         can_restart = not any(map(is_special, files.values()))
         if not output.check_input(readers.num_lines, readers.hashes(), can_restart=can_restart):
-            readers = Readers(files)
+            readers = Readers(files, damaged_in=INPUT)
     return readers
 
 
