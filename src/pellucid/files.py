@@ -29,6 +29,7 @@ __all__ = [
     "hash_bytes",
     "hash_file",
     "is_device",
+    "is_packed",
     "new_folder",
     "not_utf8",
     "open_binary",
@@ -200,6 +201,11 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def is_packed(path: Path) -> bool:
+    """Whether the name ends in ``.gz``."""
+    return path.suffix.lower() == ".gz"
+
+
 def is_device(path: Path) -> bool:
     """Whether it is a device or a pipe, which must never be replaced by a file.
 
@@ -241,7 +247,8 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves either the old or the new content, never a part.
 
     The bytes go to ``NAME.part`` beside it, are flushed to disk, and renamed. A device or a pipe
-    takes them as they come; a link stays one, and what it points to is written.
+    takes them as they come; a link stays one, and what it points to is written. For a name that
+    ends in ``.gz`` they are packed, equal bytes to equal bytes.
 
     Raises:
         OutputError: the folder cannot take the file (full, read-only, missing), or there is no
@@ -250,6 +257,8 @@ def write_bytes(path: Path, data: bytes) -> None:
     """
     if not path.name:
         raise OutputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
+    if is_packed(path):
+        data = gzip.compress(data, compresslevel=6, mtime=0)
     target = Path(os.path.realpath(path))
     part = target.with_name(target.name + ".part")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import subprocess
@@ -12,8 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from pellucid.attention.by_hand_examples import EXAMPLES
-from pellucid.attention.by_hand_files import SUFFIXES
-from pellucid.cli.attend import NAMES
+from pellucid.cli.attend import ENDINGS, NAMES
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
@@ -34,7 +34,7 @@ def is_one_sentence(stderr: str) -> bool:
 
 def test_names_of_the_command_are_the_examples() -> None:
     assert tuple(EXAMPLES) == NAMES
-    assert not any(name.endswith(SUFFIXES) for name in NAMES)
+    assert not any(name.endswith(ENDINGS) for name in NAMES)
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -224,6 +224,27 @@ def test_attend_bad_file_gives_one_sentence_with_the_place(
     assert is_one_sentence(done.stderr), done.stderr
     assert expected.replace("FOLDER", str(tmp_path)) in done.stderr
     assert str(path) in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.toml", 'tokens = ["a", "é"]\nx = [[1, 2],\n[3, 5]]\n'), ("a.csv", "a,é\n1,2\n3,5\n")],
+)
+def test_attend_packed_file_is_its_text(
+    run_here: Run, tmp_path: Path, name: str, text: str
+) -> None:
+    plain, packed = tmp_path / name, tmp_path / f"{name}.gz"
+    plain.write_text(text, encoding="utf-8")
+    packed.write_bytes(gzip.compress(text.encode("utf-8-sig")))
+    expected = run_here("attend", str(plain), "--json")
+    found = run_here("attend", str(packed), "--json")
+    assert (expected.returncode, found.returncode, found.stderr) == (0, 0, "")
+    assert found.stdout == expected.stdout.replace(str(plain), str(packed))
+    packed.write_bytes(packed.read_bytes()[:-9])
+    damaged = run_here("attend", str(packed))
+    assert damaged.returncode == 2
+    assert is_one_sentence(damaged.stderr)
+    assert "is damaged" in damaged.stderr
 
 
 @pytest.mark.parametrize("name", ["a.toml", "a.csv"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import subprocess
@@ -92,13 +93,28 @@ def test_look_numbers_the_files_of_several_hypotheses(run_here: Run, tmp_path: P
         assert set(trace.arrays) == {f"{s}.query" for s in SITES}
 
 
+def test_look_packs_json_and_pages_whose_names_end_in_gz(run_here: Run, tmp_path: Path) -> None:
+    for ending in ("", ".gz"):
+        files = [f"--{kind}={tmp_path / f't.{kind}{ending}'}" for kind in ("json", "html")]
+        done = run_here("look", "demo", SOURCE, "--beam", "3", "--n-best", "2", *files)
+        assert (done.returncode, done.stderr) == (0, "")
+    for kind in ("json", "html"):
+        for index in range(2):
+            packed = tmp_path / f"t.{index}.{kind}.gz"
+            plain = tmp_path / f"t.{index}.{kind}"
+            assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    assert len(list(tmp_path.iterdir())) == 8
+
+
 SITES = ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
 
 
 def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     found = run_here("look", "demo", SOURCE, "--all", "--float64", "--json", str(path))
-    assert re.search(r"holds 105 arrays, \d+\.\d MiB", found.stderr)
+    said = re.search(r"holds 105 arrays, \d+\.\d MiB; as JSON about (\d+\.\d) MiB", found.stderr)
+    assert said
+    assert float(said[1]) == pytest.approx(path.stat().st_size / 2**20, rel=0.1)
     values = json.loads(path.read_text())
     assert values["dtype"] == "float64"
     assert len(values["decoder.logits"]) == 9
@@ -119,6 +135,7 @@ def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
         (["demo", SOURCE, "--target", "La pizza.", "--beam", "5"], "nothing is searched"),
         (["demo", SOURCE, "--row", "1", "--heads"], "--row and --heads are"),
         (["demo", SOURCE, "--row", "1", "--npz", "x.npz"], "--row and --npz are"),
+        (["demo", SOURCE, "--npz", "x.npz.gz"], "--npz must name a file that ends in .npz"),
         (["demo", SOURCE, "--row", "77"], "row must be from 0 to 8"),
         (["demo", SOURCE, "--beam", "0"], "beam"),
         (["demo", SOURCE, "--n-best", "5"], "n_best must be at most beam"),

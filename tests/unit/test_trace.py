@@ -170,7 +170,7 @@ def test_a_change_is_seen_in_what_follows_from_it(translator: Translator, whole:
     assert not cut.get("decoder.1.cross.context").any()
 
 
-@pytest.mark.parametrize("ending", ["npz", "json"])
+@pytest.mark.parametrize("ending", ["npz", "json", "json.gz"])
 @pytest.mark.parametrize("float64", [False, True])
 def test_a_trace_comes_back_equal(
     translator: Translator, tmp_path: Path, ending: str, float64: bool
@@ -220,20 +220,21 @@ def test_arrays_may_go_to_a_file_one_by_one(translator: Translator, tmp_path: Pa
     np.testing.assert_array_equal(found.get("decoder.logits"), held.get("decoder.logits"))
 
 
-@pytest.mark.parametrize("ending", ["npz", "json"])
+@pytest.mark.parametrize("ending", ["npz", "json", "json.gz"])
 def test_files_that_are_no_traces_are_refused(whole: Trace, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"t.{ending}"
     with pytest.raises(InputFileNotFoundError, match="does not"):
         load_trace(path)
     whole.save(path)
     data = path.read_bytes()
-    flipped = data[:2000] + bytes([data[2000] ^ 1]) + data[2001:] if ending == "npz" else b"\xff"
+    flipped = data[:2000] + bytes([data[2000] ^ 1]) + data[2001:] if ending != "json" else b"\xff"
     for damaged in (b"", data[: len(data) // 2], b"[1, 2]", b"{}", flipped):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match="must"):
             load_trace(path)
-    with pytest.raises(InputError, match=r"must be a \.npz or a \.json"):
-        load_trace(tmp_path / "t.txt")
+    for name in ("t.txt", "t.npz.gz", "t.gz"):
+        with pytest.raises(InputError, match=r"must be a \.npz, \.json or \.json\.gz file"):
+            load_trace(tmp_path / name)
 
 
 def test_a_trace_of_a_later_format_is_refused(whole: Trace, tmp_path: Path) -> None:

@@ -35,9 +35,7 @@ from pellucid.attention.by_hand_stages import stage_steps
 from pellucid.attention.masks import causal_mask
 from pellucid.errors import DataError, InputError, suggestion
 
-__all__ = ["SUFFIXES", "read_example"]
-
-SUFFIXES = (".toml", ".csv")
+__all__ = ["read_example"]
 
 _AS_THEY_ARE = ("query", "key", "value")
 _WEIGHTS = ("w_query", "w_key", "w_value")
@@ -48,14 +46,15 @@ def read_example(path: Path) -> Example:
     """Read matrices and work attention out with them.
 
     Args:
-        path: a file whose name ends in ``.toml`` or ``.csv``.
+        path: a file whose name ends in ``.toml`` or ``.csv``, or either and ``.gz``.
 
     Raises:
         InputError: one sentence about what is wrong, with file, line and field.
     """
-    if path.suffix.lower() == ".csv":
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".csv"):
         return _work_out(path, read_csv(path))
-    if path.suffix.lower() == ".toml":
+    if name.endswith(".toml"):
         return _work_out(path, read_toml(path))
     raise InputError(f"Matrices must come from a .toml or a .csv file, but {path} is neither.")
 

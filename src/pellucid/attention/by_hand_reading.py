@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.attention.by_hand import matrix
 from pellucid.errors import DataError
-from pellucid.files import read_bytes, read_lines
+from pellucid.files import read_lines
 
 __all__ = ["LARGEST_NUMBER", "MAX_NUMBERS", "Given", "read_csv", "read_toml", "shorten"]
 
@@ -80,12 +80,8 @@ def read_toml(path: Path) -> Given:
         DataError: it is not TOML, with the line.
     """
     try:
-        text = read_bytes(path).decode("utf-8-sig")
+        text = "\n".join(read_lines(path))
         values = tomllib.loads(text)
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"A TOML file must be UTF-8 text, but byte {error.start + 1} is not ({path})."
-        ) from None
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         number = line[1] if line else text.rstrip().count("\n") + 1  # at the end of the file

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pellucid.attention.by_hand import Example, Step, Table
     from pellucid.attention.worked import WorkedNumber
 
-__all__ = ["NAMES", "attend"]
+__all__ = ["ENDINGS", "NAMES", "attend"]
 
 NAMES = (
     "toy-four",
@@ -35,7 +35,7 @@ NAMES = (
 )
 """Spelled out, because asking for the examples would make ``--help`` import PyTorch."""
 
-_SUFFIXES = (".toml", ".csv")
+ENDINGS = (".toml", ".csv", ".toml.gz", ".csv.gz")
 _WIDEST_NAME = 16
 _NARROWEST = 24
 _MOST_ROWS_NAMED = 8
@@ -98,7 +98,7 @@ def _find(name: str, d_key: int | None) -> Example:
     """The example of a name, or the one that a file holds."""
     if d_key is not None and name != "not-on-your-life":
         warn("--d-key has no effect except on not-on-your-life.")
-    if name not in NAMES and not name.lower().endswith(_SUFFIXES):
+    if name not in NAMES and not name.lower().endswith(ENDINGS):
         raise InputError(
             f"EXAMPLE must be a known example or a .toml or .csv file, but is {name!r}. "
             + suggestion(name, NAMES)

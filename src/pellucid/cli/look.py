@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["look"]
 
+_JSON_BYTES = 20
+"""A number takes about so many, digits, sign and separator."""
+
 
 @with_options(PLACE, SHOWN, FILES, SEARCH)
 def look(
@@ -66,7 +69,9 @@ def look(
         ask if options["row"] is None else Ask(everything=True),
         float64=float64,
         into=partial(numbered, wanted["npz"]) if is_written_at_once else None,
-        before=partial(_say_size, ask, float64=float64) if options["all"] else None,
+        before=partial(_say_size, ask, float64=float64, is_json="json" in wanted)
+        if options["all"]
+        else None,
     )
     traces = _look(translator, text, target, prefix, how, options)
     if is_compared(options):
@@ -136,15 +141,14 @@ def _compare(
     return 1 if problems else 0
 
 
-def _say_size(ask: Ask, pair: Pair, *, float64: bool) -> None:
-    size = ask.num_bytes(
-        pair.model.config,
-        len(pair.source_ids),
-        len(pair.target_ids),
-        item_bytes=8 if float64 else 4,
+def _say_size(ask: Ask, pair: Pair, *, float64: bool, is_json: bool) -> None:
+    numbers = ask.num_bytes(
+        pair.model.config, len(pair.source_ids), len(pair.target_ids), item_bytes=1
     )
     count = sum(1 for _ in ask.arrays(pair.model.config))
-    warn(f"This trace holds {count} arrays, {size / 2**20:.1f} MiB.")
+    size = numbers * (8 if float64 else 4) / 2**20
+    written = f"; as JSON about {numbers * _JSON_BYTES / 2**20:.1f} MiB" if is_json else ""
+    warn(f"This trace holds {count} arrays, {size:.1f} MiB{written}.")
 
 
 def _show(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pellucid.files import is_packed
 from pellucid.inside.saving import save_trace
 from pellucid.inside.trace import Trace
 
@@ -28,4 +29,8 @@ def write_files(traces: Sequence[Trace], wanted: Mapping[str, Path]) -> None:
 
 def numbered(path: Path, index: int, count: int) -> Path:
     """The file of one of several hypotheses: ``x.0.npz``; of a single one it is the file itself."""
-    return path.with_name(f"{path.stem}.{index}{path.suffix}") if count > 1 else path
+    if count == 1:
+        return path
+    packed = path.suffix if is_packed(path) else ""
+    inner = Path(path.name.removesuffix(packed))
+    return path.with_name(f"{inner.stem}.{index}{inner.suffix}{packed}")

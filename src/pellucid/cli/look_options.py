@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pellucid.cli.options import SEARCH, Option, flag
 from pellucid.cli.streams import STANDARD
 from pellucid.errors import InputError
-from pellucid.files import is_device
+from pellucid.files import is_device, is_packed
 
 if TYPE_CHECKING:
     from pellucid.inside.ask import Ask
@@ -189,6 +189,11 @@ def to_files(options: Mapping[str, Any]) -> dict[str, Path]:
             raise InputError(
                 f"Each must have a file of its own, but {others[0]} and {flag(name)} are both "
                 f"{options[name]}. Give another name to one."
+            )
+        if name == "npz" and is_packed(path):
+            raise InputError(
+                f"--npz must name a file that ends in .npz, but is {options[name]}: NumPy does not "
+                "unpack. Take .gz off, or ask for --json, which may have it."
             )
         if is_device(path) and (options["n_best"] or 1) > 1:
             raise InputError(

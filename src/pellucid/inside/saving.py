@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -18,7 +19,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from pellucid.errors import InputError, InputFileNotFoundError, OutputError, PellucidError
-from pellucid.files import is_device, open_to_write, write_bytes, write_text
+from pellucid.files import is_device, is_packed, open_to_write, write_bytes, write_text
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
 from pellucid.inside.trace import Trace
 
@@ -55,7 +56,8 @@ def save_trace(trace: Trace, path: Path, *, kind: str | None = None) -> None:
         trace: what was seen.
         path: the file.
         kind: ``npz``, ``json``, ``html``, ``svg``, ``png`` or ``pdf``; the file's ending says it
-            unless given. A picture is of one head where the trace holds one; otherwise of all
+            unless given. Of ``.json`` and ``.html`` the name may end in ``.gz``: then they are
+            packed. A picture is of one head where the trace holds one; otherwise of all
             layers and heads of one kind, cross-attention first.
 
     Raises:
@@ -68,7 +70,7 @@ def save_trace(trace: Trace, path: Path, *, kind: str | None = None) -> None:
         "html": _save_page,
         **dict.fromkeys(("svg", "png", "pdf"), _save_picture),
     }
-    kind = kind or path.suffix.lower().removeprefix(".")
+    kind = kind or Path(_unpacked_name(path)).suffix.removeprefix(".")
     if kind not in writers:
         raise InputError(
             f"A trace's file must end in .{', .'.join(writers)}, but is named {path.name}."
@@ -90,10 +92,10 @@ def load_trace(path: str | Path) -> Trace:
     """
     path = Path(path)
     readers = {".npz": _read_npz, ".json": _read_json}
-    reader = readers.get(path.suffix.lower())
+    reader = readers.get(Path(_unpacked_name(path)).suffix)
     if reader is None:
         raise InputError(
-            f"A trace to read must be a .npz or a .json file, but is named {path.name}."
+            f"A trace to read must be a .npz, .json or .json.gz file, but is named {path.name}."
         )
     try:
         return _to_trace(reader(path))
@@ -109,6 +111,12 @@ def load_trace(path: str | Path) -> Trace:
         raise InputError(
             f"A trace must be whole, as pellucid wrote it, but {path} is not ({error}). Look again."
         ) from None
+
+
+def _unpacked_name(path: Path) -> str:
+    """In small letters, without ``.gz``, which is for text: a ``.npz`` or a picture has none."""
+    name = path.name.lower()
+    return name.removesuffix(".gz") if name.endswith((".json.gz", ".html.gz")) else name
 
 
 class NpzWriter:
@@ -264,7 +272,8 @@ def _read_npz(path: Path) -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    values = json.loads(path.read_text(encoding="utf-8"))
+    with gzip.open(path) if is_packed(path) else path.open("rb") as stream:
+        values = json.loads(stream.read().decode("utf-8"))
     if not isinstance(values, dict):
         raise ValueError("it holds no object")
     _check_format(values.pop("format"), path)
