@@ -210,7 +210,9 @@ def write_listed(path: Path, data: bytes) -> dict[str, Any]:
 
 def serialize_tensors(tensors: Mapping[str, Tensor]) -> bytes:
     """Write tensors as safetensors without metadata, so that equal tensors are equal bytes."""
-    return safetensors.torch.save({name: t.detach().contiguous() for name, t in tensors.items()})
+    return safetensors.torch.save(
+        {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    )
 
 
 def to_json(values: Any) -> str:

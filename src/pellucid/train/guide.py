@@ -151,6 +151,5 @@ class GuidedHead:
         """
         log_weights_BTS = self._masked_BTS.float().log_softmax(dim=-1)
         # Padding has a weight of 0 and no link: 0 · log 0 counts as 0.
-        is_linked_BTS = guide_BTS > 0
-        total = (guide_BTS[is_linked_BTS] * log_weights_BTS[is_linked_BTS]).sum()
+        total = (guide_BTS * log_weights_BTS.masked_fill(guide_BTS == 0, 0)).sum()
         return -self._weight * total / num_target_tokens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -97,7 +98,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         part_DV = None if weight_DV.dtype == sums else torch.empty_like(weight_DV)
         grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=sums)
         true_P = torch.empty(num_rows, dtype=sums, device=states_PD.device)
-        probability_P = torch.empty_like(true_P)
+        plain_P = torch.empty_like(true_P)
+        is_on_cpu = states_PD.device.type == "cpu"
         multiple = FEWEST_ROWS if shapes_matter(states_PD) else 1
         chunk = chunk_rows(vocabulary, multiple=multiple)
         buffer_CV = states_PD.new_empty(min(chunk, num_rows + -num_rows % multiple), vocabulary)
@@ -111,14 +113,18 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if bias_V is not None:
                 logits_CV += bias_V
             true_P[rows] = logits_CV[:real].gather(1, chunk_target_C1)[:, 0]
+            if not is_on_cpu:
+                plain_P[rows] = logits_CV[:real].to(sums).logsumexp(dim=1) - true_P[rows]
             softmax_CV = torch.softmax(logits_CV, dim=1, out=logits_CV)
-            probability_P[rows] = softmax_CV[:real].gather(1, chunk_target_C1)[:, 0]
+            if is_on_cpu:
+                plain_P[rows] = -softmax_CV[:real].gather(1, chunk_target_C1)[:, 0].to(sums).log()
             _multiply_into(grad_states_PD[rows], softmax_CV, weight_VD)
             _add_product(grad_weight_DV, chunk_CD.T.contiguous(), softmax_CV, part_DV)
             if grad_bias_V is not None:
                 grad_bias_V += softmax_CV[:real].sum(dim=0, dtype=sums)
         grad_weight_VD = turned(grad_weight_DV)
-        plain_P = _minus_log(probability_P, true_P, states_PD, weight_VD, bias_V)
+        if is_on_cpu:
+            _mend_underflow(plain_P, true_P, states_PD, weight_VD, bias_V)
         mean_P = states_PD.to(sums) @ weight_VD.mean(dim=0, dtype=sums)
         if bias_V is not None:
             mean_P = mean_P + bias_V.mean(dtype=sums)
@@ -169,20 +175,21 @@ def _add_product(
         total_DV += torch.mm(left_DC, right_CV, out=part_DV)
 
 
-def _minus_log(
-    probability_P: Tensor,
+def _mend_underflow(
+    plain_P: Tensor,
     true_P: Tensor,
     states_PD: Tensor,
     weight_VD: Tensor,
     bias_V: Tensor | None,
-) -> Tensor:
-    """Take −log p(y), also where p(y) itself is too small for a float."""
-    plain_P = -probability_P.log()
-    lost = (probability_P < torch.finfo(probability_P.dtype).tiny).nonzero()[:, 0]
+) -> None:
+    """Work out −log p(y) where p(y) itself was too small for a float.
+
+    To know where, another device than the processor would have to be waited for.
+    """
+    lost = (plain_P > -math.log(torch.finfo(plain_P.dtype).tiny)).nonzero()[:, 0]
     for rows in torch.split(lost, chunk_rows(len(weight_VD))):
         logits_CV = F.linear(states_PD[rows], weight_VD, bias_V).to(plain_P.dtype)
         plain_P[rows] = logits_CV.logsumexp(dim=1) - true_P[rows]
-    return plain_P
 
 
 def _subtract_targets(

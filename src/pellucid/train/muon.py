@@ -15,8 +15,11 @@ STEPS = 5
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the quintic: they bring singular values near 1 fast, and leave them within 0.7 to 1.2."""
 
-NUMBERS_AT_ONCE = {"cpu": 2**18, "cuda": 2**26}
-"""How much goes through the iteration together: a processor's cache holds little."""
+NUMBERS_AT_ONCE = 2**26
+"""How much goes through the iteration together."""
+
+NUMBERS_AT_ONCE_ON_CPU = 2**18
+"""The same on a processor, whose cache holds little."""
 
 
 class Muon:
@@ -53,8 +56,9 @@ class Muon:
             shapes.setdefault(matrix.shape, []).append(name)
         self._stacks: list[list[str]] = []
         for shape, names in shapes.items():
-            device = matrices[names[0]].device.type
-            number = max(1, NUMBERS_AT_ONCE[device] // shape.numel())
+            is_on_cpu = matrices[names[0]].device.type == "cpu"
+            at_once = NUMBERS_AT_ONCE_ON_CPU if is_on_cpu else NUMBERS_AT_ONCE
+            number = max(1, at_once // shape.numel())
             self._stacks += [names[at : at + number] for at in range(0, len(names), number)]
 
     @torch.no_grad()

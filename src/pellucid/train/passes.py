@@ -43,7 +43,7 @@ class Passes:
     """Forward and backward passes of a model.
 
     In bfloat16 they run on a copy of the weights, cast once an update; gradients are summed in
-    float32.
+    float32. Nothing here waits for a device that is not the processor.
 
     Args:
         model: its parameters get the gradients.
@@ -100,30 +100,32 @@ class Passes:
         self._working.zero_grad(set_to_none=True)  # of an attempt that ran out of memory
         total = torch.zeros((), device=self._device)
         for piece in pieces:
-            smoothed, plain = self._loss(_to_device(piece.batch, self._device), step, piece.part)
+            smoothed, plain = self._loss(piece, step)
             (smoothed * piece.share).backward()  # type: ignore[no-untyped-call]
             total += piece.share * plain
             self._gather()
         return total
 
-    def _loss(self, batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
+    def _loss(self, piece: Piece, step: int) -> tuple[Tensor, Tensor]:
         training, model = self._training, self._working
+        real_P = piece.batch.target_mask_BT.flatten().nonzero()[:, 0].to(self._device)
+        batch = _to_device(piece.batch, self._device)
         share = dropout_share(step, training)
         dropout = Dropout(
             share * training.dropout,
             training.seed,
             step,
-            part,
+            piece.part,
             attention_rate=share * training.attention_dropout,
             feed_forward_rate=share * training.feed_forward_dropout,
             token_rate=share * training.token_dropout,
         )
         states_BTD = self._states(batch, dropout)
         smoothed, plain = smoothed_cross_entropy(
-            states_BTD[batch.target_mask_BT],
+            states_BTD.flatten(0, 1)[real_P],
             model.output_weight,
             model.output_bias,
-            batch.target_out_BT[batch.target_mask_BT],
+            batch.target_out_BT.flatten()[real_P],
             smoothing=training.label_smoothing,
             wide_sum=self._output_sum,
         )

@@ -1,0 +1,151 @@
+"""Training on a device that is not the processor, as a GPU: a pretended one, in subprocesses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pretended_device
+import pytest
+from safetensors.torch import load_file
+from small_runs import make_recipe, model_bytes, read_metrics, write_text
+
+from pellucid.config.toml import to_toml
+
+SCRIPT = Path(pretended_device.__file__)
+
+PLAIN = {"dropout": 0.0, "precision": "float32", "learning_rate": 0.003, "max_steps": 11}
+
+EVERYTHING = {
+    "precision": "bfloat16",
+    "optimizer": "muon",
+    "attention_dropout": 0.1,
+    "feed_forward_dropout": 0.1,
+    "token_dropout": 0.1,
+    "subword_samples": 3,
+    "averaging": "last",
+    "average_count": 2,
+    "accumulate": 2,
+    "both_directions_steps": 7,
+    "max_gradient_norm": 1.0,
+    "max_steps": 9,
+    "validate_every": 4,
+}
+
+GUIDED = PLAIN | {"guided_head": (0, 1), "averaging": "running"}
+
+
+def run_there(*words: str) -> str:
+    done = subprocess.run(
+        (sys.executable, *words),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _path()},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def _path() -> str:
+    own = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([str(SCRIPT.parent), *([own] if own else [])])
+
+
+def write_recipe(folder: Path, training: dict[str, Any]) -> str:
+    write_text(folder)
+    data = {"train_alignments": "train.align"} if "guided_head" in training else {}
+    recipe = make_recipe(training=training, data=data)
+    path = folder / "recipe.toml"
+    path.write_text(to_toml(recipe))
+    return str(path)
+
+
+def train_there(recipe: str, run: Path, *options: str) -> None:
+    run_there(str(SCRIPT), "train", recipe, "--out", str(run), *options)
+
+
+@pytest.mark.parametrize("training", [PLAIN, GUIDED], ids=["plain", "guided"])
+def test_a_run_there_has_the_losses_and_weights_of_one_on_the_processor(
+    tmp_path: Path, training: dict[str, Any]
+) -> None:
+    recipe = write_recipe(tmp_path, training | {"log_every": 1})
+    here, there = tmp_path / "here", tmp_path / "there"
+    run_there("-m", "pellucid", "train", recipe, "--out", str(here), "--set=training.device=cpu")
+    train_there(recipe, there)
+    for ours, theirs in zip(read_metrics(here), read_metrics(there), strict=True):
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
+    weights, expected = (load_file(run / "bundle" / "model.safetensors") for run in (there, here))
+    for name, weight in expected.items():
+        assert weights[name].sub(weight).abs().max() < 1e-5, name
+
+
+def test_a_run_there_that_is_interrupted_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, EVERYTHING)
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    train_there(recipe, whole)
+    train_there(recipe, resumed, "--set", "training.max_steps=5")
+    train_there(recipe, resumed)
+    last = "checkpoints/step-00000009"
+    assert model_bytes(whole / last) == model_bytes(resumed / last)
+    for name in ("optimizer", "averaging"):
+        file = f"{last}/{name}.safetensors"
+        assert (whole / file).read_bytes() == (resumed / file).read_bytes()
+
+
+UPDATE = """
+import json, sys
+from pretended_device import pretended_device, waits
+from small_model import make_batch, make_model
+from pellucid.config import TrainingConfig
+from pellucid.train.optimizer import Optimizer
+from pellucid.train.step import Updater
+
+with pretended_device() as device:
+    for values in json.loads(sys.argv[1]):
+        training = TrainingConfig.model_validate(values)
+        model = make_model(has_output_bias=True).to(device)
+        optimizer = Optimizer(model, training, training.precision)
+        updater = Updater(model, optimizer, training, training.precision)
+        batches = [make_batch(seed=seed, has_guide=bool(training.guided_head)) for seed in (3, 5)]
+        for step in (1, 2):
+            waits.clear()
+            updater.update(step, batches, rate=0.01, muon_rate=0.01)
+        print(json.dumps(waits))
+"""
+
+SETTINGS = (
+    {"precision": "float32"},
+    {"precision": "bfloat16", "optimizer": "muon", "max_gradient_norm": 0.1},
+    {"precision": "bfloat16", "optimizer": "adamw", "token_dropout": 0.1, "dropout": 0.3},
+    {"precision": "float32", "guided_head": [0, 1], "attention_dropout": 0.1},
+)
+
+
+def test_an_update_waits_for_the_device_once() -> None:
+    """When it has loss and gradient, and must know whether they are numbers."""
+    found = run_there("-c", UPDATE, json.dumps(SETTINGS)).splitlines()
+    assert [json.loads(line) for line in found] == [{"tolist": 1}] * len(SETTINGS)
+
+
+def test_tensors_of_two_places_are_refused() -> None:
+    run_there(
+        "-c",
+        "import torch\n"
+        "from pretended_device import pretended_device, waits\n"
+        "with pretended_device() as device:\n"
+        "    there, here = torch.ones(3, device=device), torch.ones(3)\n"
+        "    assert there.device == device and (there + 1).device == device\n"
+        "    assert (there * there.sum()).tolist() == [3, 3, 3] and waits == {'tolist': 1}\n"
+        "    assert there[there > 0].sum().item() == 3 and sum(waits.values()) == 3\n"
+        "    try:\n"
+        "        there + here\n"
+        "    except AssertionError as error:\n"
+        "        assert 'of the device and of the processor' in str(error)\n"
+        "    else:\n"
+        "        raise SystemExit('not noticed')\n",
+    )

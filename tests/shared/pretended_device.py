@@ -1,0 +1,151 @@
+"""A device that is not the processor, for machines that have none: what a GPU would be told to do.
+
+Its tensors hold their numbers on the processor, but say that they are elsewhere. An operation that
+is given tensors of both places fails, as it would there, and whatever makes the processor wait for
+the device is counted. PyTorch takes part for a whole process, so this is for subprocesses:
+
+    python tests/shared/pretended_device.py train RECIPE --out RUN
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+NAME = "pretended"
+aten = torch.ops.aten
+
+waits: Counter[str] = Counter()
+"""How often the processor had to wait for the device, by what it asked for."""
+
+_WAIT_ALWAYS = (
+    aten._local_scalar_dense.default,
+    aten.nonzero.default,
+    aten.is_nonzero.default,
+    aten.equal.default,
+    aten.masked_select.default,
+)
+_MOVE = (aten._to_copy.default, aten.copy_.default)
+_INDEX = (aten.index.Tensor, aten.index_put_.default, aten.index_put.default)
+
+
+class OnDevice(Tensor):
+    """A tensor that says it is on the device."""
+
+    held: Tensor
+
+    @staticmethod
+    def __new__(cls, held: Tensor) -> OnDevice:
+        found: OnDevice = Tensor._make_wrapper_subclass(
+            cls,
+            held.size(),
+            strides=held.stride(),
+            storage_offset=held.storage_offset(),
+            dtype=held.dtype,
+            device=torch.device(NAME, 0),
+        )
+        found.held = held
+        return found
+
+    def tolist(self) -> Any:
+        """Wait, and hand over the numbers."""
+        waits["tolist"] += 1
+        return self.held.tolist()
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, operation: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        return _run(operation, args, kwargs or {})
+
+
+class _Factories(TorchDispatchMode):
+    """Catches operations that make tensors there, which are given none."""
+
+    def __torch_dispatch__(
+        self, operation: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        return _run(operation, args, kwargs or {})
+
+
+def _run(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+    ours = [tensor for tensor in tensors if isinstance(tensor, OnDevice)]
+    goes_to = torch.device(kwargs["device"]).type if kwargs.get("device") is not None else None
+    if not ours and goes_to != NAME:
+        return operation(*args, **kwargs)
+    if operation not in _MOVE:
+        strangers = [tensor for tensor in tensors if not isinstance(tensor, OnDevice)]
+        if ours and any(tensor.dim() for tensor in strangers):
+            raise AssertionError(f"{operation} is given tensors of the device and of the processor")
+    if operation is aten._fused_sdp_choice.default:
+        return 0  # Plain products, which every device has.
+    _count_waits(operation, args, goes_to)
+    own_kwargs = {name: value for name, value in kwargs.items() if name != "pin_memory"}
+    if goes_to == NAME:
+        own_kwargs["device"] = "cpu"
+    result = operation(*tree_map(_held, tuple(args)), **tree_map(_held, own_kwargs))
+    if operation is aten.copy_.default:
+        return args[0]
+    if goes_to == "cpu":
+        return result
+    known = {id(tensor.held): tensor for tensor in ours}
+    return tree_map(lambda leaf: known[id(leaf)] if id(leaf) in known else _on_device(leaf), result)
+
+
+def _count_waits(operation: Any, args: Sequence[Any], goes_to: str | None) -> None:
+    is_masked = operation in _INDEX and any(
+        index is not None and index.dtype == torch.bool for index in args[1]
+    )
+    leaves = goes_to == "cpu" or (
+        operation is aten.copy_.default and not isinstance(args[0], OnDevice)
+    )
+    if operation in _WAIT_ALWAYS or is_masked or leaves:
+        waits[str(operation)] += 1
+
+
+class _Generator(torch.Generator):
+    """One of the processor, whatever device it is asked for."""
+
+    def __new__(cls, device: Any = "cpu") -> _Generator:
+        return super().__new__(cls)
+
+
+def _held(leaf: Any) -> Any:
+    return leaf.held if isinstance(leaf, OnDevice) else leaf
+
+
+def _on_device(leaf: Any) -> Any:
+    return OnDevice(leaf) if type(leaf) is Tensor else leaf
+
+
+@contextmanager
+def pretended_device() -> Iterator[torch.device]:
+    """Let there be the device, and let training choose it."""
+    _setup_privateuseone_for_python_backend(NAME)
+    device = torch.device(NAME, 0)
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    with (
+        mock.patch("torch.Generator", _Generator),
+        mock.patch("torch.Tensor.pin_memory", lambda tensor: tensor),
+        mock.patch("pellucid.train.learner.choose_device", return_value=device),
+        mock.patch("pellucid.train.loop.choose_device", return_value=device),
+        _Factories(),
+    ):
+        yield device
+
+
+if __name__ == "__main__":
+    from pellucid.cli.main import main
+
+    with pretended_device():
+        main()
