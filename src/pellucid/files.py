@@ -150,7 +150,7 @@ def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: boo
         raise DataError(
             f"Text must be UTF-8, but byte {error.start + 1} of the line is "
             f"0x{raw[error.start]:02x} ({path}:{number}). Convert the file, for instance with "
-            f"iconv -f {'UTF-16' if is_utf16 else 'ISO-8859-1'} -t UTF-8."
+            f"iconv -f {'UTF-16' if is_utf16 else 'WINDOWS-1252'} -t UTF-8."
         ) from error
 
 
@@ -163,7 +163,7 @@ def not_utf8(line: str) -> str | None:
         what = f"byte 0x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"U+{code:04X}"
         return (
             f"A line must be UTF-8 text, but after {error.start} characters comes {what}. Convert "
-            "it, for instance with iconv -f ISO-8859-1 -t UTF-8."
+            "it, for instance with iconv -f WINDOWS-1252 -t UTF-8."
         )
     return None
 

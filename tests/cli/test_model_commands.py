@@ -95,7 +95,7 @@ def test_translate_line_that_is_not_utf8_is_empty_and_the_others_are_translated(
     assert done.stdout == whole.stdout
     assert done.stderr == (
         "pellucid: line 2: A line must be UTF-8 text, but after 2 characters comes byte 0xe9. "
-        "Convert it, for instance with iconv -f ISO-8859-1 -t UTF-8.\n"
+        "Convert it, for instance with iconv -f WINDOWS-1252 -t UTF-8.\n"
     )
 
 

@@ -360,7 +360,7 @@ def test_best_model_that_is_gone_is_said_and_chosen_anew(
     capsys.readouterr()
     recipe = make_recipe(training={"max_steps": 23 + more_steps})
     summary = train(recipe, run, recipe_folder=tmp_path, progress=False)
-    assert "cannot be read, so the best from step 23 on takes its place" in capsys.readouterr().err
+    assert "cannot be read, so the best from here on takes its place" in capsys.readouterr().err
     assert load_bundle(summary.bundle).manifest["training"]["step"] == summary.best_step
     assert summary.best_step >= 23
 

@@ -51,9 +51,9 @@ def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> li
     asked: list[int] = []
     plain: Losses = Passes._loss
 
-    def loss(self: Passes, batch: Any, step: int, part: int) -> tuple[Tensor, Tensor]:
+    def loss(self: Passes, piece: Any, step: int) -> tuple[Tensor, Tensor]:
         asked.append(step)
-        smoothed, unsmoothed = plain(self, batch, step, part)
+        smoothed, unsmoothed = plain(self, piece, step)
         factor = math.nan if is_bad(step) else 1.0
         return smoothed * factor, unsmoothed
 

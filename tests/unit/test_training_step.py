@@ -16,7 +16,7 @@ from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.model import Transformer
 from pellucid.train.optimizer import Optimizer
-from pellucid.train.passes import split_batch
+from pellucid.train.passes import Piece, split_batch
 from pellucid.train.step import Updater
 
 RATES = {"rate": 0.01, "muon_rate": 0.02}
@@ -119,10 +119,10 @@ def test_a_batch_is_cut_where_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -
     model, updater = make_updater()
     loss = updater._passes._loss
 
-    def refuse(batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
-        if len(batch.source_BS) > 2:
+    def refuse(piece: Piece, step: int) -> tuple[Tensor, Tensor]:
+        if len(piece.batch.source_BS) > 2:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
-        return loss(batch, step, part)
+        return loss(piece, step)
 
     monkeypatch.setattr(updater._passes, "_loss", refuse)
     batch = make_batch()
@@ -159,7 +159,7 @@ def test_gradients_of_an_attempt_that_ran_out_of_memory_do_not_count(precision: 
 def test_a_single_pair_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     _, updater = make_updater()
 
-    def refuse(batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
+    def refuse(piece: Piece, step: int) -> tuple[Tensor, Tensor]:
         raise MemoryError
 
     monkeypatch.setattr(updater._passes, "_loss", refuse)
@@ -170,7 +170,7 @@ def test_a_single_pair_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch
 def test_another_error_is_not_taken_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     _, updater = make_updater()
 
-    def fail(batch: Batch, step: int, part: int) -> tuple[Tensor, Tensor]:
+    def fail(piece: Piece, step: int) -> tuple[Tensor, Tensor]:
         raise RuntimeError("shapes do not fit")
 
     monkeypatch.setattr(updater._passes, "_loss", fail)

@@ -64,7 +64,9 @@ def train(
 
         values = with_start(values, start, run)
     from pellucid.train.choices import complete, keep_choices
+    from pellucid.train.run_folder import mend_recipe
 
+    mend_recipe(run)
     values, choices = complete(keep_choices(values, run / "recipe.toml"), folder)
     resolved = validate(Recipe, values, str(path))
 

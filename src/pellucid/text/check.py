@@ -49,10 +49,15 @@ KINDS: Mapping[str, _Kind] = {
     "source script": _Kind("source in another script", "It may be another language.", 0.005),
     "target script": _Kind("target in another script", "It may be another language.", 0.005),
     "mojibake": _Kind(
-        "broken characters such as 'Ã©'", "Convert the file from its true encoding.", 0.001
+        "broken characters such as 'Ã©' or U+0092",
+        "Convert the file from its true encoding, perhaps WINDOWS-1252.",
+        0.001,
     ),
     "lost characters": _Kind("U+FFFD, the sign of a lost character", "Convert anew.", 0.001),
     "control characters": _Kind("control characters", "Remove them.", 0.01),
+    "carriage returns": _Kind(
+        "carriage returns within", r"If lines end so, convert the file with tr '\r' '\n'.", 0.001
+    ),
     "markup": _Kind("markup such as <b>", "Remove it, or the model writes it too.", 0.01),
     "escapes": _Kind("escapes such as &amp;", "The model writes them too.", NEVER),
     "long source": _Kind("source far longer than others", "Lines may be joined there.", 0.01),

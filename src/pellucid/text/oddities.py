@@ -10,15 +10,16 @@ from zlib import crc32
 
 __all__ = ["anchors", "main_script", "normalized_words", "oddities"]
 
-_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]"
-_SIGNS = re.compile(rf"{_CONTROL}|[\ufffdÃÂâÐÑ<&]")
+_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]"
+_SIGNS = re.compile(rf"{_CONTROL}|[\r\x80-\x9f\ufffdÃÂâÐÑ<&]")
 
 _ODDITIES = {
     "control characters": re.compile(_CONTROL),
+    "carriage returns": re.compile("\r"),
     "lost characters": re.compile("\ufffd"),
-    # UTF-8 read as Latin-1 or Windows-1252, and written as UTF-8 again.
+    # UTF-8 read as Latin-1 or Windows-1252, and written as UTF-8 again; Windows-1252 as Latin-1.
     "mojibake": re.compile(
-        r"[ÃÂ][\x80-\xba\xbc-\xbf\u0152\u0153\u0160\u0161\u0178\u0192\u2030\u20ac\u2122]"
+        r"[\x80-\x84\x86-\x9f]|[ÃÂ][\x80-\xba\xbc-\xbf\u0152\u0153\u0160\u0161\u0178\u0192\u2030\u20ac\u2122]"
         r"|â€|â\x80|(?:[ÐÑ][\x80-\xbf\u0152-\u0192\u2013-\u203a\u20ac]){2}"
     ),
     "markup": re.compile(r"</?[a-zA-Z][^<>]{0,200}>"),

@@ -84,7 +84,7 @@ class Scan:
         target: the targets.
         pair_hashes: of source and target as they are.
         source_hashes: of the source as it is.
-        words: which pair has so hashed words; of training text empty.
+        words: which pairs have so hashed words; of training text empty.
         source_words: the same of the source alone.
         shared: a pair → a training pair of the same words; of training text empty.
         shared_sources: a pair → a training pair whose source has the same words.
@@ -101,8 +101,8 @@ class Scan:
     target: Side = field(default_factory=Side)
     pair_hashes: array[int] = field(default_factory=lambda: array("Q"))
     source_hashes: array[int] = field(default_factory=lambda: array("Q"))
-    words: dict[int, int] = field(default_factory=dict)
-    source_words: dict[int, int] = field(default_factory=dict)
+    words: dict[int, list[int]] = field(default_factory=dict)
+    source_words: dict[int, list[int]] = field(default_factory=dict)
     shared: dict[int, int] = field(default_factory=dict)
     shared_sources: dict[int, int] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
@@ -194,16 +194,22 @@ def _compare(scan: Scan, index: int, source: str, target: str, known: Sequence[S
     source_words = normalized_words(source)
     source_hash = _hash(source_words)
     if scan.split != "train":
-        scan.source_words.setdefault(source_hash, index)
-        scan.words.setdefault(_hash(f"{source_words}\n{normalized_words(target)}"), index)
+        scan.source_words.setdefault(source_hash, []).append(index)
+        pair_hash = _hash(f"{source_words}\n{normalized_words(target)}")
+        scan.words.setdefault(pair_hash, []).append(index)
         return
     for other in known:
         if source_hash not in other.source_words:
             continue
-        other.shared_sources.setdefault(other.source_words[source_hash], index)
-        same = other.words.get(_hash(f"{source_words}\n{normalized_words(target)}"))
-        if same is not None:
-            other.shared.setdefault(same, index)
+        _note(other.shared_sources, other.source_words[source_hash], index)
+        pair_hash = _hash(f"{source_words}\n{normalized_words(target)}")
+        _note(other.shared, other.words.get(pair_hash, []), index)
+
+
+def _note(shared: dict[int, int], same: Sequence[int], index: int) -> None:
+    """Note the first training pair for all pairs of the same words."""
+    if same and same[0] not in shared:
+        shared.update(dict.fromkeys(same, index))
 
 
 def _script_number(scan: Scan, line: str) -> int:

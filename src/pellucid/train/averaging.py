@@ -64,15 +64,18 @@ class Averaging:
             return state | self._running
         if not self._kept:
             return state
-        means = {name: weight.detach().clone() for name, weight in self._trained().items()}
-        for _, kept in self._kept:
-            torch._foreach_add_(list(means.values()), [kept[name] for name in means])
-        torch._foreach_div_(list(means.values()), 1 + len(self._kept))
+        summands = [kept for _, kept in self._kept]
+        if not self._holds_current():
+            summands.append(self._trained())
+        means = {name: weight.clone() for name, weight in summands[-1].items()}
+        for weights in summands[:-1]:
+            torch._foreach_add_(list(means.values()), [weights[name] for name in means])
+        torch._foreach_div_(list(means.values()), len(summands))
         return state | means
 
     def validated(self, bleu: float) -> None:
         """Note that `weights` has just been validated, and what BLEU it had."""
-        if self._kind not in ("last", "best") or self._count == 1:
+        if self._kind not in ("last", "best") or self._count == 1 or self._holds_current():
             return
         self._kept.append((bleu, self._copy()))
         if len(self._kept) < self._count:
@@ -81,6 +84,14 @@ class Averaging:
         if self._kind == "best":
             worst = min(range(len(self._kept)), key=lambda index: (self._kept[index][0], index))
         del self._kept[worst]
+
+    def _holds_current(self) -> bool:
+        """Whether the current weights are among those kept, as after their own validation."""
+        current = self._trained()
+        return any(
+            all(torch.equal(kept[name], weight) for name, weight in current.items())
+            for _, kept in self._kept
+        )
 
     def tensors(self) -> dict[str, Tensor]:
         """All of it, for a checkpoint."""

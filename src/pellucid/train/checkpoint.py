@@ -72,6 +72,7 @@ class TrainingState:
         precision: of the products; empty before it is chosen.
         processes: how many share a batch; 0 before it is chosen.
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
+        validation: a hash of the validation text; empty where a checkpoint does not say.
     """
 
     step: int = 0
@@ -90,6 +91,7 @@ class TrainingState:
     precision: str = ""
     processes: int = 0
     max_tokens_per_batch: int = 0
+    validation: str = ""
 
     @property
     def recent_loss(self) -> float:

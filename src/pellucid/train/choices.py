@@ -215,8 +215,16 @@ def keep_choices(values: Mapping[str, Any], recipe_file: Path) -> dict[str, Any]
     kind, old_kind = (part.get("kind", "sentencepiece") for part in (tokenizer, old_tokenizer))
     if kind == old_kind:
         same["tokenizer"] = {**_chosen(old_tokenizer, VOCABULARY), **tokenizer}
-    same["training"] = {**_chosen(old_training, TRAINING), **training}
+    was_given = _gives_course(training, old_training)
+    open_names: Collection[str] = {"warmup_steps"} if was_given else TRAINING
+    same["training"] = {**_chosen(old_training, open_names), **training}
     return same
+
+
+def _gives_course(training: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+    """Whether the run's own recipe gave its course, so that no more than the warm-up was chosen."""
+    given = training.keys() & {"learning_rate", "schedule", "warmup_steps"}
+    return bool(given) and all(earlier.get(name) == training[name] for name in given)
 
 
 def _chosen(section: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

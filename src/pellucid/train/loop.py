@@ -29,7 +29,12 @@ from pellucid.train.progress import TrainingProgress
 from pellucid.train.recorder import Recorder
 from pellucid.train.records import Interval, announce, expected_time, provenance
 from pellucid.train.report import write_report
-from pellucid.train.resuming import check_best_model, check_tokens
+from pellucid.train.resuming import (
+    check_has_checkpoint,
+    check_tokens,
+    check_validation,
+    is_best_model_lost,
+)
 from pellucid.train.run_folder import RunFolder
 from pellucid.train.starting import load_start
 from pellucid.train.step import Updated
@@ -133,7 +138,8 @@ class Trainer:
         self.learner = Learner(recipe, prepared, start)
         self._go_to_newest_checkpoint()
         state = self.learner.state
-        check_best_model(state, run)
+        check_validation(state, prepared.validation)
+        self._has_lost_best = is_best_model_lost(state, run)
         state.precision = state.precision or self.learner.precision
         self.is_new_budget = not state.max_tokens_per_batch
         state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fit_into_memory()
@@ -166,7 +172,7 @@ class Trainer:
                     if self._is_done() or not goes_on:
                         break
         state = self.learner.state
-        if not state.best_step:
+        if not state.best_step or self._has_lost_best:
             raise TrainingError(
                 "The loss of the validation text must be a number for a model to be kept, but was "
                 "none in any validation. Train anew with a lower training.learning_rate."
@@ -233,6 +239,7 @@ class Trainer:
         # Step 0 has no checkpoint to take these from.
         state.precision, state.processes = before.precision, before.processes
         state.max_tokens_per_batch = before.max_tokens_per_batch
+        state.validation = before.validation
         self.run.log(
             f"Went back from step {before.step} to step {state.step}, to go on at "
             f"{RATE_AFTER_GOING_BACK:g} times the learning rate."
@@ -255,6 +262,8 @@ class Trainer:
             self.run.log(message)
         if checkpoint is not None:
             check_tokens(checkpoint, self.prepared.store.fingerprint, self.run)
+        elif not to_go_back_every:
+            check_has_checkpoint(self.run, self.training.validate_every)
         self.learner.restore(checkpoint)
         self.run.forget_after(self.learner.state.step)
 
@@ -283,8 +292,9 @@ class Trainer:
 
     def _must_validate(self) -> bool:
         state = self.learner.state
-        is_due = state.step % self.training.validate_every == 0 or self._reached_limit()
-        return is_due and 0 < state.step != state.validated_step
+        if state.step == state.validated_step:
+            return self._has_lost_best and self._is_done()
+        return state.step % self.training.validate_every == 0 or self._reached_limit()
 
     def _must_save(self) -> bool:
         minutes = self.training.save_minutes
@@ -316,13 +326,14 @@ class Trainer:
         translator = Translator(learner.judged_model(), learner.tokenizer)
         found = validate_model(translator, self.prepared.validation)
         figures = {"loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
-        self._recorder.record(
-            "validation", {"step": state.step, "seconds": round(state.seconds, 3), **figures}
-        )
+        if state.step != state.validated_step:
+            self._recorder.record(
+                "validation", {"step": state.step, "seconds": round(state.seconds, 3), **figures}
+            )
         bleu = found.bleu if math.isfinite(found.loss) else -math.inf
         self.run.log(
             f"step {state.step:6d}  validation: loss {found.loss:.3f}, BLEU {found.bleu:.2f}, "
-            f"chrF {found.chrf:.2f}{' (best so far)' if bleu > state.best_bleu else ''}"
+            f"chrF {found.chrf:.2f}{' (best so far)' if self._is_better(bleu) else ''}"
         )
         return bleu, found.translations
 
@@ -332,21 +343,21 @@ class Trainer:
         for number, (pair, translation) in enumerate(samples):
             if number == self.training.validation_samples:
                 break
-            sample = {
-                "step": state.step,
-                "source": pair.source,
-                "reference": pair.target,
-                "translation": translation,
-            }
-            self._recorder.sample(number, sample)
+            sample = {"step": state.step, "source": pair.source, "reference": pair.target}
+            self._recorder.sample(number, {**sample, "translation": translation})
             self.run.log(f"             {pair.source} → {translation}")
-        is_better = bleu > state.best_bleu
-        state.validations_without_better = 0 if is_better else state.validations_without_better + 1
+        is_better = self._is_better(bleu)
+        if state.step != state.validated_step:
+            num_without = state.validations_without_better
+            state.validations_without_better = 0 if is_better else num_without + 1
         if is_better:
             self._keep(bleu)
         state.validated_step = state.step
         learner.averaging.validated(bleu)
         self._interval = Interval()
+
+    def _is_better(self, bleu: float) -> bool:
+        return bleu > (-1.0 if self._has_lost_best else self.learner.state.best_bleu)
 
     def _keep(self, bleu: float) -> None:
         """Save the best model so far; where the disk does not take it, say so and train on.
@@ -359,6 +370,7 @@ class Trainer:
         state.best_bleu, state.best_step = bleu, state.step
         try:
             self._save_bundle(self.run.bundle)
+            self._has_lost_best = False
         except OutputError as error:
             state.best_bleu, state.best_step = before
             if self._is_done():

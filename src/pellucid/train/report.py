@@ -131,7 +131,7 @@ def _tiles(records: RunRecords) -> str:
         "steps": f"{records.last_step:,}",
         "time": describe_seconds(records.seconds),
         "tokens/s (median)": short_number(speed[len(speed) // 2]) if speed else "–",
-        "target tokens seen": f"{tokens[-1]:,.0f}" if tokens and tokens[-1] >= 0 else "–",
+        _tokens_until(records): f"{tokens[-1]:,.0f}" if tokens and tokens[-1] >= 0 else "–",
         "parameters": f"{sum(records.parameters.values()):,}" if records.parameters else "–",
     }
     items = "".join(
@@ -139,6 +139,13 @@ def _tiles(records: RunRecords) -> str:
         for name, value in tiles.items()
     )
     return f'<dl class="tiles">\n{items}</dl>'
+
+
+def _tokens_until(records: RunRecords) -> str:
+    """Name the count, which the log has of its own steps alone."""
+    logged = int(records.train[-1]["step"]) if records.train else records.last_step
+    until = "" if logged == records.last_step else f" until step {logged:,}"
+    return f"target tokens seen{until}"
 
 
 def _curves(records: RunRecords, panels: Iterable[Panel]) -> str:

@@ -1,13 +1,64 @@
-"""What is looked at when a run goes on from a checkpoint: its tokens, and its best model."""
+"""What is looked at when a run goes on: its checkpoints, its text, and its best model."""
 
 from __future__ import annotations
 
-from pellucid.bundle import load_bundle
+from collections.abc import Sequence
+
+from pellucid.bundle import MANIFEST, load_bundle, read_json
 from pellucid.errors import ConfigurationError, PellucidError
+from pellucid.files import hash_bytes
+from pellucid.text import Pair
 from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.run_folder import RunFolder
 
-__all__ = ["check_best_model", "check_tokens"]
+__all__ = ["check_has_checkpoint", "check_tokens", "check_validation", "is_best_model_lost"]
+
+
+def check_has_checkpoint(run: RunFolder, validate_every: int) -> None:
+    """Refuse to begin anew where a model is kept that only checkpoints since deleted led to.
+
+    The first validation keeps its model before there is a checkpoint: what a crash in between
+    leaves is made again.
+
+    Args:
+        run: the folder, which has no checkpoint.
+        validate_every: steps between validations.
+
+    Raises:
+        ConfigurationError: it had one.
+    """
+    try:
+        step = int(read_json(run.bundle / MANIFEST)["training"]["step"])
+    except (PellucidError, OSError, KeyError, TypeError, ValueError):
+        return
+    if step > validate_every:
+        raise ConfigurationError(
+            f"A run must have a checkpoint to go on from, but {run.checkpoints} holds none, and "
+            f"another model would take the place of that of step {step} in {run.bundle}. Put the "
+            f"checkpoints back, or choose another --out, with --from {run.path} to train on from "
+            "that model."
+        )
+
+
+def check_validation(state: TrainingState, pairs: Sequence[Pair]) -> None:
+    """Refuse to compare figures of other validation text than the run began with.
+
+    Args:
+        state: of the run; it learns what the text is, if it does not know.
+        pairs: the validation text.
+
+    Raises:
+        ConfigurationError: it is another.
+    """
+    lines = "".join(f"{pair.source}\n{pair.target}\n" for pair in pairs)
+    found = hash_bytes(lines.encode())
+    if state.validation not in ("", found):
+        raise ConfigurationError(
+            "The validation text must be what this run began with, but is another "
+            "(data.validation_source, data.validation_target). Put the earlier text back, or "
+            "choose another --out for a new run."
+        )
+    state.validation = found
 
 
 def check_tokens(checkpoint: LoadedCheckpoint, fingerprint: str, run: RunFolder) -> None:
@@ -29,15 +80,16 @@ def check_tokens(checkpoint: LoadedCheckpoint, fingerprint: str, run: RunFolder)
         )
 
 
-def check_best_model(state: TrainingState, run: RunFolder) -> None:
-    """Where the best model is gone or damaged, say so and let the next validation choose anew."""
+def is_best_model_lost(state: TrainingState, run: RunFolder) -> bool:
+    """Whether the best model is gone or damaged, which is said: another takes its place."""
     if not state.best_step:
-        return
+        return False
     try:
         load_bundle(run.bundle)
     except (PellucidError, OSError) as error:
         run.log(
-            f"The best model, of step {state.best_step}, cannot be read, so the best from step "
-            f"{state.step} on takes its place. {error}"
+            f"The best model, of step {state.best_step}, cannot be read, so the best from here on "
+            f"takes its place. {error}"
         )
-        state.best_bleu, state.best_step, state.validated_step = -1.0, 0, -1
+        return True
+    return False

@@ -17,7 +17,7 @@ from pellucid.config import Recipe, parse_toml, to_toml, validate
 from pellucid.errors import ConfigurationError, OutputError, PellucidError
 from pellucid.files import flush_folder, read_bytes, tidy_folder, write_bytes, write_text
 
-__all__ = ["RunFolder"]
+__all__ = ["RunFolder", "mend_recipe"]
 
 MAY_CHANGE = frozenset(
     {
@@ -40,8 +40,40 @@ MAY_CHANGE = frozenset(
 """What the same run may be continued with another value of: limits, logging, the machine's device,
 where the model to start from lies, and text that is only checked."""
 
+KNOWN_AS = {"start.model_hash": "the model to start from (--from, start.model)"}
+"""What people give, by the key that it becomes."""
+
 ENDING_AT_MAX_STEPS = ("linear", "cosine")
 """Schedules whose every rate depends on ``max_steps``."""
+
+
+def mend_recipe(run: Path) -> None:
+    """Where a run's recipe is gone or damaged, put the copy of its newest checkpoint there.
+
+    Raises:
+        ConfigurationError: it is damaged, and there is no copy.
+    """
+    recipe_file = run / "recipe.toml"
+    if not run.is_dir() or _is_recipe(recipe_file):
+        return
+    for copy in sorted(run.glob("checkpoints/step-*/recipe.toml"), reverse=True):
+        if _is_recipe(copy):
+            write_bytes(recipe_file, read_bytes(copy))
+            _say(f"{recipe_file} was missing or damaged; it is that of {copy.parent.name} now.")
+            return
+    if recipe_file.exists():
+        raise ConfigurationError(
+            f"A run's recipe must be as an earlier start wrote it, but {recipe_file} is not, and "
+            "no checkpoint holds a copy. Choose another --out."
+        )
+
+
+def _is_recipe(path: Path) -> bool:
+    """Whether it is a resolved recipe, as far as can be told without judging its settings."""
+    try:
+        return {"data", "model", "training"} <= parse_toml(read_bytes(path), str(path)).keys()
+    except PellucidError:
+        return False
 
 
 class RunFolder:
@@ -66,6 +98,7 @@ class RunFolder:
         self._metrics_file = path / "metrics.jsonl"
         self._samples_file = path / "samples.jsonl"
         self._has_told = False
+        mend_recipe(path)
         self.recipe_toml = to_toml(recipe)
         self._recipe = recipe
         self._check_same_run()
@@ -229,8 +262,9 @@ class RunFolder:
             differing - (MAY_CHANGE - ({"training.max_steps"} if ends_there else set()))
         )
         if changed:
+            names = ", ".join(KNOWN_AS.get(key, key) for key in changed)
             raise ConfigurationError(
-                f"A run can only be continued with the same recipe, but {', '.join(changed)} "
+                f"A run can only be continued with the same recipe, but {names} "
                 f"{'differs' if len(changed) == 1 else 'differ'} from {self._recipe_file}. "
                 "Choose another --out for a new run."
             )

@@ -100,11 +100,11 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
     size = asked.get("size")
     if isinstance(size, str) and size in NAMED_SIZES:
         asked = NAMED_SIZES[size] | {key: value for key, value in asked.items() if key != "size"}
-    differing = sorted(key for key, value in asked.items() if sizes.get(key) != value)
+    differing = sorted(key for key in asked.keys() & sizes.keys() if asked[key] != sizes[key])
     if differing:
         key = differing[0]
         raise ConfigurationError(
-            f"model.{key} must be that of the model to start from, {sizes.get(key)!r}, but is "
+            f"model.{key} must be that of the model to start from, {sizes[key]!r}, but is "
             f"{asked[key]!r}. Leave the section [model] out: it is taken from {model}."
         )
     tokenizer, text = values.get("tokenizer", {}), values.get("data", {})
@@ -127,7 +127,7 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
     return {
         **values,
         "data": data,
-        "model": sizes,
+        "model": {**asked, **sizes},
         "tokenizer": {"sharing": sharing},
         "start": {"model": str(Path(model)), "model_hash": model_hash},
     }
