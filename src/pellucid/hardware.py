@@ -21,6 +21,7 @@ __all__ = [
     "describe_machine",
     "has_fast_bfloat16",
     "keep_freed_memory",
+    "reachable_memory",
     "set_threads",
     "share_threads",
     "some_threads",
@@ -122,6 +123,20 @@ def available_memory(device: torch.device, *, root: Path = Path("/")) -> int | N
         with suppress(OSError, ValueError):
             limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return min(limits, default=None)
+
+
+def reachable_memory(device: torch.device) -> int | None:
+    """Bytes that this process may come to hold there, those that it holds now included.
+
+    None where the system does not say.
+    """
+    left = available_memory(device)
+    if left is None or device.type == "cuda":
+        return left if left is None else left + torch.cuda.memory_reserved(device)
+    held = 0
+    with suppress(OSError, ValueError, IndexError):
+        held = int(_lines(Path("/proc/self/statm"))[0].split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return left + held
 
 
 def _memory_groups(root: Path) -> Iterator[Path]:

@@ -74,10 +74,10 @@ def _score_group(
     config = tokenizer.config
     sources, targets = zip(*(pairs[index] for index in group), strict=True)
     source_BS, source_mask_BS = make_source_batch(sources, pad_id=config.pad_id)
-    target_out_BT, _ = make_source_batch(targets, pad_id=config.pad_id)
+    target_out_BT, target_mask_BT = make_source_batch(targets, pad_id=config.pad_id)
     target_in_BT = target_out_BT.roll(1, dims=1)
     target_in_BT[:, 0] = config.target_start_id
-    batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT)
+    batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT, target_mask_BT)
     each = torch.stack([score_tokens(model, *batch) for model in models])
     logs_BT = each.logsumexp(dim=0) - math.log(len(each))
     for row, index in enumerate(group):

@@ -301,13 +301,13 @@ def test_processes_are_fewer_where_memory_is_short_unless_they_are_asked_for(
 
     plenty, short, asked = learner("auto"), learner("auto"), learner(5)
     needed = plenty.expected_memory()
-    monkeypatch.setattr("pellucid.train.learner.available_memory", lambda _: needed)
+    monkeypatch.setattr("pellucid.train.learner.reachable_memory", lambda _: needed)
     assert (plenty.fit_into_memory(), plenty.processes) == (8192, 5)
-    monkeypatch.setattr("pellucid.train.learner.available_memory", lambda _: needed - 2 * PARTNER)
+    monkeypatch.setattr("pellucid.train.learner.reachable_memory", lambda _: needed - 2 * PARTNER)
     assert (short.fit_into_memory(), short.processes) == (8192, 3)
     assert asked.fit_into_memory() < 8192
     assert asked.processes == 5
-    monkeypatch.setattr("pellucid.train.learner.available_memory", lambda _: 10_000)
+    monkeypatch.setattr("pellucid.train.learner.reachable_memory", lambda _: 10_000)
     with pytest.raises(ConfigurationError, match=r"longest sentence, of \d+ tokens, takes .* free"):
         asked.fit_into_memory()
 

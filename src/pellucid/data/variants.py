@@ -35,7 +35,7 @@ class EpochText:
         source_rows: NDArray[np.int64],
         target_rows: NDArray[np.int64],
     ) -> None:
-        self._store = store
+        self.store = store
         self._source_rows = source_rows
         self._target_rows = target_rows
         self.source_lengths: NDArray[np.int32] = store.source_lengths[source_rows]
@@ -45,13 +45,13 @@ class EpochText:
         self, indices: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The ids of several sources one after the other, and how many each has."""
-        return self._store.gather_sources(self._source_rows[indices])
+        return self.store.gather_sources(self._source_rows[indices])
 
     def gather_targets(
         self, indices: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The ids of several targets one after the other, and how many each has."""
-        return self._store.gather_targets(self._target_rows[indices])
+        return self.store.gather_targets(self._target_rows[indices])
 
 
 @final
@@ -64,15 +64,18 @@ class VariantStore:
         folder: where they are.
         count: how many for every pair.
 
+    Attributes:
+        store: all of them, those of a pair after each other.
+
     Raises:
         DataError: the files are not those of so many segmentations.
     """
 
     def __init__(self, folder: Path, count: int) -> None:
-        self._store = TokenStore.open(folder / "tokens")
+        self.store = TokenStore.open(folder / "tokens")
         path = folder / SCORES
         scores = np.fromfile(path, dtype="<f4") if path.is_file() else np.empty(0)
-        if len(self._store) % count or scores.size != 2 * len(self._store):
+        if len(self.store) % count or scores.size != 2 * len(self.store):
             raise DataError(
                 f"The segmentations must be {count} for every pair with their scores, but those "
                 f"in {folder} are not. Delete {folder.parent}; the same command makes it again."
@@ -95,7 +98,7 @@ class VariantStore:
             self._draw(side, seed=seed, epoch=epoch, alpha=alpha)
             for side in range(len(self._scores))
         ]
-        return EpochText(self._store, rows[0], rows[1])
+        return EpochText(self.store, rows[0], rows[1])
 
     def _draw(self, side: int, *, seed: int, epoch: int, alpha: float) -> NDArray[np.int64]:
         scores = self._scores[side]

@@ -13,7 +13,7 @@ from pellucid.bundle import Bundle
 from pellucid.config import BundleConfig, LanguagesConfig, ModelConfig, Recipe
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, TrainingError
-from pellucid.hardware import available_memory, choose_device, choose_precision
+from pellucid.hardware import choose_device, choose_precision, reachable_memory
 from pellucid.model import Transformer, initialize
 from pellucid.train.averaging import Averaging
 from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
@@ -58,6 +58,7 @@ class Learner:
 
     def __init__(self, recipe: Recipe, prepared: PreparedData, start: Bundle | None) -> None:
         self.training = recipe.training
+        self._pad_to = recipe.data.pad_to
         self.tokenizer = prepared.tokenizer
         self.config = _bundle_config(recipe, prepared)
         self.device = choose_device(self.training.device)
@@ -184,7 +185,7 @@ class Learner:
         Raises:
             ConfigurationError: not even the longest sentence alone would.
         """
-        available = available_memory(self.device)
+        available = reachable_memory(self.device)
         if available is None:
             return self.training.max_tokens_per_batch
         if self.training.processes == "auto":
@@ -229,8 +230,15 @@ class Learner:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def _longest(self) -> int:
-        store = self._prepared.store
-        return int(max(store.source_lengths.max(), store.target_lengths.max()))
+        texts = [self._prepared.store]
+        if self._prepared.variants is not None:
+            texts.append(self._prepared.variants.store)
+        longest = [
+            int(lengths.max())
+            for text in texts
+            for lengths in (text.source_lengths, text.target_lengths)
+        ]
+        return max(self._pad_to, *longest)
 
     def _bytes_per_number(self) -> int:
         return 2 if self.precision == "bfloat16" else 4

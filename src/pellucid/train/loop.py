@@ -27,14 +27,15 @@ from pellucid.train.memory import require_memory
 from pellucid.train.prepare import PreparedData, prepare_data
 from pellucid.train.progress import TrainingProgress
 from pellucid.train.recorder import Recorder
-from pellucid.train.records import Interval, announce, expected_time, provenance
-from pellucid.train.report import write_report
-from pellucid.train.resuming import (
-    check_has_checkpoint,
-    check_tokens,
-    check_validation,
-    is_best_model_lost,
+from pellucid.train.records import (
+    Interval,
+    announce,
+    describe_interval,
+    expected_time,
+    provenance,
 )
+from pellucid.train.report import write_report
+from pellucid.train.resuming import check_start, check_validation, is_best_model_lost
 from pellucid.train.run_folder import RunFolder
 from pellucid.train.starting import load_start
 from pellucid.train.step import Updated
@@ -193,9 +194,10 @@ class Trainer:
         updated = learner.update(update.batches)
         state = learner.state
         state.seconds = time.monotonic() - self._started
-        if not updated.was_made:
-            return self._skip(updated)
-        self._interval.add(updated)
+        if updated.was_made:
+            self._interval.add(updated)
+        elif not self._skip(updated):
+            return False
         if updated.was_split:
             self.run.log(f"Lowered the batches of step {state.step}: memory ran out.")
         bar.update(
@@ -208,8 +210,7 @@ class Trainer:
         )
         if state.step == self._first_step + STEPS_BEFORE_ESTIMATE:
             self.run.log(expected_time(state, self.training, self._interval.seconds_per_update))
-        if state.step % self.training.log_every == 0:
-            self._record_interval(update.epoch)
+        self._record_if_due(update.epoch)
         return True
 
     def _skip(self, updated: Updated) -> bool:
@@ -260,15 +261,16 @@ class Trainer:
         )
         for message in skipped:
             self.run.log(message)
-        if checkpoint is not None:
-            check_tokens(checkpoint, self.prepared.store.fingerprint, self.run)
-        elif not to_go_back_every:
-            check_has_checkpoint(self.run, self.training.validate_every)
+        if not to_go_back_every:
+            fingerprint, every = self.prepared.store.fingerprint, self.training.validate_every
+            check_start(checkpoint, fingerprint, self.run, every)
         self.learner.restore(checkpoint)
         self.run.forget_after(self.learner.state.step)
 
-    def _record_interval(self, epoch: int) -> None:
+    def _record_if_due(self, epoch: int) -> None:
         interval, state = self._interval, self.learner.state
+        if state.step % self.training.log_every or not state.unlogged_tokens:
+            return
         loss, rate = state.recent_loss, self.learner.rates[0]
         self._recorder.record(
             "train",
@@ -282,11 +284,7 @@ class Trainer:
                 "gradient_norm": interval.gradient_norm,
             },
         )
-        self.run.log(
-            f"step {state.step:6d}  epoch {epoch:3d}  loss {loss:6.3f}  perplexity "
-            f"{math.exp(min(loss, 50)):8.1f}  {interval.tokens_per_second:6,.0f} tokens/s"
-            f"  rate {rate:.5f}  {state.seconds / 60:5.1f} min"
-        )
+        self.run.log(describe_interval(interval, state, epoch, rate))
         self._interval = Interval()
         state.unlogged_tokens, state.unlogged_loss = 0, 0.0
 
@@ -416,6 +414,8 @@ class Trainer:
                 raise
             self.run.log(f"The checkpoint of step {learner.state.step} was not saved. {error}")
             return False
+        finally:
+            self._interval.leave_out(time.monotonic() - self._saved)
         return True
 
     def _leave(self, interruption: Interruption) -> None:

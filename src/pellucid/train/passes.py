@@ -136,16 +136,25 @@ class Passes:
     def _states(self, batch: Batch, dropout: Dropout) -> Tensor:
         """What the decoder says of every target position."""
         model, masks = self._working, batch.source_mask_BS
+        own_mask_BT = None if model.config.look_ahead_mask else batch.target_mask_BT
         if self._in_rows:
             halves = HalvesInRows(model, masks, batch.target_in_BT.shape[1], dropout)
-            return halves.decode(batch.target_in_BT, halves.encode(batch.source_BS))
+            memory_BSD = halves.encode(batch.source_BS)
+            return halves.decode(batch.target_in_BT, memory_BSD, target_mask_BT=own_mask_BT)
         encode, decode, shown = model.encode, model.decode, self._guided_head
         dropping: Any = dropout
         if self._compiled is not None:
             encode, decode = self._compiled.encode, self._compiled.decode
             dropping = self._compiled.with_masks_of(dropout)
         memory_BSD = encode(batch.source_BS, masks, dropout=dropping)
-        return decode(batch.target_in_BT, memory_BSD, masks, probe=shown, dropout=dropping)
+        return decode(
+            batch.target_in_BT,
+            memory_BSD,
+            masks,
+            target_mask_BT=own_mask_BT,
+            probe=shown,
+            dropout=dropping,
+        )
 
     def _gather(self) -> None:
         """Add the gradients of the passes to those of the model."""

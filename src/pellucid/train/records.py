@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import torch
 
 import pellucid
 from pellucid.config import TrainingConfig
-from pellucid.hardware import available_memory, describe_machine
+from pellucid.hardware import describe_machine, reachable_memory
 from pellucid.train.checkpoint import TrainingState
 from pellucid.train.schedule import learning_rate
 from pellucid.train.step import Updated
@@ -27,7 +28,7 @@ from pellucid.train.unused import settings_without_effect
 if TYPE_CHECKING:
     from pellucid.train.loop import Trainer
 
-__all__ = ["Interval", "announce", "expected_time", "provenance"]
+__all__ = ["Interval", "announce", "describe_interval", "expected_time", "provenance"]
 
 
 class Interval:
@@ -45,6 +46,10 @@ class Interval:
         self._num_updates += 1
         self.gradient_norm = updated.gradient_norm
 
+    def leave_out(self, seconds: float) -> None:
+        """Do not count a time in which nothing was trained."""
+        self._started += seconds
+
     @property
     def tokens_per_second(self) -> float:
         """Target tokens a second, padding not counted."""
@@ -54,6 +59,16 @@ class Interval:
     def seconds_per_update(self) -> float:
         """Mean time of an update."""
         return (time.monotonic() - self._started) / max(1, self._num_updates)
+
+
+def describe_interval(interval: Interval, state: TrainingState, epoch: int, rate: float) -> str:
+    """Write the log's line of an interval."""
+    loss = state.recent_loss
+    return (
+        f"step {state.step:6d}  epoch {epoch:3d}  loss {loss:6.3f}  perplexity "
+        f"{math.exp(min(loss, 50)):8.1f}  {interval.tokens_per_second:6,.0f} tokens/s"
+        f"  rate {rate:.5f}  {state.seconds / 60:5.1f} min"
+    )
 
 
 def announce(trainer: Trainer, choices: Sequence[str]) -> None:
@@ -77,7 +92,7 @@ def announce(trainer: Trainer, choices: Sequence[str]) -> None:
         is_joint=tokenizer.config.sharing == "joint",
         parameters=parameters_by_part(learner.model),
         memory_bytes=learner.expected_memory(),
-        available_bytes=available_memory(learner.device),
+        available_bytes=reachable_memory(learner.device),
         steps=training.max_steps,
         epochs=training.max_steps * training.accumulate / trainer.feed.batches_in_epoch(0),
         seconds=None,
@@ -95,7 +110,7 @@ def announce(trainer: Trainer, choices: Sequence[str]) -> None:
         trainer.run.log(
             f"Lowered training.max_tokens_per_batch from {training.max_tokens_per_batch} to "
             f"{budget}: more would not fit into "
-            f"{describe_bytes(available_memory(learner.device) or 0)}."
+            f"{describe_bytes(reachable_memory(learner.device) or 0)}."
         )
     if state.step:
         trainer.run.log(f"Going on after step {state.step}.")

@@ -11,22 +11,37 @@ from pellucid.text import Pair
 from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.run_folder import RunFolder
 
-__all__ = ["check_has_checkpoint", "check_tokens", "check_validation", "is_best_model_lost"]
+__all__ = ["check_start", "check_validation", "is_best_model_lost"]
 
 
-def check_has_checkpoint(run: RunFolder, validate_every: int) -> None:
-    """Refuse to begin anew where a model is kept that only checkpoints since deleted led to.
+def check_start(
+    checkpoint: LoadedCheckpoint | None, fingerprint: str, run: RunFolder, validate_every: int
+) -> None:
+    """Refuse to go on with other tokens, or anew where checkpoints led to the model that is kept.
 
     The first validation keeps its model before there is a checkpoint: what a crash in between
     leaves is made again.
 
     Args:
-        run: the folder, which has no checkpoint.
+        checkpoint: where training goes on; None where there is none.
+        fingerprint: of the tokens at hand.
+        run: its folder.
         validate_every: steps between validations.
 
     Raises:
-        ConfigurationError: it had one.
+        ConfigurationError: the tokens are others, or the checkpoints are gone.
     """
+    if checkpoint is None:
+        _require_no_later_model(run, validate_every)
+    elif checkpoint.fingerprint not in ("", fingerprint):
+        raise ConfigurationError(
+            f"The text must be what this run began with, but the tokens in {run.data} are others "
+            f"(their fingerprint is not that in {checkpoint.folder}). Delete {run.data} and put "
+            "the earlier text back, or choose another --out for a new run."
+        )
+
+
+def _require_no_later_model(run: RunFolder, validate_every: int) -> None:
     try:
         step = int(read_json(run.bundle / MANIFEST)["training"]["step"])
     except (PellucidError, OSError, KeyError, TypeError, ValueError):
@@ -59,25 +74,6 @@ def check_validation(state: TrainingState, pairs: Sequence[Pair]) -> None:
             "choose another --out for a new run."
         )
     state.validation = found
-
-
-def check_tokens(checkpoint: LoadedCheckpoint, fingerprint: str, run: RunFolder) -> None:
-    """Refuse to go on with other tokens than a checkpoint was trained on.
-
-    Args:
-        checkpoint: where training goes on.
-        fingerprint: of the tokens at hand.
-        run: its folder.
-
-    Raises:
-        ConfigurationError: they are others.
-    """
-    if checkpoint.fingerprint not in ("", fingerprint):
-        raise ConfigurationError(
-            f"The text must be what this run began with, but the tokens in {run.data} are others "
-            f"(their fingerprint is not that in {checkpoint.folder}). Delete {run.data} and put "
-            "the earlier text back, or choose another --out for a new run."
-        )
 
 
 def is_best_model_lost(state: TrainingState, run: RunFolder) -> bool:

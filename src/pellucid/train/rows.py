@@ -78,15 +78,17 @@ class HalvesInRows:
             x_JD = on_rows.feed_forward(x_JD)
         return self._source.take(stack.leave(x_JD))
 
-    def decode(self, target_BT: Tensor, memory_BSD: Tensor) -> Tensor:
-        """Stand for ``model.decode``."""
+    def decode(
+        self, target_BT: Tensor, memory_BSD: Tensor, *, target_mask_BT: Tensor | None = None
+    ) -> Tensor:
+        """Stand for ``model.decode``; the mask is for models that look ahead."""
         stack, dropout = self._model.decoder, self._dropout
         x_BTD = stack.enter(target_BT, self._model.embedding_of("target"), dropout=dropout)
         x_JD, memory_ID = self._target.lay(x_BTD), self._source.lay(memory_BSD)
-        look_ahead = None
+        own_mask = None if target_mask_BT is None else padding_mask(target_mask_BT)
         if self._model.config.look_ahead_mask:
-            look_ahead = causal_mask(self._target.length)
-        to_self = self._between(self._target, self._target, look_ahead, x_JD.dtype)
+            own_mask = causal_mask(self._target.length)
+        to_self = self._between(self._target, self._target, own_mask, x_JD.dtype)
         to_source = self._between(self._target, self._source, self._mask, x_JD.dtype)
         for index, layer in enumerate(stack.layers):
             on_rows = _LayerOnRows(layer, f"decoder.{index}", dropout)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pellucid.config import Recipe, parse_toml, to_toml, validate
 from pellucid.errors import ConfigurationError, OutputError, PellucidError
-from pellucid.files import flush_folder, read_bytes, tidy_folder, write_bytes, write_text
+from pellucid.files import flush_folder, not_utf8, read_bytes, tidy_folder, write_bytes, write_text
 
 __all__ = ["RunFolder", "mend_recipe"]
 
@@ -98,8 +98,14 @@ class RunFolder:
         self._metrics_file = path / "metrics.jsonl"
         self._samples_file = path / "samples.jsonl"
         self._has_told = False
-        mend_recipe(path)
         self.recipe_toml = to_toml(recipe)
+        for what, text in (("name of a run folder", str(path)), ("recipe", self.recipe_toml)):
+            if not_utf8(text):
+                fault = next(line for line in text.split("\n") if not_utf8(line))
+                raise ConfigurationError(
+                    f"The {what} must be UTF-8, but is not: {fault!a}. Rename what is meant."
+                )
+        mend_recipe(path)
         self._recipe = recipe
         self._check_same_run()
 

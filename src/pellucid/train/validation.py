@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ class Validation:
     Search is greedy whatever the recipe's ``[decoding]`` says, which is for the finished model: it
     is fast, and figures of several runs can be compared.
 
+    Pairs too long for the model do not count for the loss, which is no number where all are.
+
     ``translations`` are what greedy search made of each source.
     """
 
@@ -34,7 +37,9 @@ def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
     targets = [pair.target for pair in pairs]
     scored = [result for result in translator.score(sources, targets) if result.error is None]
     num_tokens = sum(len(result.ids) for result in scored)
-    loss = -sum(result.log_probability for result in scored) / max(1, num_tokens)
+    loss = math.nan
+    if num_tokens:
+        loss = -sum(result.log_probability for result in scored) / num_tokens
     hypotheses = [translation.text for translation in translator.translate(sources)]
     return Validation(
         loss,
