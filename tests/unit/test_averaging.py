@@ -137,3 +137,15 @@ def test_best_of_equal_bleu_keeps_the_later() -> None:
     averaging = Averaging(point, TrainingConfig(averaging="best", average_count=3))
     seen = follow(point, averaging, [(3, 2), (6, 2), (12, 2), (30, 1)])
     assert seen == pytest.approx([3, 4.5, 7, 16])
+
+
+@pytest.mark.parametrize("kind", ["last", "best"])
+def test_weights_that_were_validated_already_count_once(kind: Any) -> None:
+    point = Point()
+    averaging = Averaging(point, TrainingConfig(averaging=kind, average_count=3))
+    follow(point, averaging, [(2, 10), (6, 20)])
+    before = averaging.tensors()
+    assert value_of(averaging.weights()) == 4
+    averaging.validated(20)
+    assert averaging.tensors().keys() == before.keys()
+    assert value_of(averaging.weights()) == 4

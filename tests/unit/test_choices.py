@@ -411,3 +411,13 @@ def test_what_a_run_was_not_asked_for_is_still_refused(corpus: Path) -> None:
         expected = "d_model" if name == "size" else name
         with pytest.raises(ConfigurationError, match=rf"{section}\.{expected}"):
             resumed({"data": DATA, section: values}, corpus)
+
+
+def test_what_is_left_out_of_a_recipe_with_a_course_of_its_own_is_no_longer_there(
+    corpus: Path,
+) -> None:
+    course = {"learning_rate": 0.001, "max_steps": 500}
+    resumed({"data": DATA, "training": {**course, "dropout": 0.4, "optimizer": "muon"}}, corpus)
+    with pytest.raises(ConfigurationError, match=r"training\.dropout, training\.optimizer differ"):
+        resumed({"data": DATA, "training": course}, corpus)
+    resumed({"data": DATA, "training": {**course, "dropout": 0.4, "optimizer": "muon"}}, corpus)

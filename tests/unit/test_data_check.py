@@ -355,3 +355,25 @@ def test_text_that_is_no_utf_8_from_the_first_line_is_an_error_and_nothing_else(
 def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputFileNotFoundError, match=r"valid\.xx"):
         check_data(DATA, tmp_path)
+
+
+def test_every_copy_of_a_pair_in_the_training_text_counts(check: Check) -> None:
+    train = make_pairs(300)
+    report = check(train, [*make_pairs(40, seed=3), *train[:5], *[train[7]] * 13])
+    shared = next(f for f in report.findings if "also in the training text" in f.sentence)
+    assert shared.sentence.startswith("18 validation pairs (31 %)"), shared.sentence
+
+
+def test_windows_characters_read_as_latin_are_a_wrong_encoding(check: Check) -> None:
+    pairs = [(f"it\x92s {source}", target) for source, target in make_pairs(200)]
+    said = " ".join(check(pairs).lines())
+    assert "broken characters such as 'Ã©' or U+0092" in said
+    assert "WINDOWS-1252" in said
+    assert "control characters" not in said
+
+
+def test_lines_that_end_in_carriage_returns_alone_are_told(check: Check) -> None:
+    lines = "\r".join(source for source, _ in make_pairs(50))
+    found = check([*make_pairs(200), (lines, lines)]).findings
+    (said,) = (one.sentence for one in found if "carriage returns" in one.sentence)
+    assert said.endswith(r"If lines end so, convert the file with tr '\r' '\n'.")

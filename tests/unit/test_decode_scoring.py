@@ -90,3 +90,18 @@ def test_score_tokens_of_real_columns_does_not_depend_on_padding() -> None:
     )
     whole = score_tokens(model, source_BS, source_mask_BS, target_in_BT, target_out_BT)
     assert float((whole[:, :4] - short).abs().max()) <= 1e-10
+
+
+def test_without_a_look_ahead_mask_padding_is_not_seen() -> None:
+    config = make_model(has_output_bias=False).config.model_copy(update={"look_ahead_mask": False})
+    model = Transformer(config).double()
+    initialize(model, seed=3)
+    source_BS, source_mask_BS, target_in_BT, target_out_BT = make_batch()
+    lengths = (T, 2, 3)
+    target_mask_BT = torch.arange(T) < torch.tensor(lengths)[:, None]
+    batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT)
+    together_BT = score_tokens(model, *batch, target_mask_BT)
+    for row, length in enumerate(lengths):
+        one = [tensor[row, None] for tensor in batch]
+        alone_1T = score_tokens(model, *one[:2], *(tensor[:, :length] for tensor in one[2:]))
+        assert torch.allclose(together_BT[row, :length], alone_1T[0], atol=1e-10)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pellucid.hardware import available_memory
+from pellucid.hardware import available_memory, reachable_memory
 
 MEBIBYTE = 2**20
 CPU = torch.device("cpu")
@@ -73,3 +73,15 @@ def test_a_container_that_does_not_see_its_own_name_looks_at_the_top(tmp_path: P
     write_machine(tmp_path, "5:memory:/docker/0123\n")
     write_group(tmp_path / "sys/fs/cgroup/memory", 1, 300 * MEBIBYTE, 100 * MEBIBYTE, (0, 0))
     assert available_memory(CPU, root=tmp_path) == 200 * MEBIBYTE
+
+
+def test_reachable_memory_counts_what_is_held_already() -> None:
+    free, before = available_memory(CPU), reachable_memory(CPU)
+    assert free is not None
+    assert before is not None
+    assert before - free > 50 * MEBIBYTE  # PyTorch alone
+    held = torch.ones(300 * MEBIBYTE // 4)
+    after = reachable_memory(CPU)
+    assert after is not None
+    assert abs(after - before) < 250 * MEBIBYTE
+    del held

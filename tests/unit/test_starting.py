@@ -160,3 +160,9 @@ def test_freezing_everything_is_refused() -> None:
     model = load_bundle(resolve_model("demo")).model
     with pytest.raises(ConfigurationError, match="leave something to train"):
         freeze(model, ("embedding", "encoder", "decoder"))
+
+
+def test_an_unknown_size_is_left_for_the_recipes_check() -> None:
+    values = with_start({"data": DATA, "model": {"dropout": 1}}, "demo", NO_RUN)
+    with pytest.raises(ConfigurationError, match=r"'model\.dropout' is not"):
+        validate(Recipe, values, "test")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from small_runs import make_recipe, write_text
 
 from pellucid.config import NAMED_SIZES, ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.model import Transformer
 from pellucid.train import memory
+from pellucid.train.learner import Learner
 from pellucid.train.memory import fitting_budget, predict_memory, require_memory
+from pellucid.train.prepare import prepare_data
+from pellucid.train.records import Interval
+from pellucid.train.run_folder import RunFolder
 
 V = 8009
 TINY = ModelConfig.model_validate(
@@ -121,3 +127,25 @@ def test_the_largest_sizes_are_counted_without_being_made() -> None:
     model = ModelConfig.model_validate(sizes)
     with pytest.raises(ConfigurationError, match=r"must fit into memory.* GiB are free"):
         require_memory(model, TrainingConfig(), torch.device("cpu"))
+
+
+def test_the_longest_sentence_is_the_longest_that_any_batch_may_hold(tmp_path: Path) -> None:
+    write_text(tmp_path)
+
+    def longest(**changes: dict[str, Any]) -> int:
+        recipe = make_recipe(**changes)
+        run = RunFolder(tmp_path / f"run{len(list(tmp_path.iterdir()))}", recipe)
+        with run.alone(), run.created():
+            return Learner(recipe, prepare_data(recipe, tmp_path, run), None)._longest()
+
+    plain = longest()
+    assert longest(data={"pad_to": 101}) == 101
+    drawn = {"subword_samples": 7, "subword_dropout": 0.9}
+    assert longest(training=drawn) > plain
+
+
+def test_the_log_leaves_out_what_was_no_training() -> None:
+    interval = Interval()
+    interval._started -= 5
+    interval.leave_out(3)
+    assert interval.seconds_per_update == pytest.approx(2, abs=0.5)

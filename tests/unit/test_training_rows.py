@@ -13,7 +13,7 @@ from torch import Tensor
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer, initialize
-from pellucid.train.passes import Passes, Piece
+from pellucid.train.passes import Passes, Piece, tensors_of
 from pellucid.train.row_attention import LONGEST_IN_BLOCKS, block_size
 from pellucid.train.rows import HalvesInRows
 
@@ -191,3 +191,30 @@ def test_passes_are_in_rows_where_that_is_faster_and_nothing_is_shown(
     loss = float(passes.sum_gradients(1, [Piece(0, 1.0, make_batch(has_guide=True))]))
     assert bool(made) == expected
     assert loss == pytest.approx(-torch.tensor(1 / V).log().item(), abs=0.7)
+
+
+@pytest.mark.parametrize("in_rows", [True, False])
+def test_without_a_look_ahead_mask_padding_of_targets_is_not_seen(
+    in_rows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pellucid.train.passes.shapes_matter", lambda _: in_rows)
+    batch = make_batch()
+    model = make_model(look_ahead_mask=False).double()
+    passes = Passes(model, TrainingConfig(dropout=0.0), "float32")
+    together = float(passes.sum_gradients(1, [Piece(0, 1.0, batch)]))
+    found = [weight.grad.clone() for weight in model.parameters() if weight.grad is not None]
+    pieces = []
+    for row, (source, target) in enumerate(
+        zip(batch.source_mask_BS.sum(1).tolist(), batch.target_mask_BT.sum(1).tolist(), strict=True)
+    ):
+        one = {name: tensor[row, None] for name, tensor in tensors_of(batch).items()}
+        cut = {
+            name: tensor[:, : source if name.startswith("source") else target]
+            for name, tensor in one.items()
+        }
+        alone = Batch(**cut, num_source_tokens=source, num_target_tokens=target)
+        pieces.append(Piece(0, target / batch.num_target_tokens, alone))
+    assert float(passes.sum_gradients(1, pieces)) == pytest.approx(together, rel=1e-6)
+    expected = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-9)

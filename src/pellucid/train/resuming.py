@@ -46,7 +46,7 @@ def _require_no_later_model(run: RunFolder, validate_every: int) -> None:
         step = int(read_json(run.bundle / MANIFEST)["training"]["step"])
     except (PellucidError, OSError, KeyError, TypeError, ValueError):
         return
-    if step > validate_every:
+    if max(step, run.last_step()) > validate_every:
         raise ConfigurationError(
             f"A run must have a checkpoint to go on from, but {run.checkpoints} holds none, and "
             f"another model would take the place of that of step {step} in {run.bundle}. Put the "

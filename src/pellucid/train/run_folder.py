@@ -175,6 +175,14 @@ class RunFolder:
         """Add one object to ``samples.jsonl``: a validation sentence and its translation."""
         self._append(self._samples_file, json.dumps(values, ensure_ascii=False))
 
+    def last_step(self) -> int:
+        """The last step of ``metrics.jsonl``; 0 where there is none."""
+        try:
+            lines = read_bytes(self._metrics_file).splitlines()
+        except PellucidError:
+            return 0
+        return max((_step_of(line) for line in lines), default=0)
+
     def forget_after(self, step: int) -> None:
         """Drop metrics and samples of steps that will be computed again, and damaged lines."""
         for path in (self._metrics_file, self._samples_file):
@@ -285,10 +293,15 @@ def _say(message: str) -> None:
 
 def _is_until(line: bytes, step: int) -> bool:
     """Whether a line is an object of a step up to this one."""
+    return 0 <= _step_of(line) <= step
+
+
+def _step_of(line: bytes) -> int:
+    """The step that a line of figures or samples is of; below 0 where it is damaged."""
     try:
-        return bool(json.loads(line)["step"] <= step)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return False
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return -1
 
 
 def _differing_keys(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[str]:
