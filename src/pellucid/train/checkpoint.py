@@ -22,6 +22,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from pellucid.bundle import (
+    MANIFEST,
     load_bundle,
     read_json,
     serialize_tensors,
@@ -274,19 +275,30 @@ def _delete_older(newest: Path, newest_state: TrainingState, keep: int, every: i
 
 def _state_of_whole(path: Path) -> TrainingState | None:
     try:
-        return _load(path).state
+        return _verify(path)
     except (PellucidError, OSError):
         return None
 
 
 def _read_again(path: Path, step: int) -> None:
     try:
-        _load(path)
+        _verify(path)
     except (PellucidError, OSError) as error:
         raise OutputError(
             f"A checkpoint must read back as it was written, but that of step {step} does not: "
             f"{error} Check the disk; the older checkpoints are as they were."
         ) from error
+
+
+def _verify(path: Path) -> TrainingState:
+    """Compare every byte with the manifest, in little memory; what training was at."""
+    manifest = read_json(path / MANIFEST)
+    listed = manifest.get(LISTED)
+    if listed is None:  # Saved by a version that did not list them.
+        return _load(path).state
+    verify_files(path, manifest.get("files"))
+    verify_files(path, listed)
+    return _read_state(path / STATE)
 
 
 def _load(path: Path) -> LoadedCheckpoint:

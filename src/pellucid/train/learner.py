@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
@@ -76,6 +75,8 @@ class Learner:
     def restore(self, checkpoint: LoadedCheckpoint | None) -> None:
         """Become what a checkpoint holds; with None, what training starts from."""
         self.close()
+        for name in ("model", "optimizer", "averaging"):  # Never two at a time.
+            self.__dict__.pop(name, None)
         training = self.training
         start = self._start
         has_bias = start is not None and start.model.output_bias is not None
@@ -161,7 +162,7 @@ class Learner:
         """A model of the weights that would be kept now, on the processor."""
         if self.training.averaging == "none" and self.device.type == "cpu":
             return self.model
-        judged = copy.deepcopy(self.model).cpu()
+        judged = Transformer(self.config.model, has_output_bias=self.model.output_bias is not None)
         judged.load_state_dict(self.averaging.weights())
         return judged
 

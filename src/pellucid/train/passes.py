@@ -203,9 +203,10 @@ def trained(module: nn.Module) -> list[Tensor]:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an allocator said no: PyTorch's for CPUs has no exception of its own."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        "can't allocate memory" in str(error) or "not enough memory" in str(error)
+    """Whether an allocator said no: those for CPUs and of cuBLAS have no exception of their own."""
+    said = ("can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        words in str(error) for words in said
     )
 
 
