@@ -299,9 +299,10 @@ def _is_until(line: bytes, step: int) -> bool:
 def _step_of(line: bytes) -> int:
     """The step that a line of figures or samples is of; below 0 where it is damaged."""
     try:
-        return int(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        step = json.loads(line)["step"]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return -1
+    return step if isinstance(step, int) else -1
 
 
 def _differing_keys(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[str]:
