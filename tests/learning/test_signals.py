@@ -26,7 +26,7 @@ PHASES = {
     "validation": (loop, "validate_model", 2),
     "keeping the best": (loop, "save_bundle", 2),
     "saving": (checkpoint, "write_bundle", 2),
-    "reading again": (checkpoint, "load_bundle", 2),
+    "reading again": (checkpoint, "verify_files", 3),
 }
 """What runs in a phase, and at which of its calls the signal comes."""
 
