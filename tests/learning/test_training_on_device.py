@@ -132,20 +132,27 @@ def test_an_update_waits_for_the_device_once() -> None:
     assert [json.loads(line) for line in found] == [{"tolist": 1}] * len(SETTINGS)
 
 
-def test_tensors_of_two_places_are_refused() -> None:
-    run_there(
-        "-c",
-        "import torch\n"
-        "from pretended_device import pretended_device, waits\n"
-        "with pretended_device() as device:\n"
-        "    there, here = torch.ones(3, device=device), torch.ones(3)\n"
-        "    assert there.device == device and (there + 1).device == device\n"
-        "    assert (there * there.sum()).tolist() == [3, 3, 3] and waits == {'tolist': 1}\n"
-        "    assert there[there > 0].sum().item() == 3 and sum(waits.values()) == 3\n"
-        "    try:\n"
-        "        there + here\n"
-        "    except AssertionError as error:\n"
-        "        assert 'of the device and of the processor' in str(error)\n"
-        "    else:\n"
-        "        raise SystemExit('not noticed')\n",
-    )
+PLACES = """
+import json
+import torch
+from pretended_device import pretended_device, waits
+
+with pretended_device() as device:
+    there, here = torch.ones(3, device=device), torch.ones(3)
+    found = {"device": str((there + 1).device), "numbers": (there * there.sum()).tolist()}
+    there[there > 0].sum().item()
+    found["waits"] = sum(waits.values())
+    try:
+        there + here
+    except AssertionError as error:
+        found["refused"] = str(error)
+print(json.dumps(found))
+"""
+
+
+def test_tensors_of_two_places_are_refused_and_waits_are_counted() -> None:
+    found = json.loads(run_there("-c", PLACES))
+    assert found["device"] == "pretended:0"
+    assert found["numbers"] == [3, 3, 3]
+    assert found["waits"] == 3  # The list, the selection, and the item.
+    assert "of the device and of the processor" in found["refused"]

@@ -58,15 +58,16 @@ def train(
         _check(values, folder, str(path))
         return
     run = out if out is not None else Path("runs") / path.stem
+    from pellucid.train.run_folder import mend_recipe
+
+    mend_recipe(run)
     start = start if start is not None else _start_of(values)
     if start is not None:
         from pellucid.train.starting import with_start
 
         values = with_start(values, start, run)
     from pellucid.train.choices import complete, keep_choices
-    from pellucid.train.run_folder import mend_recipe
 
-    mend_recipe(run)
     values, choices = complete(keep_choices(values, run / "recipe.toml"), folder)
     resolved = validate(Recipe, values, str(path))
 

@@ -35,7 +35,7 @@ class EpochText:
         source_rows: NDArray[np.int64],
         target_rows: NDArray[np.int64],
     ) -> None:
-        self.store = store
+        self._store = store
         self._source_rows = source_rows
         self._target_rows = target_rows
         self.source_lengths: NDArray[np.int32] = store.source_lengths[source_rows]
@@ -45,13 +45,13 @@ class EpochText:
         self, indices: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The ids of several sources one after the other, and how many each has."""
-        return self.store.gather_sources(self._source_rows[indices])
+        return self._store.gather_sources(self._source_rows[indices])
 
     def gather_targets(
         self, indices: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The ids of several targets one after the other, and how many each has."""
-        return self.store.gather_targets(self._target_rows[indices])
+        return self._store.gather_targets(self._target_rows[indices])
 
 
 @final
