@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import safetensors.torch
@@ -258,12 +258,18 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def _is_within(name: str) -> bool:
+    """Whether a listed name is that of something in the folder."""
+    path = PurePosixPath(name)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
+
 def _verify_entries(entries: Any, manifest: Path) -> None:
     well_formed = isinstance(entries, dict) and all(
         isinstance(entry, dict)
         and isinstance(entry.get("sha256"), str)
         and isinstance(entry.get("size"), int)
-        and Path(name).name == name
+        and _is_within(name)
         for name, entry in entries.items()
     )
     if not well_formed:

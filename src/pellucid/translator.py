@@ -312,9 +312,8 @@ class Translator:
         code = self.tokenizer.language_code(text)
         parts = [f"{code} {part}".lstrip() for part in split_sentences(text.removeprefix(code))]
         encoded = self.tokenizer.encode_sources(parts)
-        for part_ids in encoded:
-            if self._asker.too_long(part_ids):
-                raise InputError(f"{problem} One of its sentences is too long by itself.")
+        if any(map(self._asker.too_long, encoded)):
+            raise InputError(f"{problem} One of its sentences is too long by itself.")
         return [
             self._asker.ask(part, ids, constraints, config)
             for part, ids in zip(parts, encoded, strict=True)

@@ -61,10 +61,10 @@ def test_what_is_damaged_is_named_and_making_it_again_gives_the_same_model(tmp_p
     for name in sorted(names):
         before = (data / name).read_bytes()
         (data / name).write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
-        with pytest.raises(BundleError, match=f"{name} .*Delete {data}: the same command"):
+        with pytest.raises(BundleError, match=f"{name} .*delete {data}: the same command"):
             go_on(tmp_path)
         (data / name).unlink()
-        with pytest.raises(BundleError, match=f"{name} is missing.*Delete {data}:"):
+        with pytest.raises(BundleError, match=f"{name} (is|does) not.*delete {data}:"):
             go_on(tmp_path)
         (data / name).write_bytes(before)
     shutil.rmtree(data)
@@ -80,7 +80,7 @@ def test_what_only_some_recipes_need_is_looked_at_too(part: str, tmp_path: Path)
     path = sorted(path for path in (data / part).rglob("*") if path.is_file())[0]
     path.write_bytes(path.read_bytes() + b"\0")
     name = path.relative_to(data).as_posix()
-    with pytest.raises(BundleError, match=f"{name} has been changed"):
+    with pytest.raises(BundleError, match=f"{name} must have"):
         go_on(tmp_path, **changes)
 
 
@@ -88,7 +88,7 @@ def test_a_manifest_that_is_none_is_refused(tmp_path: Path) -> None:
     data = begin(tmp_path) / "data"
     for text in ("", "[]", "{}", '{"files": 3}', "[" * 5000, json.dumps({"files": {"x": 1}})):
         (data / "manifest.json").write_text(text)
-        with pytest.raises(BundleError, match=r"(manifest\.json|x) is missing.*Delete"):
+        with pytest.raises(BundleError, match=r"(manifest|x is not).*delete"):
             go_on(tmp_path)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pellucid.bundle import read_json, to_json
+from pellucid.bundle import MANIFEST, read_json, to_json, verify_files
 from pellucid.config import Recipe, TokenizerConfig, TrainingConfig
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
 from pellucid.data.variants import Variant
@@ -34,7 +33,6 @@ __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
 TEXT_HASHES = "text.json"
-MANIFEST = "manifest.json"
 TRAIN = "train"
 VARIANTS = "segmentations"
 LINKS = "links"
@@ -309,12 +307,14 @@ def _load_tokenizer(folder: Path) -> Tokenizer:
 def _write_manifest(folder: Path) -> None:
     """List every file with its hash and size, the last that is written."""
     names = sorted(path for path in folder.rglob("*") if path.is_file())
-    files = {path.relative_to(folder).as_posix(): _entry(path) for path in names}
+    files = {
+        path.relative_to(folder).as_posix(): {
+            "sha256": hash_file(path),
+            "size": path.stat().st_size,
+        }
+        for path in names
+    }
     write_text(folder / MANIFEST, to_json({"files": files}))
-
-
-def _entry(path: Path) -> dict[str, Any]:
-    return {"sha256": hash_file(path), "size": path.stat().st_size}
 
 
 def _check_whole(folder: Path) -> None:
@@ -323,25 +323,10 @@ def _check_whole(folder: Path) -> None:
     Raises:
         BundleError: one is missing or has been changed.
     """
-    fault = _fault(folder)
-    if fault:
+    try:
+        verify_files(folder, read_json(folder / MANIFEST).get("files"))
+    except (BundleError, InputFileNotFoundError) as error:
         raise BundleError(
-            f"The run's tokens must be as an earlier start wrote them, but {fault} ({folder}). "
-            f"Delete {folder}: the same command makes all of it again."
-        )
-
-
-def _fault(folder: Path) -> str:
-    """What is wrong with the first file that is, or nothing."""
-    listed = None
-    with suppress(BundleError, InputFileNotFoundError):
-        listed = read_json(folder / MANIFEST).get("files")
-    if not isinstance(listed, dict):
-        return f"{MANIFEST} is missing or damaged"
-    for name, entry in listed.items():
-        path = folder / name
-        if not path.is_file():
-            return f"{name} is missing"
-        if _entry(path) != entry:
-            return f"{name} has been changed"
-    return ""
+            "The run's tokens must be as an earlier start wrote them, but are not. "
+            f"{error} Or delete {folder}: the same command makes all of it again."
+        ) from None
