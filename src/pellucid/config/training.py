@@ -77,6 +77,7 @@ class TrainingConfig(Strict):
     seed: NonNegativeInt = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    kernels: Literal["auto", "own", "pytorch"] = "auto"
     compile: bool = False
     processes: Literal["auto"] | int = "auto"
     max_tokens_per_batch: Count = 4096

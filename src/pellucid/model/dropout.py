@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.kernels import Drawn
 from pellucid.randomness import derive_key, random_bytes
 
 __all__ = ["Dropout"]
@@ -75,13 +76,36 @@ class Dropout:
         kept_BL = self._drop(ones_BL, f"{place}.tokens", self.token_rate)
         return embedding_BLD * kept_BL.unsqueeze(-1)
 
+    def draw(self, count: int, place: str) -> Drawn | None:
+        """Draw for so many numbers what calling it would, and leave the dropping to a kernel."""
+        return self._draw(count, place, self.rate)
+
+    def draw_activated(self, count: int, place: str) -> Drawn | None:
+        """The same for `on_activated`."""
+        return self._draw(count, f"{place}.activated", self.feed_forward_rate)
+
+    def token_factors(self, count: int, place: str) -> Tensor | None:
+        """What `on_tokens` multiplies each of so many embeddings by."""
+        if not self.token_rate:
+            return None
+        return self._drop(torch.ones(count), f"{place}.tokens", self.token_rate)
+
+    def _draw(self, count: int, place: str, rate: float) -> Drawn | None:
+        dropped_levels = _dropped_levels(rate)
+        if dropped_levels == 0:
+            return None
+        drawn = random_bytes(count, self.seed, "dropout", self.step, self._name(place))
+        return Drawn(drawn, dropped_levels, _factor(dropped_levels))
+
+    def _name(self, place: str) -> str:
+        return f"{place}.{self.part}" if self.part else place
+
     def _drop(self, tensor: Tensor, place: str, rate: float) -> Tensor:
-        dropped_levels = min(round(rate * _LEVELS), _LEVELS - 1)
+        dropped_levels = _dropped_levels(rate)
         if dropped_levels == 0:
             return tensor
-        if self.part:
-            place = f"{place}.{self.part}"
-        factor = _LEVELS / (_LEVELS - dropped_levels)
+        place = self._name(place)
+        factor = _factor(dropped_levels)
         if tensor.device.type == "cpu":
             return tensor * self._multiplier(tensor, place, dropped_levels, factor)
         keep = self._random_bytes(tensor, place) >= dropped_levels
@@ -110,3 +134,11 @@ class Dropout:
             device=tensor.device,
             generator=device_generator,
         )
+
+
+def _dropped_levels(rate: float) -> int:
+    return min(round(rate * _LEVELS), _LEVELS - 1)
+
+
+def _factor(dropped_levels: int) -> float:
+    return _LEVELS / (_LEVELS - dropped_levels)

@@ -12,10 +12,12 @@ from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
+from pellucid.kernels import find_kernels
 from pellucid.model import Dropout, Transformer
 from pellucid.train.compiled import CompiledHalves
 from pellucid.train.few_shapes import make_shapes_repeat, shapes_matter
 from pellucid.train.guide import GuidedHead
+from pellucid.train.kernel_model import ModelOnKernels, reason_against_kernels
 from pellucid.train.loss import smoothed_cross_entropy
 from pellucid.train.rows import HalvesInRows, can_be_in_rows
 from pellucid.train.schedule import dropout_share
@@ -65,8 +67,9 @@ class Passes:
             layer, head = training.guided_head
             self._guided_head = GuidedHead(layer, head, training.guided_weight)
         self._working = model
+        self._on_kernels = _on_kernels(model, training, precision)
         self._output_sum: WideSum | None = None
-        if precision == "bfloat16":
+        if precision == "bfloat16" and self._on_kernels is None:
             self._working = copy.deepcopy(model).to(torch.bfloat16)
             if self._device.type == "cpu" and not training.compile:
                 make_shapes_repeat(self._working)
@@ -86,6 +89,8 @@ class Passes:
 
     def follow(self) -> None:
         """Take the weights as they are now, for the passes of one update."""
+        if self._on_kernels is not None:
+            self._on_kernels.follow()
         if self._working is not self._model:
             with torch.no_grad():
                 torch._foreach_copy_(trained(self._working), trained(self._model))
@@ -99,7 +104,18 @@ class Passes:
         self._model.zero_grad(set_to_none=True)
         self._working.zero_grad(set_to_none=True)  # of an attempt that ran out of memory
         total = torch.zeros((), device=self._device)
+        if self._on_kernels is not None:
+            for parameter in trained(self._model):
+                parameter.grad = torch.zeros_like(parameter)
         for piece in pieces:
+            if self._on_kernels is not None:
+                total += piece.share * self._on_kernels.add_gradient(
+                    piece.batch,
+                    self._dropout(piece, step),
+                    smoothing=self._training.label_smoothing,
+                    share=piece.share,
+                )
+                continue
             smoothed, plain = self._loss(piece, step)
             (smoothed * piece.share).backward()  # type: ignore[no-untyped-call]
             total += piece.share * plain
@@ -110,17 +126,7 @@ class Passes:
         training, model = self._training, self._working
         real_P = piece.batch.target_mask_BT.flatten().nonzero()[:, 0].to(self._device)
         batch = _to_device(piece.batch, self._device)
-        share = dropout_share(step, training)
-        dropout = Dropout(
-            share * training.dropout,
-            training.seed,
-            step,
-            piece.part,
-            attention_rate=share * training.attention_dropout,
-            feed_forward_rate=share * training.feed_forward_dropout,
-            token_rate=share * training.token_dropout,
-        )
-        states_BTD = self._states(batch, dropout)
+        states_BTD = self._states(batch, self._dropout(piece, step))
         smoothed, plain = smoothed_cross_entropy(
             states_BTD.flatten(0, 1)[real_P],
             model.output_weight,
@@ -132,6 +138,19 @@ class Passes:
         if self._guided_head is not None and batch.guide_BTS is not None:
             smoothed = smoothed + self._guided_head.loss(batch.guide_BTS, batch.num_target_tokens)
         return smoothed, plain
+
+    def _dropout(self, piece: Piece, step: int) -> Dropout:
+        training = self._training
+        share = dropout_share(step, training)
+        return Dropout(
+            share * training.dropout,
+            training.seed,
+            step,
+            piece.part,
+            attention_rate=share * training.attention_dropout,
+            feed_forward_rate=share * training.feed_forward_dropout,
+            token_rate=share * training.token_dropout,
+        )
 
     def _states(self, batch: Batch, dropout: Dropout) -> Tensor:
         """What the decoder says of every target position."""
@@ -168,6 +187,22 @@ class Passes:
             else:
                 parameter.grad += copied.grad
             copied.grad = None
+
+
+def _on_kernels(
+    model: Transformer, training: TrainingConfig, precision: Literal["float32", "bfloat16"]
+) -> ModelOnKernels | None:
+    """The model on compiled kernels; None where there are none, or they cannot what it asks for."""
+    reason = reason_against_kernels(
+        model.config,
+        training,
+        has_output_bias=model.output_bias is not None,
+        device=next(model.parameters()).device,
+    )
+    kernels = find_kernels(precision)
+    if training.kernels == "pytorch" or reason is not None or kernels is None:
+        return None
+    return ModelOnKernels(model, kernels)
 
 
 def split_batch(batch: Batch, number: int = 2) -> tuple[Batch, ...]:

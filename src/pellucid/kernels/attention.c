@@ -1,0 +1,179 @@
+/* Attention of every sentence and head by itself, without padding, in float32.
+ *
+ * Scores are worked out again on the way back instead of being kept.
+ */
+#include "products.h"
+
+typedef struct {
+    int64_t sentences, heads, key_width, value_width;
+    const int64_t *start, *memory_start; /* the row that each sentence begins at, and the end */
+    int64_t query_length, key_length, value_length; /* from row to row */
+    const num *query, *key, *value;
+    float factor;                        /* of scores */
+    int64_t is_causal;                   /* a position sees none that follows it */
+    int64_t context_length;
+    num *context;
+    /* On the way back: the gradient of the context, and those that are wanted; as long rows. */
+    const num *grad_context;
+    num *grad_query, *grad_key, *grad_value;
+} attention_call;
+
+/* One head of one sentence, in float32: matrices whose rows are filled up to whole panels. */
+typedef struct {
+    long queries, keys, key_width, value_width; /* as they are */
+    long padded_keys, padded_key_width, padded_value_width;
+    float *query, *key, *key_turned, *value, *value_turned, *weights, *grad, *grad_scores, *out;
+} head;
+
+INLINE long to_panels(long width) { return in_parts(width, PANEL) * PANEL; }
+
+/* to[rows][width] = a head's columns, times a factor, and zeros up to the width. */
+INLINE void take(const num *from, long length, long rows, long columns, float factor, float *to,
+                 long width) {
+    for (long r = 0; r < rows; r++) {
+        for (long c = 0; c < columns; c++) to[r * width + c] = one(from[r * length + c]) * factor;
+        for (long c = columns; c < width; c++) to[r * width + c] = 0;
+    }
+}
+
+INLINE void put(const float *from, long width, long rows, long columns, num *to, long length) {
+    for (long r = 0; r < rows; r++)
+        for (long c = 0; c < columns; c++) to[r * length + c] = narrowed(from[r * width + c]);
+}
+
+/* to[columns][rows, filled up with zeros to width] = from^T. */
+INLINE void turn(const float *from, long from_width, long rows, long columns, float *to, long width) {
+    for (long c = 0; c < columns; c++) {
+        for (long r = 0; r < rows; r++) to[c * width + r] = from[r * from_width + c];
+        for (long r = rows; r < width; r++) to[c * width + r] = 0;
+    }
+}
+
+/* c[rows][columns] = a b with both in float32, the columns a multiple of PANEL. */
+INLINE void multiply(long rows, long sums, const float *a, long a_row, long a_sum, const float *b,
+                     long columns, float *c) {
+    for (long p = 0; p < columns; p += PANEL)
+        multiply_floats(rows, sums, a, a_row, a_sum, b + p, columns, c + p, columns, 0);
+}
+
+/* Softmax of one row over the keys that may be seen; the others, and what fills up, become 0. */
+INLINE void softmax(float *row, long seen, long width) {
+    float most = row[0], total = 0;
+    for (long m = 1; m < seen; m++) most = row[m] > most ? row[m] : most;
+    for (long m = 0; m < width; m += LANES) {
+        vf weight = exponential(load_floats(row + m) - most);
+        store_floats(row + m, weight);
+    }
+    for (long m = seen; m < width; m++) row[m] = 0;
+    vf sum = {0};
+    for (long m = 0; m < width; m += LANES) sum += load_floats(row + m);
+    total = 1.0f / sum_of(sum);
+    for (long m = 0; m < width; m += LANES) store_floats(row + m, load_floats(row + m) * total);
+}
+
+static void weigh(const attention_call *call, head *own, const num *query, const num *key) {
+    take(query, call->query_length, own->queries, own->key_width, 1.0f, own->query,
+         own->padded_key_width);
+    take(key, call->key_length, own->keys, own->key_width, 1.0f, own->key, own->padded_key_width);
+    turn(own->key, own->padded_key_width, own->keys, own->key_width, own->key_turned,
+         own->padded_keys);
+    multiply(own->queries, own->key_width, own->query, own->padded_key_width, 1, own->key_turned,
+             own->padded_keys, own->weights);
+    for (long l = 0; l < own->queries; l++) {
+        float *row = own->weights + l * own->padded_keys;
+        for (long m = 0; m < own->padded_keys; m += LANES)
+            store_floats(row + m, load_floats(row + m) * call->factor);
+        softmax(row, call->is_causal ? l + 1 : own->keys, own->padded_keys);
+    }
+}
+
+/* From weights and what reaches them to the gradient of scores, in its place. */
+INLINE void scores_backward(const attention_call *call, head *own) {
+    for (long l = 0; l < own->queries; l++) {
+        const float *weights = own->weights + l * own->padded_keys;
+        float *grad = own->grad_scores + l * own->padded_keys;
+        vf sum = {0};
+        for (long m = 0; m < own->padded_keys; m += LANES)
+            sum += load_floats(weights + m) * load_floats(grad + m);
+        float total = sum_of(sum);
+        for (long m = 0; m < own->padded_keys; m += LANES)
+            store_floats(grad + m, load_floats(weights + m) * (load_floats(grad + m) - total) *
+                                       call->factor);
+    }
+}
+
+static void attend_head(const attention_call *call, head *own, long sentence, long h) {
+    long first = call->start[sentence], memory_first = call->memory_start[sentence];
+    own->queries = call->start[sentence + 1] - first;
+    own->keys = call->memory_start[sentence + 1] - memory_first;
+    own->padded_keys = to_panels(own->keys);
+    const num *query = call->query + first * call->query_length + h * own->key_width;
+    const num *key = call->key + memory_first * call->key_length + h * own->key_width;
+    const num *value = call->value + memory_first * call->value_length + h * own->value_width;
+    long value_at = memory_first * call->value_length + h * own->value_width;
+    long context_at = first * call->context_length + h * own->value_width;
+    long width = own->padded_value_width, key_width = own->padded_key_width;
+    weigh(call, own, query, key);
+    take(value, call->value_length, own->keys, own->value_width, 1.0f, own->value, width);
+    if (!call->grad_context) {
+        multiply(own->queries, own->keys, own->weights, own->padded_keys, 1, own->value, width,
+                 own->out);
+        put(own->out, width, own->queries, own->value_width, call->context + context_at,
+            call->context_length);
+        return;
+    }
+    take(call->grad_context + context_at, call->context_length, own->queries, own->value_width,
+         1.0f, own->grad, width);
+    multiply(own->keys, own->queries, own->weights, 1, own->padded_keys, own->grad, width, own->out);
+    put(own->out, width, own->keys, own->value_width, call->grad_value + value_at,
+        call->value_length);
+    turn(own->value, width, own->keys, own->value_width, own->value_turned, own->padded_keys);
+    multiply(own->queries, own->value_width, own->grad, width, 1, own->value_turned,
+             own->padded_keys, own->grad_scores);
+    scores_backward(call, own);
+    multiply(own->queries, own->keys, own->grad_scores, own->padded_keys, 1, own->key, key_width,
+             own->out);
+    put(own->out, key_width, own->queries, own->key_width,
+        call->grad_query + first * call->query_length + h * own->key_width, call->query_length);
+    multiply(own->keys, own->queries, own->grad_scores, 1, own->padded_keys, own->query, key_width,
+             own->out);
+    put(own->out, key_width, own->keys, own->key_width,
+        call->grad_key + memory_first * call->key_length + h * own->key_width, call->key_length);
+}
+
+EXPORT int64_t attend(const attention_call *call) {
+    long queries = 0, keys = 0;
+    for (long s = 0; s < call->sentences; s++) {
+        long own = call->start[s + 1] - call->start[s];
+        long own_keys = call->memory_start[s + 1] - call->memory_start[s];
+        queries = own > queries ? own : queries;
+        keys = own_keys > keys ? own_keys : keys;
+    }
+    long key_width = to_panels(call->key_width), value_width = to_panels(call->value_width);
+    long wide = key_width > value_width ? key_width : value_width;
+    long padded_keys = to_panels(keys), longest = queries > keys ? queries : keys;
+    size_t sizes[] = {queries * key_width, keys * key_width, call->key_width * padded_keys,
+                      keys * value_width, call->value_width * padded_keys, queries * padded_keys,
+                      queries * value_width, queries * padded_keys, longest * wide};
+    enum { PARTS = sizeof sizes / sizeof *sizes };
+    size_t total = 0;
+    for (int i = 0; i < PARTS; i++) total += sizes[i];
+    shares memory;
+    if (!allocate(&memory, sizeof(float) * total, omp_get_max_threads())) return NO_MEMORY;
+#pragma omp parallel
+    {
+        head own = {.key_width = call->key_width, .value_width = call->value_width};
+        own.padded_key_width = key_width;
+        own.padded_value_width = value_width;
+        float **parts[] = {&own.query, &own.key, &own.key_turned, &own.value, &own.value_turned,
+                           &own.weights, &own.grad, &own.grad_scores, &own.out};
+        float *next = share_of(&memory, omp_get_thread_num());
+        for (int i = 0; i < PARTS; next += sizes[i++]) *parts[i] = next;
+#pragma omp for schedule(dynamic)
+        for (long s = 0; s < call->sentences; s++)
+            for (long h = 0; h < call->heads; h++)
+                if (call->start[s + 1] > call->start[s]) attend_head(call, &own, s, h);
+    }
+    free(memory.all);
+    return DONE;
+}

@@ -1,0 +1,210 @@
+/* The projection to the vocabulary, softmax and label-smoothed cross-entropy, with gradients.
+ *
+ * Of the logits there are those of some rows and COLUMNS columns at a time. What stays of a chunk
+ * of rows is e^(logit - reference), for the gradient of the table: the reference is the true
+ * token's logit, and rises only where another is so much larger that e^ of it would leave float32.
+ */
+#include "products.h"
+
+enum { COLUMNS = 480, SOME_ROWS = 24 * PER_WORD, SUM_WORDS = 240 };
+static const float FARTHEST = 30.0f; /* how far above the reference a logit may be */
+
+typedef struct {
+    int64_t rows, width, vocabulary;
+    const num *states;          /* [rows][width] */
+    const float *table;         /* [vocabulary][width] */
+    const word *packed_turned;  /* the table as right factor of logits */
+    const word *packed;         /* the table as right factor of probabilities */
+    const float *table_sum;     /* over the vocabulary: [width] */
+    const int64_t *target;
+    float smoothing, factor;    /* all gradients are multiplied by the factor */
+    int64_t chunk_rows;
+    num *chunk;                 /* chunk_rows * filled vocabulary: see `chunk_size` */
+    num *scaled;                /* [chunk_rows][width] */
+    float *plain, *uniform;     /* of each row: -log p(y), and the mean over v of -log p(v) */
+    num *grad_states;
+    float *grad_table;          /* grows; NULL: not wanted */
+} loss_call;
+
+EXPORT int64_t filled(int64_t vocabulary) { return in_parts(vocabulary, COLUMNS) * COLUMNS; }
+
+/* The state of a row within its softmax. */
+typedef struct {
+    float reference, total, truth;
+} row_state;
+
+/* Two vectors' product. */
+INLINE float dot(const num *x, const float *y, long width) {
+    vf sum = {0};
+    for (long c = 0; c < width; c += LANES) sum += load(x + c) * load_floats(y + c);
+    return sum_of(sum);
+}
+
+/* e^(logit - reference) of one row's columns; the largest logit. */
+INLINE float exponentials(const float *logits, long columns, float reference, num *to, float *sum) {
+    vf total = {0}, most = spread(-INFINITY);
+    long c = 0;
+    for (; c + LANES <= columns; c += LANES) {
+        vf logit = load_floats(logits + c), e = exponential(logit - reference);
+        most = larger(logit, most);
+        total += e;
+        store(to + c, e);
+    }
+    float largest = most_of(most);
+    *sum = sum_of(total);
+    for (; c < columns; c++) {
+        vf e = exponential(spread(logits[c] - reference));
+        largest = logits[c] > largest ? logits[c] : largest;
+        *sum += e[0];
+        to[c] = narrowed(e[0]);
+    }
+    return largest;
+}
+
+/* Some rows' columns of a block: from logits to what stays of them. */
+static void take_block(const loss_call *call, row_state *states, const float *logits, long first,
+                       long rows, long block, long in_chunk) {
+    num *chunk = call->chunk;
+    long chunk_rows = call->chunk_rows;
+    long column = block * COLUMNS, columns = least(COLUMNS, call->vocabulary - column);
+    for (long r = 0; r < rows; r++) {
+        row_state *state = states + r;
+        const float *own = logits + r * COLUMNS;
+        num *to = chunk + (block * chunk_rows + in_chunk + r) * COLUMNS;
+        float sum, largest = exponentials(own, columns, state->reference, to, &sum);
+        if (largest - state->reference > FARTHEST) {
+            float shrinks = expf(state->reference - largest);
+            state->reference = largest;
+            state->total *= shrinks;
+            for (long b = 0; b < block; b++) {
+                num *before = chunk + (b * chunk_rows + in_chunk + r) * COLUMNS;
+                for (long c = 0; c < COLUMNS; c += LANES) store(before + c, load(before + c) * shrinks);
+            }
+            exponentials(own, columns, state->reference, to, &sum);
+        }
+        for (long c = columns; c < COLUMNS; c++) to[c] = 0;
+        state->total += sum;
+        long y = call->target[first + r] - column;
+        if (y >= 0 && y < columns) state->truth = own[y];
+    }
+}
+
+/* Losses of some rows, what stays of them, and the gradient of their states. */
+static void take_rows(const loss_call *call, long first, long rows, long in_chunk, float *logits,
+                      float *grad) {
+    long chunk_rows = call->chunk_rows;
+    long width = call->width, words = words_of(width), blocks = in_parts(call->vocabulary, COLUMNS);
+    const word *x = (const word *)(call->states + first * width);
+    row_state states[SOME_ROWS];
+    for (long r = 0; r < rows; r++) {
+        const float *true_row = call->table + call->target[first + r] * width;
+        states[r] = (row_state){.reference = dot(call->states + (first + r) * width, true_row, width)};
+    }
+    for (long b = 0; b < blocks; b++) {
+        long panel = b * COLUMNS / PANEL, end = in_parts(call->vocabulary, PANEL);
+        long panels = least(COLUMNS / PANEL, end - panel);
+        for (long p = 0; p < panels; p++)
+            for (long k = 0; k < words; k += BLOCK_WORDS)
+                multiply_words(rows, least(BLOCK_WORDS, words - k), x + k, words, 1,
+                               call->packed_turned + ((panel + p) * words + k) * PANEL, PANEL,
+                               logits + p * PANEL, COLUMNS, k > 0);
+        take_block(call, states, logits, first, rows, b, in_chunk);
+    }
+    for (long r = 0; r < rows; r++) {
+        long y = call->target[first + r];
+        num *truth = call->chunk + (y / COLUMNS * chunk_rows + in_chunk + r) * COLUMNS + y % COLUMNS;
+        *truth = narrowed(one(*truth) - (1 - call->smoothing) * states[r].total);
+    }
+    long block_words = COLUMNS / PER_WORD, table_words = blocks * block_words;
+    long panels = in_parts(width, PANEL), length = panels * PANEL;
+    for (long b = 0; b < blocks; b++) {
+        const word *left = (const word *)(call->chunk + (b * chunk_rows + in_chunk) * COLUMNS);
+        for (long k = 0; k < block_words; k += SUM_WORDS)
+            for (long p = 0; p < panels; p++)
+                multiply_words(rows, SUM_WORDS, left + k, block_words, 1,
+                               call->packed + (p * table_words + b * block_words + k) * PANEL, PANEL,
+                               grad + p * PANEL, length, b + k > 0);
+    }
+    float share = call->smoothing / (float)call->vocabulary;
+    for (long r = 0; r < rows; r++) {
+        const num *state = call->states + (first + r) * width;
+        float inverse = 1.0f / states[r].total, log_total = states[r].reference + logf(states[r].total);
+        call->plain[first + r] = log_total - states[r].truth;
+        call->uniform[first + r] =
+            log_total - dot(state, call->table_sum, width) / (float)call->vocabulary;
+        for (long c = 0; c < width; c += LANES) {
+            vf own = load_floats(grad + r * length + c) * inverse - load_floats(call->table_sum + c) * share;
+            store(call->grad_states + (first + r) * width + c, own * call->factor);
+            store(call->scaled + (in_chunk + r) * width + c, load(state + c) * (inverse * call->factor));
+        }
+    }
+}
+
+/* grad_table += what stays of a chunk^T, times its scaled states; called by every thread. */
+static void add_chunk(const loss_call *call, long rows, word *right, word *left) {
+    long width = call->width, panels = in_parts(width, PANEL);
+    long blocks = in_parts(call->vocabulary, COLUMNS);
+    enum { ROWS = BLOCK_WORDS * PER_WORD };
+    for (long first = 0; first < rows; first += ROWS) {
+        long taken = least(ROWS, rows - first), words = words_of(taken);
+#pragma omp for schedule(static)
+        for (long p = 0; p < panels; p++)
+            pack_over_rows(call->scaled + first * width + p * PANEL, width, taken,
+                           least(PANEL, width - p * PANEL), PANEL, right + p * words * PANEL);
+#pragma omp for schedule(dynamic)
+        for (long b = 0; b < blocks; b++) {
+            long count = least(COLUMNS, call->vocabulary - b * COLUMNS);
+            for (long v = 0; v < count; v += PACK_ROWS) {
+                const num *from = call->chunk + (b * call->chunk_rows + first) * COLUMNS + v;
+                pack_over_rows(from, COLUMNS, taken, PACK_ROWS, PACK_ROWS, left);
+                add_outer(words, least(PACK_ROWS, count - v), left, right, width,
+                          call->grad_table + (b * COLUMNS + v) * width);
+            }
+        }
+    }
+}
+
+/* What label smoothing takes from every token's row alike: a share of the states' sum. */
+static void take_smoothing(const loss_call *call, float *sums) {
+    float share = -call->smoothing * call->factor / (float)call->vocabulary;
+    memset(sums, 0, sizeof(float) * call->width);
+    for (long r = 0; r < call->rows; r++)
+        for (long c = 0; c < call->width; c += LANES)
+            store_floats(sums + c, load_floats(sums + c) + load(call->states + r * call->width + c));
+#pragma omp parallel for schedule(static)
+    for (long v = 0; v < call->vocabulary; v++)
+        for (long c = 0; c < call->width; c += LANES) {
+            float *to = call->grad_table + v * call->width + c;
+            store_floats(to, load_floats(to) + load_floats(sums + c) * share);
+        }
+}
+
+EXPORT int64_t cross_entropy(const loss_call *call) {
+    long length = in_parts(call->width, PANEL) * PANEL;
+    size_t left_bytes = sizeof(word) * BLOCK_WORDS * PACK_ROWS;
+    size_t logits_bytes = sizeof(float) * SOME_ROWS * COLUMNS;
+    shares common, own;
+    if (!allocate(&common, sizeof(word) * BLOCK_WORDS * length, 1)) return NO_MEMORY;
+    if (!allocate(&own, left_bytes + logits_bytes + sizeof(float) * SOME_ROWS * length,
+                  omp_get_max_threads())) {
+        free(common.all);
+        return NO_MEMORY;
+    }
+#pragma omp parallel
+    {
+        char *mine = share_of(&own, omp_get_thread_num());
+        word *left = (word *)mine;
+        float *logits = (float *)(mine + left_bytes), *grad = logits + SOME_ROWS * COLUMNS;
+        for (long first = 0; first < call->rows; first += call->chunk_rows) {
+            long rows = least(call->chunk_rows, call->rows - first);
+#pragma omp for schedule(dynamic)
+            for (long r = 0; r < rows; r += SOME_ROWS)
+                take_rows(call, first + r, least(SOME_ROWS, rows - r), r, logits, grad);
+            if (call->grad_table) add_chunk(call, rows, (word *)common.all, left);
+        }
+    }
+    if (call->grad_table && call->smoothing != 0) take_smoothing(call, (float *)common.all);
+    free(common.all);
+    free(own.all);
+    return DONE;
+}

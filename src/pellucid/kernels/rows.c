@@ -1,0 +1,249 @@
+/* What is done to each position alone: linear layers with what follows them, layer norm, and their
+ * gradients. Matrices are rows of positions; widths are multiples of 16.
+ */
+#include "products.h"
+
+/* Lay a float32 matrix[rows][columns] as a right factor.
+ *
+ * turned: the product is X matrix^T, summed over its columns; otherwise X matrix, over its rows.
+ * filled: how many numbers the sum has, those after the matrix's own 0.
+ */
+EXPORT void pack(const float *matrix, int64_t rows, int64_t columns, int64_t turned, int64_t filled,
+                 word *to) {
+    long sums = turned ? columns : rows, across = turned ? rows : columns;
+    long words = words_of(filled), by_sum = turned ? 1 : columns, by_column = turned ? columns : 1;
+#pragma omp parallel for schedule(static)
+    for (long p = 0; p < in_parts(across, PANEL); p++) {
+        num *panel = (num *)(to + p * words * PANEL);
+        for (long k = 0; k < words * PER_WORD; k++)
+            for (long c = 0; c < PANEL; c++) {
+                long column = p * PANEL + c;
+                float value = k < sums && column < across ? matrix[k * by_sum + column * by_column] : 0;
+                panel[(k / PER_WORD * PANEL + c) * PER_WORD + k % PER_WORD] = narrowed(value);
+            }
+    }
+}
+
+EXPORT int64_t packed_size(int64_t sums, int64_t across) { return packed_words(sums, across); }
+
+/* A linear layer: its factors, and what follows at once. */
+typedef struct {
+    int64_t rows, inner, outer;  /* out[rows][outer] = x[rows][inner] packed */
+    int64_t x_length;            /* from row to row of x */
+    const num *x;
+    const word *packed;
+    const float *bias;           /* or NULL, as all that follows */
+    int64_t has_relu;
+    dropping dropout;
+    const num *gate;             /* where it is 0 the result is, elsewhere it grows by the factor */
+    float gate_factor;
+    const num *add;              /* is added */
+    /* Layer norm: what it makes of each row goes to `out`, the row without gain and bias to
+     * `normal`, and the inverse of its deviation to `inverse`. */
+    const float *gain, *shift;
+    float epsilon;
+    num *normal;
+    float *inverse;
+    num *out;
+} linear_call;
+
+INLINE void normalize(const linear_call *call, const float *x, long row) {
+    long width = call->outer;
+    vf sum = {0}, square = {0};
+    for (long c = 0; c < width; c += LANES) sum += load_floats(x + c);
+    float mean = sum_of(sum) / (float)width;
+    for (long c = 0; c < width; c += LANES) {
+        vf off = load_floats(x + c) - mean;
+        square += off * off;
+    }
+    float inverse = 1.0f / sqrtf(sum_of(square) / (float)width + call->epsilon);
+    call->inverse[row] = inverse;
+    for (long c = 0; c < width; c += LANES) {
+        vf normal = (load_floats(x + c) - mean) * inverse;
+        store(call->normal + row * width + c, normal);
+        vf result = normal * load_floats(call->gain + c) + load_floats(call->shift + c);
+        store(call->out + row * width + c, result);
+    }
+}
+
+INLINE void finish_row(const linear_call *call, float *x, long row) {
+    long width = call->outer, at = row * width;
+    for (long c = 0; c < width; c += LANES) {
+        vf value = load_floats(x + c);
+        if (call->bias) value += load_floats(call->bias + c);
+        if (call->has_relu) value = larger(value, spread(0));
+        value = drop(value, &call->dropout, at + c);
+        if (call->gate) {
+            vi is_open = (vi)(load(call->gate + at + c) != spread(0));
+            value = (vf)((vi)(value * call->gate_factor) & is_open);
+        }
+        if (call->add) value += load(call->add + at + c);
+        if (call->gain)
+            store_floats(x + c, value);
+        else
+            store(call->out + at + c, value);
+    }
+    if (call->gain) normalize(call, x, row);
+}
+
+EXPORT int64_t linear(const linear_call *call) {
+    long panels = in_parts(call->outer, PANEL), length = panels * PANEL;
+    long row_words = call->x_length / PER_WORD;
+    shares memory;
+    if (!allocate(&memory, sizeof(float) * BLOCK_ROWS * length, omp_get_max_threads()))
+        return NO_MEMORY;
+#pragma omp parallel
+    {
+        float *block = share_of(&memory, omp_get_thread_num());
+#pragma omp for schedule(dynamic)
+        for (long first = 0; first < call->rows; first += BLOCK_ROWS) {
+            long rows = least(BLOCK_ROWS, call->rows - first);
+            const word *x = (const word *)call->x + first * row_words;
+            multiply_rows(rows, words_of(call->inner), x, row_words, call->packed, panels, block,
+                          length);
+            for (long r = 0; r < rows; r++) finish_row(call, block + r * length, first + r);
+        }
+    }
+    free(memory.all);
+    return DONE;
+}
+
+/* Layer norm by itself, of rows that are there. */
+EXPORT int64_t norm(const linear_call *call) {
+    long width = call->outer;
+    shares memory;
+    if (!allocate(&memory, sizeof(float) * width, omp_get_max_threads())) return NO_MEMORY;
+#pragma omp parallel
+    {
+        float *row = share_of(&memory, omp_get_thread_num());
+#pragma omp for schedule(static)
+        for (long r = 0; r < call->rows; r++) {
+            for (long c = 0; c < width; c += LANES) store_floats(row + c, load(call->x + r * width + c));
+            normalize(call, row, r);
+        }
+    }
+    free(memory.all);
+    return DONE;
+}
+
+/* Gradients on the way back through a sub-layer's end: norm, residual connection, dropout. */
+typedef struct {
+    int64_t rows, width;
+    const num *grad;             /* of what left */
+    const num *normal;           /* as `linear` left them; NULL: there was no norm */
+    const float *inverse, *gain;
+    const num *add;              /* is added to `entering`, or NULL */
+    dropping dropout;
+    num *entering;               /* the gradient before the norm; NULL: not wanted */
+    num *dropped;                /* that through dropout; NULL: not wanted */
+    float *grad_gain, *grad_shift;  /* grow */
+} norm_call;
+
+enum { SUM_ROWS = 128 };
+
+/* One row; `kept` is memory for a row, `sums` grow. */
+INLINE void norm_row_backward(const norm_call *call, float *kept, float *sums, long row) {
+    long width = call->width, at = row * width;
+    vf mean = {0}, along = {0};
+    for (long c = 0; c < width && call->normal; c += LANES) {
+        vf grad = load(call->grad + at + c), normal = load(call->normal + at + c);
+        store_floats(sums + c, load_floats(sums + c) + grad * normal);
+        store_floats(sums + width + c, load_floats(sums + width + c) + grad);
+        grad *= load_floats(call->gain + c);
+        store_floats(kept + c, grad);
+        mean += grad;
+        along += grad * normal;
+    }
+    float mean_grad = sum_of(mean) / (float)width, mean_along = sum_of(along) / (float)width;
+    for (long c = 0; c < width; c += LANES) {
+        vf grad;
+        if (call->normal) {
+            vf normal = load(call->normal + at + c);
+            grad = (load_floats(kept + c) - mean_grad - normal * mean_along) * call->inverse[row];
+        } else {
+            grad = load(call->grad + at + c);
+        }
+        if (call->dropped) store(call->dropped + at + c, drop(grad, &call->dropout, at + c));
+        if (call->add) grad += load(call->add + at + c);
+        if (call->entering) store(call->entering + at + c, grad);
+    }
+}
+
+EXPORT int64_t norm_backward(const norm_call *call) {
+    long width = call->width, blocks = in_parts(call->rows, SUM_ROWS);
+    shares memory; /* of each block: sums for gain and shift, and a row */
+    if (!allocate(&memory, sizeof(float) * 3 * width, (int)blocks)) return NO_MEMORY;
+#pragma omp parallel for schedule(static)
+    for (long b = 0; b < blocks; b++) {
+        float *sums = share_of(&memory, b);
+        memset(sums, 0, sizeof(float) * 2 * width);
+        for (long r = b * SUM_ROWS; r < least((b + 1) * SUM_ROWS, call->rows); r++)
+            norm_row_backward(call, sums + 2 * width, sums, r);
+    }
+    for (long b = 0; b < blocks && call->normal; b++)
+        for (long c = 0; c < width; c++) {
+            const float *sums = share_of(&memory, b);
+            call->grad_gain[c] += sums[c];
+            call->grad_shift[c] += sums[width + c];
+        }
+    free(memory.all);
+    return DONE;
+}
+
+/* Gradients of weights that lie beside each other: grad_i += (their columns of `grad`)^T x. */
+enum { MOST_PARTS = 3 };
+typedef struct {
+    int64_t rows, inner, outer, parts; /* each of the parts has `outer` columns of `grad` */
+    int64_t x_length, grad_length;     /* from row to row */
+    const num *x, *grad;
+    float *weight[MOST_PARTS];         /* [outer][inner] each, or NULL: not wanted */
+    float *bias[MOST_PARTS];           /* or NULL */
+} outer_call;
+
+/* Sums over rows of a few columns. */
+INLINE void add_column_sums(const num *from, long row_length, long rows, long columns, float *to) {
+    for (long c = 0; c < columns; c += LANES) {
+        vf sum = {0};
+        for (long r = 0; r < rows; r++) sum += load(from + r * row_length + c);
+        store_floats(to + c, load_floats(to + c) + sum);
+    }
+}
+
+EXPORT int64_t weight_gradient(const outer_call *call) {
+    enum { ROWS = BLOCK_WORDS * PER_WORD };
+    long panels = in_parts(call->inner, PANEL), groups = in_parts(call->outer, PACK_ROWS);
+    shares memory, left_memory;
+    if (!allocate(&memory, sizeof(word) * BLOCK_WORDS * panels * PANEL, 1)) return NO_MEMORY;
+    if (!allocate(&left_memory, sizeof(word) * BLOCK_WORDS * PACK_ROWS, omp_get_max_threads())) {
+        free(memory.all);
+        return NO_MEMORY;
+    }
+    word *right = (word *)memory.all;
+#pragma omp parallel
+    {
+        word *left = share_of(&left_memory, omp_get_thread_num());
+        for (long first = 0; first < call->rows; first += ROWS) {
+            long rows = least(ROWS, call->rows - first), words = words_of(rows);
+#pragma omp for schedule(static)
+            for (long p = 0; p < panels; p++)
+                pack_over_rows(call->x + first * call->x_length + p * PANEL, call->x_length, rows,
+                               least(PANEL, call->inner - p * PANEL), PANEL,
+                               right + p * words * PANEL);
+#pragma omp for schedule(dynamic)
+            for (long g = 0; g < groups * call->parts; g++) {
+                long part = g / groups, column = g % groups * PACK_ROWS;
+                long count = least(PACK_ROWS, call->outer - column);
+                if (!call->weight[part]) continue;
+                const num *grad = call->grad + first * call->grad_length + part * call->outer + column;
+                pack_over_rows(grad, call->grad_length, rows, count, PACK_ROWS, left);
+                add_outer(words, count, left, right, call->inner,
+                          call->weight[part] + column * call->inner);
+                if (call->bias[part])
+                    add_column_sums(grad, call->grad_length, rows, count, call->bias[part] + column);
+            }
+        }
+    }
+    free(memory.all);
+    free(left_memory.all);
+    return DONE;
+}

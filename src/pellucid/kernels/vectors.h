@@ -1,0 +1,151 @@
+/* Vectors of float32, and how numbers are kept in memory.
+ *
+ * A library is built for one width of vectors, LANES, and one type of numbers in memory, `num`:
+ * float32, or bfloat16 with -DBF16. All arithmetic is in float32. A `word` is what products take
+ * at once along their sum: one float32, or two bfloat16 that lie beside each other.
+ */
+#ifndef PELLUCID_VECTORS_H
+#define PELLUCID_VECTORS_H
+
+#include <math.h>
+#include <omp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+#define EXPORT __attribute__((visibility("default")))
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+typedef float vf __attribute__((vector_size(4 * LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES)));
+typedef uint16_t vh __attribute__((vector_size(2 * LANES)));
+typedef uint8_t vb __attribute__((vector_size(LANES)));
+
+/* The same, wherever they lie. */
+typedef float vf_any __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef uint32_t vu_any __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef uint16_t vh_any __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
+typedef uint8_t vb_any __attribute__((vector_size(LANES), aligned(1), may_alias));
+
+#ifdef BF16
+typedef uint16_t num;
+typedef uint32_t word;
+enum { PER_WORD = 2 };
+#else
+typedef float num;
+typedef float word;
+enum { PER_WORD = 1 };
+#endif
+
+INLINE vf load_floats(const float *from) { return *(const vf_any *)from; }
+INLINE void store_floats(float *to, vf x) { *(vf_any *)to = x; }
+INLINE vf spread(float x) { return x - (vf){0}; }
+
+#ifdef BF16
+INLINE vf load(const num *from) {
+    return (vf)(__builtin_convertvector(*(const vh_any *)from, vu) << 16);
+}
+
+/* Round to the nearest, ties to even; what is no number stays none. */
+INLINE void store(num *to, vf x) {
+#if defined(__AVX512BF16__)
+    *(vh_any *)to = (vh)_mm512_cvtneps_pbh((__m512)x);
+#else
+    vu bits = (vu)x, rounded = bits + 0x7fff + ((bits >> 16) & 1);
+    vu is_nan = (vu)(x != x);
+    rounded = (is_nan & (bits | 0x400000)) | (~is_nan & rounded);
+    *(vh_any *)to = __builtin_convertvector(rounded >> 16, vh);
+#endif
+}
+
+INLINE float one(num x) {
+    union { uint32_t bits; float value; } both = {(uint32_t)x << 16};
+    return both.value;
+}
+
+INLINE num narrowed(float x) {
+    union { float value; uint32_t bits; } both = {x};
+    if (x != x) return (num)((both.bits | 0x400000) >> 16);
+    return (num)((both.bits + 0x7fff + ((both.bits >> 16) & 1)) >> 16);
+}
+#else
+INLINE vf load(const num *from) { return load_floats(from); }
+INLINE void store(num *to, vf x) { store_floats(to, x); }
+INLINE float one(num x) { return x; }
+INLINE num narrowed(float x) { return x; }
+#endif
+
+INLINE float sum_of(vf x) {
+    float total = 0;
+    for (int i = 0; i < LANES; i++) total += x[i];
+    return total;
+}
+
+INLINE float most_of(vf x) {
+    float most = x[0];
+    for (int i = 1; i < LANES; i++) most = x[i] > most ? x[i] : most;
+    return most;
+}
+
+INLINE vf chosen(vi where, vf x, vf y) { return (vf)(((vi)x & where) | ((vi)y & ~where)); }
+INLINE vf larger(vf x, vf y) { return chosen((vi)(x > y), x, y); }
+
+/* exp, to some 2 units of the last place; 0 below -87, where float32 ends. */
+INLINE vf exponential(vf x) {
+    const float log2_e = 1.44269504088896341f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
+    vi is_tiny = (vi)(x < -87.0f);
+    x = (vf)(((vi)spread(-87.0f) & is_tiny) | ((vi)x & ~is_tiny));
+    vf shifted = x * log2_e + magic;
+    vf whole = shifted - magic;
+    vf r = x - whole * ln2_high - whole * ln2_low;
+    vf p = spread(1.9875691500e-4f);
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    vi power = ((vi)shifted << 23) + (vi)p; /* the low bits of `shifted` are the whole number */
+    return (vf)(power & ~is_tiny);
+}
+
+/* Dropout: what a byte drew below the threshold becomes 0, the rest grows by the factor. */
+typedef struct {
+    const uint8_t *drawn; /* one a number, or NULL: nothing is dropped */
+    int64_t threshold;
+    float factor;
+} dropping;
+
+INLINE vf drop(vf x, const dropping *dropout, long at) {
+    if (!dropout->drawn) return x;
+    vi drawn = __builtin_convertvector(*(const vb_any *)(dropout->drawn + at), vi);
+    vi kept = drawn >= (int32_t)dropout->threshold;
+    return (vf)((vi)(x * dropout->factor) & kept);
+}
+
+INLINE long least(long x, long y) { return x < y ? x : y; }
+INLINE long in_parts(long size, long part) { return (size + part - 1) / part; }
+
+/* Memory that each thread has a part of, aligned to cache lines; NULL where there is none. */
+typedef struct {
+    char *all;
+    size_t each;
+} shares;
+
+INLINE int allocate(shares *found, size_t bytes_each, int num_shares) {
+    found->each = (bytes_each + 63) / 64 * 64;
+    found->all = aligned_alloc(64, found->each * (size_t)num_shares);
+    return found->all != NULL;
+}
+
+INLINE void *share_of(const shares *memory, int thread) { return memory->all + memory->each * thread; }
+
+enum { DONE = 0, NO_MEMORY = 1 };
+
+#endif

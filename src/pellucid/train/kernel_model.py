@@ -1,0 +1,242 @@
+"""A whole model on the compiled kernels: the loss of a batch, and its gradient.
+
+What PyTorch's own derivatives would keep for themselves is written out here: each sub-layer goes
+back the way it came. No position of padding is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.data import Batch
+from pellucid.errors import InputError
+from pellucid.kernels import WIDTH_STEP, Drawn, EmbeddingCall, Kernels, find_kernels
+from pellucid.model import Dropout, Stack, Transformer
+from pellucid.train.kernel_layers import (
+    AttentionOnRows,
+    FeedForwardOnRows,
+    NormOnRows,
+    Sentences,
+    gradient_of,
+)
+
+__all__ = ["ModelOnKernels", "reason_against_kernels"]
+
+
+def reason_against_kernels(
+    model: ModelConfig, training: TrainingConfig, *, has_output_bias: bool, device: torch.device
+) -> str | None:
+    """Why a model's passes cannot be those here; None where they can, if kernels are built."""
+    widths = {
+        "d_model": model.d_model,
+        "d_ff": model.d_ff,
+        "num_heads times d_key": model.num_heads * model.d_key,
+        "num_heads times d_value": model.num_heads * model.d_value,
+    }
+    odd = [name for name, width in widths.items() if width % WIDTH_STEP]
+    against = {
+        f"the device is {device.type}": device.type != "cpu",
+        f"model.projections is {model.projections!r}": model.projections != "qkv",
+        f"model.activation is {model.activation!r}": model.activation != "relu",
+        "the output has a bias": has_output_bias,
+        "training.compile is true": training.compile,
+        "training.attention_dropout is not 0": training.attention_dropout > 0,
+        "training.guided_head is given": bool(training.guided_head),
+        f"model's {', '.join(odd)} are no multiples of {WIDTH_STEP}": bool(odd),
+    }
+    return next((reason for reason, holds in against.items() if holds), None)
+
+
+class ModelOnKernels:
+    """Passes of a model.
+
+    Args:
+        model: whose weights are read, and whose parameters' gradients grow.
+        kernels: of this machine.
+    """
+
+    def __init__(self, model: Transformer, kernels: Kernels) -> None:
+        self._model, self._kernels = model, kernels
+        self._encoder = _StackOnRows(model, model.encoder, kernels)
+        self._decoder = _StackOnRows(model, model.decoder, kernels)
+        self._table: tuple[Tensor, Tensor] | None = None
+        self._table_sum_D = torch.empty(0)
+
+    def follow(self) -> None:
+        """Take the weights as they are now."""
+        self._encoder.follow()
+        self._decoder.follow()
+        table_VD, kernels = self._model.output_weight.detach(), self._kernels
+        turned, plain = self._table or (None, None)
+        filled = kernels.filled(len(table_VD))
+        self._table = (
+            kernels.pack(table_VD, turned=True, into=turned),
+            kernels.pack(table_VD, turned=False, filled=filled, into=plain),
+        )
+        self._table_sum_D = table_VD.sum(dim=0)
+
+    def add_gradient(
+        self, batch: Batch, dropout: Dropout, *, smoothing: float, share: float
+    ) -> Tensor:
+        """Let the gradients grow by those of a batch's mean loss times a share.
+
+        Returns:
+            The mean of −log p(y), in nats, without smoothing.
+        """
+        assert self._table is not None
+        source = Sentences.of(batch.source_BS, batch.source_mask_BS)
+        target = Sentences.of(batch.target_in_BT, batch.target_mask_BT)
+        memory_ID = self._encoder.run(source, dropout)
+        states_PD = self._decoder.run(target, dropout, memory_ID=memory_ID, memory_rows=source)
+        weight = self._model.output_weight
+        plain_P, _, grad_PD = self._kernels.cross_entropy(
+            states_PD,
+            weight.detach(),
+            self._table,
+            self._table_sum_D,
+            batch.target_out_BT[batch.target_mask_BT],
+            smoothing=smoothing,
+            factor=share / len(states_PD),
+            grad_table_VD=gradient_of(weight),
+        )
+        grad_memory_ID = self._decoder.back(grad_PD)
+        assert grad_memory_ID is not None
+        self._encoder.back(grad_memory_ID)
+        return plain_P.mean()
+
+
+class _StackOnRows:
+    """Encoder or decoder."""
+
+    def __init__(self, model: Transformer, stack: Stack, kernels: Kernels) -> None:
+        config = model.config
+        self._stack, self._kernels = stack, kernels
+        side: Literal["source", "target"] = "source" if stack.part == "encoder" else "target"
+        self._table = model.embedding_of(side).weight
+        self._scale = math.sqrt(config.d_model) if config.embedding_scale == "sqrt" else 1.0
+        self._sublayers: list[AttentionOnRows | FeedForwardOnRows] = []
+        is_causal = stack.part == "decoder" and config.look_ahead_mask
+        layer: Any
+        for index, layer in enumerate(stack.layers):
+            site = f"{stack.part}.{index}"
+            own, across, network = (
+                f"{site}.{name}" for name in ("self", "cross", "feed_forward")
+            )
+            self._sublayers.append(
+                AttentionOnRows(
+                    kernels,
+                    config,
+                    layer.self_attention,
+                    layer.self_attention_norm,
+                    site=own,
+                    is_causal=is_causal,
+                )
+            )
+            if stack.part == "decoder":
+                self._sublayers.append(
+                    AttentionOnRows(
+                        kernels,
+                        config,
+                        layer.cross_attention,
+                        layer.cross_attention_norm,
+                        site=across,
+                        sees_memory=True,
+                    )
+                )
+            self._sublayers.append(
+                FeedForwardOnRows(
+                    kernels, config, layer.feed_forward, layer.feed_forward_norm, site=network
+                )
+            )
+        norm: nn.LayerNorm | None = getattr(stack, "norm", None)
+        self._norm = None if norm is None else NormOnRows(kernels, norm)
+
+    def follow(self) -> None:
+        for sublayer in self._sublayers:
+            sublayer.follow()
+
+    def run(
+        self,
+        sentences: Sentences,
+        dropout: Dropout,
+        *,
+        memory_ID: Tensor | None = None,
+        memory_rows: Sentences | None = None,
+    ) -> Tensor:
+        """From tokens to what leaves the stack."""
+        x_JD = self._enter(sentences, dropout)
+        for sublayer in self._sublayers:
+            if isinstance(sublayer, FeedForwardOnRows):
+                x_JD = sublayer.run(x_JD, dropout)
+            elif sublayer.sees_memory:
+                x_JD = sublayer.run(
+                    x_JD, sentences, dropout, memory_ID=memory_ID, memory_rows=memory_rows
+                )
+            else:
+                x_JD = sublayer.run(x_JD, sentences, dropout)
+        return x_JD if self._norm is None else self._norm.run(x_JD)
+
+    def back(self, grad_JD: Tensor) -> Tensor | None:
+        """Back to the tokens' table; the gradient of what was attended to, if anything was."""
+        grad_memory_ID: Tensor | None = None
+        if self._norm is not None:
+            grad_JD = self._norm.back(grad_JD)[0]
+        for sublayer in reversed(self._sublayers):
+            if isinstance(sublayer, FeedForwardOnRows):
+                grad_JD = sublayer.back(grad_JD)
+            else:
+                grad_JD, grad_memory_ID = sublayer.back(grad_JD, grad_memory_ID)
+        self._enter_back(grad_JD)
+        return grad_memory_ID
+
+    def _enter(self, sentences: Sentences, dropout: Dropout) -> Tensor:
+        part, table_VD = self._stack.part, self._table.detach()
+        rows, width = len(sentences.ids_J), table_VD.shape[1]
+        if sentences.longest > self._stack.max_length:
+            raise InputError(
+                f"A sentence must have at most {self._stack.max_length} tokens for this {part}, "
+                f"but has {sentences.longest}. Lower data.max_length, or raise "
+                f"model.max_{'source' if part == 'encoder' else 'target'}_length."
+            )
+        positions_LD = self._stack.position_rows(0, sentences.longest, like=table_VD)
+        factors_J = dropout.token_factors(rows, part)
+        dropped = dropout.draw(rows * width, f"{part}.input")
+        x_JD = self._kernels.rows(rows, width)
+        call = EmbeddingCall(
+            rows=rows,
+            width=width,
+            id=sentences.ids_J.data_ptr(),
+            position=sentences.positions_J.data_ptr(),
+            table=table_VD.data_ptr(),
+            scale=self._scale,
+            token_factor=None if factors_J is None else factors_J.data_ptr(),
+            positions=None if positions_LD is None else positions_LD.data_ptr(),
+            out=x_JD.data_ptr(),
+        )
+        if dropped is not None:
+            call.dropout.drawn = dropped.drawn.ctypes.data
+            call.dropout.threshold, call.dropout.factor = dropped.threshold, dropped.factor
+        self._kept: tuple[EmbeddingCall, Sentences, Tensor | None, Drawn | None] = (
+            call,
+            sentences,
+            factors_J,
+            dropped,
+        )
+        self._kernels.embed(call)
+        return x_JD
+
+    def _enter_back(self, grad_JD: Tensor) -> None:
+        call = self._kept[0]
+        learned = self._stack.positions.weight if hasattr(self._stack, "positions") else None
+        grads = gradient_of(self._table), gradient_of(learned)
+        call.grad = grad_JD.data_ptr()
+        call.grad_table, call.grad_positions = (
+            None if grad is None else grad.data_ptr() for grad in grads
+        )
+        self._kernels.embed(call)
+        del self._kept
