@@ -29,6 +29,7 @@ enum {
         for (long k = 0; k < words; k++) {                                                         \
             const WORD *panel = b + k * b_word;                                                    \
             __builtin_prefetch(panel + WORDS_AHEAD * b_word);                                      \
+            if (LANES == 16) __builtin_prefetch(panel + WORDS_AHEAD * b_word + LANES);             \
             UNROLL for (int i = 0; i < rows; i++) {                                                \
                 ADD_PRODUCTS(sum[i][0], a[i * a_row + k * a_word], panel);                         \
                 ADD_PRODUCTS(sum[i][1], a[i * a_row + k * a_word], panel + LANES);                 \
