@@ -32,8 +32,10 @@ WIDTH_STEP = 16
 """What widths of the model are multiples of: numbers of the widest vector."""
 
 BYTES_PER_CHUNK = 12 << 20
-MOST_CHUNK_ROWS, FEWEST_CHUNK_ROWS = 512, 48
-"""Bounds of `Kernels.chunk_rows`."""
+"""What the loss keeps of some rows, at most."""
+
+CHUNK_PARTS = 12
+"""What the parts that threads take of these rows are a multiple of: many numbers divide it."""
 
 
 class Drawn(NamedTuple):
@@ -308,8 +310,10 @@ class Kernels:
 
     def chunk_rows(self, vocabulary: int) -> int:
         """Rows of a chunk of the loss: such that the third-level cache holds it."""
-        numbers = BYTES_PER_CHUNK // self.dtype.itemsize
-        return max(FEWEST_CHUNK_ROWS, min(MOST_CHUNK_ROWS, numbers // vocabulary))
+        per_thread = 96 // self.dtype.itemsize
+        row = self.dtype.itemsize * self.filled(vocabulary)
+        parts = BYTES_PER_CHUNK // (row * per_thread)
+        return per_thread * max(1, parts - parts % CHUNK_PARTS if parts > CHUNK_PARTS else parts)
 
     def embed(self, call: EmbeddingCall) -> None:
         """Look rows up, add positions, and drop; or, with a gradient, go back."""

@@ -143,7 +143,6 @@ static void take_rows(const loss_call *call, long first, long rows, long in_chun
 /* grad_table += what stays of a chunk^T, times its scaled states; called by every thread. */
 static void add_chunk(const loss_call *call, long rows, word *right, word *left) {
     long width = call->width, panels = in_parts(width, PANEL);
-    long blocks = in_parts(call->vocabulary, COLUMNS);
     enum { ROWS = BLOCK_WORDS * PER_WORD };
     for (long first = 0; first < rows; first += ROWS) {
         long taken = least(ROWS, rows - first), words = words_of(taken);
@@ -151,15 +150,12 @@ static void add_chunk(const loss_call *call, long rows, word *right, word *left)
         for (long p = 0; p < panels; p++)
             pack_over_rows(call->scaled + first * width + p * PANEL, width, taken,
                            least(PANEL, width - p * PANEL), PANEL, right + p * words * PANEL);
-#pragma omp for schedule(dynamic)
-        for (long b = 0; b < blocks; b++) {
-            long count = least(COLUMNS, call->vocabulary - b * COLUMNS);
-            for (long v = 0; v < count; v += PACK_ROWS) {
-                const num *from = call->chunk + (b * call->chunk_rows + first) * COLUMNS + v;
-                pack_over_rows(from, COLUMNS, taken, PACK_ROWS, PACK_ROWS, left);
-                add_outer(words, least(PACK_ROWS, count - v), left, right, width,
-                          call->grad_table + (b * COLUMNS + v) * width);
-            }
+#pragma omp for schedule(dynamic, 4)
+        for (long v = 0; v < call->vocabulary; v += PACK_ROWS) {
+            const num *from = call->chunk + (v / COLUMNS * call->chunk_rows + first) * COLUMNS;
+            pack_over_rows(from + v % COLUMNS, COLUMNS, taken, PACK_ROWS, PACK_ROWS, left);
+            add_outer(words, least(PACK_ROWS, call->vocabulary - v), left, right, width,
+                      call->grad_table + v * width);
         }
     }
 }
