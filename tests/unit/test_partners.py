@@ -294,7 +294,7 @@ def test_processes_are_fewer_where_memory_is_short_unless_they_are_asked_for(
 
     def learner(processes: Any) -> Learner:
         training = {"max_tokens_per_batch": 8192, "processes": processes, "precision": "float32"}
-        recipe = make_recipe(training=training)
+        recipe = make_recipe(training=training | {"kernels": "pytorch"})
         run = RunFolder(tmp_path / f"run-{processes}", recipe)
         with run.alone(), run.created():
             return Learner(recipe, prepare_data(recipe, tmp_path, run), None)
@@ -312,12 +312,20 @@ def test_processes_are_fewer_where_memory_is_short_unless_they_are_asked_for(
         asked.fit_into_memory()
 
 
+def test_on_own_kernels_one_process_has_all_threads() -> None:
+    training, cpu = TrainingConfig(max_tokens_per_batch=8192), torch.device("cpu")
+    assert choose_processes(training, cpu, "float32", has_kernels=True) == 1
+    asked = training.model_copy(update={"processes": 3})
+    assert choose_processes(asked, cpu, "float32", has_kernels=True) == 3
+
+
 def test_a_run_goes_on_with_one_process_where_they_cannot_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(tmp_path)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     two_processes = {"validate_every": 2, "max_tokens_per_batch": 2048, "precision": "float32"}
+    two_processes |= {"kernels": "pytorch"}
     for max_steps in (2, 4, 6):
         if max_steps == 4:  # as on a GPU
             monkeypatch.setattr("pellucid.train.learner.can_share", lambda _: False)
@@ -334,6 +342,7 @@ def test_a_run_keeps_its_processes_and_leaves_none(
 ) -> None:
     write_text(tmp_path)
     training = {"validate_every": 2, "max_tokens_per_batch": 2048, "precision": "float32"}
+    training |= {"kernels": "pytorch"}
     started = []
     popen = subprocess.Popen
 

@@ -56,6 +56,7 @@ OUTLOOK = TrainingOutlook(
     threads=2,
     processes=1,
     precision="bfloat16 products",
+    kernels="own kernels (avx2_bfloat16)",
     words=["Adam, rate 0.004 after 600 steps, then linear.", "Dropout 0.1, label smoothing 0.1."],
     choices=["model.size is tiny: 29,000 pairs are few.", "training.dropout is 0.1."],
 )
@@ -73,7 +74,7 @@ def test_screen_says_everything_that_is_known() -> None:
         "           Adam, rate 0.004 after 600 steps, then linear. Dropout 0.1, "
         "label smoothing 0.1.\n"
         "Memory     about 730 MiB of 7.7 GiB available\n"
-        "Machine    cpu, 2 threads, bfloat16 products\n"
+        "Machine    cpu, 2 threads, bfloat16 products, own kernels (avx2_bfloat16)\n"
         "Chosen     model.size is tiny: 29,000 pairs are few.\n"
         "           training.dropout is 0.1."
     )

@@ -29,9 +29,13 @@ class TrainingConfig(Strict):
     **Batch.** A batch has at most ``max_tokens_per_batch`` positions on either side, padding
     included. An update sums the gradients of ``accumulate`` batches, and a gradient longer than
     ``max_gradient_norm`` is shortened to that (0: never). On a processor
-    ``processes`` share each batch and the threads; with ``auto`` about one a thread, in bfloat16
-    one for two, as long as 1,000 of ``max_tokens_per_batch`` fall to each and memory allows. A
-    run keeps its number.
+    ``processes`` share each batch and the threads; with ``auto`` one on the package's own kernels,
+    on PyTorch's about one a thread, in bfloat16 one for two, as long as 1,000 of
+    ``max_tokens_per_batch`` fall to each and memory allows. A run keeps its number.
+
+    **Kernels.** What the passes run on, on a processor: with ``auto`` the package's own kernels
+    where they are built for it and for such a model, else PyTorch's; ``own`` refuses to do
+    without, ``pytorch`` leaves them. The last digits of all numbers depend on it.
 
     **Regularization.** ``dropout`` as in the paper; ``attention_dropout`` on the weights of
     attention, ``feed_forward_dropout`` on what its activation gives, ``token_dropout`` on whole

@@ -26,7 +26,7 @@ from pellucid.kernels.calls import (
 )
 from pellucid.kernels.library import find_library
 
-__all__ = ["WIDTH_STEP", "Drawn", "Kernels", "Norm", "find_kernels"]
+__all__ = ["BYTES_PER_CHUNK", "WIDTH_STEP", "Drawn", "Kernels", "Norm", "find_kernels"]
 
 WIDTH_STEP = 16
 """What widths of the model are multiples of: numbers of the widest vector."""

@@ -73,9 +73,7 @@ class LinearOnRows:
         assert self._forward is not None
         return self._forward
 
-    def run(
-        self, x_JD: Tensor, *, has_relu: bool = False, dropped: Drawn | None = None
-    ) -> Tensor:
+    def run(self, x_JD: Tensor, *, has_relu: bool = False, dropped: Drawn | None = None) -> Tensor:
         """Compute $XW^T + b$, and what may follow."""
         return self._kernels.linear(
             x_JD, self.packed, self.width, bias_F=self.bias_F, has_relu=has_relu, dropped=dropped

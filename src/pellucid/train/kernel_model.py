@@ -7,15 +7,22 @@ back the way it came. No position of padding is computed.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
-from pellucid.errors import InputError
-from pellucid.kernels import WIDTH_STEP, Drawn, EmbeddingCall, Kernels, find_kernels
+from pellucid.errors import ConfigurationError, InputError
+from pellucid.kernels import (
+    WIDTH_STEP,
+    Drawn,
+    EmbeddingCall,
+    Kernels,
+    find_kernels,
+    library_name,
+)
 from pellucid.model import Dropout, Stack, Transformer
 from pellucid.train.kernel_layers import (
     AttentionOnRows,
@@ -25,31 +32,83 @@ from pellucid.train.kernel_layers import (
     gradient_of,
 )
 
-__all__ = ["ModelOnKernels", "reason_against_kernels"]
+__all__ = ["KernelChoice", "ModelOnKernels", "choose_kernels"]
+
+WIDE_FOR_AMX = 512
+"""From which width on AMX decides."""
 
 
-def reason_against_kernels(
-    model: ModelConfig, training: TrainingConfig, *, has_output_bias: bool, device: torch.device
+class KernelChoice(NamedTuple):
+    """What a model's passes run on.
+
+    Attributes:
+        kernels: the package's own; None for PyTorch's operations.
+        words: the same in words, with the reason.
+    """
+
+    kernels: Kernels | None
+    words: str
+
+
+def choose_kernels(
+    model: ModelConfig,
+    training: TrainingConfig,
+    precision: Literal["float32", "bfloat16"],
+    device: torch.device,
+    *,
+    has_output_bias: bool = False,
+) -> KernelChoice:
+    """Choose what passes run on: with ``auto`` the package's own kernels where they can.
+
+    Raises:
+        ConfigurationError: they are asked for, and cannot.
+    """
+    if training.kernels == "pytorch":
+        return KernelChoice(None, "PyTorch's kernels")
+    kernels = find_kernels(precision) if device.type == "cpu" else None
+    reason = _reason_against(model, training, device, has_output_bias=has_output_bias)
+    if reason is None and kernels is None:
+        reason = "they are not built for this processor"
+    if reason is None and training.kernels == "auto" and _amx_is_faster(model, precision):
+        reason = "PyTorch's use AMX"
+    if reason is None:
+        return KernelChoice(kernels, f"own kernels ({library_name(precision)})")
+    if training.kernels == "own":
+        raise ConfigurationError(
+            "The package's own kernels must be able to train this model for training.kernels = "
+            f"'own', but they are not: {reason}. Use training.kernels = 'auto'."
+        )
+    return KernelChoice(None, f"PyTorch's kernels, not own: {reason}")
+
+
+def _reason_against(
+    model: ModelConfig, training: TrainingConfig, device: torch.device, *, has_output_bias: bool
 ) -> str | None:
-    """Why a model's passes cannot be those here; None where they can, if kernels are built."""
+    """Why a model's passes cannot be those here; None where they can."""
     widths = {
-        "d_model": model.d_model,
-        "d_ff": model.d_ff,
-        "num_heads times d_key": model.num_heads * model.d_key,
-        "num_heads times d_value": model.num_heads * model.d_value,
+        "model.d_model": model.d_model,
+        "model.d_ff": model.d_ff,
+        "model.num_heads times d_key": model.num_heads * model.d_key,
+        "model.num_heads times d_value": model.num_heads * model.d_value,
     }
-    odd = [name for name, width in widths.items() if width % WIDTH_STEP]
+    odd = next((name for name, width in widths.items() if width % WIDTH_STEP), None)
     against = {
         f"the device is {device.type}": device.type != "cpu",
-        f"model.projections is {model.projections!r}": model.projections != "qkv",
-        f"model.activation is {model.activation!r}": model.activation != "relu",
+        f"model.projections is {model.projections}": model.projections != "qkv",
+        f"model.activation is {model.activation}": model.activation != "relu",
         "the output has a bias": has_output_bias,
         "training.compile is true": training.compile,
-        "training.attention_dropout is not 0": training.attention_dropout > 0,
+        "training.attention_dropout is above 0": training.attention_dropout > 0,
         "training.guided_head is given": bool(training.guided_head),
-        f"model's {', '.join(odd)} are no multiples of {WIDTH_STEP}": bool(odd),
+        f"{odd} is no multiple of {WIDTH_STEP}": odd is not None,
     }
     return next((reason for reason, holds in against.items() if holds), None)
+
+
+def _amx_is_faster(model: ModelConfig, precision: Literal["float32", "bfloat16"]) -> bool:
+    """Whether PyTorch's products have more from AMX than its other operations lose."""
+    is_wide = model.d_model >= WIDE_FOR_AMX
+    return precision == "bfloat16" and is_wide and torch.cpu._is_amx_tile_supported()
 
 
 class ModelOnKernels:
@@ -124,9 +183,7 @@ class _StackOnRows:
         layer: Any
         for index, layer in enumerate(stack.layers):
             site = f"{stack.part}.{index}"
-            own, across, network = (
-                f"{site}.{name}" for name in ("self", "cross", "feed_forward")
-            )
+            own, across, network = (f"{site}.{name}" for name in ("self", "cross", "feed_forward"))
             self._sublayers.append(
                 AttentionOnRows(
                     kernels,

@@ -17,6 +17,7 @@ from pellucid.model import Transformer, initialize
 from pellucid.train.averaging import Averaging
 from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.compiled import require_compiler
+from pellucid.train.kernel_model import KernelChoice, choose_kernels
 from pellucid.train.memory import (
     fitting_budget,
     memory_of_passes,
@@ -40,6 +41,7 @@ class _Circumstances(TypedDict):
     bytes_per_number: int
     processes: int
     is_on_cpu: bool
+    has_kernels: bool
 
 
 class Learner:
@@ -62,7 +64,11 @@ class Learner:
         self.config = _bundle_config(recipe, prepared)
         self.device = choose_device(self.training.device)
         self.precision = choose_precision(self.training.precision, self.device)
-        self.processes = choose_processes(self.training, self.device, self.precision)
+        self.kernels = self._choose_kernels(start)
+        has_kernels = self.kernels.kernels is not None
+        self.processes = choose_processes(
+            self.training, self.device, self.precision, has_kernels=has_kernels
+        )
         require_memory(self.config.model, self.training, self.device)
         if self.training.compile:
             require_compiler(self.device)
@@ -94,6 +100,7 @@ class Learner:
             # A run keeps precision and processes on another machine.
             self.precision = "bfloat16" if self.state.precision == "bfloat16" else "float32"
             self.processes = max(1, self.state.processes) if can_share(self.device) else 1
+            self.kernels = self._choose_kernels(start)
         self.optimizer = Optimizer(self.model, training, self.precision)
         self.averaging = Averaging(self.model, training)
         if checkpoint is not None:
@@ -218,7 +225,17 @@ class Learner:
             "bytes_per_number": self._bytes_per_number(),
             "processes": self.processes,
             "is_on_cpu": self.device.type == "cpu",
+            "has_kernels": self.kernels.kernels is not None,
         }
+
+    def _choose_kernels(self, start: Bundle | None) -> KernelChoice:
+        return choose_kernels(
+            self.config.model,
+            self.training,
+            self.precision,
+            self.device,
+            has_output_bias=start is not None and start.model.output_bias is not None,
+        )
 
     def _ready_updater(self) -> Updater:
         if self._updater is None:

@@ -8,6 +8,7 @@ from pellucid.attention.stages import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.hardware import available_memory
+from pellucid.kernels import BYTES_PER_CHUNK
 from pellucid.model import Transformer
 from pellucid.train.few_shapes import FEWEST_ROWS
 from pellucid.train.loss import chunk_rows
@@ -29,6 +30,9 @@ PARTNER = 250 * 2**20
 SPARE = 1.65
 """What passing results and gaps between blocks add, as a factor, measured on tiny and base."""
 
+SPARE_ON_KERNELS = 1.2
+"""The same on kernels, which say themselves what they keep."""
+
 
 def predict_memory(
     model: ModelConfig,
@@ -40,6 +44,7 @@ def predict_memory(
     bytes_per_number: int = 4,
     processes: int = 1,
     is_on_cpu: bool = True,
+    has_kernels: bool = False,
 ) -> int:
     """Count the bytes of a whole training at its highest, all its processes together.
 
@@ -55,10 +60,12 @@ def predict_memory(
         bytes_per_number: 4 in float32, 2 in bfloat16.
         processes: how many share a batch.
         is_on_cpu: whether the passes run on a processor.
+        has_kernels: whether they run on the package's own kernels.
     """
-    working = 2 * bytes_per_number if bytes_per_number < 4 else 0
+    # Kernels have the weights laid out for either direction; else there are copies in bfloat16.
+    working = 2 * bytes_per_number if bytes_per_number < 4 or has_kernels else 0
     weights = num_weights * (4 * _copies(training) + working)
-    turned = TURNED * model.target_vocabulary_size * model.d_model
+    turned = 0 if has_kernels else TURNED * model.target_vocabulary_size * model.d_model
     partner = PARTNER + num_weights * (2 * 4 + working) + turned
     passes = memory_of_passes(
         model,
@@ -68,8 +75,10 @@ def predict_memory(
         bytes_per_number=bytes_per_number,
         processes=processes,
         is_on_cpu=is_on_cpu,
+        has_kernels=has_kernels,
     )
-    own = LIBRARIES + weights + turned + round(SPARE * passes)
+    spare = SPARE_ON_KERNELS if has_kernels else SPARE
+    own = LIBRARIES + weights + turned + round(spare * passes)
     return own + (processes - 1) * partner
 
 
@@ -82,12 +91,15 @@ def memory_of_passes(
     bytes_per_number: int = 4,
     processes: int = 1,
     is_on_cpu: bool = True,
+    has_kernels: bool = False,
 ) -> int:
     """Count the bytes of what a pass over one batch leaves for the backward pass.
 
     The arguments are those of `predict_memory`.
     """
     positions = max(max_tokens_per_batch, longest)
+    if has_kernels:
+        return _memory_on_kernels(model, positions, bytes_per_number)
     is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     is_plain = training.attention_dropout > 0 or (training.compile and is_short)
     # Attention's weights are float32 on a processor; in blocks, only there, they are kept once.
@@ -107,6 +119,19 @@ def memory_of_passes(
     return bytes_per_number * numbers
 
 
+def _memory_on_kernels(model: ModelConfig, positions: int, bytes_per_number: int) -> int:
+    """What passes on kernels keep: nothing of a weight between two positions."""
+    keys, values = model.num_heads * model.d_key, model.num_heads * model.d_value
+    dropped = model.d_model // bytes_per_number  # A byte for each number.
+    around = 3 * model.d_model + dropped
+    attention = 2 * keys + 2 * values + around
+    layers = model.num_encoder_layers + model.num_decoder_layers
+    attentions = model.num_encoder_layers + 2 * model.num_decoder_layers
+    kept = attentions * attention + layers * (model.d_ff + around) + 2 * around
+    passing = 4 * model.d_model + max(2 * keys + values, model.d_ff)
+    return bytes_per_number * positions * (kept + passing) + BYTES_PER_CHUNK
+
+
 def fitting_budget(
     model: ModelConfig,
     training: TrainingConfig,
@@ -117,6 +142,7 @@ def fitting_budget(
     bytes_per_number: int = 4,
     processes: int = 1,
     is_on_cpu: bool = True,
+    has_kernels: bool = False,
 ) -> int:
     """The largest budget of `predict_memory` that fits, of those reached by halving.
 
@@ -133,6 +159,7 @@ def fitting_budget(
             bytes_per_number=bytes_per_number,
             processes=processes,
             is_on_cpu=is_on_cpu,
+            has_kernels=has_kernels,
         )
         if needed <= available:
             break

@@ -48,9 +48,15 @@ ALIGNMENT = 64
 
 
 def choose_processes(
-    training: TrainingConfig, device: torch.device, precision: Literal["float32", "bfloat16"]
+    training: TrainingConfig,
+    device: torch.device,
+    precision: Literal["float32", "bfloat16"],
+    *,
+    has_kernels: bool = False,
 ) -> int:
     """How many processes share a batch: with ``auto`` as many as promise the shortest step.
+
+    On the package's own kernels one, whose threads share all that takes time.
 
     The estimate is that a third of what a process does is not shortened by further threads
     (measured with tiny, float32 and two threads), and that its pairs are its share of all.
@@ -59,7 +65,7 @@ def choose_processes(
         ConfigurationError: several are asked for where there can be only one.
     """
     if training.processes == "auto":
-        if not can_share(device):
+        if has_kernels or not can_share(device):
             return 1
         threads = torch.get_num_threads()
         enough = training.max_tokens_per_batch // TOKENS_A_PROCESS

@@ -12,12 +12,11 @@ from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
-from pellucid.kernels import find_kernels
 from pellucid.model import Dropout, Transformer
 from pellucid.train.compiled import CompiledHalves
 from pellucid.train.few_shapes import make_shapes_repeat, shapes_matter
 from pellucid.train.guide import GuidedHead
-from pellucid.train.kernel_model import ModelOnKernels, reason_against_kernels
+from pellucid.train.kernel_model import ModelOnKernels, choose_kernels
 from pellucid.train.loss import smoothed_cross_entropy
 from pellucid.train.rows import HalvesInRows, can_be_in_rows
 from pellucid.train.schedule import dropout_share
@@ -192,17 +191,15 @@ class Passes:
 def _on_kernels(
     model: Transformer, training: TrainingConfig, precision: Literal["float32", "bfloat16"]
 ) -> ModelOnKernels | None:
-    """The model on compiled kernels; None where there are none, or they cannot what it asks for."""
-    reason = reason_against_kernels(
+    """The model on the package's own kernels; None where PyTorch's are chosen."""
+    chosen = choose_kernels(
         model.config,
         training,
+        precision,
+        next(model.parameters()).device,
         has_output_bias=model.output_bias is not None,
-        device=next(model.parameters()).device,
     )
-    kernels = find_kernels(precision)
-    if training.kernels == "pytorch" or reason is not None or kernels is None:
-        return None
-    return ModelOnKernels(model, kernels)
+    return None if chosen.kernels is None else ModelOnKernels(model, chosen.kernels)
 
 
 def split_batch(batch: Batch, number: int = 2) -> tuple[Batch, ...]:

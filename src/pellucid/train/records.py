@@ -100,6 +100,7 @@ def announce(trainer: Trainer, choices: Sequence[str]) -> None:
         threads=torch.get_num_threads(),
         processes=learner.processes,
         precision=learner.precision,
+        kernels=learner.kernels.words,
         words=_words(trainer),
         choices=choices,
     )

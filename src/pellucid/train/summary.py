@@ -57,6 +57,7 @@ class TrainingOutlook:
         threads: of the processor.
         processes: which share them, and every batch.
         precision: of the products.
+        kernels: what they run on, in words.
         words: optimizer, schedule, batch and regularization, one sentence each.
         choices: what was chosen for the user and why, one sentence each.
     """
@@ -79,6 +80,7 @@ class TrainingOutlook:
     threads: int
     processes: int
     precision: str
+    kernels: str
     words: Sequence[str] = field(default=())
     choices: Sequence[str] = field(default=())
 
@@ -116,7 +118,7 @@ def screen(outlook: TrainingOutlook) -> str:
         "Memory": [_memory(outlook)],
         "Machine": _wrapped(
             f"{outlook.device}, {_plural(outlook.threads, 'thread')}{_processes(outlook)}, "
-            f"{outlook.precision}"
+            f"{outlook.precision}, {outlook.kernels}"
         ),
     }
     lines = [line for title, block in blocks.items() for line in _block(title, block)]

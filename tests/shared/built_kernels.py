@@ -1,0 +1,47 @@
+"""Kernels for tests: those of this machine, and wide vectors on a processor that has none."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from pellucid.kernels import Kernels, find_kernels
+from pellucid.kernels.library import FOLDER
+
+Precision = Literal["float32", "bfloat16"]
+
+
+def kernels_of_machine(precision: Precision) -> Kernels:
+    """Those that the package uses here; a test without them is skipped, with CI set it fails."""
+    kernels = find_kernels(precision)
+    if kernels is None:
+        if os.environ.get("CI"):
+            pytest.fail("the kernels are not built")
+        pytest.skip("the kernels are not built")
+    return kernels
+
+
+def build_wide_kernels(folder: Path, precision: Precision) -> Kernels:
+    """Vectors of 16 numbers, as AVX-512 has them, of the instructions that are there."""
+    kernels_of_machine(precision)
+    path = folder / f"wide_{precision}.so"
+    flags = ["-O1", "-mavx2", "-mfma", "-DLANES=16", "-Wno-psabi"]
+    flags += ["-DBF16"] if precision == "bfloat16" else []
+    subprocess.run(
+        [
+            *shlex.split(os.environ.get("CC", "cc")),
+            *("-std=gnu11", "-fopenmp", "-fPIC", "-shared", "-fvisibility=hidden"),
+            *flags,
+            *("-o", str(path)),
+            *(str(source) for source in sorted(FOLDER.glob("*.c"))),
+            "-lm",
+        ],
+        check=True,
+    )
+    return Kernels(ctypes.CDLL(str(path)), precision)

@@ -1,0 +1,210 @@
+"""A whole model on the package's own kernels, beside the same in PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+import torch
+from built_kernels import kernels_of_machine
+from small_model import make_batch
+from torch import Tensor
+
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.data import Batch
+from pellucid.errors import ConfigurationError, InputError
+from pellucid.model import Transformer, initialize
+from pellucid.train import kernel_model
+from pellucid.train.kernel_model import choose_kernels
+from pellucid.train.passes import Passes, Piece
+from pellucid.train.starting import freeze
+
+V = 37
+CPU = torch.device("cpu")
+
+
+def make_model(**changes: Any) -> Transformer:
+    """Two layers a side, widths that kernels take, and no weight what it was made."""
+    values = {"d_model": 48, "d_ff": 80, "num_heads": 2, "d_key": 24, "d_value": 40}
+    layers = {"num_encoder_layers": 2, "num_decoder_layers": 2}
+    vocabularies = {"source_vocabulary_size": V, "target_vocabulary_size": V}
+    model = Transformer(ModelConfig.model_validate(values | layers | vocabularies | changes))
+    initialize(model, seed=3)
+    draw = torch.Generator().manual_seed(5)
+    for weight in model.parameters():
+        weight.data += torch.randn(weight.shape, generator=draw) / 11
+    return model
+
+
+def make_full_batch() -> Batch:
+    """Sentences of one length: rows with padding and without are the same, and what is dropped."""
+    batch = make_batch(7, 5, 11)
+    sizes = {"num_source_tokens": 35, "num_target_tokens": 77}
+    masks = {
+        "source_mask_BS": torch.ones_like(batch.source_mask_BS),
+        "target_mask_BT": torch.ones_like(batch.target_mask_BT),
+    }
+    return Batch(
+        batch.source_BS,
+        masks["source_mask_BS"],
+        batch.target_in_BT,
+        batch.target_out_BT,
+        masks["target_mask_BT"],
+        **sizes,
+    )
+
+
+def gradients(
+    model: Transformer,
+    batch: Batch,
+    kernels: Literal["own", "pytorch"],
+    precision: Literal["float32", "bfloat16"] = "float32",
+    **settings: Any,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss and the gradients of all weights that have one."""
+    training = TrainingConfig(kernels=kernels, **{"dropout": 0.0, **settings})
+    passes = Passes(model, training, precision)
+    passes.follow()
+    loss = passes.sum_gradients(3, [Piece(0, 0.75, batch), Piece(1, 0.25, batch)])
+    found = {name: one.grad for name, one in model.named_parameters() if one.grad is not None}
+    return loss, {name: grad.clone() for name, grad in found.items()}
+
+
+def assert_same(
+    batch: Batch, changes: dict[str, Any], *, rounding: float = 1e-5, **settings: Any
+) -> None:
+    """Losses agree to 1e-6, gradients to what rounding in float32 makes of them."""
+    kernels_of_machine("float32")
+    loss, found = gradients(make_model(**changes), batch, "own", **settings)
+    expected_loss, expected = gradients(make_model(**changes), batch, "pytorch", **settings)
+    assert torch.allclose(loss, expected_loss, rtol=1e-6)
+    assert found.keys() == expected.keys()
+    longest = max(float(grad.norm()) for grad in expected.values())
+    for name, grad in expected.items():
+        bound = rounding * float(grad.norm()) + 1e-6 * longest
+        assert float((found[name] - grad).norm()) < bound, name
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"norm": "pre"},
+        {"norm": "pre", "residual": False},
+        {"projection_bias": False},
+        {"positions": "learned", "tied_embeddings": "none"},
+        {"positions": "none", "embedding_scale": "none", "tied_embeddings": "decoder"},
+        {"scale_scores": False, "look_ahead_mask": False},
+    ],
+)
+def test_every_switch_of_the_model_does_what_it_does_there(changes: dict[str, Any]) -> None:
+    assert_same(make_batch(), changes)
+
+
+def test_without_norm_it_does_too() -> None:
+    assert_same(make_batch(), {"norm": "none"}, rounding=3e-4)  # Numbers grow from layer to layer.
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (13, 3, 2), (5, 29, 71), (2, 3, 211)])
+def test_any_number_of_sentences_of_any_length(sizes: tuple[int, int, int]) -> None:
+    assert_same(make_batch(*sizes), {})
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_dropout_drops_what_it_drops_there(norm: str) -> None:
+    rates = {"dropout": 0.3, "feed_forward_dropout": 0.2, "token_dropout": 0.1}
+    assert_same(make_full_batch(), {"norm": norm}, **rates)
+
+
+def test_frozen_weights_get_no_gradient_and_the_others_the_same() -> None:
+    kernels_of_machine("float32")
+    batch, found = make_batch(), []
+    for kernels in ("own", "pytorch"):
+        model = make_model(tied_embeddings="none")
+        freeze(model, ("encoder", "target_embedding", "output", "decoder.layers.1.self_attention"))
+        found.append(gradients(model, batch, kernels)[1])
+    assert found[0].keys() == found[1].keys()
+    assert not any(name.startswith(("encoder", "output")) for name in found[0])
+    for name, grad in found[1].items():
+        assert torch.allclose(found[0][name], grad, rtol=1e-4, atol=1e-6), name
+
+
+def test_in_bfloat16_gradients_point_the_same_way() -> None:
+    kernels_of_machine("bfloat16")
+    loss, found = gradients(make_model(), make_batch(), "own", "bfloat16")
+    expected_loss, expected = gradients(make_model(), make_batch(), "pytorch")
+    assert torch.allclose(loss, expected_loss, rtol=1e-3)
+    ours, theirs = (torch.cat([g.flatten() for g in one.values()]) for one in (found, expected))
+    assert torch.cosine_similarity(ours, theirs, dim=0) > 0.999
+
+
+def test_the_same_batch_gives_the_same_bytes_with_any_number_of_threads() -> None:
+    kernels_of_machine("float32")
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        found.append(gradients(make_model(), make_batch(), "own", dropout=0.3)[1])
+    torch.set_num_threads(before)
+    for others in found[1:]:
+        assert all(torch.equal(found[0][name], other) for name, other in others.items())
+
+
+def test_a_sentence_longer_than_the_model_takes_is_refused() -> None:
+    kernels_of_machine("float32")
+    model = make_model(max_target_length=10)
+    with pytest.raises(InputError, match=r"at most 10 tokens for this decoder, but has 11"):
+        gradients(model, make_full_batch(), "own")
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "why"),
+    [
+        ({"activation": "gelu"}, {}, "model.activation is gelu"),
+        ({"d_model": 22}, {}, "model.d_model is no multiple of 16"),
+        ({"d_key": 7}, {}, "model.num_heads times d_key is no multiple of 16"),
+        ({"projections": "qk", "d_value": 24}, {}, "model.projections is qk"),
+        ({}, {"attention_dropout": 0.1}, "training.attention_dropout is above 0"),
+        ({}, {"guided_head": (0, 0)}, "training.guided_head is given"),
+        ({}, {"compile": True}, "training.compile is true"),
+    ],
+)
+def test_what_kernels_cannot_is_left_to_pytorch_and_said(
+    changes: dict[str, Any], settings: dict[str, Any], why: str
+) -> None:
+    kernels_of_machine("float32")
+    config = make_model(**changes).config
+    chosen = choose_kernels(config, TrainingConfig(**settings), "float32", CPU)
+    assert chosen == (None, f"PyTorch's kernels, not own: {why}")
+    asked = TrainingConfig(kernels="own", **settings)
+    with pytest.raises(ConfigurationError, match=f"{why}. Use training.kernels = 'auto'"):
+        choose_kernels(config, asked, "float32", CPU)
+
+
+def test_a_bias_of_the_output_and_another_device_are_left_to_pytorch() -> None:
+    kernels_of_machine("float32")
+    config, training = make_model().config, TrainingConfig()
+    chosen = choose_kernels(config, training, "float32", CPU, has_output_bias=True)
+    assert chosen.words == "PyTorch's kernels, not own: the output has a bias"
+    chosen = choose_kernels(config, training, "float32", torch.device("cuda"))
+    assert chosen.words == "PyTorch's kernels, not own: the device is cuda"
+
+
+def test_where_there_are_none_pytorch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_model, "find_kernels", lambda _precision: None)
+    config = make_model().config
+    chosen = choose_kernels(config, TrainingConfig(), "float32", CPU)
+    assert chosen == (None, "PyTorch's kernels, not own: they are not built for this processor")
+    with pytest.raises(ConfigurationError, match="they are not built for this processor"):
+        choose_kernels(config, TrainingConfig(kernels="own"), "float32", CPU)
+
+
+def test_wide_models_are_left_to_pytorch_where_there_is_amx(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernels_of_machine("bfloat16")
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    training = TrainingConfig()
+    wide = make_model(d_model=512).config
+    assert choose_kernels(wide, training, "bfloat16", CPU).kernels is None
+    assert choose_kernels(wide, training, "float32", CPU).kernels is not None
+    assert choose_kernels(make_model().config, training, "bfloat16", CPU).kernels is not None

@@ -1,0 +1,346 @@
+"""The package's own kernels, each beside the same in PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from built_kernels import build_wide_kernels, kernels_of_machine
+from torch import Tensor
+
+from pellucid.kernels import AttentionCall, Drawn, EmbeddingCall, Kernels, Norm
+
+PRECISIONS = ("float32", "bfloat16")
+
+
+@pytest.fixture(scope="module", params=[*PRECISIONS, *(f"wide {one}" for one in PRECISIONS)])
+def kernels(request: Any, tmp_path_factory: Any) -> Kernels:
+    is_wide, precision = request.param.startswith("wide"), request.param.split()[-1]
+    if is_wide:
+        return build_wide_kernels(Path(tmp_path_factory.mktemp("wide")), precision)
+    return kernels_of_machine(precision)
+
+
+def numbers(*sizes: int, seed: int = 1) -> Tensor:
+    return torch.randn(sizes, generator=torch.Generator().manual_seed(seed))
+
+
+def rows(kernels: Kernels, *sizes: int, seed: int = 1) -> Tensor:
+    return numbers(*sizes, seed=seed).to(kernels.dtype)
+
+
+def assert_close(kernels: Kernels, ours: Tensor, theirs: Tensor, *, loose: float = 1.0) -> None:
+    """Differences beside the largest number: rounding once of float32, or of bfloat16."""
+    bound = loose * (2e-6 if kernels.dtype == torch.float32 else 1 / 128)
+    difference, largest = (ours - theirs).abs().max(), theirs.abs().max()
+    assert difference <= bound * largest, f"{difference:.2e} where the largest is {largest:.2e}"
+
+
+def drawn(count: int, seed: int = 3) -> Drawn:
+    noise = np.random.default_rng(seed).integers(0, 256, count, dtype=np.uint8)
+    return Drawn(noise, 64, 256 / 192)
+
+
+def multiplier(dropped: Drawn, *sizes: int) -> Tensor:
+    kept = torch.from_numpy(dropped.drawn >= dropped.threshold).view(sizes)
+    return kept.double() * dropped.factor
+
+
+@pytest.mark.parametrize("num_rows", [1, 2, 3, 5, 11, 47, 48, 101])
+@pytest.mark.parametrize(("inner", "width"), [(16, 48), (112, 16), (528, 80)])
+def test_linear_of_any_number_of_rows_is_the_product(
+    kernels: Kernels, num_rows: int, inner: int, width: int
+) -> None:
+    x_JD, weight_FD, bias_F = rows(kernels, num_rows, inner), numbers(width, inner), numbers(width)
+    packed = kernels.pack(weight_FD, turned=True)
+    found_JF = kernels.linear(x_JD, packed, width, bias_F=bias_F)
+    weight = weight_FD.to(kernels.dtype).double()
+    assert_close(kernels, found_JF, F.linear(x_JD.double(), weight, bias_F.double()))
+    back_JD = kernels.linear(found_JF, kernels.pack(weight_FD, turned=False), inner)
+    assert_close(kernels, back_JD, found_JF.double() @ weight)
+
+
+def test_what_follows_a_linear_layer_follows_in_its_order(kernels: Kernels) -> None:
+    x_JD, weight_FD, bias_F = rows(kernels, 53, 48), numbers(80, 48), numbers(80)
+    gate_JF, add_JF = rows(kernels, 53, 80, seed=2).relu(), rows(kernels, 53, 80, seed=4)
+    dropped = drawn(53 * 80)
+    found_JF = kernels.linear(
+        x_JD,
+        kernels.pack(weight_FD, turned=True),
+        80,
+        bias_F=bias_F,
+        has_relu=True,
+        dropped=dropped,
+        gate_JF=gate_JF,
+        gate_factor=1.5,
+        add_JF=add_JF,
+    )
+    expected_JF = F.linear(x_JD.double(), weight_FD.to(kernels.dtype).double(), bias_F.double())
+    expected_JF = expected_JF.relu() * multiplier(dropped, 53, 80)
+    expected_JF = expected_JF * 1.5 * (gate_JF != 0) + add_JF.double()
+    assert_close(kernels, found_JF, expected_JF)
+
+
+def test_rows_may_be_columns_of_longer_rows(kernels: Kernels) -> None:
+    whole_JX, weight_FD = rows(kernels, 29, 96), numbers(32, 48)
+    packed = kernels.pack(weight_FD, turned=True)
+    found_JF = kernels.linear(whole_JX[:, 32:80], packed, 32)
+    assert torch.equal(found_JF, kernels.linear(whole_JX[:, 32:80].contiguous(), packed, 32))
+
+
+@pytest.mark.parametrize("num_rows", [1, 127, 129, 300])
+def test_norm_and_its_gradients_are_those_of_pytorch(kernels: Kernels, num_rows: int) -> None:
+    x_JD, grad_JD, add_JD = (rows(kernels, num_rows, 48, seed=seed) for seed in (1, 2, 3))
+    gain, shift = numbers(48, seed=4), numbers(48, seed=5)
+    norm = Norm(gain, shift, 1e-5, kernels.rows(num_rows, 48), torch.empty(num_rows))
+    x, g, b = (one.double().requires_grad_() for one in (x_JD, gain, shift))
+    expected_JD = F.layer_norm(x, (48,), g, b, 1e-5)
+    assert_close(kernels, kernels.norm(x_JD, norm), expected_JD.detach())
+    expected_JD.backward(grad_JD.double())
+    assert x.grad is not None
+    assert g.grad is not None
+    assert b.grad is not None
+    dropped, grads = drawn(num_rows * 48), (torch.ones(48), torch.ones(48))
+    entering, through = kernels.norm_backward(grad_JD, norm, grads, add_JD=add_JD, dropped=dropped)
+    assert_close(kernels, entering, x.grad + add_JD.double(), loose=2)
+    assert_close(kernels, through, x.grad * multiplier(dropped, num_rows, 48), loose=2)
+    assert_close(kernels, grads[0], g.grad + 1, loose=2)
+    assert_close(kernels, grads[1], b.grad + 1, loose=2)
+
+
+@pytest.mark.parametrize("num_rows", [1, 2, 255, 513, 1030])
+@pytest.mark.parametrize(("inner", "width", "parts"), [(48, 80, 1), (16, 48, 3), (112, 32, 2)])
+def test_gradients_of_weights_grow_by_the_outer_product(
+    kernels: Kernels, num_rows: int, inner: int, width: int, parts: int
+) -> None:
+    x_JD, grad_JF = rows(kernels, num_rows, inner), rows(kernels, num_rows, width * parts, seed=2)
+    weights = [torch.ones(width, inner) for _ in range(parts)]
+    biases = [torch.ones(width) for _ in range(parts)]
+    kernels.weight_gradient(x_JD, grad_JF, weights, biases)
+    expected = grad_JF.double().T @ x_JD.double() + 1
+    assert_close(kernels, torch.cat(weights), expected)
+    assert_close(kernels, torch.cat(biases), grad_JF.double().sum(dim=0) + 1)
+
+
+def test_gradients_that_nobody_wants_are_left_out(kernels: Kernels) -> None:
+    x_JD, grad_JF = rows(kernels, 31, 16), rows(kernels, 31, 96, seed=2)
+    all_three = [torch.zeros(32, 16) for _ in range(3)]
+    kernels.weight_gradient(x_JD, grad_JF, all_three, [None, None, None])
+    last = torch.zeros(32, 16)
+    kernels.weight_gradient(x_JD, grad_JF, [None, None, last], [None, None, None])
+    assert torch.equal(last, all_three[2])
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(("key_width", "value_width"), [(8, 16), (32, 32), (24, 40)])
+@pytest.mark.parametrize("longest", [1, 7, 37])
+def test_attention_of_each_sentence_is_that_of_pytorch(
+    kernels: Kernels, is_causal: bool, key_width: int, value_width: int, longest: int
+) -> None:
+    heads, sentences = 2, 5
+    draw = torch.Generator().manual_seed(longest)
+    starts = []
+    for _ in range(2):
+        lengths = torch.randint(1, longest + 1, (sentences,), generator=draw)
+        starts.append(F.pad(torch.cumsum(lengths, 0), (1, 0)))
+    start, memory_start = (starts[0], starts[0]) if is_causal else starts
+    query = rows(kernels, int(start[-1]), heads * key_width, seed=1)
+    key = rows(kernels, int(memory_start[-1]), heads * key_width, seed=2)
+    value = rows(kernels, int(memory_start[-1]), heads * value_width, seed=3)
+    grad = rows(kernels, int(start[-1]), heads * value_width, seed=4)
+    context, grads = torch.empty_like(grad), [torch.empty_like(one) for one in (query, key, value)]
+    call = AttentionCall(
+        sentences=sentences,
+        heads=heads,
+        key_width=key_width,
+        value_width=value_width,
+        start=start.data_ptr(),
+        memory_start=memory_start.data_ptr(),
+        query_length=query.stride(0),
+        key_length=key.stride(0),
+        value_length=value.stride(0),
+        query=query.data_ptr(),
+        key=key.data_ptr(),
+        value=value.data_ptr(),
+        factor=key_width**-0.5,
+        is_causal=is_causal,
+        context_length=context.stride(0),
+        context=context.data_ptr(),
+    )
+    kernels.attend(call)
+    call.grad_context = grad.data_ptr()
+    call.grad_query, call.grad_key, call.grad_value = (one.data_ptr() for one in grads)
+    kernels.attend(call)
+    parts = [one.double().requires_grad_() for one in (query, key, value)]
+    contexts = []
+    for sentence in range(sentences):
+        own = slice(int(start[sentence]), int(start[sentence + 1]))
+        seen = slice(int(memory_start[sentence]), int(memory_start[sentence + 1]))
+        q, k, v = (
+            part[where].view(len(part[where]), heads, -1).transpose(0, 1)
+            for part, where in zip(parts, (own, seen, seen), strict=True)
+        )
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+        contexts.append(attended.transpose(0, 1).flatten(1))
+    expected = torch.cat(contexts)
+    expected.backward(grad.double())
+    assert_close(kernels, context, expected.detach())
+    for ours, part in zip(grads, parts, strict=True):
+        assert part.grad is not None
+        assert_close(kernels, ours, part.grad, loose=2)
+
+
+def test_what_all_keys_have_in_common_costs_no_digits(kernels: Kernels) -> None:
+    # It moves all scores of a query alike: in bfloat16 scores would lose what differs.
+    start = torch.tensor([0, 11])
+    query, key, value = (rows(kernels, 11, 16, seed=seed) for seed in (1, 2, 3))
+    context, far = torch.empty_like(value), (key + 64).to(kernels.dtype)
+    call = AttentionCall(
+        sentences=1,
+        heads=1,
+        key_width=16,
+        value_width=16,
+        start=start.data_ptr(),
+        memory_start=start.data_ptr(),
+        query_length=16,
+        key_length=16,
+        value_length=16,
+        query=query.data_ptr(),
+        key=far.data_ptr(),
+        value=value.data_ptr(),
+        factor=0.25,
+        context_length=16,
+        context=context.data_ptr(),
+    )
+    kernels.attend(call)
+    expected = F.scaled_dot_product_attention(
+        query.double()[None], far.double()[None], value.double()[None]
+    )[0]
+    assert_close(kernels, context, expected, loose=20 if kernels.dtype == torch.float32 else 1)
+
+
+def cross_entropy(
+    kernels: Kernels, states_PD: Tensor, table_VD: Tensor, target_P: Tensor, smoothing: float
+) -> tuple[Tensor, ...]:
+    packed = (
+        kernels.pack(table_VD, turned=True),
+        kernels.pack(table_VD, turned=False, filled=kernels.filled(len(table_VD))),
+    )
+    grad_table_VD = torch.ones_like(table_VD)
+    found = kernels.cross_entropy(
+        states_PD,
+        table_VD,
+        packed,
+        table_VD.sum(dim=0),
+        target_P,
+        smoothing=smoothing,
+        factor=0.5,
+        grad_table_VD=grad_table_VD,
+    )
+    return *found, grad_table_VD
+
+
+def assert_loss_is_that_of_pytorch(
+    kernels: Kernels, states_PD: Tensor, table_VD: Tensor, smoothing: float
+) -> None:
+    vocabulary = len(table_VD)
+    target_P = torch.randint(
+        vocabulary, (len(states_PD),), generator=torch.Generator().manual_seed(7)
+    )
+    plain_P, uniform_P, grad_PD, grad_VD = cross_entropy(
+        kernels, states_PD, table_VD, target_P, smoothing
+    )
+    x, w = states_PD.double().requires_grad_(), table_VD.to(kernels.dtype).double().requires_grad_()
+    logits_PV = x @ w.T
+    loss = F.cross_entropy(logits_PV, target_P, reduction="sum", label_smoothing=smoothing)
+    (0.5 * loss).backward()
+    assert x.grad is not None
+    assert w.grad is not None
+    logs_PV = logits_PV.detach().log_softmax(dim=1)
+    assert_close(kernels, plain_P, -logs_PV.gather(1, target_P[:, None])[:, 0])
+    assert_close(kernels, uniform_P, -logs_PV.mean(dim=1))
+    assert_close(kernels, grad_PD, x.grad, loose=12)  # A sum of as many terms as there are tokens.
+    assert_close(kernels, grad_VD - 1, w.grad, loose=3)
+
+
+@pytest.mark.parametrize("vocabulary", [37, 480, 481, 4003, 32_003])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_loss_and_gradients_are_those_of_pytorch(
+    kernels: Kernels, vocabulary: int, smoothing: float
+) -> None:
+    states_PD, table_VD = rows(kernels, 131, 48), numbers(vocabulary, 48, seed=2) / 5
+    assert_loss_is_that_of_pytorch(kernels, states_PD, table_VD, smoothing)
+
+
+def test_loss_of_more_rows_than_a_chunk_has(kernels: Kernels) -> None:
+    vocabulary = 61_001
+    num_rows = 2 * kernels.chunk_rows(vocabulary) + 5
+    states_PD, table_VD = rows(kernels, num_rows, 16), numbers(vocabulary, 16, seed=2) / 5
+    assert_loss_is_that_of_pytorch(kernels, states_PD, table_VD, 0.1)
+
+
+def test_loss_of_logits_far_above_the_true_one(kernels: Kernels) -> None:
+    states_PD, table_VD = rows(kernels, 29, 48), 9 * numbers(1201, 48, seed=2)
+    logits_PV = states_PD.double() @ table_VD.double().T
+    assert logits_PV.max() - logits_PV.min() > 300, "e^ of their difference leaves float32"
+    assert_loss_is_that_of_pytorch(kernels, states_PD, table_VD, 0.1)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_number_that_is_none_is_seen_in_the_loss(kernels: Kernels, bad: float) -> None:
+    states_PD, table_VD = rows(kernels, 29, 16), numbers(1201, 16, seed=2)
+    states_PD[11, 3] = bad
+    plain_P, *_ = cross_entropy(kernels, states_PD, table_VD, torch.arange(29), 0.1)
+    assert plain_P.isfinite().logical_not().nonzero()[:, 0].tolist() == [11]
+
+
+def test_embedding_and_its_gradients_are_those_of_pytorch(kernels: Kernels) -> None:
+    ids_J, positions_J = torch.tensor([3, 1, 3, 0, 3]), torch.tensor([0, 1, 2, 0, 1])
+    table_VD, positions_LD, factors_J = numbers(5, 48), numbers(3, 48, seed=2), torch.rand(5)
+    dropped, out_JD, grad_JD = drawn(5 * 48), kernels.rows(5, 48), rows(kernels, 5, 48, seed=3)
+    grads = torch.zeros_like(table_VD), torch.zeros_like(positions_LD)
+    call = EmbeddingCall(
+        rows=5,
+        width=48,
+        id=ids_J.data_ptr(),
+        position=positions_J.data_ptr(),
+        table=table_VD.data_ptr(),
+        scale=7.0,
+        token_factor=factors_J.data_ptr(),
+        positions=positions_LD.data_ptr(),
+        out=out_JD.data_ptr(),
+        grad_table=grads[0].data_ptr(),
+        grad_positions=grads[1].data_ptr(),
+    )
+    call.dropout.drawn, call.dropout.threshold = dropped.drawn.ctypes.data, dropped.threshold
+    call.dropout.factor = dropped.factor
+    kernels.embed(call)
+    table, positions = (one.double().requires_grad_() for one in (table_VD, positions_LD))
+    x_JD = table[ids_J] * 7 * factors_J.double()[:, None] + positions[positions_J]
+    expected_JD = x_JD * multiplier(dropped, 5, 48)
+    assert_close(kernels, out_JD, expected_JD.detach())
+    call.grad = grad_JD.data_ptr()
+    kernels.embed(call)
+    expected_JD.backward(grad_JD.double())
+    assert table.grad is not None
+    assert positions.grad is not None
+    assert_close(kernels, grads[0], table.grad)
+    assert_close(kernels, grads[1], positions.grad)
+
+
+def test_results_do_not_depend_on_the_number_of_threads(kernels: Kernels) -> None:
+    states_PD, table_VD = rows(kernels, 301, 48), numbers(4003, 48, seed=2) / 5
+    target_P = torch.arange(301)
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        weight = torch.zeros(48, 48)
+        kernels.weight_gradient(states_PD, states_PD, [weight], [None])
+        found.append((*cross_entropy(kernels, states_PD, table_VD, target_P, 0.1), weight))
+    torch.set_num_threads(before)
+    for others in found[1:]:
+        assert all(torch.equal(one, other) for one, other in zip(found[0], others, strict=True))
