@@ -13,6 +13,7 @@ from built_kernels import build_wide_kernels, kernels_of_machine
 from torch import Tensor
 
 from pellucid.kernels import AttentionCall, Drawn, EmbeddingCall, Kernels, Norm
+from pellucid.train.muon import COEFFICIENTS, orthogonalize
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -344,3 +345,16 @@ def test_results_do_not_depend_on_the_number_of_threads(kernels: Kernels) -> Non
     torch.set_num_threads(before)
     for others in found[1:]:
         assert all(torch.equal(one, other) for one, other in zip(found[0], others, strict=True))
+
+
+@pytest.mark.parametrize("shape", [(5, 16, 48), (3, 128, 128), (2, 144, 112)])
+def test_orthogonal_matrices_are_those_of_pytorch(
+    kernels: Kernels, shape: tuple[int, int, int]
+) -> None:
+    matrices = numbers(*shape)
+    before = matrices.clone()
+    found = kernels.orthogonalize(matrices, COEFFICIENTS)
+    assert torch.equal(matrices, before), "what is asked about stays"
+    exact = orthogonalize(matrices.double(), torch.float64)
+    bound = 5e-6 if kernels.dtype == torch.float32 else 0.03
+    assert (found - exact).norm() < bound * exact.norm()

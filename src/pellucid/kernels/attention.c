@@ -29,13 +29,16 @@ INLINE long to_panels(long width) { return in_parts(width, PANEL) * PANEL; }
 
 enum { LINE = 64 / sizeof(num) }; /* numbers that memory hands over together */
 
-/* to[rows][width] = a head's columns, and zeros up to the width; the next head's are fetched ahead. */
-INLINE void take(const num *from, long length, long rows, long columns, float *to, long width) {
+/* to[filled][width] = a head's columns of some rows, and zeros; the next head's columns are fetched
+ * ahead. */
+INLINE void take(const num *from, long length, long rows, long columns, float *to, long filled,
+                 long width) {
     for (long r = 0; r < rows; r++) {
         for (long c = 0; c < columns; c += LINE) __builtin_prefetch(from + r * length + columns + c);
         for (long c = 0; c < columns; c++) to[r * width + c] = one(from[r * length + c]);
         for (long c = columns; c < width; c++) to[r * width + c] = 0;
     }
+    memset(to + rows * width, 0, sizeof(float) * (filled - rows) * width);
 }
 
 INLINE void put(const float *from, long width, long rows, long columns, num *to, long length) {
@@ -43,12 +46,11 @@ INLINE void put(const float *from, long width, long rows, long columns, num *to,
         for (long c = 0; c < columns; c++) to[r * length + c] = narrowed(from[r * width + c]);
 }
 
-/* to[columns][rows, filled up with zeros to width] = from^T. */
-INLINE void turn(const float *from, long from_width, long rows, long columns, float *to, long width) {
-    for (long c = 0; c < columns; c++) {
-        for (long r = 0; r < rows; r++) to[c * width + r] = from[r * from_width + c];
-        for (long r = rows; r < width; r++) to[c * width + r] = 0;
-    }
+/* to[columns][rows] = from[rows][columns]^T, both multiples of LANES. */
+INLINE void turn(const float *from, long rows, long columns, float *to) {
+    for (long c = 0; c < columns; c += LANES)
+        for (long r = 0; r < rows; r += LANES)
+            turn_square(from + r * columns + c, columns, to + c * rows + r, rows);
 }
 
 /* c[rows][columns] = a b with both in float32, the columns a multiple of PANEL. */
@@ -74,11 +76,11 @@ INLINE void softmax(float *row, long seen, long width) {
 }
 
 static void weigh(const attention_call *call, head *own, const num *query, const num *key) {
-    take(query, call->query_length, own->queries, own->key_width, own->query,
+    take(query, call->query_length, own->queries, own->key_width, own->query, own->queries,
          own->padded_key_width);
-    take(key, call->key_length, own->keys, own->key_width, own->key, own->padded_key_width);
-    turn(own->key, own->padded_key_width, own->keys, own->key_width, own->key_turned,
-         own->padded_keys);
+    take(key, call->key_length, own->keys, own->key_width, own->key, own->padded_keys,
+         own->padded_key_width);
+    turn(own->key, own->padded_keys, own->padded_key_width, own->key_turned);
     multiply(own->queries, own->key_width, own->query, own->padded_key_width, 1, own->key_turned,
              own->padded_keys, own->weights);
     for (long l = 0; l < own->queries; l++) {
@@ -116,7 +118,8 @@ static void attend_head(const attention_call *call, head *own, long sentence, lo
     long context_at = first * call->context_length + h * own->value_width;
     long width = own->padded_value_width, key_width = own->padded_key_width;
     weigh(call, own, query, key);
-    take(value, call->value_length, own->keys, own->value_width, own->value, width);
+    take(value, call->value_length, own->keys, own->value_width, own->value, own->padded_keys,
+         width);
     if (!call->grad_context) {
         multiply(own->queries, own->keys, own->weights, own->padded_keys, 1, own->value, width,
                  own->out);
@@ -125,11 +128,11 @@ static void attend_head(const attention_call *call, head *own, long sentence, lo
         return;
     }
     take(call->grad_context + context_at, call->context_length, own->queries, own->value_width,
-         own->grad, width);
+         own->grad, own->queries, width);
     multiply(own->keys, own->queries, own->weights, 1, own->padded_keys, own->grad, width, own->out);
     put(own->out, width, own->keys, own->value_width, call->grad_value + value_at,
         call->value_length);
-    turn(own->value, width, own->keys, own->value_width, own->value_turned, own->padded_keys);
+    turn(own->value, own->padded_keys, width, own->value_turned);
     multiply(own->queries, own->value_width, own->grad, width, 1, own->value_turned,
              own->padded_keys, own->grad_scores);
     scores_backward(call, own);
@@ -154,9 +157,11 @@ EXPORT int64_t attend(const attention_call *call) {
     long key_width = to_panels(call->key_width), value_width = to_panels(call->value_width);
     long wide = key_width > value_width ? key_width : value_width;
     long padded_keys = to_panels(keys), longest = queries > keys ? queries : keys;
-    size_t sizes[] = {queries * key_width, keys * key_width, call->key_width * padded_keys,
-                      keys * value_width, call->value_width * padded_keys, queries * padded_keys,
-                      queries * value_width, queries * padded_keys, longest * wide};
+    size_t sizes[] = {queries * key_width,       padded_keys * key_width,
+                      padded_keys * key_width,   padded_keys * value_width,
+                      padded_keys * value_width, queries * padded_keys,
+                      queries * value_width,     queries * padded_keys,
+                      longest * wide};
     enum { PARTS = sizeof sizes / sizeof *sizes };
     size_t total = 0;
     for (int i = 0; i < PARTS; i++) total += sizes[i];

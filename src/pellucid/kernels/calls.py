@@ -13,6 +13,7 @@ __all__ = [
     "LinearCall",
     "LossCall",
     "NormCall",
+    "OrthogonalCall",
     "OuterCall",
 ]
 
@@ -95,6 +96,12 @@ class LossCall(ctypes.Structure):
         integers2="chunk_rows",
         pointers2="chunk scaled plain uniform grad_states grad_table",
     )
+
+
+class OrthogonalCall(ctypes.Structure):
+    """``orthogonal_call`` of orthogonal.c."""
+
+    _fields_ = _fields(integers="count rows columns", pointers="matrices", floats="a b c")
 
 
 class EmbeddingCall(ctypes.Structure):

@@ -22,6 +22,7 @@ from pellucid.kernels.calls import (
     LinearCall,
     LossCall,
     NormCall,
+    OrthogonalCall,
     OuterCall,
 )
 from pellucid.kernels.library import find_library
@@ -303,6 +304,25 @@ class Kernels:
         )
         self._run("cross_entropy", call)
         return plain_P, uniform_P, grad_states_PD
+
+    def orthogonalize(self, matrices: Tensor, coefficients: tuple[float, float, float]) -> Tensor:
+        """Bring the singular values of matrices near 1, as `pellucid.train.muon` says.
+
+        Args:
+            matrices: ``(number, m, n)``, float32, m and n multiples of 16.
+            coefficients: of the quintic.
+
+        Returns:
+            As many.
+        """
+        is_tall = matrices.shape[1] > matrices.shape[2]
+        wide = (matrices.transpose(1, 2) if is_tall else matrices).clone(
+            memory_format=torch.contiguous_format
+        )
+        number, rows, columns = wide.shape
+        call = OrthogonalCall(number, rows, columns, wide.data_ptr(), *coefficients)
+        self._run("orthogonalize", call)
+        return wide.transpose(1, 2) if is_tall else wide
 
     def filled(self, vocabulary: int) -> int:
         """Columns of a row of the loss's chunk."""

@@ -95,6 +95,31 @@ INLINE float most_of(vf x) {
 INLINE vf chosen(vi where, vf x, vf y) { return (vf)(((vi)x & where) | ((vi)y & ~where)); }
 INLINE vf larger(vf x, vf y) { return chosen((vi)(x > y), x, y); }
 
+/* The first, or last, halves of two vectors, one number of each after the other. */
+#if LANES == 8
+#define FIRST_HALVES(X, Y) __builtin_shufflevector(X, Y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define LAST_HALVES(X, Y) __builtin_shufflevector(X, Y, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define FIRST_HALVES(X, Y)                                                                         \
+    __builtin_shufflevector(X, Y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define LAST_HALVES(X, Y)                                                                          \
+    __builtin_shufflevector(X, Y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#endif
+
+/* Turn LANES rows of LANES floats: rows are shuffled like cards, as often as LANES is halved. */
+INLINE void turn_square(const float *from, long from_row, float *to, long to_row) {
+    vf x[LANES], y[LANES];
+    UNROLL for (int i = 0; i < LANES; i++) x[i] = load_floats(from + i * from_row);
+    UNROLL for (int halves = 1; halves < LANES; halves *= 2) {
+        UNROLL for (int i = 0; i < LANES / 2; i++) {
+            y[2 * i] = FIRST_HALVES(x[i], x[i + LANES / 2]);
+            y[2 * i + 1] = LAST_HALVES(x[i], x[i + LANES / 2]);
+        }
+        UNROLL for (int i = 0; i < LANES; i++) x[i] = y[i];
+    }
+    UNROLL for (int i = 0; i < LANES; i++) store_floats(to + i * to_row, x[i]);
+}
+
 /* exp, to some 2 units of the last place; 0 below -87, where float32 ends. */
 INLINE vf exponential(vf x) {
     const float log2_e = 1.44269504088896341f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;

@@ -101,7 +101,7 @@ class Learner:
             self.precision = "bfloat16" if self.state.precision == "bfloat16" else "float32"
             self.processes = max(1, self.state.processes) if can_share(self.device) else 1
             self.kernels = self._choose_kernels(start)
-        self.optimizer = Optimizer(self.model, training, self.precision)
+        self.optimizer = Optimizer(self.model, training, self.precision, self.kernels.kernels)
         self.averaging = Averaging(self.model, training)
         if checkpoint is not None:
             self.optimizer.restore(checkpoint.tensors["optimizer"])

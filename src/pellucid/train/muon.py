@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from pellucid.kernels import WIDTH_STEP, Kernels
+
 __all__ = ["Muon", "orthogonalize"]
 
 MOMENTUM = 0.95
@@ -38,6 +40,7 @@ class Muon:
         matrices: by name; each ``(m, n)``, its gradient in ``.grad``.
         weight_decay: λ.
         dtype: of the products of the iteration.
+        kernels: the package's own, for that type; None for PyTorch's.
 
     Source:
         Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks"; the factor:
@@ -45,10 +48,16 @@ class Muon:
     """
 
     def __init__(
-        self, matrices: Mapping[str, Tensor], *, weight_decay: float, dtype: torch.dtype
+        self,
+        matrices: Mapping[str, Tensor],
+        *,
+        weight_decay: float,
+        dtype: torch.dtype,
+        kernels: Kernels | None = None,
     ) -> None:
         self._weight_decay = weight_decay
         self._dtype = dtype
+        self._kernels = kernels
         self._matrices = matrices
         self._momentum = {name: torch.zeros_like(matrix) for name, matrix in matrices.items()}
         shapes: dict[torch.Size, list[str]] = {}
@@ -57,7 +66,8 @@ class Muon:
         self._stacks: list[list[str]] = []
         for shape, names in shapes.items():
             is_on_cpu = matrices[names[0]].device.type == "cpu"
-            at_once = NUMBERS_AT_ONCE_ON_CPU if is_on_cpu else NUMBERS_AT_ONCE
+            takes_few = is_on_cpu and not self._has_kernels_for(shape)
+            at_once = NUMBERS_AT_ONCE_ON_CPU if takes_few else NUMBERS_AT_ONCE
             number = max(1, at_once // shape.numel())
             self._stacks += [names[at : at + number] for at in range(0, len(names), number)]
 
@@ -74,12 +84,20 @@ class Muon:
             torch._foreach_mul_(momenta, MOMENTUM)
             torch._foreach_add_(momenta, gradients)
             ahead = torch._foreach_add(gradients, momenta, alpha=MOMENTUM)
-            directions = orthogonalize(torch.stack(ahead), self._dtype).unbind()
+            directions = self._orthogonalize(torch.stack(ahead)).unbind()
             num_rows, num_columns = weights[0].shape
             size = rate * math.sqrt(max(1.0, num_rows / num_columns))
             if self._weight_decay:
                 torch._foreach_mul_(weights, 1 - rate * self._weight_decay)
             torch._foreach_add_(weights, directions, alpha=-size)
+
+    def _has_kernels_for(self, shape: torch.Size) -> bool:
+        return self._kernels is not None and not any(size % WIDTH_STEP for size in shape[-2:])
+
+    def _orthogonalize(self, matrices: Tensor) -> Tensor:
+        if self._kernels is None or not self._has_kernels_for(matrices.shape):
+            return orthogonalize(matrices, self._dtype)
+        return self._kernels.orthogonalize(matrices, COEFFICIENTS)
 
     def tensors(self) -> dict[str, Tensor]:
         """The momentum by name."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
+from pellucid.kernels import Kernels
 from pellucid.train.muon import Muon
 from pellucid.train.tensors import copy_saved
 
@@ -26,6 +27,7 @@ class Optimizer:
         model: parameters that do not require a gradient are left alone.
         training: which optimizer, and its constants.
         precision: of Muon's products.
+        kernels: the package's own, for that precision; None for PyTorch's.
 
     Source:
         Kingma and Ba 2015; Vaswani et al. 2017, section 5.3; Loshchilov and Hutter 2019,
@@ -37,6 +39,7 @@ class Optimizer:
         model: nn.Module,
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"] = "float32",
+        kernels: Kernels | None = None,
     ) -> None:
         self._named = {
             name: parameter
@@ -48,7 +51,9 @@ class Optimizer:
         self._muon: Muon | None = None
         if training.optimizer == "muon":
             dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-            self._muon = Muon(matrices, weight_decay=training.weight_decay, dtype=dtype)
+            self._muon = Muon(
+                matrices, weight_decay=training.weight_decay, dtype=dtype, kernels=kernels
+            )
             groups = [{"params": list(others.values()), "weight_decay": 0.0}]
         else:
             decay = 0.0 if training.optimizer == "adam" else training.weight_decay
