@@ -16,6 +16,7 @@ FLOORS = {
     "text": 1,
     "corpora": 1,
     "hardware": 1,
+    "kernels": 1,
     "processes": 1,
     "page": 1,
     "model": 2,

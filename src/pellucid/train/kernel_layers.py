@@ -43,7 +43,7 @@ class Sentences(NamedTuple):
         return cls(ids_BL[mask_BL], positions_BL[mask_BL], start_X, ids_BL.shape[1])
 
 
-class LinearOnRows:
+class _LinearOnRows:
     """Linear layers that see the same rows: one product, their results beside each other.
 
     Args:
@@ -166,7 +166,7 @@ class _Around:
         self._input_JD = x_JD if self._has_residual else None
         return x_JD if self._pre is None else self._pre.run(x_JD)
 
-    def leave(self, inner_JF: Tensor, last: LinearOnRows, dropped: Drawn | None) -> Tensor:
+    def leave(self, inner_JF: Tensor, last: _LinearOnRows, dropped: Drawn | None) -> Tensor:
         """Apply the sub-layer's last linear layer and all that follows."""
         self._dropped = dropped
         input_JD, self._input_JD = self._input_JD, None
@@ -192,7 +192,7 @@ class _Around:
         return entering_JD if self._has_residual else None, dropped_JD
 
     def back_to_input(
-        self, grad_JF: Tensor, first: LinearOnRows, residual_JD: Tensor | None
+        self, grad_JF: Tensor, first: _LinearOnRows, residual_JD: Tensor | None
     ) -> Tensor:
         """From the gradient of the first linear layer's result to that of the rows."""
         if self._pre is None:
@@ -228,9 +228,9 @@ class AttentionOnRows:
         self._is_causal, self.sees_memory = is_causal, sees_memory
         self._around = _Around(kernels, config, norm)
         parts = [attention.query, attention.key, attention.value]
-        self._first = LinearOnRows(kernels, parts[:1] if sees_memory else parts)
-        self._memory = LinearOnRows(kernels, parts[1:]) if sees_memory else None
-        self._output = LinearOnRows(kernels, [attention.output])
+        self._first = _LinearOnRows(kernels, parts[:1] if sees_memory else parts)
+        self._memory = _LinearOnRows(kernels, parts[1:]) if sees_memory else None
+        self._output = _LinearOnRows(kernels, [attention.output])
         self._kept: tuple[Tensor, ...] = ()
 
     def follow(self) -> None:
@@ -340,8 +340,8 @@ class FeedForwardOnRows:
     ) -> None:
         self._site = site
         self._around = _Around(kernels, config, norm)
-        self._inner = LinearOnRows(kernels, [network.inner])
-        self._outer = LinearOnRows(kernels, [network.outer])
+        self._inner = _LinearOnRows(kernels, [network.inner])
+        self._outer = _LinearOnRows(kernels, [network.outer])
         self._kept: tuple[Tensor, ...] = ()
         self._factor = 1.0
 
