@@ -103,6 +103,7 @@ def parse() -> argparse.Namespace:
     add("--vocabulary", type=int, default=10_000, help="joint subwords")
     add("--systems", default=None, choices=list(PRECISIONS), **several)
     add("--precisions", default=None, choices=["float32", "bfloat16"], **several)
+    add("--kernels", default="auto", choices=["auto", "own", "pytorch"], help="what ours run on")
     add("--device", default="cpu", choices=["cpu", "cuda"])
     add("--peak-tflops", type=float, help="dense bfloat16 peak of the graphics processor")
     add("--compile", action="store_true", help="also try torch.compile on the peers' models")
@@ -201,6 +202,7 @@ def prepare(size: str, arguments: argparse.Namespace) -> tuple[dict[str, Any], A
             "device": arguments.device,
             "precision": precision,
             "processes": processes,
+            "kernels": arguments.kernels,
             "log_every": math.gcd(warm_up, steps, steps_of_a_try(steps)),
             "max_steps": 1,
         }

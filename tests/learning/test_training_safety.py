@@ -28,7 +28,7 @@ from pellucid.train.starting import with_start
 from pellucid.train.step import Updated, Updater
 from pellucid.train.validation import Validation
 
-Losses = Callable[..., tuple[Tensor, Tensor]]
+Losses = Callable[..., Tensor]
 
 
 def set_bleus(monkeypatch: pytest.MonkeyPatch, *bleus: float) -> None:
@@ -47,17 +47,19 @@ def set_validations(monkeypatch: pytest.MonkeyPatch, *found: tuple[float, float]
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> list[int]:
-    """Let the loss of some steps be no number; the steps whose loss was asked for."""
+    """Let the gradient of some steps be no number; the steps whose gradient was asked for."""
     asked: list[int] = []
-    plain: Losses = Passes._loss
+    plain: Losses = Passes._add_gradient
 
-    def loss(self: Passes, piece: Any, step: int) -> tuple[Tensor, Tensor]:
+    def add_gradient(self: Passes, piece: Any, step: int) -> Tensor:
         asked.append(step)
-        smoothed, unsmoothed = plain(self, piece, step)
-        factor = math.nan if is_bad(step) else 1.0
-        return smoothed * factor, unsmoothed
+        loss = plain(self, piece, step)
+        if is_bad(step):
+            gradients = (weight.grad for weight in self._model.parameters())
+            next(grad for grad in gradients if grad is not None).mul_(math.nan)
+        return loss
 
-    monkeypatch.setattr(Passes, "_loss", loss)
+    monkeypatch.setattr(Passes, "_add_gradient", add_gradient)
     return asked
 
 

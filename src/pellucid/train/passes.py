@@ -107,19 +107,22 @@ class Passes:
             for parameter in trained(self._model):
                 parameter.grad = torch.zeros_like(parameter)
         for piece in pieces:
-            if self._on_kernels is not None:
-                total += piece.share * self._on_kernels.add_gradient(
-                    piece.batch,
-                    self._dropout(piece, step),
-                    smoothing=self._training.label_smoothing,
-                    share=piece.share,
-                )
-                continue
-            smoothed, plain = self._loss(piece, step)
-            (smoothed * piece.share).backward()  # type: ignore[no-untyped-call]
-            total += piece.share * plain
-            self._gather()
+            total += piece.share * self._add_gradient(piece, step)
         return total
+
+    def _add_gradient(self, piece: Piece, step: int) -> Tensor:
+        """Add a piece's gradient times its share to the model's; its loss without smoothing."""
+        if self._on_kernels is not None:
+            return self._on_kernels.add_gradient(
+                piece.batch,
+                self._dropout(piece, step),
+                smoothing=self._training.label_smoothing,
+                share=piece.share,
+            )
+        smoothed, plain = self._loss(piece, step)
+        (smoothed * piece.share).backward()  # type: ignore[no-untyped-call]
+        self._gather()
+        return plain
 
     def _loss(self, piece: Piece, step: int) -> tuple[Tensor, Tensor]:
         training, model = self._training, self._working
