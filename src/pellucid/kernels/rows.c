@@ -209,41 +209,69 @@ INLINE void add_column_sums(const num *from, long row_length, long rows, long co
     }
 }
 
+/* Some rows of x that are laid out together: in blocks of BLOCK_WORDS words, panel after panel. */
+typedef struct {
+    long first, rows, panels;
+    word *words;
+} laid_out;
+
+enum { BLOCK = BLOCK_WORDS * PER_WORD, MOST_WORDS = 1 << 20, STEP = 16 };
+
+/* One panel of one block. */
+static void lay_out(const outer_call *call, const laid_out *right, long index) {
+    long block = index / right->panels, p = index % right->panels;
+    long first = block * BLOCK, rows = least(BLOCK, right->rows - first);
+    const num *from = call->x + (right->first + first) * call->x_length + p * PANEL;
+    word *to = right->words + block * BLOCK_WORDS * right->panels * PANEL + p * words_of(rows) * PANEL;
+    pack_over_rows(from, call->x_length, rows, least(PANEL, call->inner - p * PANEL), PANEL, to);
+}
+
+/* Gradients of some rows of one part's weights. */
+static void add_rows(const outer_call *call, const laid_out *right, long part, long column,
+                     long count, word *left) {
+    for (long first = 0; first < right->rows; first += BLOCK) {
+        long rows = least(BLOCK, right->rows - first);
+        const num *grad = call->grad + (right->first + first) * call->grad_length +
+                          part * call->outer + column;
+        pack_over_rows(grad, call->grad_length, rows, count, PACK_ROWS, left);
+        add_outer(words_of(rows), count, left,
+                  right->words + first / BLOCK * BLOCK_WORDS * right->panels * PANEL, call->inner,
+                  call->weight[part] + column * call->inner);
+        if (call->bias[part])
+            add_column_sums(grad, call->grad_length, rows, count, call->bias[part] + column);
+    }
+}
+
 EXPORT int64_t weight_gradient(const outer_call *call) {
-    enum { ROWS = BLOCK_WORDS * PER_WORD };
-    long panels = in_parts(call->inner, PANEL), groups = in_parts(call->outer, PACK_ROWS);
-    shares memory, left_memory;
-    if (!allocate(&memory, sizeof(word) * BLOCK_WORDS * panels * PANEL, 1)) return NO_MEMORY;
-    if (!allocate(&left_memory, sizeof(word) * BLOCK_WORDS * PACK_ROWS, omp_get_max_threads())) {
+    long panels = in_parts(call->inner, PANEL), length = panels * PANEL;
+    long blocks = least(in_parts(call->rows, BLOCK), 1 + MOST_WORDS / (BLOCK_WORDS * length));
+    shares memory, left;
+    if (!allocate(&memory, sizeof(word) * blocks * BLOCK_WORDS * length, 1)) return NO_MEMORY;
+    if (!allocate(&left, sizeof(word) * BLOCK_WORDS * PACK_ROWS, omp_get_max_threads())) {
         free(memory.all);
         return NO_MEMORY;
     }
-    word *right = (word *)memory.all;
 #pragma omp parallel
     {
-        word *left = share_of(&left_memory, omp_get_thread_num());
-        for (long first = 0; first < call->rows; first += ROWS) {
-            long rows = least(ROWS, call->rows - first), words = words_of(rows);
+        /* Each thread has as many of the weights' rows as the others. */
+        long thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        long steps = call->parts * call->outer / STEP;
+        long begin = steps * thread / threads * STEP, end = steps * (thread + 1) / threads * STEP;
+        laid_out right = {.panels = panels, .words = (word *)memory.all};
+        for (; right.first < call->rows; right.first += blocks * BLOCK) {
+            right.rows = least(blocks * BLOCK, call->rows - right.first);
 #pragma omp for schedule(static)
-            for (long p = 0; p < panels; p++)
-                pack_over_rows(call->x + first * call->x_length + p * PANEL, call->x_length, rows,
-                               least(PANEL, call->inner - p * PANEL), PANEL,
-                               right + p * words * PANEL);
-#pragma omp for schedule(dynamic)
-            for (long g = 0; g < groups * call->parts; g++) {
-                long part = g / groups, column = g % groups * PACK_ROWS;
-                long count = least(PACK_ROWS, call->outer - column);
-                if (!call->weight[part]) continue;
-                const num *grad = call->grad + first * call->grad_length + part * call->outer + column;
-                pack_over_rows(grad, call->grad_length, rows, count, PACK_ROWS, left);
-                add_outer(words, count, left, right, call->inner,
-                          call->weight[part] + column * call->inner);
-                if (call->bias[part])
-                    add_column_sums(grad, call->grad_length, rows, count, call->bias[part] + column);
+            for (long i = 0; i < in_parts(right.rows, BLOCK) * panels; i++) lay_out(call, &right, i);
+            for (long row = begin, count; row < end; row += count) {
+                long part = row / call->outer, column = row % call->outer;
+                count = least(PACK_ROWS, least(call->outer - column, end - row));
+                if (call->weight[part])
+                    add_rows(call, &right, part, column, count, share_of(&left, (int)thread));
             }
+#pragma omp barrier
         }
     }
     free(memory.all);
-    free(left_memory.all);
+    free(left.all);
     return DONE;
 }
