@@ -156,6 +156,16 @@ def test_a_sentence_longer_than_the_model_takes_is_refused() -> None:
         gradients(model, make_full_batch(), "own")
 
 
+@pytest.mark.parametrize("side", ["source_BS", "target_in_BT", "target_out_BT"])
+@pytest.mark.parametrize("token", [-1, V])
+def test_a_token_that_the_vocabulary_lacks_is_refused(side: str, token: int) -> None:
+    kernels_of_machine("float32")
+    batch = make_full_batch()
+    getattr(batch, side)[3, 2] = token
+    with pytest.raises(IndexError, match=f"in a vocabulary of {V}"):
+        gradients(make_model(), batch, "own")
+
+
 @pytest.mark.parametrize(
     ("changes", "settings", "why"),
     [

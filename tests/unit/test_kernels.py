@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from built_kernels import build_wide_kernels, kernels_of_machine
 from torch import Tensor
 
 from pellucid.kernels import AttentionCall, Drawn, EmbeddingCall, Kernels, Norm
+from pellucid.kernels.calls import STRUCTURES, LinearCall
+from pellucid.kernels.library import find_library, library_name
 from pellucid.train.muon import COEFFICIENTS, orthogonalize
 
 PRECISIONS = ("float32", "bfloat16")
@@ -358,3 +361,40 @@ def test_orthogonal_matrices_are_those_of_pytorch(
     exact = orthogonalize(matrices.double(), torch.float64)
     bound = 5e-6 if kernels.dtype == torch.float32 else 0.03
     assert (found - exact).norm() < bound * exact.norm()
+
+
+def test_a_library_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels_of_machine("float32")
+
+    class Longer(ctypes.Structure):
+        _fields_ = (*LinearCall._fields_, ("more", ctypes.c_int64))
+
+    monkeypatch.setitem(STRUCTURES, "linear_call", Longer)
+    assert find_library.__wrapped__("float32") is None
+    monkeypatch.setitem(STRUCTURES, "linear_call", LinearCall)
+    monkeypatch.setitem(STRUCTURES, "another_call", LinearCall)
+    assert find_library.__wrapped__("float32") is None
+
+
+@pytest.mark.parametrize(
+    ("capability", "has_bfloat16", "precision", "name"),
+    [
+        ("AVX2", False, "float32", "avx2_float32"),
+        ("AVX2", False, "bfloat16", "avx2_bfloat16"),
+        ("AVX512", False, "float32", "avx512_float32"),
+        ("AVX512", False, "bfloat16", "avx2_bfloat16"),
+        ("AVX512", True, "bfloat16", "avx512_bfloat16"),
+        ("DEFAULT", False, "float32", None),
+    ],
+)
+def test_library_is_one_that_the_processor_can_run(
+    monkeypatch: pytest.MonkeyPatch,
+    capability: str,
+    has_bfloat16: bool,
+    precision: Any,
+    name: str | None,
+) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bfloat16)
+    assert library_name(precision) == name

@@ -17,6 +17,7 @@ typedef struct {
     const num *grad_context;
     num *grad_query, *grad_key, *grad_value;
 } attention_call;
+SIZE_OF(attention_call)
 
 /* One head of one sentence, in float32: matrices whose rows are filled up to whole panels. */
 typedef struct {

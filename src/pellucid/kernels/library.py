@@ -14,6 +14,8 @@ from typing import Literal
 
 import torch
 
+from pellucid.kernels.calls import STRUCTURES
+
 __all__ = ["find_library", "library_name"]
 
 FOLDER = Path(__file__).parent
@@ -36,12 +38,14 @@ def library_name(precision: Literal["float32", "bfloat16"]) -> str | None:
 
 @lru_cache(maxsize=2)
 def find_library(precision: Literal["float32", "bfloat16"]) -> ctypes.CDLL | None:
-    """Load the library for this processor; None where it was not built."""
+    """Load the library for this processor; None where it was not built, or from other sources."""
     name = library_name(precision)
     path = FOLDER / f"{name}.so"
     if name is None or not path.is_file():
         return None
     try:
-        return ctypes.CDLL(str(path))
-    except OSError:
+        library = ctypes.CDLL(str(path))
+        sizes = [ctypes.c_int64.in_dll(library, f"size_of_{one}").value for one in STRUCTURES]
+    except (OSError, ValueError):
         return None
+    return library if sizes == [*map(ctypes.sizeof, STRUCTURES.values())] else None

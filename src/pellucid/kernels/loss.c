@@ -25,6 +25,7 @@ typedef struct {
     num *grad_states;
     float *grad_table;          /* grows; NULL: not wanted */
 } loss_call;
+SIZE_OF(loss_call)
 
 EXPORT int64_t filled(int64_t vocabulary) { return in_parts(vocabulary, COLUMNS) * COLUMNS; }
 

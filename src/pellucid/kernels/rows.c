@@ -46,6 +46,7 @@ typedef struct {
     float *inverse;
     num *out;
 } linear_call;
+SIZE_OF(linear_call)
 
 INLINE void normalize(const linear_call *call, const float *x, long row) {
     long width = call->outer;
@@ -138,6 +139,7 @@ typedef struct {
     num *dropped;                /* that through dropout; NULL: not wanted */
     float *grad_gain, *grad_shift;  /* grow */
 } norm_call;
+SIZE_OF(norm_call)
 
 enum { SUM_ROWS = 128 };
 
@@ -199,6 +201,7 @@ typedef struct {
     float *weight[MOST_PARTS];         /* [outer][inner] each, or NULL: not wanted */
     float *bias[MOST_PARTS];           /* or NULL */
 } outer_call;
+SIZE_OF(outer_call)
 
 /* Sums over rows of a few columns. */
 INLINE void add_column_sums(const num *from, long row_length, long rows, long columns, float *to) {

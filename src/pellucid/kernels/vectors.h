@@ -17,6 +17,8 @@
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
+/* Let whoever fills a structure in know how large it is here. */
+#define SIZE_OF(STRUCTURE) EXPORT const int64_t size_of_##STRUCTURE = sizeof(STRUCTURE);
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
 

@@ -16,7 +16,14 @@ from pellucid.config import ModelConfig
 from pellucid.kernels import AttentionCall, Drawn, Kernels, Norm
 from pellucid.model import Dropout, FeedForward, MultiHeadAttention
 
-__all__ = ["AttentionOnRows", "FeedForwardOnRows", "NormOnRows", "Sentences", "gradient_of"]
+__all__ = [
+    "AttentionOnRows",
+    "FeedForwardOnRows",
+    "NormOnRows",
+    "Sentences",
+    "gradient_of",
+    "require_ids",
+]
 
 
 class Sentences(NamedTuple):
@@ -375,6 +382,17 @@ class FeedForwardOnRows:
 def gradient_of(parameter: Tensor | None) -> Tensor | None:
     """The gradient that grows; None for what is frozen or not there."""
     return None if parameter is None or not parameter.requires_grad else parameter.grad
+
+
+def require_ids(ids_J: Tensor, vocabulary: int) -> None:
+    """Refuse tokens that a table has no row for: kernels would read what lies behind it.
+
+    Raises:
+        IndexError: as PyTorch's own lookup does.
+    """
+    least, most = (int(bound) for bound in torch.aminmax(ids_J))
+    if least < 0 or most >= vocabulary:
+        raise IndexError(f"token ids from {least} to {most} in a vocabulary of {vocabulary}")
 
 
 def _joined(tensors: Sequence[Tensor]) -> Tensor:

@@ -30,6 +30,7 @@ from pellucid.train.kernel_layers import (
     NormOnRows,
     Sentences,
     gradient_of,
+    require_ids,
 )
 
 __all__ = ["KernelChoice", "ModelOnKernels", "choose_kernels"]
@@ -153,12 +154,14 @@ class ModelOnKernels:
         memory_ID = self._encoder.run(source, dropout)
         states_PD = self._decoder.run(target, dropout, memory_ID=memory_ID, memory_rows=source)
         weight = self._model.output_weight
+        true_P = batch.target_out_BT[batch.target_mask_BT]
+        require_ids(true_P, len(weight))
         plain_P, _, grad_PD = self._kernels.cross_entropy(
             states_PD,
             weight.detach(),
             self._table,
             self._table_sum_D,
-            batch.target_out_BT[batch.target_mask_BT],
+            true_P,
             smoothing=smoothing,
             factor=share / len(states_PD),
             grad_table_VD=gradient_of(weight),
@@ -260,6 +263,7 @@ class _StackOnRows:
                 f"but has {sentences.longest}. Lower data.max_length, or raise "
                 f"model.max_{'source' if part == 'encoder' else 'target'}_length."
             )
+        require_ids(sentences.ids_J, len(table_VD))
         positions_LD = self._stack.position_rows(0, sentences.longest, like=table_VD)
         factors_J = dropout.token_factors(rows, part)
         dropped = dropout.draw(rows * width, f"{part}.input")
