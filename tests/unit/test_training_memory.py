@@ -52,9 +52,25 @@ def test_memory_grows_with_the_batch_by_the_same_amount_a_token() -> None:
 
 
 def test_averaging_counts_its_copies_exactly() -> None:
-    plain = predict(1000)
-    kept = predict(1000, averaging="last", average_count=7)
+    plain = predict(8192)
+    kept = predict(8192, averaging="last", average_count=7)
     assert kept - plain == 4 * WEIGHTS * 8
+
+
+def test_saving_counts_where_it_takes_more_than_the_passes() -> None:
+    few, fewer = predict(64), predict(61)
+    assert few == fewer, "batches so small do not matter"
+    averages = predict(61, averaging="last", average_count=7)
+    assert averages - few == 4 * WEIGHTS * (8 + 2 * (7 - 2))
+
+
+def test_on_kernels_a_weight_between_two_positions_is_not_kept() -> None:
+    settings: dict[str, Any] = {"num_weights": WEIGHTS, "max_tokens_per_batch": 4096}
+    found = [
+        predict_memory(TINY, TrainingConfig(), longest=longest, has_kernels=True, **settings)
+        for longest in (31, 509)
+    ]
+    assert found[0] == found[1] < predict(4096)
 
 
 def test_weights_of_attention_count_where_they_are_kept() -> None:

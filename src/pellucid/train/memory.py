@@ -49,7 +49,8 @@ def predict_memory(
     """Count the bytes of a whole training at its highest, all its processes together.
 
     Weights, gradients, the optimizer's moments and averages are counted exactly; of the passes
-    every tensor that the backward pass needs, for a batch full of the longest sentences.
+    every tensor that the backward pass needs, for a batch full of the longest sentences. Saving
+    takes the place of the passes where it needs more.
 
     Args:
         model: the sizes.
@@ -78,7 +79,7 @@ def predict_memory(
         has_kernels=has_kernels,
     )
     spare = SPARE_ON_KERNELS if has_kernels else SPARE
-    own = LIBRARIES + weights + turned + round(spare * passes)
+    own = LIBRARIES + weights + turned + max(round(spare * passes), _saving(training, num_weights))
     return own + (processes - 1) * partner
 
 
@@ -200,6 +201,13 @@ def _copies(training: TrainingConfig) -> int:
     if training.averaging in ("last", "best"):
         return 5 + training.average_count
     return 6 if training.averaging == "running" else 4
+
+
+def _saving(training: TrainingConfig, num_weights: int) -> int:
+    """Bytes that writing a checkpoint takes besides: twice its largest file, while it is made."""
+    averages = training.average_count if training.averaging in ("last", "best") else 1
+    moments = 2
+    return 2 * 4 * num_weights * max(moments, averages)
 
 
 def _floats_a_position(model: ModelConfig, seen: int, *, attentions: int) -> int:
