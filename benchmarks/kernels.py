@@ -53,8 +53,8 @@ def main() -> None:
     keep_freed_memory()
     torch.set_num_threads(arguments.threads)
     kernels = find_kernels(arguments.precision)
-    if kernels is None:
-        raise SystemExit("The kernels are not built for this processor.")
+    if isinstance(kernels, str):
+        raise SystemExit(f"The kernels must be there, but are not: {kernels}.")
     found: dict[str, Any] = {}
     for size in arguments.sizes:
         width, inner = NAMED_SIZES[size]["d_model"], NAMED_SIZES[size]["d_ff"]
@@ -108,7 +108,7 @@ def loss(kernels: Kernels, width: int, vocabulary: int) -> dict[str, float]:
         kernels.pack(table_VD, turned=True),
         kernels.pack(table_VD, turned=False, filled=kernels.filled(vocabulary)),
     )
-    table_sum_D, grad_VD = table_VD.sum(dim=0), torch.zeros_like(table_VD)
+    table_sum_D, grad_VD = kernels.sum_rows(table_VD), torch.zeros_like(table_VD)
 
     def own() -> None:
         kernels.cross_entropy(

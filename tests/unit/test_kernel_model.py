@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any, Literal
 
 import pytest
@@ -13,6 +15,7 @@ from torch import Tensor
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, InputError
+from pellucid.kernels import Kernels
 from pellucid.model import Transformer, initialize
 from pellucid.train import kernel_model
 from pellucid.train.kernel_model import choose_kernels
@@ -129,6 +132,47 @@ def test_frozen_weights_get_no_gradient_and_the_others_the_same() -> None:
         assert torch.allclose(found[0][name], grad, rtol=1e-4, atol=1e-6), name
 
 
+def test_a_bias_beside_a_frozen_weight_learns() -> None:
+    kernels_of_machine("float32")
+    model = make_model(projection_bias=True)
+    freeze(model, ("encoder.layers.0.feed_forward.inner.weight",))
+    found = gradients(model, make_batch(), "own")[1]
+    assert found["encoder.layers.0.feed_forward.inner.bias"].norm() > 0.01
+
+
+def test_where_memory_runs_out_nothing_is_kept_for_the_way_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernels_of_machine("float32")
+    model, batch = make_model(norm="pre"), make_batch()
+    training = TrainingConfig(kernels="own", dropout=0.1)
+    passes = Passes(model, training, "float32")
+    passes.follow()
+    made = []
+    rows = Kernels.rows
+
+    def make(self: Kernels, count: int, width: int) -> Tensor:
+        tensor = rows(self, count, width)
+        made.append(weakref.ref(tensor))
+        return tensor
+
+    def refuse(*_arguments: Any, **_settings: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Kernels, "rows", make)
+    with monkeypatch.context() as patch:
+        patch.setattr(Kernels, "cross_entropy", refuse)
+        with pytest.raises(MemoryError):
+            passes.sum_gradients(1, [Piece(0, 1.0, batch)])
+    gc.collect()
+    assert made
+    assert [one() for one in made if one() is not None] == []
+    made.clear()
+    assert passes.sum_gradients(1, [Piece(0, 1.0, batch)]).isfinite()
+    gc.collect()
+    assert [one() for one in made if one() is not None] == [], "nor after the way back"
+
+
 def test_in_bfloat16_gradients_point_the_same_way() -> None:
     kernels_of_machine("bfloat16")
     loss, found = gradients(make_model(), make_batch(), "own", "bfloat16")
@@ -200,11 +244,11 @@ def test_a_bias_of_the_output_and_another_device_are_left_to_pytorch() -> None:
 
 
 def test_where_there_are_none_pytorch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_model, "find_kernels", lambda _precision: None)
+    monkeypatch.setattr(kernel_model, "find_kernels", lambda _precision: "they are elsewhere")
     config = make_model().config
     chosen = choose_kernels(config, TrainingConfig(), "float32", CPU)
-    assert chosen == (None, "PyTorch's kernels, not own: they are not built for this processor")
-    with pytest.raises(ConfigurationError, match="they are not built for this processor"):
+    assert chosen == (None, "PyTorch's kernels, not own: they are elsewhere")
+    with pytest.raises(ConfigurationError, match="they are elsewhere"):
         choose_kernels(config, TrainingConfig(kernels="own"), "float32", CPU)
 
 

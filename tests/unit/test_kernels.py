@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import torch.nn.functional as F
 from built_kernels import build_wide_kernels, kernels_of_machine
 from torch import Tensor
 
-from pellucid.kernels import AttentionCall, Drawn, EmbeddingCall, Kernels, Norm
-from pellucid.kernels.calls import STRUCTURES, LinearCall
+from pellucid.kernels import AttentionCall, Drawn, EmbeddingCall, Kernels, Norm, library
 from pellucid.kernels.library import find_library, library_name
+from pellucid.kernels.sources import hash_of_sources
 from pellucid.train.muon import COEFFICIENTS, orthogonalize
 
 PRECISIONS = ("float32", "bfloat16")
@@ -134,6 +135,10 @@ def test_gradients_that_nobody_wants_are_left_out(kernels: Kernels) -> None:
     x_JD, grad_JF = rows(kernels, 31, 16), rows(kernels, 31, 96, seed=2)
     all_three = [torch.zeros(32, 16) for _ in range(3)]
     kernels.weight_gradient(x_JD, grad_JF, all_three, [None, None, None])
+    bias, none = torch.zeros(32), [None, None, None]
+    kernels.weight_gradient(x_JD, grad_JF, none, [None, bias, None])
+    assert_close(kernels, bias, grad_JF[:, 32:64].double().sum(dim=0))
+    kernels.weight_gradient(x_JD, grad_JF, none, none)
     last = torch.zeros(32, 16)
     kernels.weight_gradient(x_JD, grad_JF, [None, None, last], [None, None, None])
     assert torch.equal(last, all_three[2])
@@ -294,6 +299,31 @@ def test_loss_of_logits_far_above_the_true_one(kernels: Kernels) -> None:
     assert_loss_is_that_of_pytorch(kernels, states_PD, table_VD, 0.1)
 
 
+def test_gradients_of_tokens_that_are_all_but_certain_keep_their_digits(kernels: Kernels) -> None:
+    # p - 1 is small there: what is left of two numbers that are nearly the same.
+    table_VD = numbers(37, 16, seed=2).to(kernels.dtype).float()
+    target_P = torch.arange(37)
+    states_PD = (3 * F.normalize(table_VD)).to(kernels.dtype)
+    *_, grad_PD, _ = cross_entropy(kernels, states_PD, table_VD, target_P, 0.0)
+    x = states_PD.double().requires_grad_()
+    logits_PV = x @ table_VD.double().T
+    F.cross_entropy(logits_PV, target_P, reduction="sum").mul(0.5).backward()
+    assert x.grad is not None
+    probability_P = logits_PV.detach().softmax(dim=1).diagonal()
+    sure = (probability_P > 0.95) & (probability_P < 0.999)
+    assert sure.sum() >= 3
+    error = (grad_PD.double() - x.grad)[sure].norm(dim=1) / x.grad[sure].norm(dim=1)
+    assert error.max() < (1e-3 if kernels.dtype == torch.float32 else 0.01)
+
+
+def test_relu_keeps_what_is_no_number(kernels: Kernels) -> None:
+    x_JD = rows(kernels, 5, 16)
+    x_JD[2, 3] = float("nan")
+    packed = kernels.pack(numbers(32, 16), turned=True)
+    found_JF = kernels.linear(x_JD, packed, 32, has_relu=True)
+    assert found_JF.isnan().all(dim=1).tolist() == [False, False, True, False, False]
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_number_that_is_none_is_seen_in_the_loss(kernels: Kernels, bad: float) -> None:
     states_PD, table_VD = rows(kernels, 29, 16), numbers(1201, 16, seed=2)
@@ -344,7 +374,11 @@ def test_results_do_not_depend_on_the_number_of_threads(kernels: Kernels) -> Non
         torch.set_num_threads(threads)
         weight = torch.zeros(48, 48)
         kernels.weight_gradient(states_PD, states_PD, [weight], [None])
-        found.append((*cross_entropy(kernels, states_PD, table_VD, target_P, 0.1), weight))
+        packed = kernels.pack(table_VD[:80], turned=True)
+        others = kernels.linear(states_PD, packed, 80), kernels.sum_rows(table_VD)
+        matrices = kernels.orthogonalize(table_VD[:96].view(2, 48, 48), COEFFICIENTS)
+        loss = cross_entropy(kernels, states_PD, table_VD, target_P, 0.1)
+        found.append((*loss, *others, weight, matrices))
     torch.set_num_threads(before)
     for others in found[1:]:
         assert all(torch.equal(one, other) for one, other in zip(found[0], others, strict=True))
@@ -365,15 +399,34 @@ def test_orthogonal_matrices_are_those_of_pytorch(
 
 def test_a_library_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels_of_machine("float32")
+    assert isinstance(find_library.__wrapped__("float32"), ctypes.CDLL)
+    monkeypatch.setattr(library, "hash_of_sources", lambda folder: "changed")
+    found = find_library.__wrapped__("float32")
+    assert re.fullmatch(r"\w+.so was built from other sources: install the package again", found)
 
-    class Longer(ctypes.Structure):
-        _fields_ = (*LinearCall._fields_, ("more", ctypes.c_int64))
 
-    monkeypatch.setitem(STRUCTURES, "linear_call", Longer)
-    assert find_library.__wrapped__("float32") is None
-    monkeypatch.setitem(STRUCTURES, "linear_call", LinearCall)
-    monkeypatch.setitem(STRUCTURES, "another_call", LinearCall)
-    assert find_library.__wrapped__("float32") is None
+def test_a_library_that_is_not_there_or_none_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    monkeypatch.setattr(library, "library_name", lambda precision: "some")
+    assert find_library.__wrapped__("float32") == (
+        "some.so was not built with the package, which takes a C compiler"
+    )
+    (tmp_path / "some.so").write_text("no library")
+    assert find_library.__wrapped__("float32").startswith("some.so cannot be read: ")
+    monkeypatch.setattr(library, "library_name", lambda precision: None)
+    assert find_library.__wrapped__("float32").startswith("there are none for this kind of")
+
+
+def test_hash_of_sources_changes_with_a_letter_and_a_name(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int x;")
+    found = [hash_of_sources(tmp_path)]
+    (tmp_path / "a.c").write_text("int y;")
+    found.append(hash_of_sources(tmp_path))
+    (tmp_path / "a.c").rename(tmp_path / "b.c")
+    found.append(hash_of_sources(tmp_path))
+    assert len(set(found)) == 3
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ typedef struct {
     const num *grad_context;
     num *grad_query, *grad_key, *grad_value;
 } attention_call;
-SIZE_OF(attention_call)
 
 /* One head of one sentence, in float32: matrices whose rows are filled up to whole panels. */
 typedef struct {
@@ -34,17 +33,22 @@ enum { LINE = 64 / sizeof(num) }; /* numbers that memory hands over together */
  * ahead. */
 INLINE void take(const num *from, long length, long rows, long columns, float *to, long filled,
                  long width) {
-    for (long r = 0; r < rows; r++) {
-        for (long c = 0; c < columns; c += LINE) __builtin_prefetch(from + r * length + columns + c);
-        for (long c = 0; c < columns; c++) to[r * width + c] = one(from[r * length + c]);
-        for (long c = columns; c < width; c++) to[r * width + c] = 0;
+    for (long r = 0; r < rows; r++, from += length, to += width) {
+        long c = 0;
+        for (long next = columns; next < 2 * columns; next += LINE) __builtin_prefetch(from + next);
+        for (; c + LANES <= columns; c += LANES) store_floats(to + c, load(from + c));
+        for (; c < columns; c++) to[c] = one(from[c]);
+        for (; c < width; c++) to[c] = 0;
     }
-    memset(to + rows * width, 0, sizeof(float) * (filled - rows) * width);
+    memset(to, 0, sizeof(float) * (filled - rows) * width);
 }
 
 INLINE void put(const float *from, long width, long rows, long columns, num *to, long length) {
-    for (long r = 0; r < rows; r++)
-        for (long c = 0; c < columns; c++) to[r * length + c] = narrowed(from[r * width + c]);
+    for (long r = 0; r < rows; r++, from += width, to += length) {
+        long c = 0;
+        for (; c + LANES <= columns; c += LANES) store(to + c, load_floats(from + c));
+        for (; c < columns; c++) to[c] = narrowed(from[c]);
+    }
 }
 
 /* to[columns][rows] = from[rows][columns]^T, both multiples of LANES. */
@@ -61,19 +65,24 @@ INLINE void multiply(long rows, long sums, const float *a, long a_row, long a_su
         multiply_floats(rows, sums, a, a_row, a_sum, b + p, columns, c + p, columns, 0);
 }
 
-/* Softmax of one row over the keys that may be seen; the others, and what fills up, become 0. */
-INLINE void softmax(float *row, long seen, long width) {
-    float most = row[0], total = 0;
-    for (long m = 1; m < seen; m++) most = row[m] > most ? row[m] : most;
+/* Softmax of one row, times a factor, over the keys that may be seen; the others, and what fills
+ * up, become 0. */
+INLINE void softmax(float *row, float factor, long seen, long width) {
+    vf most = spread(-INFINITY), sum = {0};
+    for (long m = seen; m < width; m++) row[m] = -INFINITY;
     for (long m = 0; m < width; m += LANES) {
-        vf weight = exponential(load_floats(row + m) - most);
-        store_floats(row + m, weight);
+        vf scaled = load_floats(row + m) * factor;
+        store_floats(row + m, scaled);
+        most = larger(scaled, most);
     }
-    for (long m = seen; m < width; m++) row[m] = 0;
-    vf sum = {0};
-    for (long m = 0; m < width; m += LANES) sum += load_floats(row + m);
-    total = 1.0f / sum_of(sum);
-    for (long m = 0; m < width; m += LANES) store_floats(row + m, load_floats(row + m) * total);
+    float largest = most_of(most);
+    for (long m = 0; m < width; m += LANES) {
+        vf weight = exponential(load_floats(row + m) - largest);
+        store_floats(row + m, weight);
+        sum += weight;
+    }
+    float inverse = 1.0f / sum_of(sum);
+    for (long m = 0; m < width; m += LANES) store_floats(row + m, load_floats(row + m) * inverse);
 }
 
 static void weigh(const attention_call *call, head *own, const num *query, const num *key) {
@@ -84,12 +93,9 @@ static void weigh(const attention_call *call, head *own, const num *query, const
     turn(own->key, own->padded_keys, own->padded_key_width, own->key_turned);
     multiply(own->queries, own->key_width, own->query, own->padded_key_width, 1, own->key_turned,
              own->padded_keys, own->weights);
-    for (long l = 0; l < own->queries; l++) {
-        float *row = own->weights + l * own->padded_keys;
-        for (long m = 0; m < own->padded_keys; m += LANES)
-            store_floats(row + m, load_floats(row + m) * call->factor);
-        softmax(row, call->is_causal ? l + 1 : own->keys, own->padded_keys);
-    }
+    for (long l = 0; l < own->queries; l++)
+        softmax(own->weights + l * own->padded_keys, call->factor,
+                call->is_causal ? l + 1 : own->keys, own->padded_keys);
 }
 
 /* From weights and what reaches them to the gradient of scores, in its place. */
@@ -166,6 +172,8 @@ EXPORT int64_t attend(const attention_call *call) {
     enum { PARTS = sizeof sizes / sizeof *sizes };
     size_t total = 0;
     for (int i = 0; i < PARTS; i++) total += sizes[i];
+    /* Heads of a sentence lie beside each other; few sentences are shared out head by head. */
+    long together = call->sentences < 4 * omp_get_max_threads() ? 1 : call->heads;
     shares memory;
     if (!allocate(&memory, sizeof(float) * total, omp_get_max_threads())) return NO_MEMORY;
 #pragma omp parallel
@@ -177,10 +185,9 @@ EXPORT int64_t attend(const attention_call *call) {
                            &own.weights, &own.grad, &own.grad_scores, &own.out};
         float *next = share_of(&memory, omp_get_thread_num());
         for (int i = 0; i < PARTS; next += sizes[i++]) *parts[i] = next;
-#pragma omp for schedule(dynamic)
+#pragma omp for collapse(2) schedule(dynamic, together)
         for (long s = 0; s < call->sentences; s++)
-            for (long h = 0; h < call->heads; h++)
-                if (call->start[s + 1] > call->start[s]) attend_head(call, &own, s, h);
+            for (long h = 0; h < call->heads; h++) attend_head(call, &own, s, h);
     }
     free(memory.all);
     return DONE;

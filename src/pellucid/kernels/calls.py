@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 __all__ = [
-    "STRUCTURES",
     "AttentionCall",
     "Dropping",
     "EmbeddingCall",
@@ -116,15 +115,3 @@ class EmbeddingCall(ctypes.Structure):
         drops="dropout",
         pointers3="out grad grad_table grad_positions",
     )
-
-
-STRUCTURES = {
-    "linear_call": LinearCall,
-    "norm_call": NormCall,
-    "outer_call": OuterCall,
-    "attention_call": AttentionCall,
-    "loss_call": LossCall,
-    "orthogonal_call": OrthogonalCall,
-    "embedding_call": EmbeddingCall,
-}
-"""By their names in C."""

@@ -14,7 +14,6 @@ typedef struct {
     float *grad_table;            /* grows, unless NULL */
     float *grad_positions;        /* likewise */
 } embedding_call;
-SIZE_OF(embedding_call)
 
 EXPORT void embed(const embedding_call *call) {
 #pragma omp parallel for schedule(static)

@@ -57,10 +57,10 @@ class Norm(NamedTuple):
     inverse_J: Tensor
 
 
-def find_kernels(precision: Literal["float32", "bfloat16"]) -> Kernels | None:
-    """The kernels of this machine, or None where there are none."""
+def find_kernels(precision: Literal["float32", "bfloat16"]) -> Kernels | str:
+    """The kernels of this machine, or why there are none."""
     library = find_library(precision)
-    return None if library is None else Kernels(library, precision)
+    return library if isinstance(library, str) else Kernels(library, precision)
 
 
 class Kernels:
@@ -78,6 +78,7 @@ class Kernels:
         library.packed_size.argtypes = [ctypes.c_int64] * 2
         library.filled.argtypes = [ctypes.c_int64]
         library.pack.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 4, ctypes.c_void_p]
+        library.sum_rows.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p]
 
     def rows(self, count: int, width: int) -> Tensor:
         """Make room for rows."""
@@ -103,6 +104,12 @@ class Kernels:
             matrix_FD.data_ptr(), rows, columns, int(turned), filled, into.data_ptr()
         )
         return into
+
+    def sum_rows(self, matrix_VD: Tensor) -> Tensor:
+        """Sum a float32 matrix's rows; PyTorch's sums depend on the number of threads."""
+        sum_D = torch.empty(matrix_VD.shape[1])
+        self._library.sum_rows(matrix_VD.data_ptr(), *matrix_VD.shape, sum_D.data_ptr())
+        return sum_D
 
     def linear(
         self,
@@ -176,7 +183,6 @@ class Kernels:
         *,
         add_JD: Tensor | None = None,
         dropped: Drawn | None = None,
-        wants_entering: bool = True,
     ) -> tuple[Tensor, Tensor]:
         """Go back through layer norm, and through the dropout before it.
 
@@ -186,14 +192,13 @@ class Kernels:
             grads: of gain and shift, which grow.
             add_JD: is added to the first result.
             dropped: by dropout.
-            wants_entering: whether the first result is wanted.
 
         Returns:
             The gradient of what entered, and that times what dropout did, without what is added;
             where nothing was dropped and nothing is added both are the same.
         """
         entering_JD = dropped_JD = grad_JD
-        needs_entering = wants_entering and (norm is not None or add_JD is not None)
+        needs_entering = norm is not None or add_JD is not None
         if needs_entering:
             entering_JD = dropped_JD = self.rows(*grad_JD.shape)
         if dropped is not None:
@@ -230,6 +235,8 @@ class Kernels:
             weights: one gradient for each layer, or None where it is not wanted.
             biases: likewise.
         """
+        if all(grad is None for grad in (*weights, *biases)):
+            return
         call = OuterCall(
             rows=len(x_JD),
             inner=x_JD.shape[1],
@@ -337,10 +344,11 @@ class Kernels:
 
     def embed(self, call: EmbeddingCall) -> None:
         """Look rows up, add positions, and drop; or, with a gradient, go back."""
-        self._library["embed_backward" if call.grad else "embed"](ctypes.byref(call))
+        embed = self._library.embed_backward if call.grad else self._library.embed
+        embed(ctypes.byref(call))
 
     def _run(self, name: str, call: ctypes.Structure) -> None:
-        if self._library[name](ctypes.byref(call)):
+        if getattr(self._library, name)(ctypes.byref(call)):
             raise MemoryError(f"not enough memory for {name}")
 
 

@@ -14,11 +14,13 @@ from typing import Literal
 
 import torch
 
-from pellucid.kernels.calls import STRUCTURES
+from pellucid.kernels.sources import hash_of_sources
 
 __all__ = ["find_library", "library_name"]
 
 FOLDER = Path(__file__).parent
+
+HASH_LENGTH = 64
 
 
 def library_name(precision: Literal["float32", "bfloat16"]) -> str | None:
@@ -37,15 +39,19 @@ def library_name(precision: Literal["float32", "bfloat16"]) -> str | None:
 
 
 @lru_cache(maxsize=2)
-def find_library(precision: Literal["float32", "bfloat16"]) -> ctypes.CDLL | None:
-    """Load the library for this processor; None where it was not built, or from other sources."""
+def find_library(precision: Literal["float32", "bfloat16"]) -> ctypes.CDLL | str:
+    """Load the library for this processor; why there is none in words, where there is none."""
     name = library_name(precision)
+    if name is None:
+        return "there are none for this kind of processor and system"
     path = FOLDER / f"{name}.so"
-    if name is None or not path.is_file():
-        return None
+    if not path.is_file():
+        return f"{name}.so was not built with the package, which takes a C compiler"
     try:
         library = ctypes.CDLL(str(path))
-        sizes = [ctypes.c_int64.in_dll(library, f"size_of_{one}").value for one in STRUCTURES]
-    except (OSError, ValueError):
-        return None
-    return library if sizes == [*map(ctypes.sizeof, STRUCTURES.values())] else None
+        built_from = (ctypes.c_char * HASH_LENGTH).in_dll(library, "sources").value.decode()
+    except (OSError, ValueError) as error:
+        return f"{name}.so cannot be read: {error}"
+    if built_from != hash_of_sources(FOLDER):
+        return f"{name}.so was built from other sources: install the package again"
+    return library

@@ -25,7 +25,6 @@ typedef struct {
     num *grad_states;
     float *grad_table;          /* grows; NULL: not wanted */
 } loss_call;
-SIZE_OF(loss_call)
 
 EXPORT int64_t filled(int64_t vocabulary) { return in_parts(vocabulary, COLUMNS) * COLUMNS; }
 
@@ -114,7 +113,8 @@ static void take_rows(const loss_call *call, long first, long rows, long in_chun
     for (long r = 0; r < rows; r++) {
         long y = call->target[first + r];
         num *truth = call->chunk + (y / COLUMNS * chunk_rows + in_chunk + r) * COLUMNS + y % COLUMNS;
-        *truth = narrowed(one(*truth) - (1 - call->smoothing) * states[r].total);
+        float e = expf(states[r].truth - states[r].reference); /* not rounded yet */
+        *truth = narrowed(e - (1 - call->smoothing) * states[r].total);
     }
     long block_words = COLUMNS / PER_WORD, table_words = blocks * block_words;
     long panels = in_parts(width, PANEL), length = panels * PANEL;

@@ -8,7 +8,6 @@ typedef struct {
     float *matrices;              /* become what the iteration makes of them */
     float a, b, c;                /* X <- aX + (bA + cAA)X with A = XX^T */
 } orthogonal_call;
-SIZE_OF(orthogonal_call)
 
 /* One thread's part: a matrix in the type of products, and what it is multiplied with. */
 typedef struct {

@@ -24,6 +24,16 @@ EXPORT void pack(const float *matrix, int64_t rows, int64_t columns, int64_t tur
     }
 }
 
+/* sum[columns] = the sum of a float32 matrix's rows, in their order; columns a multiple of LANES. */
+EXPORT void sum_rows(const float *matrix, int64_t rows, int64_t columns, float *sum) {
+#pragma omp parallel for schedule(static)
+    for (long c = 0; c < columns; c += LANES) {
+        vf total = {0};
+        for (long r = 0; r < rows; r++) total += load_floats(matrix + r * columns + c);
+        store_floats(sum + c, total);
+    }
+}
+
 EXPORT int64_t packed_size(int64_t sums, int64_t across) { return packed_words(sums, across); }
 
 /* A linear layer: its factors, and what follows at once. */
@@ -46,7 +56,6 @@ typedef struct {
     float *inverse;
     num *out;
 } linear_call;
-SIZE_OF(linear_call)
 
 INLINE void normalize(const linear_call *call, const float *x, long row) {
     long width = call->outer;
@@ -72,7 +81,7 @@ INLINE void finish_row(const linear_call *call, float *x, long row) {
     for (long c = 0; c < width; c += LANES) {
         vf value = load_floats(x + c);
         if (call->bias) value += load_floats(call->bias + c);
-        if (call->has_relu) value = larger(value, spread(0));
+        if (call->has_relu) value = (vf)((vi)value & ~(vi)(value < spread(0))); /* NaN stays */
         value = drop(value, &call->dropout, at + c);
         if (call->gate) {
             vi is_open = (vi)(load(call->gate + at + c) != spread(0));
@@ -139,7 +148,6 @@ typedef struct {
     num *dropped;                /* that through dropout; NULL: not wanted */
     float *grad_gain, *grad_shift;  /* grow */
 } norm_call;
-SIZE_OF(norm_call)
 
 enum { SUM_ROWS = 128 };
 
@@ -201,7 +209,6 @@ typedef struct {
     float *weight[MOST_PARTS];         /* [outer][inner] each, or NULL: not wanted */
     float *bias[MOST_PARTS];           /* or NULL */
 } outer_call;
-SIZE_OF(outer_call)
 
 /* Sums over rows of a few columns. */
 INLINE void add_column_sums(const num *from, long row_length, long rows, long columns, float *to) {
@@ -236,10 +243,12 @@ static void add_rows(const outer_call *call, const laid_out *right, long part, l
         long rows = least(BLOCK, right->rows - first);
         const num *grad = call->grad + (right->first + first) * call->grad_length +
                           part * call->outer + column;
-        pack_over_rows(grad, call->grad_length, rows, count, PACK_ROWS, left);
-        add_outer(words_of(rows), count, left,
-                  right->words + first / BLOCK * BLOCK_WORDS * right->panels * PANEL, call->inner,
-                  call->weight[part] + column * call->inner);
+        if (call->weight[part])
+            pack_over_rows(grad, call->grad_length, rows, count, PACK_ROWS, left);
+        if (call->weight[part])
+            add_outer(words_of(rows), count, left,
+                      right->words + first / BLOCK * BLOCK_WORDS * right->panels * PANEL,
+                      call->inner, call->weight[part] + column * call->inner);
         if (call->bias[part])
             add_column_sums(grad, call->grad_length, rows, count, call->bias[part] + column);
     }
@@ -268,7 +277,7 @@ EXPORT int64_t weight_gradient(const outer_call *call) {
             for (long row = begin, count; row < end; row += count) {
                 long part = row / call->outer, column = row % call->outer;
                 count = least(PACK_ROWS, least(call->outer - column, end - row));
-                if (call->weight[part])
+                if (call->weight[part] || call->bias[part])
                     add_rows(call, &right, part, column, count, share_of(&left, (int)thread));
             }
 #pragma omp barrier

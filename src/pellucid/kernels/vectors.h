@@ -17,8 +17,6 @@
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
-/* Let whoever fills a structure in know how large it is here. */
-#define SIZE_OF(STRUCTURE) EXPORT const int64_t size_of_##STRUCTURE = sizeof(STRUCTURE);
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
 
@@ -98,6 +96,9 @@ INLINE vf chosen(vi where, vf x, vf y) { return (vf)(((vi)x & where) | ((vi)y & 
 INLINE vf larger(vf x, vf y) { return chosen((vi)(x > y), x, y); }
 
 /* The first, or last, halves of two vectors, one number of each after the other. */
+#if !defined(__clang__) && __GNUC__ < 12
+#define __builtin_shufflevector(X, Y, ...) __builtin_shuffle(X, Y, (vi){__VA_ARGS__})
+#endif
 #if LANES == 8
 #define FIRST_HALVES(X, Y) __builtin_shufflevector(X, Y, 0, 8, 1, 9, 2, 10, 3, 11)
 #define LAST_HALVES(X, Y) __builtin_shufflevector(X, Y, 4, 12, 5, 13, 6, 14, 7, 15)
@@ -138,8 +139,8 @@ INLINE vf exponential(vf x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    vi power = ((vi)shifted << 23) + (vi)p; /* the low bits of `shifted` are the whole number */
-    return (vf)(power & ~is_tiny);
+    vu power = ((vu)shifted << 23) + (vu)p; /* the low bits of `shifted` are the whole number */
+    return (vf)(power & ~(vu)is_tiny);
 }
 
 /* Dropout: what a byte drew below the threshold becomes 0, the rest grows by the factor. */

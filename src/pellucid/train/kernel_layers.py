@@ -138,6 +138,10 @@ class NormOnRows:
         self._kept = Norm(module.weight, module.bias, module.eps, normal_JD, torch.empty(rows))
         return self._kept
 
+    def forget(self) -> None:
+        """Give up what is kept for the way back."""
+        self._kept = None
+
     def run(self, x_JD: Tensor) -> Tensor:
         """Normalize rows."""
         return self._kernels.norm(x_JD, self.new(len(x_JD)))
@@ -167,6 +171,13 @@ class _Around:
         self._post = NormOnRows(kernels, norm) if norm and config.norm == "post" else None
         self._input_JD: Tensor | None = None
         self._dropped: Drawn | None = None
+
+    def forget(self) -> None:
+        """Give up what is kept for the way back."""
+        self._input_JD = self._dropped = None
+        for norm in (self._pre, self._post):
+            if norm is not None:
+                norm.forget()
 
     def enter(self, x_JD: Tensor) -> Tensor:
         """What the sub-layer sees of the rows."""
@@ -239,6 +250,12 @@ class AttentionOnRows:
         self._memory = _LinearOnRows(kernels, parts[1:]) if sees_memory else None
         self._output = _LinearOnRows(kernels, [attention.output])
         self._kept: tuple[Tensor, ...] = ()
+        self._seen: tuple[Sentences, Sentences, Tensor | None] | None = None
+
+    def forget(self) -> None:
+        """Give up what is kept for the way back."""
+        self._kept, self._seen = (), None
+        self._around.forget()
 
     def follow(self) -> None:
         """Take the weights as they are now."""
@@ -265,26 +282,28 @@ class AttentionOnRows:
         call = self._call(rows, memory_rows or rows, projected, context_JX)
         self._kernels.attend(call)
         self._kept = (entering_JD, context_JX, *projected)
-        self._rows, self._memory_rows, self._memory_ID = rows, memory_rows or rows, memory_ID
+        self._seen = rows, memory_rows or rows, memory_ID
         dropped = dropout.draw(x_JD.numel(), self._site)
         return self._around.leave(context_JX, self._output, dropped)
 
     def back(self, grad_JD: Tensor, grad_memory_ID: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Go back to the rows, and to what was attended to, whose gradient so far is given."""
+        assert self._seen is not None
         (entering_JD, context_JX, *projected), self._kept = self._kept, ()
+        (rows, memory_rows, memory_ID), self._seen = self._seen, None
         residual_JD, grad_output_JD = self._around.back(grad_JD)
         self._output.grow(context_JX, grad_output_JD)
         grad_context_JX = self._output.back(grad_output_JD)
         grads = [torch.empty_like(part) for part in projected]
-        call = self._call(self._rows, self._memory_rows, projected, context_JX)
+        call = self._call(rows, memory_rows, projected, context_JX)
         call.grad_context = grad_context_JX.data_ptr()
         call.grad_query, call.grad_key, call.grad_value = (
             part.data_ptr() for part in self._split(grads)
         )
         self._kernels.attend(call)
         self._first.grow(entering_JD, grads[0])
-        if self._memory is not None and self._memory_ID is not None:
-            self._memory.grow(self._memory_ID, grads[1])
+        if self._memory is not None and memory_ID is not None:
+            self._memory.grow(memory_ID, grads[1])
             grad_memory_ID = self._memory.back(grads[1], add_JD=grad_memory_ID)
         return self._around.back_to_input(grads[0], self._first, residual_JD), grad_memory_ID
 
@@ -351,6 +370,11 @@ class FeedForwardOnRows:
         self._outer = _LinearOnRows(kernels, [network.outer])
         self._kept: tuple[Tensor, ...] = ()
         self._factor = 1.0
+
+    def forget(self) -> None:
+        """Give up what is kept for the way back."""
+        self._kept = ()
+        self._around.forget()
 
     def follow(self) -> None:
         """Take the weights as they are now."""

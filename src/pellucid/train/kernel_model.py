@@ -17,7 +17,6 @@ from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.kernels import (
     WIDTH_STEP,
-    Drawn,
     EmbeddingCall,
     Kernels,
     find_kernels,
@@ -66,13 +65,13 @@ def choose_kernels(
     """
     if training.kernels == "pytorch":
         return KernelChoice(None, "PyTorch's kernels")
-    kernels = find_kernels(precision) if device.type == "cpu" else None
     reason = _reason_against(model, training, device, has_output_bias=has_output_bias)
-    if reason is None and kernels is None:
-        reason = "they are not built for this processor"
+    kernels = find_kernels(precision)
+    if reason is None and isinstance(kernels, str):
+        reason = kernels
     if reason is None and training.kernels == "auto" and _amx_is_faster(model, precision):
         reason = "PyTorch's use AMX"
-    if reason is None:
+    if reason is None and isinstance(kernels, Kernels):
         return KernelChoice(kernels, f"own kernels ({library_name(precision)})")
     if training.kernels == "own":
         raise ConfigurationError(
@@ -138,7 +137,7 @@ class ModelOnKernels:
             kernels.pack(table_VD, turned=True, into=turned),
             kernels.pack(table_VD, turned=False, filled=filled, into=plain),
         )
-        self._table_sum_D = table_VD.sum(dim=0)
+        self._table_sum_D = kernels.sum_rows(table_VD)
 
     def add_gradient(
         self, batch: Batch, dropout: Dropout, *, smoothing: float, share: float
@@ -148,6 +147,16 @@ class ModelOnKernels:
         Returns:
             The mean of −log p(y), in nats, without smoothing.
         """
+        try:
+            return self._add_gradient(batch, dropout, smoothing, share)
+        except BaseException:
+            self._encoder.forget()  # A smaller batch may follow, and wants the room.
+            self._decoder.forget()
+            raise
+
+    def _add_gradient(
+        self, batch: Batch, dropout: Dropout, smoothing: float, share: float
+    ) -> Tensor:
         assert self._table is not None
         source = Sentences.of(batch.source_BS, batch.source_mask_BS)
         target = Sentences.of(batch.target_in_BT, batch.target_mask_BT)
@@ -220,6 +229,14 @@ class _StackOnRows:
         for sublayer in self._sublayers:
             sublayer.follow()
 
+    def forget(self) -> None:
+        """Give up what is kept for the way back."""
+        for sublayer in self._sublayers:
+            sublayer.forget()
+        if self._norm is not None:
+            self._norm.forget()
+        self._kept: tuple[Any, ...] = ()
+
     def run(
         self,
         sentences: Sentences,
@@ -282,17 +299,12 @@ class _StackOnRows:
         if dropped is not None:
             call.dropout.drawn = dropped.drawn.ctypes.data
             call.dropout.threshold, call.dropout.factor = dropped.threshold, dropped.factor
-        self._kept: tuple[EmbeddingCall, Sentences, Tensor | None, Drawn | None] = (
-            call,
-            sentences,
-            factors_J,
-            dropped,
-        )
+        self._kept = (call, sentences, factors_J, positions_LD, dropped)
         self._kernels.embed(call)
         return x_JD
 
     def _enter_back(self, grad_JD: Tensor) -> None:
-        call = self._kept[0]
+        call: EmbeddingCall = self._kept[0]
         learned = self._stack.positions.weight if hasattr(self._stack, "positions") else None
         grads = gradient_of(self._table), gradient_of(learned)
         call.grad = grad_JD.data_ptr()
@@ -300,4 +312,4 @@ class _StackOnRows:
             None if grad is None else grad.data_ptr() for grad in grads
         )
         self._kernels.embed(call)
-        del self._kept
+        self._kept = ()

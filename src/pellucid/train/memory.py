@@ -100,7 +100,8 @@ def memory_of_passes(
     """
     positions = max(max_tokens_per_batch, longest)
     if has_kernels:
-        return _memory_on_kernels(model, positions, bytes_per_number)
+        scores = 2 * 4 * longest**2 * torch.get_num_threads()
+        return _memory_on_kernels(model, positions, bytes_per_number) + scores
     is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     is_plain = training.attention_dropout > 0 or (training.compile and is_short)
     # Attention's weights are float32 on a processor; in blocks, only there, they are kept once.
@@ -121,7 +122,7 @@ def memory_of_passes(
 
 
 def _memory_on_kernels(model: ModelConfig, positions: int, bytes_per_number: int) -> int:
-    """What passes on kernels keep: nothing of a weight between two positions."""
+    """What passes on kernels keep: of weights between positions nothing but one head's a thread."""
     keys, values = model.num_heads * model.d_key, model.num_heads * model.d_value
     dropped = model.d_model // bytes_per_number  # A byte for each number.
     around = 3 * model.d_model + dropped
