@@ -72,6 +72,7 @@ class TrainingState:
         rate_factor: what every learning rate is multiplied by.
         precision: of the products; empty before it is chosen.
         processes: how many share a batch; 0 before it is chosen.
+        kernels: what the passes run on, in words; empty where a checkpoint does not say.
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
         validation: a hash of the validation text; empty where a checkpoint does not say.
     """
@@ -91,6 +92,7 @@ class TrainingState:
     rate_factor: float = 1.0
     precision: str = ""
     processes: int = 0
+    kernels: str = ""
     max_tokens_per_batch: int = 0
     validation: str = ""
 
