@@ -1,7 +1,7 @@
 """The package's own kernels in turn with PyTorch's: products, the loss, Muon, and whole steps.
 
-    python benchmarks/kernels.py
-    python benchmarks/kernels.py --sizes tiny --precision bfloat16 --threads 1 --rounds 30
+    python benchmarks/training_kernels.py
+    python benchmarks/training_kernels.py --sizes tiny --precision bfloat16 --threads 1 --rounds 30
 
 Steps are forward, backward and Adam on one batch after the other, each of new lengths, as sentences
 of captions have them; both ways see the same batches, and take turns. Times of single kernels are
@@ -65,7 +65,7 @@ def main() -> None:
             "muon": muon(kernels, width),
             "steps": steps(size, arguments),
         }
-    write_result("kernels", found, (), arguments.out)
+    write_result("training-kernels", found, (), arguments.out)
 
 
 def least(run: Callable[[], Any], times: int = 9) -> float:
