@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict
 
 import torch
@@ -106,6 +106,16 @@ class Learner:
         if checkpoint is not None:
             self.optimizer.restore(checkpoint.tensors["optimizer"])
             self.averaging.restore(checkpoint.tensors.get("averaging", {}))
+
+    def note_kernels(self, say: Callable[[str], None]) -> None:
+        """Keep what the passes run on, and say where a run goes on with something else."""
+        now = self.kernels.words
+        if self.state.kernels not in ("", now):
+            say(
+                f"So far this run had {self.state.kernels}, from here on it has {now}: the last "
+                "digits of its numbers are not those that they would have been."
+            )
+        self.state.kernels = now
 
     def start(self) -> None:
         """Start the processes that share the batches, unless they run.

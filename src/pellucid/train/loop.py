@@ -145,7 +145,7 @@ class Trainer:
         self.is_new_budget = not state.max_tokens_per_batch
         state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fit_into_memory()
         state.processes = state.processes or self.learner.processes
-        self._note_kernels()
+        self.learner.note_kernels(run.log)
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=state.max_tokens_per_batch)
         self._recorder = Recorder(run, self.training, state.step)
         self._interval = Interval()
@@ -240,8 +240,7 @@ class Trainer:
             state.best_bleu, state.best_step = before.best_bleu, before.best_step
         # Step 0 has no checkpoint to take these from.
         state.precision, state.processes = before.precision, before.processes
-        state.kernels = before.kernels
-        state.max_tokens_per_batch = before.max_tokens_per_batch
+        state.kernels, state.max_tokens_per_batch = before.kernels, before.max_tokens_per_batch
         state.validation = before.validation
         self.run.log(
             f"Went back from step {before.step} to step {state.step}, to go on at "
@@ -251,16 +250,6 @@ class Trainer:
         if self._save():
             delete_later_checkpoints(self.run.checkpoints, state.step)
         return False
-
-    def _note_kernels(self) -> None:
-        """Say where a run goes on with other kernels than it had."""
-        state, now = self.learner.state, self.learner.kernels.words
-        if state.kernels not in ("", now):
-            self.run.log(
-                f"So far this run had {state.kernels}, from here on it has {now}: the last digits "
-                "of its numbers are not those that they would have been."
-            )
-        state.kernels = now
 
     def _go_to_newest_checkpoint(self, *, to_go_back_every: int = 0) -> None:
         """Take everything from the newest checkpoint that is whole, or begin at step 0.
