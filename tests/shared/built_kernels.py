@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 from pellucid.kernels import Kernels, find_kernels
-from pellucid.kernels.library import FOLDER
+from pellucid.kernels.loading import FOLDER
 
 Precision = Literal["float32", "bfloat16"]
 

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from built_kernels import build_wide_kernels, kernels_of_machine
 from torch import Tensor
 
-from pellucid.kernels import AttentionCall, Drawn, EmbeddingCall, Kernels, Norm, library
-from pellucid.kernels.library import find_library, library_name
+from pellucid.kernels import AttentionCall, Drawn, EmbeddingCall, Kernels, Norm, loading
+from pellucid.kernels.loading import find_library, library_name
 from pellucid.kernels.sources import hash_of_sources
 from pellucid.train.muon import COEFFICIENTS, orthogonalize
 
@@ -400,7 +400,7 @@ def test_orthogonal_matrices_are_those_of_pytorch(
 def test_a_library_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels_of_machine("float32")
     assert isinstance(find_library.__wrapped__("float32"), ctypes.CDLL)
-    monkeypatch.setattr(library, "hash_of_sources", lambda folder: "changed")
+    monkeypatch.setattr(loading, "hash_of_sources", lambda folder: "changed")
     found = find_library.__wrapped__("float32")
     assert re.fullmatch(r"\w+.so was built from other sources: install the package again", found)
 
@@ -408,14 +408,14 @@ def test_a_library_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch)
 def test_a_library_that_is_not_there_or_none_is_not_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(library, "FOLDER", tmp_path)
-    monkeypatch.setattr(library, "library_name", lambda precision: "some")
+    monkeypatch.setattr(loading, "FOLDER", tmp_path)
+    monkeypatch.setattr(loading, "library_name", lambda precision: "some")
     assert find_library.__wrapped__("float32") == (
         "some.so was not built with the package, which takes a C compiler"
     )
     (tmp_path / "some.so").write_text("no library")
     assert find_library.__wrapped__("float32").startswith("some.so cannot be read: ")
-    monkeypatch.setattr(library, "library_name", lambda precision: None)
+    monkeypatch.setattr(loading, "library_name", lambda precision: None)
     assert find_library.__wrapped__("float32").startswith("there are none for this kind of")
 
 

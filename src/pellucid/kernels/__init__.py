@@ -2,7 +2,7 @@
 
 from pellucid.kernels.calls import AttentionCall, EmbeddingCall
 from pellucid.kernels.kernels import BYTES_PER_CHUNK, WIDTH_STEP, Drawn, Kernels, Norm, find_kernels
-from pellucid.kernels.library import library_name
+from pellucid.kernels.loading import library_name
 
 __all__ = [
     "BYTES_PER_CHUNK",

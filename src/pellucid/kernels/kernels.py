@@ -25,7 +25,7 @@ from pellucid.kernels.calls import (
     OrthogonalCall,
     OuterCall,
 )
-from pellucid.kernels.library import find_library
+from pellucid.kernels.loading import find_library
 
 __all__ = ["BYTES_PER_CHUNK", "WIDTH_STEP", "Drawn", "Kernels", "Norm", "find_kernels"]
 

@@ -132,10 +132,8 @@ class Trainer:
     def __init__(
         self, recipe: Recipe, run: RunFolder, prepared: PreparedData, *, start: Bundle | None = None
     ) -> None:
-        self.recipe = recipe
-        self.training = recipe.training
-        self.run = run
-        self.prepared = prepared
+        self.recipe, self.training = recipe, recipe.training
+        self.run, self.prepared = run, prepared
         self.learner = Learner(recipe, prepared, start)
         self._go_to_newest_checkpoint()
         state = self.learner.state
