@@ -94,7 +94,7 @@ class LossCall(ctypes.Structure):
         pointers="states table packed_turned packed table_sum target",
         floats="smoothing factor",
         integers2="chunk_rows",
-        pointers2="chunk scaled plain uniform grad_states grad_table",
+        pointers2="chunk scaled plain grad_states grad_table",
     )
 
 

@@ -266,7 +266,7 @@ class Kernels:
         smoothing: float,
         factor: float,
         grad_table_VD: Tensor | None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor]:
         """Project, take the softmax, compare with the true tokens, and go back.
 
         Args:
@@ -280,14 +280,13 @@ class Kernels:
             grad_table_VD: grows; None where it is not wanted.
 
         Returns:
-            ``plain_P`` and ``uniform_P``: of each row −log p(y), and the mean of −log p(v) over
-            the vocabulary; ``grad_states_PD``.
+            ``plain_P``, of each row −log p(y), and ``grad_states_PD``.
         """
         rows, width = states_PD.shape
         filled = self.filled(len(table_VD))
         chunk_rows = min(self.chunk_rows(len(table_VD)), rows)
         chunk, scaled = self.rows(chunk_rows, filled), self.rows(chunk_rows, width)
-        plain_P, uniform_P = torch.empty(rows), torch.empty(rows)
+        plain_P = torch.empty(rows)
         grad_states_PD = self.rows(rows, width)
         call = LossCall(
             rows=rows,
@@ -305,12 +304,11 @@ class Kernels:
             chunk=chunk.data_ptr(),
             scaled=scaled.data_ptr(),
             plain=plain_P.data_ptr(),
-            uniform=uniform_P.data_ptr(),
             grad_states=grad_states_PD.data_ptr(),
             grad_table=_pointer(grad_table_VD),
         )
         self._run("cross_entropy", call)
-        return plain_P, uniform_P, grad_states_PD
+        return plain_P, grad_states_PD
 
     def orthogonalize(self, matrices: Tensor, coefficients: tuple[float, float, float]) -> Tensor:
         """Bring the singular values of matrices near 1, as `pellucid.train.muon` says.

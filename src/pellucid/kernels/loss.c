@@ -21,7 +21,7 @@ typedef struct {
     int64_t chunk_rows;
     num *chunk;                 /* chunk_rows * filled vocabulary: see `chunk_size` */
     num *scaled;                /* [chunk_rows][width] */
-    float *plain, *uniform;     /* of each row: -log p(y), and the mean over v of -log p(v) */
+    float *plain;               /* of each row: -log p(y) */
     num *grad_states;
     float *grad_table;          /* grows; NULL: not wanted */
 } loss_call;
@@ -131,8 +131,6 @@ static void take_rows(const loss_call *call, long first, long rows, long in_chun
         const num *state = call->states + (first + r) * width;
         float inverse = 1.0f / states[r].total, log_total = states[r].reference + logf(states[r].total);
         call->plain[first + r] = log_total - states[r].truth;
-        call->uniform[first + r] =
-            log_total - dot(state, call->table_sum, width) / (float)call->vocabulary;
         for (long c = 0; c < width; c += LANES) {
             vf own = load_floats(grad + r * length + c) * inverse - load_floats(call->table_sum + c) * share;
             store(call->grad_states + (first + r) * width + c, own * call->factor);

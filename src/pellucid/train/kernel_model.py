@@ -165,7 +165,7 @@ class ModelOnKernels:
         weight = self._model.output_weight
         true_P = batch.target_out_BT[batch.target_mask_BT]
         require_ids(true_P, len(weight))
-        plain_P, _, grad_PD = self._kernels.cross_entropy(
+        plain_P, grad_PD = self._kernels.cross_entropy(
             states_PD,
             weight.detach(),
             self._table,
