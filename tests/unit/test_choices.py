@@ -24,8 +24,8 @@ from pellucid.train.choices import (
     VOCABULARY,
     choose,
     complete,
-    keep_choices,
 )
+from pellucid.train.continued import keep_choices, settings_added
 from pellucid.train.run_folder import RunFolder
 
 Write = Callable[..., str]
@@ -370,9 +370,10 @@ def test_count_text_leaves_out_what_training_does(tmp_path: Path, write_lines: W
 def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
     """As the command resolves a recipe for a run that may be there already."""
     run = corpus / "run"
-    whole, _ = complete(keep_choices(values, run / "recipe.toml"), corpus)
+    given = keep_choices(values, run)
+    whole, _ = complete(given, corpus)
     recipe = Recipe.model_validate(whole)
-    folder = RunFolder(run, recipe)
+    folder = RunFolder(run, recipe, settings_added(given, whole))
     with folder.alone(), folder.created():
         pass
     return recipe
@@ -421,3 +422,30 @@ def test_what_is_left_out_of_a_recipe_with_a_course_of_its_own_is_no_longer_ther
     with pytest.raises(ConfigurationError, match=r"training\.dropout, training\.optimizer differ"):
         resumed({"data": DATA, "training": course}, corpus)
     resumed({"data": DATA, "training": {**course, "dropout": 0.4, "optimizer": "muon"}}, corpus)
+
+
+@pytest.mark.parametrize(
+    ("section", "given"),
+    [
+        ("training", {"dropout": 0.43}),
+        ("training", {"label_smoothing": 0.2}),
+        ("tokenizer", {"vocabulary_size": 307}),
+        ("model", {"size": "small"}),
+        ("model", {"norm": "pre"}),
+    ],
+)
+def test_what_was_given_once_and_is_left_out_later_is_refused_by_name(
+    corpus: Path, section: str, given: dict[str, Any]
+) -> None:
+    first = resumed({"data": DATA, section: given}, corpus)
+    (name,) = given
+    expected = "d_model" if name == "size" else name
+    with pytest.raises(ConfigurationError, match=rf"{section}\.{expected}"):
+        resumed({"data": DATA}, corpus)
+    assert resumed({"data": DATA, section: given}, corpus) == first
+
+
+def test_a_run_that_noted_no_choices_keeps_what_it_has(corpus: Path) -> None:
+    first = resumed({"data": DATA}, corpus)
+    (corpus / "run" / "chosen.json").unlink()
+    assert resumed({"data": DATA}, corpus) == first

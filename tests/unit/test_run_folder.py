@@ -109,7 +109,7 @@ def test_a_second_training_is_kept_out_and_takes_nothing(tmp_path: Path) -> None
         ):
             raise AssertionError
         assert caught.value.exit_code == 2
-        assert names(tmp_path / "run") == ["log.txt", "recipe.toml"]
+        assert names(tmp_path / "run") == ["chosen.json", "log.txt", "recipe.toml"]
     make_run(tmp_path / "run")
 
 
@@ -137,7 +137,7 @@ def test_crash_before_the_recipe_was_there_leaves_a_folder_that_can_be_used(tmp_
     run.mkdir()
     (run / "recipe.toml.part").write_text("[da")
     make_run(run)
-    assert names(run) == ["recipe.toml"]
+    assert names(run) == ["chosen.json", "recipe.toml"]
 
 
 def test_best_bundle_that_had_to_make_room_is_put_back(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_earlier_run_stays_where_a_beginning_fails(tmp_path: Path) -> None:
     run.log("one")
     with pytest.raises(KeyboardInterrupt), run.alone(), run.created():
         raise KeyboardInterrupt
-    assert names(run.path) == ["log.txt", "recipe.toml"]
+    assert names(run.path) == ["chosen.json", "log.txt", "recipe.toml"]
 
 
 def test_folder_that_cannot_be_written_raises_output_error_and_leaves_nothing(

@@ -66,14 +66,23 @@ def train(
         from pellucid.train.starting import with_start
 
         values = with_start(values, start, run)
-    from pellucid.train.choices import complete, keep_choices
+    from pellucid.train.choices import complete
+    from pellucid.train.continued import keep_choices, settings_added
 
-    values, choices = complete(keep_choices(values, run / "recipe.toml"), folder)
+    given = keep_choices(values, run)
+    values, choices = complete(given, folder)
     resolved = validate(Recipe, values, str(path))
 
     from pellucid.train import train as run_training
 
-    run_training(resolved, run, recipe_folder=folder, progress=True, choices=choices)
+    run_training(
+        resolved,
+        run,
+        recipe_folder=folder,
+        progress=True,
+        choices=choices,
+        chosen=settings_added(given, values),
+    )
     note(str(run / "bundle"))
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from pellucid.config import Recipe, parse_toml
+from pellucid.config import Recipe
 from pellucid.errors import PellucidError
-from pellucid.files import read_bytes
 from pellucid.text.counting import COMMON_COVERAGE, TextCounts, count_text
 
-__all__ = ["Choice", "choose", "complete", "keep_choices"]
+__all__ = ["SHAPE", "TRAINING", "VOCABULARY", "Choice", "choose", "complete"]
 
 
 @dataclass(frozen=True)
@@ -186,49 +185,6 @@ def complete(values: Mapping[str, Any], recipe_folder: Path) -> tuple[dict[str, 
             "sentences and little else.",
         )
     return same, sentences
-
-
-def keep_choices(values: Mapping[str, Any], recipe_file: Path) -> dict[str, Any]:
-    """Take what the recipe leaves open from the run that it continues, if there is one.
-
-    A limit that is changed must not choose the rest anew.
-
-    Args:
-        values: the recipe as its file has it, with all changes.
-        recipe_file: the run's resolved recipe, which need not be there.
-
-    Raises:
-        ConfigurationError: that recipe is damaged.
-    """
-    same = dict(values)
-    if not recipe_file.is_file():
-        return same
-    earlier = parse_toml(read_bytes(recipe_file), str(recipe_file))
-    names = ("model", "tokenizer", "training")
-    model, tokenizer, training = (same.get(name, {}) for name in names)
-    old_model, old_tokenizer, old_training = (earlier.get(name, {}) for name in names)
-    sections = (model, tokenizer, training, old_model, old_tokenizer, old_training)
-    if not all(isinstance(section, Mapping) for section in sections):
-        return same
-    if not model.keys() & set(SHAPE):
-        same["model"] = {**old_model, **model}
-    kind, old_kind = (part.get("kind", "sentencepiece") for part in (tokenizer, old_tokenizer))
-    if kind == old_kind:
-        same["tokenizer"] = {**_chosen(old_tokenizer, VOCABULARY), **tokenizer}
-    was_given = _gives_course(training, old_training)
-    open_names: Collection[str] = {"warmup_steps"} if was_given else TRAINING
-    same["training"] = {**_chosen(old_training, open_names), **training}
-    return same
-
-
-def _gives_course(training: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Whether the run's own recipe gave its course, so that no more than the warm-up was chosen."""
-    given = training.keys() & {"learning_rate", "schedule", "warmup_steps"}
-    return bool(given) and all(earlier.get(name) == training[name] for name in given)
-
-
-def _chosen(section: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    return {name: value for name, value in section.items() if name in names}
 
 
 def choose(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) -> list[Choice]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +80,7 @@ def train(
     recipe_folder: Path,
     progress: bool = True,
     choices: Sequence[str] = (),
+    chosen: Collection[str] = (),
 ) -> TrainingSummary:
     """Train a model, or go on where the same command stopped.
 
@@ -89,6 +90,7 @@ def train(
         recipe_folder: where the recipe's relative file names start.
         progress: show a live bar on a terminal.
         choices: sentences about settings that were chosen for the user, to be shown.
+        chosen: these settings, ``section.name``.
 
     Raises:
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.
@@ -100,7 +102,7 @@ def train(
     require_memory(recipe.model, recipe.training, choose_device(recipe.training.device))
     if recipe.training.tensorboard:
         require_tensorboard()
-    run = RunFolder(out, recipe)
+    run = RunFolder(out, recipe, chosen)
     start = load_start(recipe.start, out)
     with Interruption() as interruption, run.alone():
         with interruption.at_once(), run.created():

@@ -8,7 +8,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from pellucid.config import Recipe, parse_toml, to_toml, validate
 from pellucid.errors import ConfigurationError, OutputError, PellucidError
 from pellucid.files import flush_folder, not_utf8, read_bytes, tidy_folder, write_bytes, write_text
 
-__all__ = ["RunFolder", "mend_recipe"]
+__all__ = ["MAY_CHANGE", "RECIPE_FILE", "RunFolder", "mend_recipe", "read_chosen"]
+
+RECIPE_FILE, CHOSEN_FILE = "recipe.toml", "chosen.json"
 
 MAY_CHANGE = frozenset(
     {
@@ -53,7 +55,7 @@ def mend_recipe(run: Path) -> None:
     Raises:
         ConfigurationError: it is damaged, and there is no copy.
     """
-    recipe_file = run / "recipe.toml"
+    recipe_file = run / RECIPE_FILE
     if not run.is_dir() or _is_recipe(recipe_file):
         return
     for copy in sorted(run.glob("checkpoints/step-*/recipe.toml"), reverse=True):
@@ -66,6 +68,16 @@ def mend_recipe(run: Path) -> None:
             f"A run's recipe must be as an earlier start wrote it, but {recipe_file} is not, and "
             "no checkpoint holds a copy. Choose another --out."
         )
+
+
+def read_chosen(run: Path) -> frozenset[str] | None:
+    """The settings, ``section.name``, that were chosen and not given; None where nothing tells."""
+    try:
+        keys = json.loads(read_bytes(run / CHOSEN_FILE))
+    except (PellucidError, ValueError, RecursionError):
+        return None
+    is_known = isinstance(keys, list) and all(isinstance(key, str) for key in keys)
+    return frozenset(keys) if is_known else None
 
 
 def _is_recipe(path: Path) -> bool:
@@ -82,18 +94,21 @@ class RunFolder:
     Args:
         path: where it is or will be.
         recipe: what is to be run.
+        chosen: the settings of a new run, ``section.name``, that nobody gave.
 
     Raises:
         ConfigurationError: the folder holds another run, or something that is no run.
     """
 
-    def __init__(self, path: Path, recipe: Recipe) -> None:
+    def __init__(self, path: Path, recipe: Recipe, chosen: Collection[str] = ()) -> None:
         self.path = path
+        self._chosen = chosen
         self.checkpoints = path / "checkpoints"
         self.bundle = path / "bundle"
         self.untrained = path / "untrained"
         self.data = path / "data"
-        self._recipe_file = path / "recipe.toml"
+        self._recipe_file = path / RECIPE_FILE
+        self._chosen_file = path / CHOSEN_FILE
         self._log_file = path / "log.txt"
         self._metrics_file = path / "metrics.jsonl"
         self._samples_file = path / "samples.jsonl"
@@ -154,6 +169,7 @@ class RunFolder:
             if is_new_run:
                 with suppress(OSError):
                     self._recipe_file.unlink(missing_ok=True)
+                    self._chosen_file.unlink(missing_ok=True)
                     self._log_file.unlink(missing_ok=True)
                     shutil.rmtree(self.data, ignore_errors=True)
             raise
@@ -213,6 +229,8 @@ class RunFolder:
         try:
             tidy_folder(self.bundle)
             tidy_folder(self.untrained)
+            if not self._recipe_file.exists():
+                write_text(self._chosen_file, json.dumps(sorted(self._chosen)) + "\n")
             if not self._recipe_file.exists() or self._read_recipe() != self.recipe_toml.encode():
                 write_text(self._recipe_file, self.recipe_toml)
             flush_folder(self.path)
@@ -260,7 +278,8 @@ class RunFolder:
             )
         if not self._recipe_file.exists():
             # A part of it is what a crash at the very beginning leaves.
-            if any(path.name != "recipe.toml.part" for path in self.path.iterdir()):
+            begun = {f"{RECIPE_FILE}.part", CHOSEN_FILE, f"{CHOSEN_FILE}.part"}
+            if any(path.name not in begun for path in self.path.iterdir()):
                 raise ConfigurationError(
                     f"The run folder must be new or hold this run, but {self.path} holds something "
                     "else (it has no recipe.toml). Choose another --out."
