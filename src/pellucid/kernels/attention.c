@@ -4,6 +4,8 @@
  */
 #include "products.h"
 
+DEFINE_PRODUCT(multiply_narrow, floats_tile, 1, float) /* one vector's columns */
+
 typedef struct {
     int64_t sentences, heads, key_width, value_width;
     const int64_t *start, *memory_start; /* the row that each sentence begins at, and the end */
@@ -18,14 +20,14 @@ typedef struct {
     num *grad_query, *grad_key, *grad_value;
 } attention_call;
 
-/* One head of one sentence, in float32: matrices whose rows are filled up to whole panels. */
+/* One head of one sentence, in float32: matrices whose rows are filled up to whole vectors. */
 typedef struct {
     long queries, keys, key_width, value_width; /* as they are */
     long padded_keys, padded_key_width, padded_value_width;
     float *query, *key, *key_turned, *value, *value_turned, *weights, *grad, *grad_scores, *out;
 } head;
 
-INLINE long to_panels(long width) { return in_parts(width, PANEL) * PANEL; }
+INLINE long to_vectors(long width) { return in_parts(width, LANES) * LANES; }
 
 enum { LINE = 64 / sizeof(num) }; /* numbers that memory hands over together */
 
@@ -58,20 +60,22 @@ INLINE void turn(const float *from, long rows, long columns, float *to) {
             turn_square(from + r * columns + c, columns, to + c * rows + r, rows);
 }
 
-/* c[rows][columns] = a b with both in float32, the columns a multiple of PANEL. */
+/* c[rows][columns] = a b with both in float32, the columns a multiple of LANES. */
 INLINE void multiply(long rows, long sums, const float *a, long a_row, long a_sum, const float *b,
                      long columns, float *c) {
-    for (long p = 0; p < columns; p += PANEL)
+    long p = 0;
+    for (; p + PANEL <= columns; p += PANEL)
         multiply_floats(rows, sums, a, a_row, a_sum, b + p, columns, c + p, columns, 0);
+    if (p < columns)
+        multiply_narrow(rows, sums, a, a_row, a_sum, b + p, columns, c + p, columns, 0);
 }
 
 /* Softmax of one row, times a factor, over the keys that may be seen; the others, and what fills
  * up, become 0. */
 INLINE void softmax(float *row, float factor, long seen, long width) {
-    vf most = spread(-INFINITY), sum = {0};
-    for (long m = seen; m < width; m++) row[m] = -INFINITY;
+    vf none = spread(-INFINITY), most = none, sum = {0};
     for (long m = 0; m < width; m += LANES) {
-        vf scaled = load_floats(row + m) * factor;
+        vf scaled = chosen(is_first(seen - m), load_floats(row + m) * factor, none);
         store_floats(row + m, scaled);
         most = larger(scaled, most);
     }
@@ -117,7 +121,7 @@ static void attend_head(const attention_call *call, head *own, long sentence, lo
     long first = call->start[sentence], memory_first = call->memory_start[sentence];
     own->queries = call->start[sentence + 1] - first;
     own->keys = call->memory_start[sentence + 1] - memory_first;
-    own->padded_keys = to_panels(own->keys);
+    own->padded_keys = to_vectors(own->keys);
     const num *query = call->query + first * call->query_length + h * own->key_width;
     const num *key = call->key + memory_first * call->key_length + h * own->key_width;
     const num *value = call->value + memory_first * call->value_length + h * own->value_width;
@@ -161,9 +165,9 @@ EXPORT int64_t attend(const attention_call *call) {
         queries = own > queries ? own : queries;
         keys = own_keys > keys ? own_keys : keys;
     }
-    long key_width = to_panels(call->key_width), value_width = to_panels(call->value_width);
+    long key_width = to_vectors(call->key_width), value_width = to_vectors(call->value_width);
     long wide = key_width > value_width ? key_width : value_width;
-    long padded_keys = to_panels(keys), longest = queries > keys ? queries : keys;
+    long padded_keys = to_vectors(keys), longest = queries > keys ? queries : keys;
     size_t sizes[] = {queries * key_width,       padded_keys * key_width,
                       padded_keys * key_width,   padded_keys * value_width,
                       padded_keys * value_width, queries * padded_keys,

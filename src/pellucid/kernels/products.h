@@ -18,43 +18,40 @@ enum {
     PACK_ROWS = 4 * TILE_ROWS,       /* rows of a turned left factor that lie beside each other */
 };
 
-#define DEFINE_PRODUCT(NAME, WORD, ADD_PRODUCTS)                                                   \
-    INLINE void NAME##_tile(const int rows, long words, const WORD *a, long a_row, long a_word,    \
-                            const WORD *b, long b_word, float *c, long c_row, int adds) {          \
+#define DEFINE_TILE(TILE, WORD, ADD_PRODUCTS)                                                      \
+    INLINE void TILE(const int rows, const int vectors, long words, const WORD *a, long a_row,     \
+                     long a_word, const WORD *b, long b_word, float *c, long c_row, int adds) {    \
         vf sum[TILE_ROWS][2];                                                                      \
-        UNROLL for (int i = 0; i < rows; i++) {                                                    \
-            sum[i][0] = adds ? load_floats(c + i * c_row) : spread(0);                             \
-            sum[i][1] = adds ? load_floats(c + i * c_row + LANES) : spread(0);                     \
-        }                                                                                          \
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++)             \
+            sum[i][v] = adds ? load_floats(c + i * c_row + v * LANES) : spread(0);                 \
         for (long k = 0; k < words; k++) {                                                         \
             const WORD *panel = b + k * b_word;                                                    \
             __builtin_prefetch(panel + WORDS_AHEAD * b_word);                                      \
             if (LANES == 16) __builtin_prefetch(panel + WORDS_AHEAD * b_word + LANES);             \
-            UNROLL for (int i = 0; i < rows; i++) {                                                \
-                ADD_PRODUCTS(sum[i][0], a[i * a_row + k * a_word], panel);                         \
-                ADD_PRODUCTS(sum[i][1], a[i * a_row + k * a_word], panel + LANES);                 \
-            }                                                                                      \
+            UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++)         \
+                ADD_PRODUCTS(sum[i][v], a[i * a_row + k * a_word], panel + v * LANES);             \
         }                                                                                          \
-        UNROLL for (int i = 0; i < rows; i++) {                                                    \
-            store_floats(c + i * c_row, sum[i][0]);                                                \
-            store_floats(c + i * c_row + LANES, sum[i][1]);                                        \
-        }                                                                                          \
-    }                                                                                              \
-    /* One panel's columns of c (+)= a b, for any number of rows. */                               \
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++)             \
+            store_floats(c + i * c_row + v * LANES, sum[i][v]);                                    \
+    }
+
+/* Some vectors' columns of c (+)= a b, for any number of rows. */
+#define DEFINE_PRODUCT(NAME, TILE, VECTORS, WORD)                                                  \
     static void NAME(long rows, long words, const WORD *a, long a_row, long a_word, const WORD *b, \
                      long b_word, float *c, long c_row, int adds) {                                \
         for (; rows >= TILE_ROWS; rows -= TILE_ROWS, a += TILE_ROWS * a_row, c += TILE_ROWS * c_row) \
-            NAME##_tile(TILE_ROWS, words, a, a_row, a_word, b, b_word, c, c_row, adds);            \
+            TILE(TILE_ROWS, VECTORS, words, a, a_row, a_word, b, b_word, c, c_row, adds);          \
         for (; rows >= 4; rows -= 4, a += 4 * a_row, c += 4 * c_row)                               \
-            NAME##_tile(4, words, a, a_row, a_word, b, b_word, c, c_row, adds);                    \
-        if (rows == 3) NAME##_tile(3, words, a, a_row, a_word, b, b_word, c, c_row, adds);         \
-        if (rows == 2) NAME##_tile(2, words, a, a_row, a_word, b, b_word, c, c_row, adds);         \
-        if (rows == 1) NAME##_tile(1, words, a, a_row, a_word, b, b_word, c, c_row, adds);         \
+            TILE(4, VECTORS, words, a, a_row, a_word, b, b_word, c, c_row, adds);                  \
+        if (rows == 3) TILE(3, VECTORS, words, a, a_row, a_word, b, b_word, c, c_row, adds);       \
+        if (rows == 2) TILE(2, VECTORS, words, a, a_row, a_word, b, b_word, c, c_row, adds);       \
+        if (rows == 1) TILE(1, VECTORS, words, a, a_row, a_word, b, b_word, c, c_row, adds);       \
     }
 
 #define ADD_FLOAT(SUM, A, B) SUM += (A) * load_floats(B)
 
-DEFINE_PRODUCT(multiply_floats, float, ADD_FLOAT)
+DEFINE_TILE(floats_tile, float, ADD_FLOAT)
+DEFINE_PRODUCT(multiply_floats, floats_tile, 2, float)
 
 #ifdef BF16
 #if defined(__AVX512BF16__)
@@ -69,7 +66,8 @@ INLINE vf add_pair(vf sum, word a, const word *b) {
 }
 #define ADD_PAIR(SUM, A, B) SUM = add_pair(SUM, A, B)
 #endif
-DEFINE_PRODUCT(multiply_words, word, ADD_PAIR)
+DEFINE_TILE(words_tile, word, ADD_PAIR)
+DEFINE_PRODUCT(multiply_words, words_tile, 2, word)
 #else
 #define multiply_words multiply_floats
 #endif

@@ -3,25 +3,70 @@
  */
 #include "products.h"
 
-/* Lay a float32 matrix[rows][columns] as a right factor.
+/* A float32 matrix[rows][columns] to be laid as a right factor.
  *
  * turned: the product is X matrix^T, summed over its columns; otherwise X matrix, over its rows.
+ */
+typedef struct {
+    const float *matrix;
+    long rows, columns, turned;
+} factor;
+
+/* LANES rows of some columns become as many columns of words. */
+static void pack_square(const float *from, long row_length, word *to) {
+    num square[LANES][LANES * PER_WORD];
+    for (long r = 0; r < LANES; r++)
+        for (long c = 0; c < LANES * PER_WORD; c += LANES)
+            store(square[r] + c, load_floats(from + r * row_length + c));
+    turn_square((const float *)square, LANES, (float *)to, PANEL);
+}
+
+/* LANES columns of a word's rows. */
+static void pack_word(const float *from, long row_length, word *to) {
+    num rows[PER_WORD][LANES];
+    for (long r = 0; r < PER_WORD; r++) store(rows[r], load_floats(from + r * row_length));
+    pack_lanes(rows[0], PER_WORD == 2 ? rows[1] : NULL, to);
+}
+
+/* Words from the first one on of LANES columns, one number after the other. */
+static void pack_rest(const factor *own, long column, long first, long words, num *to) {
+    long sums = own->turned ? own->columns : own->rows;
+    long across = own->turned ? own->rows : own->columns;
+    for (long k = first * PER_WORD; k < words * PER_WORD; k++)
+        for (long c = column; c < column + LANES; c++) {
+            long at = own->turned ? c * own->columns + k : k * own->columns + c;
+            float value = k < sums && c < across ? own->matrix[at] : 0;
+            to[(k / PER_WORD * PANEL + c - column) * PER_WORD + k % PER_WORD] = narrowed(value);
+        }
+}
+
+/* LANES columns of a panel. */
+static void pack_columns(const factor *own, long column, long words, word *to) {
+    long sums = own->turned ? own->columns : own->rows;
+    long across = own->turned ? own->rows : own->columns;
+    long step = own->turned ? LANES : 1, done = 0;
+    for (; column + LANES <= across && (done + step) * PER_WORD <= sums; done += step) {
+        long k = done * PER_WORD;
+        if (own->turned)
+            pack_square(own->matrix + column * own->columns + k, own->columns, to + done * PANEL);
+        else
+            pack_word(own->matrix + k * own->columns + column, own->columns, to + done * PANEL);
+    }
+    pack_rest(own, column, done, words, (num *)to);
+}
+
+/* Lay a matrix as a right factor.
+ *
  * filled: how many numbers the sum has, those after the matrix's own 0.
  */
 EXPORT void pack(const float *matrix, int64_t rows, int64_t columns, int64_t turned, int64_t filled,
                  word *to) {
-    long sums = turned ? columns : rows, across = turned ? rows : columns;
-    long words = words_of(filled), by_sum = turned ? 1 : columns, by_column = turned ? columns : 1;
+    factor own = {.matrix = matrix, .rows = rows, .columns = columns, .turned = turned};
+    long words = words_of(filled), vectors = PANEL / LANES;
 #pragma omp parallel for schedule(static)
-    for (long p = 0; p < in_parts(across, PANEL); p++) {
-        num *panel = (num *)(to + p * words * PANEL);
-        for (long k = 0; k < words * PER_WORD; k++)
-            for (long c = 0; c < PANEL; c++) {
-                long column = p * PANEL + c;
-                float value = k < sums && column < across ? matrix[k * by_sum + column * by_column] : 0;
-                panel[(k / PER_WORD * PANEL + c) * PER_WORD + k % PER_WORD] = narrowed(value);
-            }
-    }
+    for (long v = 0; v < in_parts(turned ? rows : columns, PANEL) * vectors; v++)
+        pack_columns(&own, v * LANES, words,
+                     to + v / vectors * words * PANEL + v % vectors * LANES);
 }
 
 /* sum[columns] = the sum of a float32 matrix's rows, in their order; columns a multiple of LANES. */
