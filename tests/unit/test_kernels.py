@@ -233,7 +233,12 @@ def test_what_all_keys_have_in_common_costs_no_digits(kernels: Kernels) -> None:
 
 
 def cross_entropy(
-    kernels: Kernels, states_PD: Tensor, table_VD: Tensor, target_P: Tensor, smoothing: float
+    kernels: Kernels,
+    states_PD: Tensor,
+    table_VD: Tensor,
+    target_P: Tensor,
+    smoothing: float,
+    r_drop: float = 0.0,
 ) -> tuple[Tensor, ...]:
     packed = (
         kernels.pack(table_VD, turned=True),
@@ -249,6 +254,7 @@ def cross_entropy(
         smoothing=smoothing,
         factor=0.5,
         grad_table_VD=grad_table_VD,
+        r_drop=r_drop,
     )
     return *found, grad_table_VD
 
@@ -280,6 +286,29 @@ def test_loss_and_gradients_are_those_of_pytorch(
 ) -> None:
     states_PD, table_VD = rows(kernels, 131, 48), numbers(vocabulary, 48, seed=2) / 5
     assert_loss_is_that_of_pytorch(kernels, states_PD, table_VD, smoothing)
+
+
+@pytest.mark.parametrize("vocabulary", [37, 481, 4003])
+@pytest.mark.parametrize("spread", [0.2, 3.0])
+def test_r_drop_pulls_two_readings_of_a_token_together(
+    kernels: Kernels, vocabulary: int, spread: float
+) -> None:
+    states_PD, table_VD = rows(kernels, 134, 48), spread * numbers(vocabulary, 48, seed=2)
+    states_PD[1::2] = (states_PD[::2] + rows(kernels, 67, 48, seed=5) / 4).to(kernels.dtype)
+    draw = torch.Generator().manual_seed(7)
+    target_P = torch.randint(vocabulary, (67,), generator=draw).repeat_interleave(2)
+    plain_P, grad_PD, grad_VD = cross_entropy(kernels, states_PD, table_VD, target_P, 0.1, 3.0)
+    x, w = states_PD.double().requires_grad_(), table_VD.to(kernels.dtype).double().requires_grad_()
+    logs_PV = (x @ w.T).log_softmax(dim=1)
+    there = F.kl_div(logs_PV[1::2], logs_PV[::2], reduction="sum", log_target=True)
+    back = F.kl_div(logs_PV[::2], logs_PV[1::2], reduction="sum", log_target=True)
+    loss = F.cross_entropy(x @ w.T, target_P, reduction="sum", label_smoothing=0.1)
+    (0.5 * (loss + 3.0 / 2 * (there + back))).backward()
+    assert x.grad is not None
+    assert w.grad is not None
+    assert_close(kernels, plain_P, -logs_PV.detach().gather(1, target_P[:, None])[:, 0])
+    assert_close(kernels, grad_PD, x.grad, loose=12)
+    assert_close(kernels, grad_VD - 1, w.grad, loose=3)
 
 
 def test_loss_of_more_rows_than_a_chunk_has(kernels: Kernels) -> None:

@@ -10,7 +10,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pellucid.train.loss import NUMBERS_PER_CHUNK, ROWS_PER_CHUNK, smoothed_cross_entropy
+from pellucid.train.loss import (
+    NUMBERS_PER_CHUNK,
+    ROWS_PER_CHUNK,
+    in_turn,
+    smoothed_cross_entropy,
+)
 
 D = 7
 
@@ -70,6 +75,43 @@ def test_loss_and_gradients_equal_pytorchs(
     expected_gradients = torch.autograd.grad(expected, inputs)
     for ours, theirs in zip(actual_gradients, expected_gradients, strict=True):
         assert_near(ours, theirs, 1e-9)
+
+
+def by_pytorch_with_r_drop(
+    rows: tuple[Tensor, Tensor, Tensor | None, Tensor], smoothing: float, alpha: float
+) -> Tensor:
+    """Half of what the paper's equation 4 gives a pair, as the mean over all pairs."""
+    states_PD, weight_VD, bias_V, _ = rows
+    logs_PV = F.linear(states_PD, weight_VD, bias_V).log_softmax(-1)
+    p, q = logs_PV[::2], logs_PV[1::2]
+    there = F.kl_div(q, p, reduction="batchmean", log_target=True)
+    back = F.kl_div(p, q, reduction="batchmean", log_target=True)
+    return by_pytorch(rows, smoothing) + alpha / 4 * (there + back)
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize(
+    ("num_rows", "vocabulary"),
+    [(2, 37), (62, 37), (ROWS_PER_CHUNK + 2, 997), (NUMBERS_PER_CHUNK // 32_003 + 4, 32_003)],
+)
+def test_r_drop_and_its_gradients_equal_pytorchs(
+    num_rows: int, vocabulary: int, has_bias: bool
+) -> None:
+    rows = make_rows(num_rows, vocabulary, has_bias=has_bias)
+    inputs = [tensor for tensor in rows[:3] if tensor is not None]
+    actual, plain = smoothed_cross_entropy(*rows, smoothing=0.1, r_drop=3.0)
+    expected = by_pytorch_with_r_drop(rows, 0.1, 3.0)
+    assert_near(actual, expected, 1e-12)
+    assert_near(plain, by_pytorch(rows, 0.0), 1e-12)
+    for ours, theirs in zip(
+        torch.autograd.grad(actual, inputs), torch.autograd.grad(expected, inputs), strict=True
+    ):
+        assert_near(ours, theirs, 1e-9)
+
+
+def test_two_readings_rows_are_brought_in_turn() -> None:
+    rows_PD = torch.arange(6)[:, None] * torch.ones(6, 2, dtype=torch.int64)
+    assert in_turn(rows_PD)[:, 1].tolist() == [0, 3, 1, 4, 2, 5]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

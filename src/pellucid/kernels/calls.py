@@ -92,7 +92,7 @@ class LossCall(ctypes.Structure):
     _fields_ = _fields(
         integers="rows width vocabulary",
         pointers="states table packed_turned packed table_sum target",
-        floats="smoothing factor",
+        floats="smoothing factor agreement",
         integers2="chunk_rows",
         pointers2="chunk scaled plain grad_states grad_table",
     )

@@ -266,6 +266,7 @@ class Kernels:
         smoothing: float,
         factor: float,
         grad_table_VD: Tensor | None,
+        r_drop: float = 0.0,
     ) -> tuple[Tensor, Tensor]:
         """Project, take the softmax, compare with the true tokens, and go back.
 
@@ -278,6 +279,7 @@ class Kernels:
             smoothing: as in `pellucid.train.loss`.
             factor: of all gradients.
             grad_table_VD: grows; None where it is not wanted.
+            r_drop: as in `pellucid.train.loss`.
 
         Returns:
             ``plain_P``, of each row −log p(y), and ``grad_states_PD``.
@@ -300,6 +302,7 @@ class Kernels:
             target=target_P.data_ptr(),
             smoothing=smoothing,
             factor=factor,
+            agreement=r_drop / 2,
             chunk_rows=chunk_rows,
             chunk=chunk.data_ptr(),
             scaled=scaled.data_ptr(),

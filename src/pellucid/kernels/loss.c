@@ -18,6 +18,7 @@ typedef struct {
     const float *table_sum;     /* over the vocabulary: [width] */
     const int64_t *target;
     float smoothing, factor;    /* all gradients are multiplied by the factor */
+    float agreement;            /* half of R-Drop's alpha; not 0: rows come in pairs */
     int64_t chunk_rows;
     num *chunk;                 /* chunk_rows * filled vocabulary: see `chunk_size` */
     num *scaled;                /* [chunk_rows][width] */
@@ -31,6 +32,7 @@ EXPORT int64_t filled(int64_t vocabulary) { return in_parts(vocabulary, COLUMNS)
 /* The state of a row within its softmax. */
 typedef struct {
     float reference, total, truth;
+    float pull; /* what agreement adds for the true token */
 } row_state;
 
 /* Two vectors' product. */
@@ -89,6 +91,82 @@ static void take_block(const loss_call *call, row_state *states, const float *lo
     }
 }
 
+/* One reading of a token beside the other: probabilities are what stays of the row / total. */
+typedef struct {
+    row_state *state;
+    num *chunk;
+    long true_at;
+    float truth, apart; /* e^ of the true token's logit, unrounded; KL divergence from the other */
+} reading;
+
+/* The numbers of a row that lie together in the chunk, block after block. */
+INLINE num *block_of(const loss_call *call, const reading *own, long block) {
+    return own->chunk + block * call->chunk_rows * COLUMNS;
+}
+
+/* log p - log q, given their e^; both may be 0. */
+INLINE vf log_ratio(vf p, vf q, float log_totals) {
+    const float tiny = 1e-24f;
+    return logarithm((p + tiny) / (q + tiny)) + log_totals;
+}
+
+/* What agreement adds to a row's e^, given those of both rows and the log of their ratio. */
+INLINE vf pulled(const reading *own, vf e, vf others, vf ratio, float totals, float agreement) {
+    return (e * (ratio - (own->apart - 1.0f)) - others * totals) * agreement;
+}
+
+/* Two readings of one token: what stays of them gets the gradient of
+ * agreement / 2 * (KL(p||q) + KL(q||p)) with regard to either's logits, times the total. */
+static void agree(const loss_call *call, reading *p, reading *q) {
+    float p_total = p->state->total, q_total = q->state->total, log_totals = logf(q_total / p_total);
+    long blocks = in_parts(call->vocabulary, COLUMNS);
+    vf p_apart = {0}, q_apart = {0};
+    p->chunk[p->true_at] = q->chunk[q->true_at] = 0;
+    for (long b = 0; b < blocks; b++)
+        for (long c = 0; c < COLUMNS; c += LANES) {
+            vf p_e = load(block_of(call, p, b) + c), q_e = load(block_of(call, q, b) + c);
+            vf ratio = log_ratio(p_e, q_e, log_totals);
+            p_apart += p_e * ratio;
+            q_apart -= q_e * ratio;
+        }
+    float ratio = (p->state->truth - p->state->reference) - (q->state->truth - q->state->reference) +
+                  log_totals;
+    p->apart = (sum_of(p_apart) + p->truth * ratio) / p_total;
+    q->apart = (sum_of(q_apart) - q->truth * ratio) / q_total;
+    float agreement = call->agreement, p_share = p_total / q_total, q_share = q_total / p_total;
+    for (long b = 0; b < blocks; b++)
+        for (long c = 0; c < COLUMNS; c += LANES) {
+            num *p_at = block_of(call, p, b) + c, *q_at = block_of(call, q, b) + c;
+            vf p_e = load(p_at), q_e = load(q_at), ratio_c = log_ratio(p_e, q_e, log_totals);
+            store(p_at, p_e + pulled(p, p_e, q_e, ratio_c, p_share, agreement));
+            store(q_at, q_e + pulled(q, q_e, p_e, -ratio_c, q_share, agreement));
+        }
+    vf p_truth = spread(p->truth), q_truth = spread(q->truth), true_ratio = spread(ratio);
+    p->state->pull = pulled(p, p_truth, q_truth, true_ratio, p_share, agreement)[0];
+    q->state->pull = pulled(q, q_truth, p_truth, -true_ratio, q_share, agreement)[0];
+}
+
+/* The place of a row's true token in the chunk. */
+INLINE long true_place(const loss_call *call, long row) {
+    long y = call->target[row];
+    return y / COLUMNS * call->chunk_rows * COLUMNS + y % COLUMNS;
+}
+
+static void agree_in_pairs(const loss_call *call, row_state *states, long first, long rows,
+                           long in_chunk) {
+    for (long r = 0; r < rows; r += 2) {
+        reading two[2];
+        for (long i = 0; i < 2; i++) {
+            row_state *state = states + r + i;
+            two[i] = (reading){.state = state,
+                               .chunk = call->chunk + (in_chunk + r + i) * COLUMNS,
+                               .true_at = true_place(call, first + r + i),
+                               .truth = expf(state->truth - state->reference)};
+        }
+        agree(call, two, two + 1);
+    }
+}
+
 /* Losses of some rows, what stays of them, and the gradient of their states. */
 static void take_rows(const loss_call *call, long first, long rows, long in_chunk, float *logits,
                       float *grad) {
@@ -110,11 +188,11 @@ static void take_rows(const loss_call *call, long first, long rows, long in_chun
                                logits + p * PANEL, COLUMNS, k > 0);
         take_block(call, states, logits, first, rows, b, in_chunk);
     }
+    if (call->agreement != 0) agree_in_pairs(call, states, first, rows, in_chunk);
     for (long r = 0; r < rows; r++) {
-        long y = call->target[first + r];
-        num *truth = call->chunk + (y / COLUMNS * chunk_rows + in_chunk + r) * COLUMNS + y % COLUMNS;
+        num *truth = call->chunk + (in_chunk + r) * COLUMNS + true_place(call, first + r);
         float e = expf(states[r].truth - states[r].reference); /* not rounded yet */
-        *truth = narrowed(e - (1 - call->smoothing) * states[r].total);
+        *truth = narrowed(e + states[r].pull - (1 - call->smoothing) * states[r].total);
     }
     long block_words = COLUMNS / PER_WORD, table_words = blocks * block_words;
     long panels = in_parts(width, PANEL), length = panels * PANEL;

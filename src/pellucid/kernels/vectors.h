@@ -80,20 +80,43 @@ INLINE float one(num x) { return x; }
 INLINE num narrowed(float x) { return x; }
 #endif
 
+/* Four numbers at a time are brought together first: one after the other, a sum of LANES takes as
+ * long as many vectors. */
+typedef float v4 __attribute__((vector_size(16)));
+typedef int32_t v4i __attribute__((vector_size(16)));
+typedef union {
+    vf whole;
+    v4 part[LANES / 4];
+} in_fours;
+
 INLINE float sum_of(vf x) {
-    float total = 0;
-    for (int i = 0; i < LANES; i++) total += x[i];
-    return total;
+    in_fours own = {x};
+    UNROLL for (int half = LANES / 8; half > 0; half /= 2)
+        UNROLL for (int i = 0; i < half; i++) own.part[i] += own.part[i + half];
+    return (own.part[0][0] + own.part[0][2]) + (own.part[0][1] + own.part[0][3]);
 }
 
 INLINE float most_of(vf x) {
-    float most = x[0];
-    for (int i = 1; i < LANES; i++) most = x[i] > most ? x[i] : most;
+    in_fours own = {x};
+    UNROLL for (int half = LANES / 8; half > 0; half /= 2)
+        UNROLL for (int i = 0; i < half; i++) {
+            v4i is_more = (v4i)(own.part[i + half] > own.part[i]);
+            own.part[i] = (v4)(((v4i)own.part[i + half] & is_more) | ((v4i)own.part[i] & ~is_more));
+        }
+    float most = own.part[0][0];
+    for (int i = 1; i < 4; i++) most = own.part[0][i] > most ? own.part[0][i] : most;
     return most;
 }
 
 INLINE vf chosen(vi where, vf x, vf y) { return (vf)(((vi)x & where) | ((vi)y & ~where)); }
 INLINE vf larger(vf x, vf y) { return chosen((vi)(x > y), x, y); }
+
+/* True for the first numbers of a vector. */
+INLINE vi is_first(long count) {
+    vi lane;
+    UNROLL for (int i = 0; i < LANES; i++) lane[i] = i;
+    return (vi)(lane < (int32_t)count);
+}
 
 /* The first, or last, halves of two vectors, one number of each after the other. */
 #if !defined(__clang__) && __GNUC__ < 12
@@ -141,6 +164,25 @@ INLINE vf exponential(vf x) {
     p = p * r * r + r + 1.0f;
     vu power = ((vu)shifted << 23) + (vu)p; /* the low bits of `shifted` are the whole number */
     return (vf)(power & ~(vu)is_tiny);
+}
+
+/* The natural logarithm of what is above 0 and no subnormal, to some 2 units of the last place.
+ * x = 2^n m with m from sqrt(1/2) to sqrt(2). */
+INLINE vf logarithm(vf x) {
+    const int32_t root_half = 0x3f3504f3; /* the bits of sqrt(1/2) */
+    vi bits = (vi)x - root_half, power = bits >> 23;
+    vf m = (vf)((bits & 0x7fffff) + root_half) - 1.0f, n = __builtin_convertvector(power, vf);
+    vf p = spread(7.0376836292e-2f);
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    vf square = m * m;
+    return n * 0.693359375f + (m + (square * (p * m - 0.5f) - n * 2.12194440e-4f));
 }
 
 /* Dropout: what a byte drew below the threshold becomes 0, the rest grows by the factor. */

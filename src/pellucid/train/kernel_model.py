@@ -31,6 +31,7 @@ from pellucid.train.kernel_layers import (
     gradient_of,
     require_ids,
 )
+from pellucid.train.loss import in_turn
 
 __all__ = ["KernelChoice", "ModelOnKernels", "choose_kernels"]
 
@@ -140,22 +141,29 @@ class ModelOnKernels:
         self._table_sum_D = kernels.sum_rows(table_VD)
 
     def add_gradient(
-        self, batch: Batch, dropout: Dropout, *, smoothing: float, share: float
+        self, batch: Batch, dropout: Dropout, *, smoothing: float, share: float, r_drop: float = 0.0
     ) -> Tensor:
         """Let the gradients grow by those of a batch's mean loss times a share.
+
+        Args:
+            batch: with R-Drop all pairs once more behind the pairs.
+            dropout: the masks.
+            smoothing: of labels.
+            share: that share.
+            r_drop: as in `pellucid.train.loss`.
 
         Returns:
             The mean of −log p(y), in nats, without smoothing.
         """
         try:
-            return self._add_gradient(batch, dropout, smoothing, share)
+            return self._add_gradient(batch, dropout, smoothing, share, r_drop)
         except BaseException:
             self._encoder.forget()  # A smaller batch may follow, and wants the room.
             self._decoder.forget()
             raise
 
     def _add_gradient(
-        self, batch: Batch, dropout: Dropout, smoothing: float, share: float
+        self, batch: Batch, dropout: Dropout, smoothing: float, share: float, r_drop: float
     ) -> Tensor:
         assert self._table is not None
         source = Sentences.of(batch.source_BS, batch.source_mask_BS)
@@ -165,6 +173,8 @@ class ModelOnKernels:
         weight = self._model.output_weight
         true_P = batch.target_out_BT[batch.target_mask_BT]
         require_ids(true_P, len(weight))
+        if r_drop:
+            states_PD, true_P = in_turn(states_PD), in_turn(true_P)
         plain_P, grad_PD = self._kernels.cross_entropy(
             states_PD,
             weight.detach(),
@@ -174,7 +184,10 @@ class ModelOnKernels:
             smoothing=smoothing,
             factor=share / len(states_PD),
             grad_table_VD=gradient_of(weight),
+            r_drop=r_drop,
         )
+        if r_drop:
+            grad_PD = torch.cat((grad_PD[::2], grad_PD[1::2]))
         grad_memory_ID = self._decoder.back(grad_PD)
         assert grad_memory_ID is not None
         self._encoder.back(grad_memory_ID)

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from pellucid.train.few_shapes import FEWEST_ROWS, fill_rows, shapes_matter, turned
 from pellucid.train.wide_sums import WideSum
 
-__all__ = ["chunk_rows", "smoothed_cross_entropy"]
+__all__ = ["chunk_rows", "in_turn", "smoothed_cross_entropy"]
 
 ROWS_PER_CHUNK = 512
 """Rows whose logits are held at once, at most: few enough to stay in the processor's cache."""
@@ -40,13 +40,16 @@ def smoothed_cross_entropy(
     target_P: Tensor,
     *,
     smoothing: float,
+    r_drop: float = 0.0,
     wide_sum: WideSum | None = None,
 ) -> tuple[Tensor, Tensor]:
     r"""Project to the vocabulary, take the softmax, and compare with the true tokens.
 
     $$\ell = -\sum_v q_v \log p_v, \quad q_v = (1 - ε)[v = y] + ε/|V|$$
 
-    With ε = 0 it is exactly the mean of $-\log p(y)$.
+    With ε = 0 it is exactly the mean of $-\log p(y)$. With R-Drop rows 2i and 2i + 1 are two
+    readings of one token, p and q, under different dropout, and every pair adds
+    $\frac{α}{4}(KL(p\|q) + KL(q\|p))$ to the mean over pairs: half of what its paper minimizes.
 
     Args:
         states_PD: one row for each real target position (padding left out).
@@ -54,6 +57,7 @@ def smoothed_cross_entropy(
         bias_V: its bias, or None.
         target_P: the true token of each row.
         smoothing: ε.
+        r_drop: α; 0 for none.
         wide_sum: what the projection's gradient is added to, instead of being handed on.
 
     Returns:
@@ -61,12 +65,18 @@ def smoothed_cross_entropy(
         has none.
 
     Source:
-        Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
+        Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4. Liang et al. 2021,
+        "R-Drop: Regularized Dropout for Neural Networks", equation 4.
     """
     smoothed, plain = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        states_PD, weight_VD, bias_V, target_P, smoothing, wide_sum
+        states_PD, weight_VD, bias_V, target_P, smoothing, r_drop, wide_sum
     )
     return smoothed, plain
+
+
+def in_turn(rows_P: Tensor) -> Tensor:
+    """Two readings' rows, all of the first before all of the second, as rows of both in turn."""
+    return torch.stack(rows_P.chunk(2), dim=1).flatten(0, 1)
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
@@ -88,6 +98,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         bias_V: Tensor | None,
         target_P: Tensor,
         smoothing: float,
+        r_drop: float,
         wide_sum: WideSum | None,
     ) -> tuple[Tensor, Tensor]:
         num_rows, vocabulary = states_PD.shape[0], weight_VD.shape[0]
@@ -99,8 +110,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=sums)
         true_P = torch.empty(num_rows, dtype=sums, device=states_PD.device)
         plain_P = torch.empty_like(true_P)
+        apart = torch.zeros((), dtype=sums, device=states_PD.device)
         is_on_cpu = states_PD.device.type == "cpu"
-        multiple = FEWEST_ROWS if shapes_matter(states_PD) else 1
+        multiple = FEWEST_ROWS if shapes_matter(states_PD) else 2 if r_drop else 1
         chunk = chunk_rows(vocabulary, multiple=multiple)
         buffer_CV = states_PD.new_empty(min(chunk, num_rows + -num_rows % multiple), vocabulary)
         for start in range(0, num_rows, chunk):
@@ -118,6 +130,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             softmax_CV = torch.softmax(logits_CV, dim=1, out=logits_CV)
             if is_on_cpu:
                 plain_P[rows] = -softmax_CV[:real].gather(1, chunk_target_C1)[:, 0].to(sums).log()
+            if r_drop:
+                apart += _pull_together(softmax_CV[:real], r_drop / 2)
             _multiply_into(grad_states_PD[rows], softmax_CV, weight_VD)
             _add_product(grad_weight_DV, chunk_CD.T.contiguous(), softmax_CV, part_DV)
             if grad_bias_V is not None:
@@ -130,6 +144,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             mean_P = mean_P + bias_V.mean(dtype=sums)
         uniform_P = plain_P + true_P - mean_P
         smoothed = ((1 - smoothing) * plain_P + smoothing * uniform_P).mean()
+        smoothed = smoothed + r_drop / 2 * apart / num_rows
         _subtract_targets(
             grad_states_PD, grad_weight_VD, grad_bias_V, states_PD, weight_VD, target_P, smoothing
         )
@@ -153,8 +168,34 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             grad_states_PD * factor.to(grad_states_PD.dtype),
             grad_weight_VD,
             None if grad_bias_V is None else grad_bias_V * factor,
-            *[None] * 3,
+            *[None] * 4,
         )
+
+
+def _pull_together(softmax_CV: Tensor, agreement: float) -> Tensor:
+    r"""Add what R-Drop adds to the gradient of each row's logits to its probabilities.
+
+    The gradient of $KL(p\|q) + KL(q\|p)$ by the logits of p is
+    $p(\log\frac{p}{q} - KL(p\|q)) + p - q$.
+
+    Args:
+        softmax_CV: p and q in turn; what is added is rounded with them.
+        agreement: α / 2.
+
+    Returns:
+        The sum of both divergences over all pairs.
+    """
+    wide = torch.promote_types(softmax_CV.dtype, torch.float32)
+    p_CV, q_CV = softmax_CV[::2].to(wide), softmax_CV[1::2].to(wide)
+    least = torch.finfo(wide).tiny
+    ratio_CV = p_CV.clamp(min=least).log() - q_CV.clamp(min=least).log()
+    p_apart_C1 = (p_CV * ratio_CV).sum(dim=1, keepdim=True)
+    q_apart_C1 = -(q_CV * ratio_CV).sum(dim=1, keepdim=True)
+    p_pull_CV = p_CV * (ratio_CV - p_apart_C1) + p_CV - q_CV
+    q_pull_CV = -q_CV * (ratio_CV + q_apart_C1) + q_CV - p_CV
+    softmax_CV[::2] = (p_CV + agreement * p_pull_CV).to(softmax_CV.dtype)
+    softmax_CV[1::2] = (q_CV + agreement * q_pull_CV).to(softmax_CV.dtype)
+    return (p_apart_C1 + q_apart_C1).sum()
 
 
 def _multiply_into(product_CD: Tensor, left_CV: Tensor, right_VD: Tensor) -> None:

@@ -98,7 +98,7 @@ def memory_of_passes(
 
     The arguments are those of `predict_memory`.
     """
-    positions = max(max_tokens_per_batch, longest)
+    positions = max(max_tokens_per_batch, longest) * (2 if training.r_drop else 1)
     if has_kernels:
         scores = 2 * 4 * longest**2 * torch.get_num_threads()
         return _memory_on_kernels(model, positions, bytes_per_number) + scores

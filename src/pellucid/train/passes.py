@@ -17,7 +17,7 @@ from pellucid.train.compiled import CompiledHalves
 from pellucid.train.few_shapes import make_shapes_repeat, shapes_matter
 from pellucid.train.guide import GuidedHead
 from pellucid.train.kernel_model import ModelOnKernels, choose_kernels
-from pellucid.train.loss import smoothed_cross_entropy
+from pellucid.train.loss import in_turn, smoothed_cross_entropy
 from pellucid.train.rows import HalvesInRows, can_be_in_rows
 from pellucid.train.schedule import dropout_share
 from pellucid.train.wide_sums import WideSum, sum_lookups_wide
@@ -112,11 +112,14 @@ class Passes:
 
     def _add_gradient(self, piece: Piece, step: int) -> Tensor:
         """Add a piece's gradient times its share to the model's; its loss without smoothing."""
+        if self._training.r_drop:
+            piece = replace(piece, batch=_twice(piece.batch))
         if self._on_kernels is not None:
             return self._on_kernels.add_gradient(
                 piece.batch,
                 self._dropout(piece, step),
                 smoothing=self._training.label_smoothing,
+                r_drop=self._training.r_drop,
                 share=piece.share,
             )
         smoothed, plain = self._loss(piece, step)
@@ -128,6 +131,8 @@ class Passes:
         training, model = self._training, self._working
         real_P = piece.batch.target_mask_BT.flatten().nonzero()[:, 0].to(self._device)
         batch = _to_device(piece.batch, self._device)
+        if training.r_drop:
+            real_P = in_turn(real_P)
         states_BTD = self._states(batch, self._dropout(piece, step))
         smoothed, plain = smoothed_cross_entropy(
             states_BTD.flatten(0, 1)[real_P],
@@ -135,6 +140,7 @@ class Passes:
             model.output_bias,
             batch.target_out_BT.flatten()[real_P],
             smoothing=training.label_smoothing,
+            r_drop=training.r_drop,
             wide_sum=self._output_sum,
         )
         if self._guided_head is not None and batch.guide_BTS is not None:
@@ -224,6 +230,18 @@ def split_batch(batch: Batch, number: int = 2) -> tuple[Batch, ...]:
             )
         )
     return tuple(parts)
+
+
+def _twice(batch: Batch) -> Batch:
+    """The pairs of a batch, and all of them once more behind: dropout differs for them."""
+    tensors: dict[str, Any] = {
+        name: torch.cat((tensor, tensor)) for name, tensor in tensors_of(batch).items()
+    }
+    return Batch(
+        **tensors,
+        num_source_tokens=2 * batch.num_source_tokens,
+        num_target_tokens=2 * batch.num_target_tokens,
+    )
 
 
 def tensors_of(batch: Batch) -> dict[str, Tensor]:

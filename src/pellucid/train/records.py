@@ -154,6 +154,8 @@ def _words(trainer: Trainer) -> list[str]:
         f"{batch}.",
         dropout,
     ]
+    if training.r_drop:
+        words.append(f"Every pair read twice, R-Drop {training.r_drop:g}.")
     if training.both_directions_steps:
         words.append(f"Both directions in the first {training.both_directions_steps:,} steps.")
     if training.averaging != "none":

@@ -54,6 +54,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
         "schedule",
         "label_smoothing",
         "dropout",
+        "r_drop",
         "subword_samples",
         "both_directions_steps",
         "averaging",

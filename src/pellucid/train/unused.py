@@ -19,6 +19,8 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
     schedule = f"training.schedule = {training.schedule!r}"
     averaging = f"training.averaging = {training.averaging!r}"
     no_samples = not training.subword_samples
+    rates = ("dropout", "attention_dropout", "feed_forward_dropout", "token_dropout")
+    no_dropout = not any(getattr(training, name) for name in rates)
     reasons = {
         "muon_learning_rate": training.optimizer != "muon" and optimizer,
         "weight_decay": training.optimizer == "adam" and optimizer,
@@ -27,6 +29,7 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
         "average_count": training.averaging not in ("last", "best") and averaging,
         "subword_alpha": no_samples and "training.subword_samples = 0",
         "subword_dropout": no_samples and "training.subword_samples = 0",
+        "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
         "guided_weight": not training.guided_head and "no training.guided_head",
         "guided_convention": not training.guided_head and "no training.guided_head",
     }
