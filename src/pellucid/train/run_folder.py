@@ -19,7 +19,9 @@ from pellucid.files import flush_folder, not_utf8, read_bytes, tidy_folder, writ
 
 __all__ = ["MAY_CHANGE", "RECIPE_FILE", "RunFolder", "mend_recipe", "read_chosen"]
 
-RECIPE_FILE, CHOSEN_FILE = "recipe.toml", "chosen.json"
+RECIPE_FILE = "recipe.toml"
+CHOSEN_FILE = "chosen.json"
+"""Which settings of a new run nobody gave."""
 
 MAY_CHANGE = frozenset(
     {
