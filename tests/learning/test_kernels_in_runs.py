@@ -46,12 +46,13 @@ def test_own_and_pytorchs_kernels_learn_alike(tmp_path: Path) -> None:
     found = []
     for kernels in ("own", "pytorch"):
         training = {"kernels": kernels, "processes": 1, "precision": "float32"}
-        training |= {"max_steps": 20, "dropout": 0.0}
+        # At the paper's rate for so narrow a model Adam makes much of gradients that are rounding.
+        training |= {"max_steps": 20, "dropout": 0.0, "learning_rate": 0.01}
         run = tmp_path / kernels
         train(make_recipe(training=training), run, recipe_folder=tmp_path, progress=False)
         found.append(re.findall(r"step +20 +validation: loss ([\d.]+)", log_of(run)))
     assert len(found[0]) == 1
-    assert float(found[0][0]) == pytest.approx(float(found[1][0]), abs=0.01)
+    assert float(found[0][0]) == pytest.approx(float(found[1][0]), abs=0.002)
     assert model_bytes(tmp_path / "own/bundle") != model_bytes(tmp_path / "pytorch/bundle")
 
 

@@ -26,6 +26,7 @@ EVERYTHING = {
     "attention_dropout": 0.1,
     "feed_forward_dropout": 0.1,
     "token_dropout": 0.1,
+    "r_drop": 2.0,
     "subword_samples": 3,
     "averaging": "last",
     "average_count": 2,

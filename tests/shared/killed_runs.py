@@ -46,6 +46,7 @@ SETTINGS: dict[str, Any] = {
     "token_dropout": 0.1,
     "dropout_warmup_steps": 17,
     "subword_samples": 5,
+    "r_drop": 2.0,
     "both_directions_steps": 31,
     "accumulate": 2,
     "optimizer": "muon",

@@ -35,6 +35,14 @@ from pellucid.train.unused import settings_without_effect
             ["training.average_decay has no effect with training.averaging = 'last'."],
         ),
         (
+            {"r_drop": 3.0, "dropout": 0.0},
+            [
+                "training.r_drop has no effect with no dropout: both readings of a pair are the "
+                "same."
+            ],
+        ),
+        ({"r_drop": 3.0, "dropout": 0.0, "token_dropout": 0.1}, []),
+        (
             {"guided_weight": 0.5},
             ["training.guided_weight has no effect with no training.guided_head."],
         ),

@@ -116,6 +116,8 @@ def memory_of_passes(
     multiple = FEWEST_ROWS if bytes_per_number < 4 else 1
     rows = chunk_rows(model.target_vocabulary_size, multiple=multiple)
     chunk = rows * model.target_vocabulary_size
+    if training.r_drop:  # Both readings' probabilities, and what lies between them, in float32.
+        chunk *= 1 + 3 * 4 // bytes_per_number
     states = 4 * positions * model.d_model
     numbers = passes + processes * chunk + states
     return bytes_per_number * numbers
