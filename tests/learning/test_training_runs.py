@@ -35,7 +35,7 @@ def test_run_folder_holds_what_the_format_says(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert summary.bundle == run / "bundle"
     assert summary.steps == 23
-    names = {"recipe.toml", "data", "checkpoints", "bundle", "untrained"}
+    names = {"recipe.toml", "chosen.json", "data", "checkpoints", "bundle", "untrained"}
     names |= {"log.txt", "metrics.jsonl", "samples.jsonl", "report.html", "report.png"}
     assert {path.name for path in run.iterdir()} == names
     steps = sorted(path.name for path in (run / "checkpoints").iterdir())
