@@ -168,4 +168,7 @@ def test_the_loss_of_validation_is_no_number_where_nothing_can_be_scored(tmp_pat
     assert math.isnan(validate_model(translator, [Pair(long, long, "")]).loss)
     one = Pair("the dog sees", "le chien voit", "")
     both = validate_model(translator, [one, Pair(long, long, "")])
-    assert both.loss == pytest.approx(validate_model(translator, [one]).loss, rel=1e-5)
+    alone = validate_model(translator, [one])
+    assert both.loss == pytest.approx(alone.loss, rel=1e-5)
+    assert "1 of 2 validation pairs are too long" in both.describe(20, is_best=False)
+    assert "too long" not in alone.describe(20, is_best=True)

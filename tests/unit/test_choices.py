@@ -122,7 +122,7 @@ def test_choose_29000_captions_comes_near_the_shipped_recipe() -> None:
     assert found.model == known.model
     for name in ("optimizer", "learning_rate", "muon_learning_rate", "weight_decay", "schedule"):
         assert getattr(found.training, name) == getattr(known.training, name)
-    for name in ("dropout", "max_tokens_per_batch", "warmup_steps"):
+    for name in ("dropout", "max_tokens_per_batch", "warmup_steps", "r_drop"):
         assert getattr(found.training, name) == getattr(known.training, name)
     for mine, theirs in (
         (found.tokenizer.vocabulary_size, known.tokenizer.vocabulary_size),
@@ -161,7 +161,8 @@ def test_complete_says_each_choice_with_its_value_and_leaves_its_input_alone(cor
     for section in ("model", "tokenizer", "training"):
         for name, value in completed[section].items():
             if (section, name) != ("training", "seed"):
-                assert any(s.startswith(f"{section}.{name} = {value}: ") for s in sentences)
+                shown = f"{value:g}" if isinstance(value, float) else value
+                assert any(s.startswith(f"{section}.{name} = {shown}: ") for s in sentences)
     assert all(sentence.endswith(".") for sentence in sentences)
     assert complete(values, corpus) == (completed, sentences)
 
@@ -214,6 +215,23 @@ def test_choose_given_batch_keeps_the_number_of_epochs() -> None:
 def test_choose_given_minutes_get_a_schedule_that_may_end_at_any_step() -> None:
     values = {"data": DATA, "training": {"max_minutes": 30.0}}
     assert chosen(values, counts_of(29_000))["training.schedule"] == "inverse_square_root"
+
+
+@pytest.mark.parametrize(
+    ("given", "pairs", "expected"),
+    [
+        ({}, 30_000, 3.0),
+        ({}, 500_000, None),
+        ({"max_minutes": 30.0}, 30_000, None),
+        ({"dropout": 0.0}, 30_000, None),
+        ({"dropout": 0.1}, 30_000, 3.0),
+    ],
+)
+def test_choose_reads_pairs_twice_where_text_is_small_and_time_is_not(
+    given: dict[str, Any], pairs: int, expected: float | None
+) -> None:
+    keys = chosen({"data": DATA, "training": given}, counts_of(pairs))
+    assert keys.get("training.r_drop") == expected
 
 
 def test_choose_other_average_has_no_decay() -> None:

@@ -330,10 +330,7 @@ class Trainer:
                 "validation", {"step": state.step, "seconds": round(state.seconds, 3), **figures}
             )
         bleu = found.bleu if math.isfinite(found.loss) else -math.inf
-        self.run.log(
-            f"step {state.step:6d}  validation: loss {found.loss:.3f}, BLEU {found.bleu:.2f}, "
-            f"chrF {found.chrf:.2f}{' (best so far)' if self._is_better(bleu) else ''}"
-        )
+        self.run.log(found.describe(state.step, is_best=self._is_better(bleu)))
         return bleu, found.translations
 
     def _keep_if_better(self, bleu: float, translations: Sequence[str]) -> None:

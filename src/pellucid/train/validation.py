@@ -20,7 +20,8 @@ class Validation:
     Search is greedy whatever the recipe's ``[decoding]`` says, which is for the finished model: it
     is fast, and figures of several runs can be compared.
 
-    Pairs too long for the model do not count for the loss, which is no number where all are.
+    Pairs too long for the model, ``num_too_long``, do not count for the loss, which is no number
+    where all are; a source that is too long has an empty translation.
 
     ``translations`` are what greedy search made of each source.
     """
@@ -29,6 +30,21 @@ class Validation:
     bleu: float
     chrf: float
     translations: tuple[str, ...]
+    num_too_long: int = 0
+
+    def describe(self, step: int, *, is_best: bool) -> str:
+        """Write the log's line of it, and what its figures leave out."""
+        text = (
+            f"step {step:6d}  validation: loss {self.loss:.3f}, BLEU {self.bleu:.2f}, "
+            f"chrF {self.chrf:.2f}{' (best so far)' if is_best else ''}"
+        )
+        if self.num_too_long:
+            text += (
+                f"\n             {self.num_too_long:,} of {len(self.translations):,} validation "
+                "pairs are too long for the model: they do not count for the loss, and where the "
+                "source is, BLEU and chrF have an empty translation."
+            )
+        return text
 
 
 def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
@@ -46,4 +62,5 @@ def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
         bleu=corpus_bleu_score(hypotheses, targets),
         chrf=corpus_chrf_score(hypotheses, targets),
         translations=tuple(hypotheses),
+        num_too_long=len(pairs) - len(scored),
     )
