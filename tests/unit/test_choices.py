@@ -18,14 +18,9 @@ from pellucid.config import NAMED_SIZES, DataConfig, Recipe, TokenizerRecipe, pa
 from pellucid.errors import ConfigurationError
 from pellucid.text import learn_tokenizer, read_pairs
 from pellucid.text.counting import TextCounts, count_text
-from pellucid.train.choices import (
-    SHAPE,
-    TRAINING,
-    VOCABULARY,
-    choose,
-    complete,
-)
-from pellucid.train.continued import keep_choices, settings_added
+from pellucid.train import choices as choices_module
+from pellucid.train.choices import choose, complete
+from pellucid.train.continued import fill_in
 from pellucid.train.run_folder import RunFolder
 
 Write = Callable[..., str]
@@ -75,7 +70,6 @@ def test_choose_any_amount_of_text_gives_a_whole_sensible_recipe(pairs: int, wor
     values: dict[str, Any] = {"data": DATA}
     counts = counts_of(pairs, words)
     choices = chosen(values, counts)
-    assert {key.partition(".")[2] for key in choices} <= {*TRAINING, *VOCABULARY, *SHAPE}
     recipe = filled(values, choices)
     training = recipe.training
     assert recipe.model.d_model in {size["d_model"] for size in NAMED_SIZES.values()}
@@ -388,10 +382,9 @@ def test_count_text_leaves_out_what_training_does(tmp_path: Path, write_lines: W
 def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
     """As the command resolves a recipe for a run that may be there already."""
     run = corpus / "run"
-    given = keep_choices(values, run)
-    whole, _ = complete(given, corpus)
-    recipe = Recipe.model_validate(whole)
-    folder = RunFolder(run, recipe, settings_added(given, whole))
+    filled = fill_in(values, run, corpus)
+    recipe = Recipe.model_validate(filled.values)
+    folder = RunFolder(run, recipe, filled.chosen)
     with folder.alone(), folder.created():
         pass
     return recipe
@@ -463,7 +456,79 @@ def test_what_was_given_once_and_is_left_out_later_is_refused_by_name(
     assert resumed({"data": DATA, section: given}, corpus) == first
 
 
-def test_a_run_that_noted_no_choices_keeps_what_it_has(corpus: Path) -> None:
+@pytest.mark.parametrize("notes", [None, "", "{", "[1]", "null", "[" * 100_000])
+def test_a_run_whose_notes_are_lost_is_chosen_the_same_again(
+    corpus: Path, notes: str | None
+) -> None:
     first = resumed({"data": DATA}, corpus)
-    (corpus / "run" / "chosen.json").unlink()
+    file = corpus / "run" / "chosen.json"
+    file.unlink()
+    if notes is not None:
+        file.write_text(notes)
+    assert resumed({"data": DATA}, corpus) == first
+
+
+@pytest.mark.parametrize(("times", "width"), [(1, 128), (300, 256), (20_000, 512)])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"model": {"norm": "pre"}},
+        {"model": {"num_heads": 2}},
+        {"training": {"max_steps": 2000, "warmup_steps": 100}},
+        {"training": {"learning_rate": 0.001}},
+        {"training": {"max_minutes": 30.0}},
+        {"tokenizer": {"model_type": "unigram"}},
+    ],
+)
+def test_the_same_recipe_again_is_the_same_whatever_was_chosen(
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, Any],
+    times: int,
+    width: int,
+) -> None:
+    def scaled(*text: Any) -> TextCounts:
+        counts = count_text(*text)
+        amounts = ("pairs", "source_words", "target_words", "epoch_words")
+        return replace(counts, **{name: times * getattr(counts, name) for name in amounts})
+
+    monkeypatch.setattr(choices_module, "count_text", scaled)
+    values = {"data": DATA, **given}
+    first = resumed(values, corpus)
+    assert first.model.d_model == width
+    assert resumed(values, corpus) == first
+
+
+@pytest.mark.parametrize(
+    "begun", [{"max_steps": 100_000}, {"learning_rate": 0.001}, {"schedule": "constant"}]
+)
+def test_fewer_steps_leave_the_warm_up_as_it_was(corpus: Path, begun: dict[str, Any]) -> None:
+    first = resumed({"data": DATA, "training": begun}, corpus)
+    fewer = resumed({"data": DATA, "training": {**begun, "max_steps": 2_000}}, corpus)
+    training = first.training.model_copy(update={"max_steps": 2_000})
+    assert fewer == first.model_copy(update={"training": training})
+
+
+@pytest.mark.parametrize("name", ["learning_rate", "schedule", "warmup_steps", "max_steps"])
+def test_what_was_chosen_may_be_written_into_the_recipe(corpus: Path, name: str) -> None:
+    first = resumed({"data": DATA}, corpus)
+    given = {name: getattr(first.training, name)}
+    assert resumed({"data": DATA, "training": given}, corpus) == first
+
+
+def test_a_run_begun_without_choices_goes_on_with_the_same_recipe(corpus: Path) -> None:
+    begun = Recipe.model_validate({"data": DATA})
+    folder = RunFolder(corpus / "run", begun)
+    with folder.alone(), folder.created():
+        pass
+    assert resumed({"data": DATA}, corpus) == begun
+
+
+@pytest.mark.parametrize("left", ["chosen.json", "chosen.json.part", "recipe.toml.part"])
+def test_what_a_crash_at_the_start_leaves_is_no_other_run(corpus: Path, left: str) -> None:
+    (corpus / "run").mkdir()
+    (corpus / "run" / left).write_text("{}")
+    first = resumed({"data": DATA}, corpus)
+    assert first.model.d_model == 128
     assert resumed({"data": DATA}, corpus) == first

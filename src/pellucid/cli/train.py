@@ -66,23 +66,14 @@ def train(
         from pellucid.train.starting import with_start
 
         values = with_start(values, start, run)
-    from pellucid.train.choices import complete
-    from pellucid.train.continued import keep_choices, settings_added
+    from pellucid.train.continued import fill_in
 
-    given = keep_choices(values, run)
-    values, choices = complete(given, folder)
+    values, choices, chosen = fill_in(values, run, folder)
     resolved = validate(Recipe, values, str(path))
 
     from pellucid.train import train as run_training
 
-    run_training(
-        resolved,
-        run,
-        recipe_folder=folder,
-        progress=True,
-        choices=choices,
-        chosen=settings_added(given, values),
-    )
+    run_training(resolved, run, recipe_folder=folder, progress=True, choices=choices, chosen=chosen)
     note(str(run / "bundle"))
 
 

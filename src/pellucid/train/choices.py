@@ -14,7 +14,7 @@ from pellucid.config import Recipe
 from pellucid.errors import PellucidError
 from pellucid.text.counting import COMMON_COVERAGE, TextCounts, count_text
 
-__all__ = ["SHAPE", "TRAINING", "VOCABULARY", "Choice", "choose", "complete"]
+__all__ = ["Choice", "choose", "complete"]
 
 
 @dataclass(frozen=True)
@@ -104,23 +104,6 @@ SPECIAL_AND_SPACE, BYTES = 5, 256
 
 COURSE = ("learning_rate", "schedule", "warmup_steps", "max_steps")
 """Who sets one of these in ``[training]`` has a course in mind: the rest is not touched."""
-
-TRAINING = (
-    *COURSE,
-    "max_tokens_per_batch",
-    "optimizer",
-    "muon_learning_rate",
-    "weight_decay",
-    "dropout",
-    "dropout_warmup_steps",
-    "r_drop",
-    "averaging",
-    "average_decay",
-    "validate_every",
-    "patience",
-)
-VOCABULARY = ("vocabulary_size", "character_coverage", "split_by_script")
-"""What may be chosen, section by section."""
 
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 

@@ -1,81 +1,80 @@
-"""What a run that goes on takes from its folder: the settings that were chosen for it."""
+"""What a recipe leaves open: taken from the run that it continues, or chosen for its text."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pellucid.config import parse_toml
 from pellucid.files import read_bytes
-from pellucid.train.choices import SHAPE, TRAINING, VOCABULARY
-from pellucid.train.run_folder import MAY_CHANGE, RECIPE_FILE, read_chosen
+from pellucid.train.choices import complete
+from pellucid.train.run_folder import RECIPE_FILE, read_chosen
 
-__all__ = ["keep_choices", "settings_added"]
+__all__ = ["Filled", "fill_in"]
 
-
-def settings_added(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The settings, ``section.name``, that the second of two recipes has and the first has not."""
-    return [
-        f"{section}.{name}"
-        for section, entries in after.items()
-        if isinstance(entries, Mapping)
-        for name in entries
-        if name not in before.get(section, {})
-    ]
+LIMITS = ("max_steps", "patience")
+"""What a run keeps where the same recipe no longer gives it, though it may have another value."""
 
 
-def keep_choices(values: Mapping[str, Any], run: Path) -> dict[str, Any]:
-    """Take what the recipe leaves open from the run that it continues, if there is one.
+class Filled(NamedTuple):
+    """A recipe that leaves nothing open.
 
-    A limit that is changed must not choose the rest anew. What somebody gave the run, and the
-    recipe no longer says, is not taken: the run then says that it differs.
+    Attributes:
+        values: all of it.
+        choices: a sentence for each setting that was chosen now.
+        chosen: these settings, ``section.name``, with their values.
+    """
+
+    values: dict[str, Any]
+    choices: list[str]
+    chosen: dict[str, Any]
+
+
+def fill_in(values: Mapping[str, Any], run: Path, recipe_folder: Path) -> Filled:
+    """Fill in what a recipe leaves open.
+
+    What was once chosen for a run stays, for a limit that is changed must not choose the rest anew,
+    and nothing more is chosen. What somebody gave the run, and the recipe no longer says, is not
+    taken: the run then says that it differs.
 
     Args:
         values: the recipe as its file has it, with all changes.
         run: the run folder, which need not be there.
+        recipe_folder: where the recipe's relative names start.
 
     Raises:
-        ConfigurationError: its recipe is damaged.
+        ConfigurationError: the run's own recipe is damaged.
     """
-    same = dict(values)
-    recipe_file = run / RECIPE_FILE
-    if not recipe_file.is_file():
-        return same
+    recipe_file, chosen = run / RECIPE_FILE, read_chosen(run)
+    if chosen is None or not recipe_file.is_file():
+        filled, choices = complete(values, recipe_folder)
+        return Filled(filled, choices, _added(values, filled))
     earlier = parse_toml(read_bytes(recipe_file), str(recipe_file))
-    chosen = read_chosen(run)
-    sections = ("model", "tokenizer", "training")
-    model, tokenizer, training = (same.get(name, {}) for name in sections)
-    old_model, old_tokenizer, old_training = (earlier.get(name, {}) for name in sections)
-    found = (model, tokenizer, training, old_model, old_tokenizer, old_training)
-    if not all(isinstance(section, Mapping) for section in found):
-        return same
-    if not model.keys() & set(SHAPE) and (chosen is None or "model.size" in chosen):
-        same["model"] = {**(old_model if chosen is None else _only(old_model, SHAPE)), **model}
-    kind, old_kind = (part.get("kind", "sentencepiece") for part in (tokenizer, old_tokenizer))
-    if kind == old_kind:
-        names = _open_names(chosen, "tokenizer", VOCABULARY)
-        same["tokenizer"] = {**_only(old_tokenizer, names), **tokenizer}
-    names = {"warmup_steps"} if _gives_course(training, old_training) else set(TRAINING)
-    names = _open_names(chosen, "training", names)
-    same["training"] = {**_only(old_training, names), **training}
-    return same
+    kept = {f"training.{name}": _entry(earlier, "training", name) for name in LIMITS} | chosen
+    kind = _entry(values, "tokenizer", "kind") or "sentencepiece"
+    filled = dict(values)
+    for key, value in kept.items():
+        section, _, name = key.partition(".")
+        entries = filled.get(section, {})
+        is_of_another_kind = section == "tokenizer" and kind != _entry(earlier, section, "kind")
+        if isinstance(entries, Mapping) and value is not None and not is_of_another_kind:
+            filled[section] = {name: value, **entries}
+    return Filled(filled, [], {})
 
 
-def _open_names(
-    chosen: Collection[str] | None, section: str, where_unknown: Collection[str]
-) -> set[str]:
-    """What a section keeps of the run: what was chosen, and limits; earlier runs noted nothing."""
-    if chosen is None:
-        return set(where_unknown)
-    return {name for name in where_unknown if f"{section}.{name}" in MAY_CHANGE | set(chosen)}
+def _entry(values: Mapping[str, Any], section: str, name: str) -> Any:
+    """A setting of a recipe, which may lack it or be no recipe at all."""
+    entries = values.get(section)
+    return entries.get(name) if isinstance(entries, Mapping) else None
 
 
-def _gives_course(training: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Whether the run's own recipe gave its course, so that no more than the warm-up was chosen."""
-    given = training.keys() & {"learning_rate", "schedule", "warmup_steps"}
-    return bool(given) and all(earlier.get(name) == training[name] for name in given)
-
-
-def _only(section: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    return {name: value for name, value in section.items() if name in names}
+def _added(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, ``section.name``, that the second of two recipes has and the first has not."""
+    return {
+        f"{section}.{name}": value
+        for section, entries in after.items()
+        if isinstance(entries, Mapping)
+        for name, value in entries.items()
+        if name not in before.get(section, {})
+    }

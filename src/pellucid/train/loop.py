@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.config import Recipe
@@ -80,7 +81,7 @@ def train(
     recipe_folder: Path,
     progress: bool = True,
     choices: Sequence[str] = (),
-    chosen: Collection[str] = (),
+    chosen: Mapping[str, Any] | None = None,
 ) -> TrainingSummary:
     """Train a model, or go on where the same command stopped.
 
@@ -90,7 +91,7 @@ def train(
         recipe_folder: where the recipe's relative file names start.
         progress: show a live bar on a terminal.
         choices: sentences about settings that were chosen for the user, to be shown.
-        chosen: these settings, ``section.name``.
+        chosen: these settings, ``section.name``, with their values.
 
     Raises:
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.

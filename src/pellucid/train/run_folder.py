@@ -8,20 +8,21 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from pellucid.bundle import to_json
 from pellucid.config import Recipe, parse_toml, to_toml, validate
 from pellucid.errors import ConfigurationError, OutputError, PellucidError
 from pellucid.files import flush_folder, not_utf8, read_bytes, tidy_folder, write_bytes, write_text
 
-__all__ = ["MAY_CHANGE", "RECIPE_FILE", "RunFolder", "mend_recipe", "read_chosen"]
+__all__ = ["RECIPE_FILE", "RunFolder", "mend_recipe", "read_chosen"]
 
 RECIPE_FILE = "recipe.toml"
 CHOSEN_FILE = "chosen.json"
-"""Which settings of a new run nobody gave."""
+"""The settings of a new run that were chosen for its text, ``section.name``, with their values."""
 
 MAY_CHANGE = frozenset(
     {
@@ -72,14 +73,13 @@ def mend_recipe(run: Path) -> None:
         )
 
 
-def read_chosen(run: Path) -> frozenset[str] | None:
+def read_chosen(run: Path) -> dict[str, Any] | None:
     """The settings, ``section.name``, that were chosen and not given; None where nothing tells."""
     try:
-        keys = json.loads(read_bytes(run / CHOSEN_FILE))
+        chosen = json.loads(read_bytes(run / CHOSEN_FILE))
     except (PellucidError, ValueError, RecursionError):
         return None
-    is_known = isinstance(keys, list) and all(isinstance(key, str) for key in keys)
-    return frozenset(keys) if is_known else None
+    return chosen if isinstance(chosen, dict) else None
 
 
 def _is_recipe(path: Path) -> bool:
@@ -96,15 +96,15 @@ class RunFolder:
     Args:
         path: where it is or will be.
         recipe: what is to be run.
-        chosen: the settings of a new run, ``section.name``, that nobody gave.
+        chosen: the settings of a new run, ``section.name``, that were chosen for its text.
 
     Raises:
         ConfigurationError: the folder holds another run, or something that is no run.
     """
 
-    def __init__(self, path: Path, recipe: Recipe, chosen: Collection[str] = ()) -> None:
+    def __init__(self, path: Path, recipe: Recipe, chosen: Mapping[str, Any] | None = None) -> None:
         self.path = path
-        self._chosen = chosen
+        self._chosen = dict(chosen or {})
         self.checkpoints = path / "checkpoints"
         self.bundle = path / "bundle"
         self.untrained = path / "untrained"
@@ -232,7 +232,7 @@ class RunFolder:
             tidy_folder(self.bundle)
             tidy_folder(self.untrained)
             if not self._recipe_file.exists():
-                write_text(self._chosen_file, json.dumps(sorted(self._chosen)) + "\n")
+                write_text(self._chosen_file, to_json(self._chosen))
             if not self._recipe_file.exists() or self._read_recipe() != self.recipe_toml.encode():
                 write_text(self._recipe_file, self.recipe_toml)
             flush_folder(self.path)
