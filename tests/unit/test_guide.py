@@ -20,7 +20,7 @@ from pellucid.model import Transformer, initialize
 from pellucid.text import Pair, Tokenizer, learn_tokenizer
 from pellucid.train.guide import GuidedHead, link_tokens, read_links
 from pellucid.train.optimizer import Optimizer
-from pellucid.train.passes import split_batch
+from pellucid.train.passes import Passes, Piece, split_batch
 from pellucid.train.prepare import prepare_data
 from pellucid.train.run_folder import RunFolder
 from pellucid.train.step import Updater
@@ -136,6 +136,21 @@ def test_cut_batches_give_the_gradient_of_the_whole(tmp_path: Path) -> None:
         updater.update(1, pieces, rate=0.0, muon_rate=0.0)
         gradients.append(model.decoder.layers[LAYER].cross_attention.query.weight.grad)
     torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-7)
+
+
+def test_pairs_that_are_read_twice_pull_the_head_as_read_once(tmp_path: Path) -> None:
+    batch = make_pairs(tmp_path, "predicts")
+    gradients = []
+    for r_drop in (0.0, 3.0):  # Without dropout both readings are the same.
+        model = make_model()
+        training = TrainingConfig(
+            dropout=0.0, guided_head=(LAYER, HEAD), guided_weight=2.0, r_drop=r_drop
+        )
+        passes = Passes(model, training, "float32")
+        passes.follow()
+        passes.sum_gradients(1, [Piece(0, 1.0, batch)])
+        gradients.append(model.decoder.layers[LAYER].cross_attention.query.weight.grad)
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

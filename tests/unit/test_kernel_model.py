@@ -124,10 +124,14 @@ def test_r_drop_pulls_together_what_it_does_there(norm: str) -> None:
     assert_same(make_full_batch(), {"norm": norm}, rounding=3e-5, dropout=0.3, r_drop=3.0)
 
 
-def test_r_drop_changes_nothing_where_both_readings_are_the_same() -> None:
-    kernels_of_machine("float32")
-    loss, found = gradients(make_model(), make_batch(), "own", r_drop=5.0)
-    expected_loss, expected = gradients(make_model(), make_batch(), "own")
+@pytest.mark.parametrize("kernels", ["own", "pytorch"])
+def test_r_drop_changes_nothing_where_both_readings_are_the_same(
+    kernels: Literal["own", "pytorch"],
+) -> None:
+    if kernels == "own":
+        kernels_of_machine("float32")
+    loss, found = gradients(make_model(), make_batch(), kernels, r_drop=5.0)
+    expected_loss, expected = gradients(make_model(), make_batch(), kernels)
     assert torch.allclose(loss, expected_loss, rtol=1e-6)
     for name, grad in expected.items():
         assert torch.allclose(found[name], grad, rtol=1e-4, atol=1e-6), name

@@ -288,15 +288,15 @@ def test_loss_and_gradients_are_those_of_pytorch(
     assert_loss_is_that_of_pytorch(kernels, states_PD, table_VD, smoothing)
 
 
-@pytest.mark.parametrize("vocabulary", [37, 481, 4003])
-@pytest.mark.parametrize("spread", [0.2, 3.0])
-def test_r_drop_pulls_two_readings_of_a_token_together(
-    kernels: Kernels, vocabulary: int, spread: float
+def assert_r_drop_is_that_of_pytorch(
+    kernels: Kernels, num_tokens: int, table_VD: Tensor, apart: float
 ) -> None:
-    states_PD, table_VD = rows(kernels, 134, 48), spread * numbers(vocabulary, 48, seed=2)
-    states_PD[1::2] = (states_PD[::2] + rows(kernels, 67, 48, seed=5) / 4).to(kernels.dtype)
+    vocabulary, width = table_VD.shape
+    states_PD = rows(kernels, 2 * num_tokens, width)
+    other_PD = apart * rows(kernels, num_tokens, width, seed=5)
+    states_PD[1::2] = (states_PD[::2] + other_PD).to(kernels.dtype)
     draw = torch.Generator().manual_seed(7)
-    target_P = torch.randint(vocabulary, (67,), generator=draw).repeat_interleave(2)
+    target_P = torch.randint(vocabulary, (num_tokens,), generator=draw).repeat_interleave(2)
     plain_P, grad_PD, grad_VD = cross_entropy(kernels, states_PD, table_VD, target_P, 0.1, 3.0)
     x, w = states_PD.double().requires_grad_(), table_VD.to(kernels.dtype).double().requires_grad_()
     logs_PV = (x @ w.T).log_softmax(dim=1)
@@ -309,6 +309,22 @@ def test_r_drop_pulls_two_readings_of_a_token_together(
     assert_close(kernels, plain_P, -logs_PV.detach().gather(1, target_P[:, None])[:, 0])
     assert_close(kernels, grad_PD, x.grad, loose=12)
     assert_close(kernels, grad_VD - 1, w.grad, loose=3)
+
+
+@pytest.mark.parametrize("vocabulary", [37, 481, 4003])
+@pytest.mark.parametrize("spread", [0.2, 3.0])
+def test_r_drop_pulls_two_readings_of_a_token_together(
+    kernels: Kernels, vocabulary: int, spread: float
+) -> None:
+    table_VD = spread * numbers(vocabulary, 48, seed=2)
+    assert_r_drop_is_that_of_pytorch(kernels, 67, table_VD, 0.25)
+
+
+def test_r_drop_of_more_rows_than_a_chunk_has(kernels: Kernels) -> None:
+    vocabulary = 61_001
+    num_tokens = kernels.chunk_rows(vocabulary) + 3
+    table_VD = numbers(vocabulary, 16, seed=2) / 5
+    assert_r_drop_is_that_of_pytorch(kernels, num_tokens, table_VD, 0.25)
 
 
 def test_loss_of_more_rows_than_a_chunk_has(kernels: Kernels) -> None:
