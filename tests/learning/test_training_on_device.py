@@ -100,7 +100,7 @@ def test_a_run_there_that_is_interrupted_ends_with_the_same_bytes(tmp_path: Path
 
 UPDATE = """
 import json, sys
-from pretended_device import pretended_device, waits
+from pretended_device import leave, pretended_device, waits
 from small_model import make_batch, make_model
 from pellucid.config import TrainingConfig
 from pellucid.train.optimizer import Optimizer
@@ -117,6 +117,7 @@ with pretended_device() as device:
             waits.clear()
             updater.update(step, batches, rate=0.01, muon_rate=0.01)
         print(json.dumps(waits))
+leave()
 """
 
 SETTINGS = (
