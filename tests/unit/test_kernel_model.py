@@ -197,7 +197,7 @@ def test_in_bfloat16_gradients_point_the_same_way() -> None:
     expected_loss, expected = gradients(make_model(), make_batch(), "pytorch")
     assert torch.allclose(loss, expected_loss, rtol=1e-3)
     ours, theirs = (torch.cat([g.flatten() for g in one.values()]) for one in (found, expected))
-    assert torch.cosine_similarity(ours, theirs, dim=0) > 0.999
+    assert torch.cosine_similarity(ours, theirs, dim=0) > 0.998
 
 
 def test_the_same_batch_gives_the_same_bytes_with_any_number_of_threads() -> None:

@@ -1,10 +1,17 @@
-/* Attention of every sentence and head by itself, without padding, in float32.
+/* Attention of every sentence and head by itself, without padding.
  *
- * Scores are worked out again on the way back instead of being kept.
+ * Scores are worked out again on the way back instead of being kept. Products are of numbers as
+ * they lie in memory, but for the gradients of queries and keys: what all keys have in common
+ * cancels out there, and that of scores must not be rounded for it.
  */
 #include "products.h"
 
-DEFINE_PRODUCT(multiply_narrow, floats_tile, 1, float) /* one vector's columns */
+DEFINE_PRODUCT(multiply_narrow_floats, floats_tile, 1, float) /* one vector's columns */
+#ifdef BF16
+DEFINE_PRODUCT(multiply_narrow_words, words_tile, 1, word)
+#else
+#define multiply_narrow_words multiply_narrow_floats
+#endif
 
 typedef struct {
     int64_t sentences, heads, key_width, value_width;
@@ -20,29 +27,54 @@ typedef struct {
     num *grad_query, *grad_key, *grad_value;
 } attention_call;
 
-/* One head of one sentence, in float32: matrices whose rows are filled up to whole vectors. */
+/* One head of one sentence: matrices whose rows are filled up to whole vectors of words. */
 typedef struct {
     long queries, keys, key_width, value_width; /* as they are */
-    long padded_keys, padded_key_width, padded_value_width;
-    float *query, *key, *key_turned, *value, *value_turned, *weights, *grad, *grad_scores, *out;
+    long padded_keys, key_row, value_row;
+    num *query, *key, *value, *grad, *weight;
+    word *turned, *value_pairs, *grad_pairs, *weight_pairs;
+    float *weights, *grad_scores, *query_floats, *key_floats, *out;
 } head;
 
-INLINE long to_vectors(long width) { return in_parts(width, LANES) * LANES; }
+INLINE long to_vectors(long width, long numbers) { return in_parts(width, numbers) * numbers; }
 
-enum { LINE = 64 / sizeof(num) }; /* numbers that memory hands over together */
+enum {
+    LINE = 64 / sizeof(num), /* numbers that memory hands over together */
+    ROW_STEP = LANES * PER_WORD,
+};
 
 /* to[filled][width] = a head's columns of some rows, and zeros; the next head's columns are fetched
  * ahead. */
-INLINE void take(const num *from, long length, long rows, long columns, float *to, long filled,
+INLINE void take(const num *from, long length, long rows, long columns, num *to, long filled,
                  long width) {
     for (long r = 0; r < rows; r++, from += length, to += width) {
         long c = 0;
         for (long next = columns; next < 2 * columns; next += LINE) __builtin_prefetch(from + next);
-        for (; c + LANES <= columns; c += LANES) store_floats(to + c, load(from + c));
-        for (; c < columns; c++) to[c] = one(from[c]);
+        for (; c + LANES <= columns; c += LANES) memcpy(to + c, from + c, sizeof(num) * LANES);
+        for (; c < columns; c++) to[c] = from[c];
         for (; c < width; c++) to[c] = 0;
     }
-    memset(to, 0, sizeof(float) * (filled - rows) * width);
+    memset(to, 0, sizeof(num) * (filled - rows) * width);
+}
+
+/* Rows as float32, as numbers in memory, and as words of a sum over rows; where that is what they
+ * are, they themselves. */
+INLINE const float *as_floats(const num *rows, long numbers, float *to) {
+    if (PER_WORD == 1) return (const float *)rows;
+    for (long i = 0; i < numbers; i += LANES) store_floats(to + i, load(rows + i));
+    return to;
+}
+
+INLINE const num *as_numbers(const float *rows, long numbers, num *to) {
+    if (PER_WORD == 1) return (const num *)rows;
+    for (long i = 0; i < numbers; i += LANES) store(to + i, load_floats(rows + i));
+    return to;
+}
+
+INLINE const word *as_pairs(const num *rows, long count, long width, word *to) {
+    if (PER_WORD == 1) return (const word *)rows;
+    pack_over_rows(rows, width, count, width, width, to);
+    return to;
 }
 
 INLINE void put(const float *from, long width, long rows, long columns, num *to, long length) {
@@ -53,22 +85,26 @@ INLINE void put(const float *from, long width, long rows, long columns, num *to,
     }
 }
 
-/* to[columns][rows] = from[rows][columns]^T, both multiples of LANES. */
-INLINE void turn(const float *from, long rows, long columns, float *to) {
-    for (long c = 0; c < columns; c += LANES)
+/* Rows, so many of them a multiple of LANES, as words that rows are multiplied by. */
+INLINE const word *as_columns(const num *from, long rows, long width, word *to) {
+    long words = width / PER_WORD;
+    for (long c = 0; c < words; c += LANES)
         for (long r = 0; r < rows; r += LANES)
-            turn_square(from + r * columns + c, columns, to + c * rows + r, rows);
+            turn_square((const float *)from + r * words + c, words, (float *)to + c * rows + r, rows);
+    return to;
 }
 
-/* c[rows][columns] = a b with both in float32, the columns a multiple of LANES. */
-INLINE void multiply(long rows, long sums, const float *a, long a_row, long a_sum, const float *b,
-                     long columns, float *c) {
-    long p = 0;
-    for (; p + PANEL <= columns; p += PANEL)
-        multiply_floats(rows, sums, a, a_row, a_sum, b + p, columns, c + p, columns, 0);
-    if (p < columns)
-        multiply_narrow(rows, sums, a, a_row, a_sum, b + p, columns, c + p, columns, 0);
-}
+/* c[rows][columns] = a b, the columns a multiple of LANES. */
+#define DEFINE_MULTIPLY(NAME, WIDE, NARROW, WORD)                                                  \
+    INLINE void NAME(long rows, long words, const WORD *a, long a_row, long a_word, const WORD *b, \
+                     long columns, float *c) {                                                     \
+        long p = 0;                                                                                \
+        for (; p + PANEL <= columns; p += PANEL)                                                   \
+            WIDE(rows, words, a, a_row, a_word, b + p, columns, c + p, columns, 0);                \
+        if (p < columns) NARROW(rows, words, a, a_row, a_word, b + p, columns, c + p, columns, 0); \
+    }
+DEFINE_MULTIPLY(multiply, multiply_words, multiply_narrow_words, word)
+DEFINE_MULTIPLY(multiply_exactly, multiply_floats, multiply_narrow_floats, float)
 
 /* Softmax of one row, times a factor, over the keys that may be seen; the others, and what fills
  * up, become 0. */
@@ -91,12 +127,12 @@ INLINE void softmax(float *row, float factor, long seen, long width) {
 
 static void weigh(const attention_call *call, head *own, const num *query, const num *key) {
     take(query, call->query_length, own->queries, own->key_width, own->query, own->queries,
-         own->padded_key_width);
-    take(key, call->key_length, own->keys, own->key_width, own->key, own->padded_keys,
-         own->padded_key_width);
-    turn(own->key, own->padded_keys, own->padded_key_width, own->key_turned);
-    multiply(own->queries, own->key_width, own->query, own->padded_key_width, 1, own->key_turned,
-             own->padded_keys, own->weights);
+         own->key_row);
+    take(key, call->key_length, own->keys, own->key_width, own->key, own->padded_keys, own->key_row);
+    multiply(own->queries, words_of(own->key_width), (const word *)own->query,
+             own->key_row / PER_WORD, 1,
+             as_columns(own->key, own->padded_keys, own->key_row, own->turned), own->padded_keys,
+             own->weights);
     for (long l = 0; l < own->queries; l++)
         softmax(own->weights + l * own->padded_keys, call->factor,
                 call->is_causal ? l + 1 : own->keys, own->padded_keys);
@@ -117,44 +153,48 @@ INLINE void scores_backward(const attention_call *call, head *own) {
     }
 }
 
+/* The gradients of queries and keys, from that of scores. */
+INLINE void scores_to_inputs(const attention_call *call, head *own, num *grad_query, num *grad_key) {
+    long keys = own->padded_keys, row = own->key_row;
+    multiply_exactly(own->queries, own->keys, own->grad_scores, keys, 1,
+                     as_floats(own->key, own->keys * row, own->key_floats), row, own->out);
+    put(own->out, row, own->queries, own->key_width, grad_query, call->query_length);
+    multiply_exactly(own->keys, own->queries, own->grad_scores, 1, keys,
+                     as_floats(own->query, own->queries * row, own->query_floats), row, own->out);
+    put(own->out, row, own->keys, own->key_width, grad_key, call->key_length);
+}
+
 static void attend_head(const attention_call *call, head *own, long sentence, long h) {
     long first = call->start[sentence], memory_first = call->memory_start[sentence];
     own->queries = call->start[sentence + 1] - first;
     own->keys = call->memory_start[sentence + 1] - memory_first;
-    own->padded_keys = to_vectors(own->keys);
-    const num *query = call->query + first * call->query_length + h * own->key_width;
-    const num *key = call->key + memory_first * call->key_length + h * own->key_width;
-    const num *value = call->value + memory_first * call->value_length + h * own->value_width;
+    own->padded_keys = to_vectors(own->keys, LANES);
+    long query_at = first * call->query_length + h * own->key_width;
+    long key_at = memory_first * call->key_length + h * own->key_width;
     long value_at = memory_first * call->value_length + h * own->value_width;
     long context_at = first * call->context_length + h * own->value_width;
-    long width = own->padded_value_width, key_width = own->padded_key_width;
-    weigh(call, own, query, key);
-    take(value, call->value_length, own->keys, own->value_width, own->value, own->padded_keys,
-         width);
+    long keys = own->padded_keys, row = own->value_row;
+    weigh(call, own, call->query + query_at, call->key + key_at);
+    take(call->value + value_at, call->value_length, own->keys, own->value_width, own->value, keys,
+         row);
+    const num *weight = as_numbers(own->weights, own->queries * keys, own->weight);
     if (!call->grad_context) {
-        multiply(own->queries, own->keys, own->weights, own->padded_keys, 1, own->value, width,
-                 own->out);
-        put(own->out, width, own->queries, own->value_width, call->context + context_at,
+        multiply(own->queries, words_of(own->keys), (const word *)weight, keys / PER_WORD, 1,
+                 as_pairs(own->value, own->keys, row, own->value_pairs), row, own->out);
+        put(own->out, row, own->queries, own->value_width, call->context + context_at,
             call->context_length);
         return;
     }
     take(call->grad_context + context_at, call->context_length, own->queries, own->value_width,
-         own->grad, own->queries, width);
-    multiply(own->keys, own->queries, own->weights, 1, own->padded_keys, own->grad, width, own->out);
-    put(own->out, width, own->keys, own->value_width, call->grad_value + value_at,
-        call->value_length);
-    turn(own->value, own->padded_keys, width, own->value_turned);
-    multiply(own->queries, own->value_width, own->grad, width, 1, own->value_turned,
-             own->padded_keys, own->grad_scores);
+         own->grad, own->queries, row);
+    multiply(own->keys, words_of(own->queries),
+             as_pairs(weight, own->queries, keys, own->weight_pairs), 1, keys,
+             as_pairs(own->grad, own->queries, row, own->grad_pairs), row, own->out);
+    put(own->out, row, own->keys, own->value_width, call->grad_value + value_at, call->value_length);
+    multiply(own->queries, words_of(own->value_width), (const word *)own->grad, row / PER_WORD, 1,
+             as_columns(own->value, keys, row, own->turned), keys, own->grad_scores);
     scores_backward(call, own);
-    multiply(own->queries, own->keys, own->grad_scores, own->padded_keys, 1, own->key, key_width,
-             own->out);
-    put(own->out, key_width, own->queries, own->key_width,
-        call->grad_query + first * call->query_length + h * own->key_width, call->query_length);
-    multiply(own->keys, own->queries, own->grad_scores, 1, own->padded_keys, own->query, key_width,
-             own->out);
-    put(own->out, key_width, own->keys, own->key_width,
-        call->grad_key + memory_first * call->key_length + h * own->key_width, call->key_length);
+    scores_to_inputs(call, own, call->grad_query + query_at, call->grad_key + key_at);
 }
 
 EXPORT int64_t attend(const attention_call *call) {
@@ -165,30 +205,38 @@ EXPORT int64_t attend(const attention_call *call) {
         queries = own > queries ? own : queries;
         keys = own_keys > keys ? own_keys : keys;
     }
-    long key_width = to_vectors(call->key_width), value_width = to_vectors(call->value_width);
-    long wide = key_width > value_width ? key_width : value_width;
-    long padded_keys = to_vectors(keys), longest = queries > keys ? queries : keys;
-    size_t sizes[] = {queries * key_width,       padded_keys * key_width,
-                      padded_keys * key_width,   padded_keys * value_width,
-                      padded_keys * value_width, queries * padded_keys,
-                      queries * value_width,     queries * padded_keys,
-                      longest * wide};
+    long key_row = to_vectors(call->key_width, ROW_STEP);
+    long value_row = to_vectors(call->value_width, ROW_STEP);
+    long row = key_row > value_row ? key_row : value_row;
+    long padded_keys = to_vectors(keys, LANES), longest = queries > keys ? queries : keys;
+    long pairs = words_of(queries);
+    size_t sizes[] = {
+        sizeof(num) * queries * key_row,       sizeof(num) * padded_keys * key_row,
+        sizeof(num) * padded_keys * value_row, sizeof(num) * queries * value_row,
+        sizeof(num) * queries * padded_keys,   sizeof(num) * padded_keys * row,
+        sizeof(word) * words_of(keys) * value_row, sizeof(word) * pairs * value_row,
+        sizeof(word) * pairs * padded_keys,    sizeof(float) * queries * padded_keys,
+        sizeof(float) * queries * padded_keys, sizeof(float) * queries * key_row,
+        sizeof(float) * keys * key_row,        sizeof(float) * longest * row,
+    };
     enum { PARTS = sizeof sizes / sizeof *sizes };
     size_t total = 0;
-    for (int i = 0; i < PARTS; i++) total += sizes[i];
+    for (int i = 0; i < PARTS; i++) total += sizes[i] = to_vectors(sizes[i], 64);
     /* Heads of a sentence lie beside each other; few sentences are shared out head by head. */
     long together = call->sentences < 4 * omp_get_max_threads() ? 1 : call->heads;
     shares memory;
-    if (!allocate(&memory, sizeof(float) * total, omp_get_max_threads())) return NO_MEMORY;
+    if (!allocate(&memory, total, omp_get_max_threads())) return NO_MEMORY;
 #pragma omp parallel
     {
         head own = {.key_width = call->key_width, .value_width = call->value_width};
-        own.padded_key_width = key_width;
-        own.padded_value_width = value_width;
-        float **parts[] = {&own.query, &own.key, &own.key_turned, &own.value, &own.value_turned,
-                           &own.weights, &own.grad, &own.grad_scores, &own.out};
-        float *next = share_of(&memory, omp_get_thread_num());
-        for (int i = 0; i < PARTS; next += sizes[i++]) *parts[i] = next;
+        own.key_row = key_row;
+        own.value_row = value_row;
+        void *parts[] = {&own.query, &own.key, &own.value, &own.grad, &own.weight,
+                         &own.turned, &own.value_pairs, &own.grad_pairs, &own.weight_pairs,
+                         &own.weights, &own.grad_scores, &own.query_floats, &own.key_floats,
+                         &own.out};
+        char *next = share_of(&memory, omp_get_thread_num());
+        for (int i = 0; i < PARTS; next += sizes[i++]) *(char **)parts[i] = next;
 #pragma omp for collapse(2) schedule(dynamic, together)
         for (long s = 0; s < call->sentences; s++)
             for (long h = 0; h < call->heads; h++) attend_head(call, &own, s, h);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__AVX512BF16__)
+#if defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -109,7 +109,18 @@ INLINE float most_of(vf x) {
 }
 
 INLINE vf chosen(vi where, vf x, vf y) { return (vf)(((vi)x & where) | ((vi)y & ~where)); }
+
+/* The larger of two, y where one is no number; y, but 0 where x is below a limit. */
+#if LANES == 16 && defined(__AVX512F__)
+INLINE vf larger(vf x, vf y) { return (vf)_mm512_max_ps((__m512)x, (__m512)y); }
+INLINE vf unless_below(vf x, float limit, vf y) {
+    __mmask16 is_not = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(limit), _CMP_NLT_UQ);
+    return (vf)_mm512_maskz_mov_ps(is_not, (__m512)y);
+}
+#else
 INLINE vf larger(vf x, vf y) { return chosen((vi)(x > y), x, y); }
+INLINE vf unless_below(vf x, float limit, vf y) { return (vf)((vi)y & ~(vi)(x < limit)); }
+#endif
 
 /* True for the first numbers of a vector. */
 INLINE vi is_first(long count) {
@@ -146,24 +157,22 @@ INLINE void turn_square(const float *from, long from_row, float *to, long to_row
     UNROLL for (int i = 0; i < LANES; i++) store_floats(to + i * to_row, x[i]);
 }
 
-/* exp, to some 2 units of the last place; 0 below -87, where float32 ends. */
+/* exp, to some 2 units of the last place; 0 below -87, where float32 ends. It is 2^whole e^r with
+ * |r| <= ln(2) / 2, and e^r by the polynomial of degree 6 that is nearest to it there. */
 INLINE vf exponential(vf x) {
     const float log2_e = 1.44269504088896341f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
     const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
-    vi is_tiny = (vi)(x < -87.0f);
-    x = (vf)(((vi)spread(-87.0f) & is_tiny) | ((vi)x & ~is_tiny));
     vf shifted = x * log2_e + magic;
     vf whole = shifted - magic;
     vf r = x - whole * ln2_high - whole * ln2_low;
-    vf p = spread(1.9875691500e-4f);
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    vu power = ((vu)shifted << 23) + (vu)p; /* the low bits of `shifted` are the whole number */
-    return (vf)(power & ~(vu)is_tiny);
+    vf p = spread(1.4061240820e-3f);
+    p = p * r + 8.3790111776e-3f;
+    p = p * r + 4.1664777293e-2f;
+    p = p * r + 1.6666365441e-1f;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    return unless_below(x, -87.0f, (vf)(((vu)shifted << 23) + (vu)p)); /* the low bits of `shifted` are `whole` */
 }
 
 /* The natural logarithm of what is above 0 and no subnormal, to some 2 units of the last place.
