@@ -92,9 +92,9 @@ INLINE void multiply_rows(long rows, long words, const word *a, long a_row, cons
 /* Two rows beside each other, as words of a sum over rows; of one row, the row. */
 INLINE void pack_lanes(const num *row, const num *next, word *to) {
 #ifdef BF16
-    vu first = __builtin_convertvector(*(const vh_any *)row, vu), second = {0};
-    if (next) second = __builtin_convertvector(*(const vh_any *)next, vu);
-    *(vu_any *)to = first | second << 16;
+    vu second = {0};
+    if (next) second = widened(next) << 16;
+    *(vu_any *)to = widened(row) | second;
 #else
     (void)next;
     store_floats(to, load_floats(row));

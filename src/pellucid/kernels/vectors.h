@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -42,14 +42,34 @@ typedef float word;
 enum { PER_WORD = 1 };
 #endif
 
+/* Whole numbers of fewer bits; compilers make many instructions of a conversion. */
+#if LANES == 16 && defined(__AVX512F__)
+INLINE vu widened(const uint16_t *from) {
+    return (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from));
+}
+INLINE vi widened_bytes(const uint8_t *from) {
+    return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)from));
+}
+#elif LANES == 8 && defined(__AVX2__)
+INLINE vu widened(const uint16_t *from) {
+    return (vu)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
+}
+INLINE vi widened_bytes(const uint8_t *from) {
+    return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)from));
+}
+#else
+INLINE vu widened(const uint16_t *from) { return __builtin_convertvector(*(const vh_any *)from, vu); }
+INLINE vi widened_bytes(const uint8_t *from) {
+    return __builtin_convertvector(*(const vb_any *)from, vi);
+}
+#endif
+
 INLINE vf load_floats(const float *from) { return *(const vf_any *)from; }
 INLINE void store_floats(float *to, vf x) { *(vf_any *)to = x; }
 INLINE vf spread(float x) { return x - (vf){0}; }
 
 #ifdef BF16
-INLINE vf load(const num *from) {
-    return (vf)(__builtin_convertvector(*(const vh_any *)from, vu) << 16);
-}
+INLINE vf load(const num *from) { return (vf)(widened(from) << 16); }
 
 /* Round to the nearest, ties to even; what is no number stays none. */
 INLINE void store(num *to, vf x) {
@@ -203,8 +223,7 @@ typedef struct {
 
 INLINE vf drop(vf x, const dropping *dropout, long at) {
     if (!dropout->drawn) return x;
-    vi drawn = __builtin_convertvector(*(const vb_any *)(dropout->drawn + at), vi);
-    vi kept = drawn >= (int32_t)dropout->threshold;
+    vi kept = widened_bytes(dropout->drawn + at) >= (int32_t)dropout->threshold;
     return (vf)((vi)(x * dropout->factor) & kept);
 }
 
