@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import platform
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ __all__ = [
     "describe_machine",
     "has_fast_bfloat16",
     "keep_freed_memory",
+    "leave_lasting_objects",
     "reachable_memory",
     "set_threads",
     "share_threads",
@@ -185,3 +187,20 @@ def keep_freed_memory() -> None:
         library.mallopt(trim_threshold, most)
         if not library.mallopt(mmap_threshold, 1 << 30):
             library.mallopt(mmap_threshold, highest_of_older_versions)
+
+
+@contextmanager
+def leave_lasting_objects() -> Iterator[None]:
+    """Let Python look for cycles among the objects made within the block alone.
+
+    What there was before, all of PyTorch's modules, would be walked through again and again for
+    nothing, which costs two to four per cent of a small model's step.
+    """
+    is_asked_by_others = gc.get_freeze_count() > 0
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if not is_asked_by_others:
+            gc.unfreeze()

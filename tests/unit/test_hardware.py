@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
 import torch
 
-from pellucid.hardware import available_memory, reachable_memory
+from pellucid.hardware import available_memory, leave_lasting_objects, reachable_memory
 
 MEBIBYTE = 2**20
 CPU = torch.device("cpu")
@@ -85,3 +86,21 @@ def test_reachable_memory_counts_what_is_held_already() -> None:
     assert after is not None
     assert abs(after - before) < 250 * MEBIBYTE
     del held
+
+
+def test_lasting_objects_are_left_alone_within_a_block_and_no_longer() -> None:
+    assert gc.get_freeze_count() == 0
+    with pytest.raises(KeyError), leave_lasting_objects():
+        assert gc.get_freeze_count() > 10_000
+        raise KeyError
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_others_left_alone_stays_so() -> None:
+    gc.freeze()
+    try:
+        with leave_lasting_objects():
+            pass
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()

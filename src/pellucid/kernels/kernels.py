@@ -357,9 +357,12 @@ def _pointer(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
 
 
+_NOTHING_DROPPED = Dropping()
+
+
 def _dropping(drawn: Drawn | None) -> Dropping:
     if drawn is None:
-        return Dropping()
+        return _NOTHING_DROPPED
     return Dropping(drawn.drawn.ctypes.data, drawn.threshold, drawn.factor)
 
 

@@ -60,7 +60,10 @@ class _LinearOnRows:
 
     def __init__(self, kernels: Kernels, layers: Sequence[nn.Linear]) -> None:
         self._kernels, self._layers = kernels, layers
-        self.width = sum(layer.out_features for layer in layers)
+        widths = [layer.out_features for layer in layers]
+        self.width = sum(widths)
+        # Gradients of layers of one width are worked out together.
+        self._groups = [list(layers)] if len(set(widths)) == 1 else [[one] for one in layers]
         self._inner = layers[0].in_features
         self._forward: Tensor | None = None
         self._back: Tensor | None = None
@@ -107,16 +110,16 @@ class _LinearOnRows:
 
     def grow(self, x_JD: Tensor, grad_JF: Tensor) -> None:
         """Let the gradients of weights and biases grow."""
-        widths = [layer.out_features for layer in self._layers]
-        groups = [list(self._layers)] if len(set(widths)) == 1 else [[one] for one in self._layers]
-        columns = torch.split(grad_JF, [group[0].out_features * len(group) for group in groups], 1)
-        for group, grad in zip(groups, columns, strict=True):
+        begin = 0
+        for group in self._groups:
+            end = begin + group[0].out_features * len(group)
             self._kernels.weight_gradient(
                 x_JD,
-                grad,
+                grad_JF[:, begin:end],
                 [gradient_of(layer.weight) for layer in group],
                 [gradient_of(layer.bias) for layer in group],
             )
+            begin = end
 
 
 class NormOnRows:

@@ -13,7 +13,7 @@ from typing import Any
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.config import Recipe
 from pellucid.errors import OutputError, TrainingError
-from pellucid.hardware import choose_device, keep_freed_memory
+from pellucid.hardware import choose_device, keep_freed_memory, leave_lasting_objects
 from pellucid.text import check_files
 from pellucid.text.check import check_data
 from pellucid.train.checkpoint import (
@@ -115,7 +115,11 @@ def train(
             trainer = Trainer(recipe, run, prepared, start=start)
         keep_freed_memory()
         announce(trainer, choices)
-        with closing(trainer.learner), TrainingProgress(is_wanted=progress) as bar:
+        with (
+            closing(trainer.learner),
+            TrainingProgress(is_wanted=progress) as bar,
+            leave_lasting_objects(),
+        ):
             return trainer.run_to_the_end(interruption, bar)
 
 

@@ -9,6 +9,7 @@ for the one that began the run. It adds them up, always in the same order, and m
 
 from __future__ import annotations
 
+import gc
 import json
 import mmap
 import os
@@ -166,9 +167,10 @@ class SharedPasses:
             raise MemoryError
         for number, loss in zip(asked, losses, strict=True):
             total += loss
-            for weight, more in zip(trained(self._model), self._gradients[number], strict=True):
-                if weight.grad is not None:
-                    weight.grad += more
+            pairs = zip(trained(self._model), self._gradients[number], strict=True)
+            grown = [(weight.grad, more) for weight, more in pairs if weight.grad is not None]
+            if grown:
+                torch._foreach_add_([grad for grad, _ in grown], [more for _, more in grown])
         return total
 
     def close(self) -> None:
@@ -239,7 +241,7 @@ def be_partner(
         freeze(replica, settings.freeze)
         weights, gradients = _map_memory(replica, num_partners, memory)
         _use(replica, weights)
-        passes = Passes(replica, settings, precision)
+        passes = Passes(replica, settings, precision, gradients=gradients[number])
 
         def answer(take: Callable[[], bytes]) -> float | None:
             step, heads = json.loads(take())
@@ -251,10 +253,12 @@ def be_partner(
             for shared, weight in zip(gradients[number], trained(replica), strict=True):
                 if weight.grad is None:
                     shared.zero_()
-                else:
+                elif weight.grad is not shared:
                     shared.copy_(weight.grad)
             return total.item()
 
+        gc.collect()
+        gc.freeze()
         return answer
 
     serve_parent(descriptor, set_up)

@@ -50,6 +50,7 @@ class Passes:
         model: its parameters get the gradients.
         training: the settings.
         precision: of the passes.
+        gradients: where those of the trained parameters are wanted, if the passes can.
     """
 
     def __init__(
@@ -57,8 +58,11 @@ class Passes:
         model: Transformer,
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],
+        *,
+        gradients: Sequence[Tensor] = (),
     ) -> None:
         self._model = model
+        self._gradients = list(gradients)
         self._training = training
         self._device = next(model.parameters()).device
         self._guided_head = None
@@ -75,6 +79,7 @@ class Passes:
                 sum_lookups_wide(self._working, model)
                 if model.output_weight.requires_grad:
                     self._output_sum = WideSum(model.output_weight)
+        self._weights, self._working_weights = trained(model), trained(self._working)
         self._compiled = CompiledHalves(self._working, training) if training.compile else None
         self._in_rows = can_be_in_rows(model.config, training) and shapes_matter(
             next(self._working.parameters())
@@ -92,7 +97,7 @@ class Passes:
             self._on_kernels.follow()
         if self._working is not self._model:
             with torch.no_grad():
-                torch._foreach_copy_(trained(self._working), trained(self._model))
+                torch._foreach_copy_(self._working_weights, self._weights)
 
     def sum_gradients(self, step: int, pieces: Sequence[Piece]) -> Tensor:
         """Leave the sum of the pieces' gradients, each times its share, in the model.
@@ -100,15 +105,21 @@ class Passes:
         Returns:
             The same sum of their losses, without smoothing.
         """
-        self._model.zero_grad(set_to_none=True)
-        self._working.zero_grad(set_to_none=True)  # of an attempt that ran out of memory
+        for parameter in (*self._weights, *self._working_weights):
+            parameter.grad = None  # The working copy has some after an attempt without memory.
         total = torch.zeros((), device=self._device)
         if self._on_kernels is not None:
-            for parameter in trained(self._model):
-                parameter.grad = torch.zeros_like(parameter)
+            self._begin_gradients()
         for piece in pieces:
             total += piece.share * self._add_gradient(piece, step)
         return total
+
+    def _begin_gradients(self) -> None:
+        """Let kernels add to nothing."""
+        if not self._gradients:
+            self._gradients = [torch.empty_like(parameter) for parameter in self._weights]
+        for parameter, gradient in zip(self._weights, self._gradients, strict=True):
+            parameter.grad = gradient.zero_()
 
     def _add_gradient(self, piece: Piece, step: int) -> Tensor:
         """Add a piece's gradient times its share to the model's; its loss without smoothing."""
@@ -187,7 +198,7 @@ class Passes:
         """Add the gradients of the passes to those of the model."""
         if self._working is self._model:
             return
-        for copied, parameter in zip(trained(self._working), trained(self._model), strict=True):
+        for copied, parameter in zip(self._working_weights, self._weights, strict=True):
             if copied.grad is None:
                 continue
             if parameter.grad is None:
