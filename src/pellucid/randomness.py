@@ -11,7 +11,7 @@ import hashlib
 
 import numpy as np
 
-__all__ = ["derive_key", "generator", "random_bytes"]
+__all__ = ["derive_key", "generator", "generator_state", "random_bytes"]
 
 
 def derive_key(seed: int, purpose: str, *indices: int | str) -> int:
@@ -32,6 +32,13 @@ def derive_key(seed: int, purpose: str, *indices: int | str) -> int:
 def generator(seed: int, purpose: str, *indices: int | str) -> np.random.Generator:
     """Make a fresh NumPy generator for one place (SFC64, chosen for its speed)."""
     return np.random.Generator(np.random.SFC64(derive_key(seed, purpose, *indices)))
+
+
+def generator_state(seed: int, purpose: str, *indices: int | str) -> np.ndarray:
+    """The four 64-bit words from which all numbers of a fresh generator follow."""
+    fresh = np.random.SFC64(derive_key(seed, purpose, *indices))
+    state: np.ndarray = fresh.state["state"]["state"]
+    return state
 
 
 def random_bytes(count: int, seed: int, purpose: str, *indices: int | str) -> np.ndarray:

@@ -17,6 +17,7 @@ from torch import Tensor
 from pellucid.kernels import AttentionCall, Drawn, EmbeddingCall, Kernels, Norm, loading
 from pellucid.kernels.loading import find_library, library_name
 from pellucid.kernels.sources import hash_of_sources
+from pellucid.randomness import generator_state, random_bytes
 from pellucid.train.muon import COEFFICIENTS, orthogonalize
 
 PRECISIONS = ("float32", "bfloat16")
@@ -47,11 +48,11 @@ def assert_close(kernels: Kernels, ours: Tensor, theirs: Tensor, *, loose: float
 
 def drawn(count: int, seed: int = 3) -> Drawn:
     noise = np.random.default_rng(seed).integers(0, 256, count, dtype=np.uint8)
-    return Drawn(noise, 64, 256 / 192)
+    return Drawn(torch.from_numpy(noise), 64, 256 / 192)
 
 
 def multiplier(dropped: Drawn, *sizes: int) -> Tensor:
-    kept = torch.from_numpy(dropped.drawn >= dropped.threshold).view(sizes)
+    kept = (dropped.drawn >= dropped.threshold).view(sizes)
     return kept.double() * dropped.factor
 
 
@@ -392,7 +393,7 @@ def test_embedding_and_its_gradients_are_those_of_pytorch(kernels: Kernels) -> N
         grad_table=grads[0].data_ptr(),
         grad_positions=grads[1].data_ptr(),
     )
-    call.dropout.drawn, call.dropout.threshold = dropped.drawn.ctypes.data, dropped.threshold
+    call.dropout.drawn, call.dropout.threshold = dropped.drawn.data_ptr(), dropped.threshold
     call.dropout.factor = dropped.factor
     kernels.embed(call)
     table, positions = (one.double().requires_grad_() for one in (table_VD, positions_LD))
@@ -406,6 +407,14 @@ def test_embedding_and_its_gradients_are_those_of_pytorch(kernels: Kernels) -> N
     assert positions.grad is not None
     assert_close(kernels, grads[0], table.grad)
     assert_close(kernels, grads[1], positions.grad)
+
+
+def test_random_bytes_are_those_of_the_generators(kernels: Kernels) -> None:
+    counts = [1, 8, 1009]
+    found = kernels.random_bytes([generator_state(7, "dropout", n) for n in counts], counts)
+    for ours, count in zip(found, counts, strict=True):
+        assert ours.numpy().tobytes() == random_bytes(count, 7, "dropout", count).tobytes()
+    assert kernels.random_bytes([], []) == []
 
 
 def test_results_do_not_depend_on_the_number_of_threads(kernels: Kernels) -> None:

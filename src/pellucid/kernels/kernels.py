@@ -42,7 +42,7 @@ CHUNK_PARTS = 12
 class Drawn(NamedTuple):
     """What dropout drew: bytes, those below the threshold drop, and the others' factor."""
 
-    drawn: np.ndarray
+    drawn: Tensor
     threshold: int
     factor: float
 
@@ -79,10 +79,26 @@ class Kernels:
         library.filled.argtypes = [ctypes.c_int64]
         library.pack.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 4, ctypes.c_void_p]
         library.sum_rows.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p]
+        library.random_words.argtypes = [ctypes.c_int64, *[ctypes.c_void_p] * 3]
 
     def rows(self, count: int, width: int) -> Tensor:
         """Make room for rows."""
         return torch.empty(count, width, dtype=self.dtype)
+
+    def random_bytes(self, states: Sequence[np.ndarray], counts: Sequence[int]) -> list[Tensor]:
+        """Draw the bytes of fresh generators, those of `pellucid.randomness.random_bytes`.
+
+        Args:
+            states: by `pellucid.randomness.generator_state`.
+            counts: how many bytes of each.
+        """
+        if not states:
+            return []
+        words = [-(-count // 8) for count in counts]
+        drawn = [torch.empty(8 * number, dtype=torch.uint8) for number in words]
+        asked = np.stack(states), np.array(words), np.array([one.data_ptr() for one in drawn])
+        self._library.random_words(len(words), *(array.ctypes.data for array in asked))
+        return [one[:count] for one, count in zip(drawn, counts, strict=True)]
 
     def pack(
         self, matrix_FD: Tensor, *, turned: bool, filled: int = 0, into: Tensor | None = None
@@ -142,9 +158,9 @@ class Kernels:
         Returns:
             ``out_JF``.
         """
-        out_JF = self.rows(len(x_JD), width)
+        out_JF = self.rows(x_JD.shape[0], width)
         call = LinearCall(
-            rows=len(x_JD),
+            rows=x_JD.shape[0],
             inner=x_JD.shape[1],
             outer=width,
             x_length=x_JD.stride(0),
@@ -166,7 +182,7 @@ class Kernels:
         """Apply layer norm; its tensors are filled."""
         out_JD = self.rows(*x_JD.shape)
         call = LinearCall(
-            rows=len(x_JD),
+            rows=x_JD.shape[0],
             outer=x_JD.shape[1],
             x=x_JD.data_ptr(),
             out=out_JD.data_ptr(),
@@ -204,7 +220,7 @@ class Kernels:
         if dropped is not None:
             dropped_JD = self.rows(*grad_JD.shape)
         call = NormCall(
-            rows=len(grad_JD),
+            rows=grad_JD.shape[0],
             width=grad_JD.shape[1],
             grad=grad_JD.data_ptr(),
             add=_pointer(add_JD),
@@ -238,7 +254,7 @@ class Kernels:
         if all(grad is None for grad in (*weights, *biases)):
             return
         call = OuterCall(
-            rows=len(x_JD),
+            rows=x_JD.shape[0],
             inner=x_JD.shape[1],
             outer=grad_JF.shape[1] // len(weights),
             parts=len(weights),
@@ -285,15 +301,15 @@ class Kernels:
             ``plain_P``, of each row −log p(y), and ``grad_states_PD``.
         """
         rows, width = states_PD.shape
-        filled = self.filled(len(table_VD))
-        chunk_rows = min(self.chunk_rows(len(table_VD)), rows)
+        filled = self.filled(table_VD.shape[0])
+        chunk_rows = min(self.chunk_rows(table_VD.shape[0]), rows)
         chunk, scaled = self.rows(chunk_rows, filled), self.rows(chunk_rows, width)
         plain_P = torch.empty(rows)
         grad_states_PD = self.rows(rows, width)
         call = LossCall(
             rows=rows,
             width=width,
-            vocabulary=len(table_VD),
+            vocabulary=table_VD.shape[0],
             states=states_PD.data_ptr(),
             table=table_VD.data_ptr(),
             packed_turned=packed[0].data_ptr(),
@@ -363,7 +379,7 @@ _NOTHING_DROPPED = Dropping()
 def _dropping(drawn: Drawn | None) -> Dropping:
     if drawn is None:
         return _NOTHING_DROPPED
-    return Dropping(drawn.drawn.ctypes.data, drawn.threshold, drawn.factor)
+    return Dropping(drawn.drawn.data_ptr(), drawn.threshold, drawn.factor)
 
 
 def _norm_fields(norm: Norm | None) -> dict[str, Any]:

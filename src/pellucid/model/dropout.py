@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels import Drawn
-from pellucid.randomness import derive_key, random_bytes
+from pellucid.kernels import Drawn, Kernels
+from pellucid.randomness import derive_key, generator_state, random_bytes
 
 __all__ = ["Dropout"]
 
 _LEVELS = 256
+
+_ACTIVATED = ".activated"
 
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -66,7 +69,7 @@ class Dropout:
 
     def on_activated(self, activated_BLF: Tensor, place: str) -> Tensor:
         """The same inside the feed-forward network, at its own rate."""
-        return self._drop(activated_BLF, f"{place}.activated", self.feed_forward_rate)
+        return self._drop(activated_BLF, f"{place}{_ACTIVATED}", self.feed_forward_rate)
 
     def on_tokens(self, embedding_BLD: Tensor, place: str) -> Tensor:
         """Set whole embeddings to zero, at their own rate; their positions still tell of them."""
@@ -76,13 +79,27 @@ class Dropout:
         kept_BL = self._drop(ones_BL, f"{place}.tokens", self.token_rate)
         return embedding_BLD * kept_BL.unsqueeze(-1)
 
-    def draw(self, count: int, place: str) -> Drawn | None:
-        """Draw for so many numbers what calling it would, and leave the dropping to a kernel."""
-        return self._draw(count, place, self.rate)
+    def draw(self, counts: Mapping[str, int], kernels: Kernels) -> dict[str, Drawn]:
+        """Draw what calling it would, and leave the dropping to kernels.
 
-    def draw_activated(self, count: int, place: str) -> Drawn | None:
-        """The same for `on_activated`."""
-        return self._draw(count, f"{place}.activated", self.feed_forward_rate)
+        Args:
+            counts: how many numbers each place has; that of `on_activated` is
+                ``"{place}.activated"``.
+            kernels: draw.
+
+        Returns:
+            What was drawn for each place where something is dropped.
+        """
+        levels = {place: _dropped_levels(self._rate_at(place)) for place in counts}
+        places = [place for place, dropped_levels in levels.items() if dropped_levels]
+        states = [
+            generator_state(self.seed, "dropout", self.step, self._name(place)) for place in places
+        ]
+        drawn = kernels.random_bytes(states, [counts[place] for place in places])
+        return {
+            place: Drawn(own, levels[place], _factor(levels[place]))
+            for place, own in zip(places, drawn, strict=True)
+        }
 
     def token_factors(self, count: int, place: str) -> Tensor | None:
         """What `on_tokens` multiplies each of so many embeddings by."""
@@ -90,12 +107,8 @@ class Dropout:
             return None
         return self._drop(torch.ones(count), f"{place}.tokens", self.token_rate)
 
-    def _draw(self, count: int, place: str, rate: float) -> Drawn | None:
-        dropped_levels = _dropped_levels(rate)
-        if dropped_levels == 0:
-            return None
-        drawn = random_bytes(count, self.seed, "dropout", self.step, self._name(place))
-        return Drawn(drawn, dropped_levels, _factor(dropped_levels))
+    def _rate_at(self, place: str) -> float:
+        return self.feed_forward_rate if place.endswith(_ACTIVATED) else self.rate
 
     def _name(self, place: str) -> str:
         return f"{place}.{self.part}" if self.part else place

@@ -6,7 +6,7 @@ to likewise, I. Gradients of weights grow in the model's parameters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.kernels import AttentionCall, Drawn, Kernels, Norm
-from pellucid.model import Dropout, FeedForward, MultiHeadAttention
+from pellucid.model import FeedForward, MultiHeadAttention
 
 __all__ = [
     "AttentionOnRows",
@@ -266,11 +266,15 @@ class AttentionOnRows:
             if layer is not None:
                 layer.follow()
 
+    def drops(self) -> dict[str, int]:
+        """The places where dropout may drop, and how many numbers a row has there."""
+        return {self._site: self._output.width}
+
     def run(
         self,
         x_JD: Tensor,
         rows: Sentences,
-        dropout: Dropout,
+        drawn: Mapping[str, Drawn],
         *,
         memory_ID: Tensor | None = None,
         memory_rows: Sentences | None = None,
@@ -286,8 +290,7 @@ class AttentionOnRows:
         self._kernels.attend(call)
         self._kept = (entering_JD, context_JX, *projected)
         self._seen = rows, memory_rows or rows, memory_ID
-        dropped = dropout.draw(x_JD.numel(), self._site)
-        return self._around.leave(context_JX, self._output, dropped)
+        return self._around.leave(context_JX, self._output, drawn.get(self._site))
 
     def back(self, grad_JD: Tensor, grad_memory_ID: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Go back to the rows, and to what was attended to, whose gradient so far is given."""
@@ -384,15 +387,18 @@ class FeedForwardOnRows:
         self._inner.follow()
         self._outer.follow()
 
-    def run(self, x_JD: Tensor, dropout: Dropout) -> Tensor:
+    def drops(self) -> dict[str, int]:
+        """The places where dropout may drop, and how many numbers a row has there."""
+        return {self._site: self._outer.width, f"{self._site}.activated": self._inner.width}
+
+    def run(self, x_JD: Tensor, drawn: Mapping[str, Drawn]) -> Tensor:
         """Widen, activate, narrow, from rows to rows."""
         entering_JD = self._around.enter(x_JD)
-        inside = dropout.draw_activated(len(x_JD) * self._inner.width, self._site)
+        inside = drawn.get(f"{self._site}.activated")
         self._factor = 1.0 if inside is None else inside.factor
         activated_JF = self._inner.run(entering_JD, has_relu=True, dropped=inside)
         self._kept = entering_JD, activated_JF
-        dropped = dropout.draw(x_JD.numel(), self._site)
-        return self._around.leave(activated_JF, self._outer, dropped)
+        return self._around.leave(activated_JF, self._outer, drawn.get(self._site))
 
     def back(self, grad_JD: Tensor) -> Tensor:
         """Go back to the rows."""

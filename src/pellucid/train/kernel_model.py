@@ -17,6 +17,7 @@ from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.kernels import (
     WIDTH_STEP,
+    Drawn,
     EmbeddingCall,
     Kernels,
     find_kernels,
@@ -259,16 +260,17 @@ class _StackOnRows:
         memory_rows: Sentences | None = None,
     ) -> Tensor:
         """From tokens to what leaves the stack."""
-        x_JD = self._enter(sentences, dropout)
+        drawn = self._draw(len(sentences.ids_J), dropout)
+        x_JD = self._enter(sentences, dropout, drawn.get(f"{self._stack.part}.input"))
         for sublayer in self._sublayers:
             if isinstance(sublayer, FeedForwardOnRows):
-                x_JD = sublayer.run(x_JD, dropout)
+                x_JD = sublayer.run(x_JD, drawn)
             elif sublayer.sees_memory:
                 x_JD = sublayer.run(
-                    x_JD, sentences, dropout, memory_ID=memory_ID, memory_rows=memory_rows
+                    x_JD, sentences, drawn, memory_ID=memory_ID, memory_rows=memory_rows
                 )
             else:
-                x_JD = sublayer.run(x_JD, sentences, dropout)
+                x_JD = sublayer.run(x_JD, sentences, drawn)
         return x_JD if self._norm is None else self._norm.run(x_JD)
 
     def back(self, grad_JD: Tensor) -> Tensor | None:
@@ -284,7 +286,14 @@ class _StackOnRows:
         self._enter_back(grad_JD)
         return grad_memory_ID
 
-    def _enter(self, sentences: Sentences, dropout: Dropout) -> Tensor:
+    def _draw(self, rows: int, dropout: Dropout) -> dict[str, Drawn]:
+        """Draw for all places at once, which threads share."""
+        widths = {f"{self._stack.part}.input": self._table.shape[1]}
+        for sublayer in self._sublayers:
+            widths |= sublayer.drops()
+        return dropout.draw({place: rows * width for place, width in widths.items()}, self._kernels)
+
+    def _enter(self, sentences: Sentences, dropout: Dropout, dropped: Drawn | None) -> Tensor:
         part, table_VD = self._stack.part, self._table.detach()
         rows, width = len(sentences.ids_J), table_VD.shape[1]
         if sentences.longest > self._stack.max_length:
@@ -296,7 +305,6 @@ class _StackOnRows:
         require_ids(sentences.ids_J, len(table_VD))
         positions_LD = self._stack.position_rows(0, sentences.longest, like=table_VD)
         factors_J = dropout.token_factors(rows, part)
-        dropped = dropout.draw(rows * width, f"{part}.input")
         x_JD = self._kernels.rows(rows, width)
         call = EmbeddingCall(
             rows=rows,
@@ -310,7 +318,7 @@ class _StackOnRows:
             out=x_JD.data_ptr(),
         )
         if dropped is not None:
-            call.dropout.drawn = dropped.drawn.ctypes.data
+            call.dropout.drawn = dropped.drawn.data_ptr()
             call.dropout.threshold, call.dropout.factor = dropped.threshold, dropped.factor
         self._kept = (call, sentences, factors_J, positions_LD, dropped)
         self._kernels.embed(call)
