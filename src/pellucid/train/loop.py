@@ -115,11 +115,7 @@ def train(
             trainer = Trainer(recipe, run, prepared, start=start)
         keep_freed_memory()
         announce(trainer, choices)
-        with (
-            closing(trainer.learner),
-            TrainingProgress(is_wanted=progress) as bar,
-            leave_lasting_objects(),
-        ):
+        with closing(trainer.learner), TrainingProgress(is_wanted=progress) as bar:
             return trainer.run_to_the_end(interruption, bar)
 
 
@@ -157,6 +153,7 @@ class Trainer:
         self._started = self._saved = time.monotonic()
         self._first_step = state.step
 
+    @leave_lasting_objects()
     def run_to_the_end(self, interruption: Interruption, bar: TrainingProgress) -> TrainingSummary:
         """Train until a limit is reached, validating and saving on the way."""
         self._started = time.monotonic() - self.learner.state.seconds
