@@ -83,11 +83,6 @@ INLINE void store(num *to, vf x) {
 #endif
 }
 
-INLINE float one(num x) {
-    union { uint32_t bits; float value; } both = {(uint32_t)x << 16};
-    return both.value;
-}
-
 INLINE num narrowed(float x) {
     union { float value; uint32_t bits; } both = {x};
     if (x != x) return (num)((both.bits | 0x400000) >> 16);
@@ -96,7 +91,6 @@ INLINE num narrowed(float x) {
 #else
 INLINE vf load(const num *from) { return load_floats(from); }
 INLINE void store(num *to, vf x) { store_floats(to, x); }
-INLINE float one(num x) { return x; }
 INLINE num narrowed(float x) { return x; }
 #endif
 
@@ -192,7 +186,8 @@ INLINE vf exponential(vf x) {
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    return unless_below(x, -87.0f, (vf)(((vu)shifted << 23) + (vu)p)); /* the low bits of `shifted` are `whole` */
+    vu bits = ((vu)shifted << 23) + (vu)p; /* the low bits of `shifted` are the whole number */
+    return unless_below(x, -87.0f, (vf)bits);
 }
 
 /* The natural logarithm of what is above 0 and no subnormal, to some 2 units of the last place.

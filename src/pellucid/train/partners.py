@@ -258,7 +258,7 @@ def be_partner(
             return total.item()
 
         gc.collect()
-        gc.freeze()
+        gc.freeze()  # As `leave_lasting_objects` does, for as long as the process lives.
         return answer
 
     serve_parent(descriptor, set_up)
