@@ -25,10 +25,10 @@ from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.corpora import Example, make_split
 from pellucid.evaluate.links import GoldLinks, LinkScore, score_links
 from pellucid.files import read_lines
-from pellucid.inside.alignment import LINK_RULES, LinkRule
-from pellucid.inside.alignment_direction import Judged, make_direction
-from pellucid.inside.alignment_maps import CONVENTIONS, View
-from pellucid.inside.alignment_words import split_pieces
+from pellucid.inside.align.direction import Judged, make_direction
+from pellucid.inside.align.links import LINK_RULES, LinkRule
+from pellucid.inside.align.maps import CONVENTIONS, View
+from pellucid.text.token_words import split_pieces
 
 SAMPLE_SIZES = (5, 20, 100)
 NUM_SAMPLES = 5

@@ -24,7 +24,9 @@ import torch
 import pellucid
 from pellucid.corpora import Example, make_split
 from pellucid.corpora.pronouns import FRAMES
-from pellucid.inside.antecedents import (
+from pellucid.inside.measures import measure, source_words
+from pellucid.inside.pair import Pair
+from pellucid.inside.pronouns.cases import (
     RULES,
     Case,
     Share,
@@ -34,10 +36,8 @@ from pellucid.inside.antecedents import (
     share_by,
     share_of_hits,
 )
-from pellucid.inside.antecedents_probe import ProbeResult, Word, probe_layers
-from pellucid.inside.antecedents_readings import CUTS, read_cuts, read_heads, read_map
-from pellucid.inside.measures import measure, source_words
-from pellucid.inside.pair import Pair
+from pellucid.inside.pronouns.probe import ProbeResult, Word, probe_layers
+from pellucid.inside.pronouns.readings import CUTS, read_cuts, read_heads, read_map
 
 RESULTS = Path(__file__).parent / "results"
 WORDS: tuple[Word, ...] = ("pronoun", "predicate")

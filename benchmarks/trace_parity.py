@@ -33,7 +33,7 @@ from pellucid import load
 from pellucid.bundle import resolve_model
 from pellucid.files import read_lines
 from pellucid.inside import Ask, Trace
-from pellucid.inside.looking import Replaying
+from pellucid.inside.look import Replaying
 from pellucid.translator import Translator
 
 ROOT = Path(__file__).parents[1]

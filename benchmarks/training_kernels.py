@@ -26,10 +26,10 @@ from pellucid.data import Batch
 from pellucid.hardware import keep_freed_memory
 from pellucid.kernels import Kernels, find_kernels
 from pellucid.model import Transformer, initialize
-from pellucid.train.loss import smoothed_cross_entropy
-from pellucid.train.muon import COEFFICIENTS, orthogonalize
-from pellucid.train.optimizer import Optimizer
-from pellucid.train.passes import Passes, Piece
+from pellucid.train.fast.loss import smoothed_cross_entropy
+from pellucid.train.update.passes import Passes, Piece
+from pellucid.train.weights.muon import COEFFICIENTS, orthogonalize
+from pellucid.train.weights.optimizer import Optimizer
 
 WAYS = ("own", "pytorch")
 ROWS = 1900

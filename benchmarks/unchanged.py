@@ -13,8 +13,8 @@ process, on the built-in corpus and the packaged model, so that code may move be
 - Looking: `--all --npz` of five sentences, and a file of each other kind.
 - Printing: standard output, standard error and exit code of a command of each kind, errors too.
 
-`compare` exits with 1 if anything differs, and prints the first lines that do. Files whose names end
-in `.txt` hold words for people; all others must be the same byte for byte.
+`compare` exits with 1 if anything differs, and prints the first lines that do. Files whose names
+end in `.txt` hold words for people; all others must be the same byte for byte.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ PRINTED: dict[str, tuple[str, ...]] = {
 }
 """Commands whose words are recorded."""
 
-TIMES = re.compile(r"[\d,.]+ (tokens/s|min|minutes|seconds|s|h|GiB|MiB|MB|GB)\b|\"seconds\": [\d.]+")
+TIMES = re.compile(
+    r"[\d,.]+ (tokens/s|min|minutes|seconds|s|h|GiB|MiB|MB|GB)\b|\"seconds\": [\d.]+"
+)
 """What differs between two runs of the same code."""
 
 
@@ -230,7 +232,9 @@ def _read(path: Path) -> bytes | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("record").add_argument("folder", type=Path)
     comparing = commands.add_parser("compare")

@@ -18,15 +18,15 @@ from pellucid.bundle import Bundle
 from pellucid.files import write_text
 from pellucid.inside import Ask, Trace
 from pellucid.inside.ask import MAP_STAGES
-from pellucid.inside.drawings import Drawing, draw_architecture
-from pellucid.inside.figures import (
+from pellucid.inside.drawings.architecture import Drawing, draw_architecture
+from pellucid.inside.show.figures.draw import (
     draw_difference_figure,
     draw_grid_figure,
     draw_stages_figure,
     draw_trace_figure,
 )
-from pellucid.inside.figures_positions import draw_positions_figure
-from pellucid.inside.view import View
+from pellucid.inside.show.figures.positions import draw_positions_figure
+from pellucid.inside.show.view import View
 from pellucid.translator import Translator
 
 FOLDER = Path(__file__).parent / "pictures"

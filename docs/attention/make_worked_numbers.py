@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from pellucid.attention.worked import WorkedNumber, worked_numbers
+from pellucid.by_hand.printed import WorkedNumber, worked_numbers
 
 __all__ = ["PAGE", "worked_numbers_page"]
 

@@ -27,7 +27,7 @@ from pellucid.files import new_folder, read_lines, write_text
 from pellucid.hardware import describe_machine
 from pellucid.inside import Trace, attention_maps, draw_row, html_page, html_table
 from pellucid.train import train
-from pellucid.train.run_folder import RunFolder
+from pellucid.train.run.folder import RunFolder
 from pellucid.translation import Translation
 from pellucid.translator import Translator, load
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from pellucid.attention.by_hand_examples import EXAMPLES
-from pellucid.cli.attend import ENDINGS, NAMES
+from pellucid.by_hand.examples.by_name import EXAMPLES
+from pellucid.cli.commands.attend import ENDINGS, NAMES
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]

@@ -99,7 +99,8 @@ def test_unexpected_exception_names_its_type_and_traceback_only_on_request(
 
 def test_interrupt_gives_130_and_a_short_line(run_python: Run) -> None:
     code = (
-        "import sys, typer; from pellucid.cli import main, score\n"
+        "import sys, typer; from pellucid.cli import main\n"
+        "from pellucid.cli.commands import score\n"
         "def score_(): raise KeyboardInterrupt\n"
         "score.score = score_\n"
         "sys.exit(main.run(['score']))\n"
@@ -115,7 +116,8 @@ def test_sigterm_while_reading_gives_143_and_leaves_no_file(tmp_path: Path, root
     pipe, output = tmp_path / "pipe", tmp_path / "out.txt"
     os.mkfifo(pipe)
     code = (
-        "import sys; from pellucid.cli import main, streams, score\n"
+        "import sys; from pellucid.cli import main; from pellucid.cli.lines import streams\n"
+        "from pellucid.cli.commands import score\n"
         "def score_():\n"
         f"    with streams.open_output({str(output)!r}, may_overwrite=False) as stream:\n"
         "        stream.write('half'); stream.flush()\n"

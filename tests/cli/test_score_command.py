@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import pellucid
-from pellucid.cli import streams
+from pellucid.cli.lines import streams
 from pellucid.corpora import make_split
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.cli import streams
-from pellucid.cli.streams import (
+from pellucid.cli.lines import streams
+from pellucid.cli.lines.streams import (
     MAX_CHARACTERS,
     MAX_LINES,
     Readers,

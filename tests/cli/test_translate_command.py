@@ -25,7 +25,7 @@ import typer.testing
 
 import pellucid.files
 import pellucid.translator
-from pellucid.cli import job
+from pellucid.cli.lines import job
 from pellucid.cli.options import CONSTRAINTS, SEARCH, flag, useless_options
 from pellucid.cli.progress import describe_progress
 from pellucid.config import DecodingConfig, validate
@@ -600,7 +600,8 @@ def corpus() -> list[str]:
 
 
 WITH_SMALL_WINDOWS = (
-    "import sys; from pellucid.cli import job, main; job.MAX_LINES = 150\n"
+    "import sys; from pellucid.cli import main; from pellucid.cli.lines import job\n"
+    "job.MAX_LINES = 150\n"
     "sys.exit(main.run(sys.argv[1:]))\n"
 )
 
@@ -834,7 +835,7 @@ def test_stream_equals_the_same_lines_together(run_here: Run, corpus: list[str])
 def test_typed_lines_do_not_go_on_with_an_interrupted_run(
     run_here: Run, echo: Echo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pellucid.cli import translate
+    from pellucid.cli.commands import translate
 
     output = tmp_path / "out"
     monkeypatch.setattr(translate, "is_terminal", lambda name: name == "stdin")

@@ -12,7 +12,7 @@ import torch
 
 from pellucid.attention import causal_mask, mask_then_scale, scale_then_mask, weigh
 from pellucid.attention.masks import additive_mask
-from pellucid.attention.worked import (
+from pellucid.by_hand.printed import (
     NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS,
     NOT_ON_YOUR_LIFE_SCORES,
     WorkedNumber,

@@ -16,8 +16,8 @@ from pellucid.config import Recipe
 from pellucid.data import BatchOrder
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.train.feed import Feed, Update
-from pellucid.train.prepare import PreparedData, prepare_data
-from pellucid.train.run_folder import RunFolder
+from pellucid.train.run.folder import RunFolder
+from pellucid.train.start.prepare import PreparedData, prepare_data
 
 UNIGRAM = {"model_type": "unigram", "vocabulary_size": 308}
 

@@ -15,7 +15,7 @@ from pellucid.bundle import load_bundle
 from pellucid.config import Recipe
 from pellucid.errors import ConfigurationError
 from pellucid.train import TrainingSummary, loop, train
-from pellucid.train.passes import Passes
+from pellucid.train.update.passes import Passes
 from pellucid.train.validation import Validation, validate_model
 
 

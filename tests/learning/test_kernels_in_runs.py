@@ -15,7 +15,8 @@ from built_kernels import kernels_of_machine
 from killed_runs import write_recipe
 from small_runs import make_recipe, model_bytes, write_text
 
-from pellucid.train import kernel_model, train
+from pellucid.train import train
+from pellucid.train.fast.kernels import model as kernel_model
 
 
 def peak_memory(process: int) -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 from killed_runs import SETTINGS, Forked, fingerprints, write_recipe
 
 MOMENTS = [
-    ("pellucid.train.prepare", "learn_tokenizer", 1),
-    ("pellucid.train.step:Updater", "update", 4),
+    ("pellucid.train.start.prepare", "learn_tokenizer", 1),
+    ("pellucid.train.update.step:Updater", "update", 4),
     ("pellucid.train.loop", "validate_model", 1),
     ("os", "rename", 1),  # the first best model
     ("os", "fsync", 12),
@@ -18,8 +18,8 @@ MOMENTS = [
     ("pellucid.train.loop", "validate_model", 2),
     ("os", "rename", 1),
     ("os", "replace", 8),
-    ("pellucid.train.step:Updater", "update", 9),
-    ("pellucid.train.checkpoint", "delete_folder", 1),
+    ("pellucid.train.update.step:Updater", "update", 9),
+    ("pellucid.train.run.checkpoint", "delete_folder", 1),
 ]
 """Calls of the twelve processes at which they die: while preparing data, training, validating,
 keeping the best model, writing, flushing, renaming and deleting. `benchmarks/kills.py` kills at

@@ -11,7 +11,7 @@ from small_runs import Changes, make_recipe, model_bytes, write_text
 
 from pellucid.errors import BundleError, ConfigurationError
 from pellucid.train import loop, train
-from pellucid.train import prepare as preparing
+from pellucid.train.start import prepare as preparing
 
 WITH_EVERYTHING: dict[str, Changes] = {
     "segmentations": {"training": {"subword_samples": 3}},

@@ -15,9 +15,11 @@ from killed_runs import fingerprints
 from small_runs import make_recipe, write_text
 
 from pellucid.config import to_toml
-from pellucid.train import checkpoint, loop, prepare, train
-from pellucid.train.checkpoint import load_newest_checkpoint
-from pellucid.train.step import Updater
+from pellucid.train import loop, train
+from pellucid.train.run import checkpoint
+from pellucid.train.run.checkpoint import load_newest_checkpoint
+from pellucid.train.start import prepare
+from pellucid.train.update.step import Updater
 
 RECIPE = make_recipe(training={"log_every": 1, "averaging": "running"})
 PHASES = {

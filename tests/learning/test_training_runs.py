@@ -19,8 +19,8 @@ import pellucid
 from pellucid.bundle import load_bundle, read_json, to_json
 from pellucid.config import DecodingConfig, to_toml
 from pellucid.errors import ConfigurationError, DataError
-from pellucid.inside.alignment import align_pairs
-from pellucid.inside.alignment_maps import View
+from pellucid.inside.align.links import align_pairs
+from pellucid.inside.align.maps import View
 from pellucid.model import Transformer
 from pellucid.text import Pair
 from pellucid.train import loop, train

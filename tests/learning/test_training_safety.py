@@ -23,9 +23,9 @@ from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError, OutputError, TrainingError
 from pellucid.train import loop, train
 from pellucid.train.learner import Learner
-from pellucid.train.passes import Passes
-from pellucid.train.starting import with_start
-from pellucid.train.step import Updated, Updater
+from pellucid.train.start.from_model import with_start
+from pellucid.train.update.passes import Passes
+from pellucid.train.update.step import Updated, Updater
 from pellucid.train.validation import Validation
 
 Losses = Callable[..., Tensor]
@@ -328,7 +328,7 @@ def test_the_same_command_keeps_the_last_model_where_there_was_no_space(
 def test_training_goes_on_without_tensorboard_where_it_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pellucid.train.tensorboard import TensorboardWriter
+    from pellucid.train.run.tensorboard import TensorboardWriter
 
     def refuse(*_: Any) -> None:
         raise OutputError("The TensorBoard folder must be writable, but is not.")

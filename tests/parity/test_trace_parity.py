@@ -19,7 +19,7 @@ import pellucid
 from pellucid.bundle import save_bundle
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
 from pellucid.inside import Ask, Trace, load_trace
-from pellucid.inside.looking import Replaying, look_at_hypotheses
+from pellucid.inside.look import Replaying, look_at_hypotheses
 from pellucid.model import Transformer
 from pellucid.text import learn_tokenizer
 from pellucid.translator import Translator

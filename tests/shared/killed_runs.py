@@ -32,7 +32,7 @@ VALIDATE_EVERY = 6
 SECONDS_BETWEEN = 0.001
 PATIENCE_SECONDS = 120.0
 
-PRELOADED = ["pellucid.train", "pellucid.cli.train", "torch._dynamo", "matplotlib.figure"]
+PRELOADED = ["pellucid.train", "pellucid.cli.commands.train", "torch._dynamo", "matplotlib.figure"]
 """What takes long to load and is always needed."""
 
 SETTINGS: dict[str, Any] = {

@@ -13,13 +13,13 @@ from pellucid.config import ModelConfig, TokenizerRecipe
 from pellucid.corpora import Example, make_split
 from pellucid.errors import InputError
 from pellucid.evaluate.links import GoldLinks
-from pellucid.inside.alignment import Aligned, LinkRule, align_pairs, link_words
-from pellucid.inside.alignment_choice import consistencies
-from pellucid.inside.alignment_direction import make_direction
-from pellucid.inside.alignment_maps import View, all_views, map_pairs
-from pellucid.inside.alignment_words import split_pieces, words_of_tokens
+from pellucid.inside.align.choice import consistencies
+from pellucid.inside.align.direction import make_direction
+from pellucid.inside.align.links import Aligned, LinkRule, align_pairs, link_words
+from pellucid.inside.align.maps import View, all_views, map_pairs
 from pellucid.inside.pair import make_pair
 from pellucid.text import Tokenizer, learn_tokenizer
+from pellucid.text.token_words import split_pieces, words_of_tokens
 
 NARROW = "\u202f"
 

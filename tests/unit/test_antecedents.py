@@ -14,7 +14,8 @@ from pellucid.corpora import Example, Pronoun, make_split
 from pellucid.corpora.baselines import baseline_accuracies
 from pellucid.errors import InputError
 from pellucid.inside import Ask, Pair, replay
-from pellucid.inside.antecedents import (
+from pellucid.inside.changes.change import cut_source_word
+from pellucid.inside.pronouns.cases import (
     Case,
     choose_reading,
     count_hits,
@@ -22,14 +23,13 @@ from pellucid.inside.antecedents import (
     share_by,
     share_of_hits,
 )
-from pellucid.inside.antecedents_probe import (
+from pellucid.inside.pronouns.probe import (
     encoder_vectors,
     fit_logistic,
     probe_layers,
     split_combinations,
 )
-from pellucid.inside.antecedents_readings import CUTS, read_cuts, read_heads, read_map
-from pellucid.inside.changes import cut_source_word
+from pellucid.inside.pronouns.readings import CUTS, read_cuts, read_heads, read_map
 from pellucid.inside.replay import attention_at
 
 COUNT = 26

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
 from pellucid.errors import BundleError
-from pellucid.train.averaging import Averaging
+from pellucid.train.weights.averaging import Averaging
 
 
 class Point(nn.Module):

@@ -13,7 +13,21 @@ import pytest
 import torch
 
 from pellucid.attention import attend, attend_to_others, attend_with_keys, attend_with_values
-from pellucid.attention.by_hand import (
+from pellucid.by_hand.examples.by_name import EXAMPLES
+from pellucid.by_hand.examples.lets_go import LETS_GO_EMBEDDINGS, share_of_own_weight_first
+from pellucid.by_hand.examples.likeness import ngram_similarity, ngrams, sound_similarity, soundex
+from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
+from pellucid.by_hand.examples.show_me_the_money import decode_by_heart, run_decoder
+from pellucid.by_hand.examples.toy_four import (
+    TOY_FOUR_EMBEDDINGS,
+    TOY_FOUR_KEY,
+    TOY_FOUR_QUERY,
+    TOY_FOUR_VALUE,
+)
+from pellucid.by_hand.matrices import read_example
+from pellucid.by_hand.printed import NOT_ON_YOUR_LIFE_SCORES, PIZZA_EMBEDDINGS, PIZZA_WEIGHT
+from pellucid.by_hand.row import follow_row_of
+from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Step,
@@ -21,20 +35,6 @@ from pellucid.attention.by_hand import (
     matrix,
     write_number,
 )
-from pellucid.attention.by_hand_beginning import LETS_GO_EMBEDDINGS, share_of_own_weight_first
-from pellucid.attention.by_hand_decoding import decode_by_heart, run_decoder
-from pellucid.attention.by_hand_examples import EXAMPLES
-from pellucid.attention.by_hand_files import read_example
-from pellucid.attention.by_hand_lecture import (
-    TOY_FOUR_EMBEDDINGS,
-    TOY_FOUR_KEY,
-    TOY_FOUR_QUERY,
-    TOY_FOUR_VALUE,
-)
-from pellucid.attention.by_hand_masked import not_on_your_life
-from pellucid.attention.by_hand_row import follow_row_of
-from pellucid.attention.by_hand_strings import ngram_similarity, ngrams, sound_similarity, soundex
-from pellucid.attention.worked import NOT_ON_YOUR_LIFE_SCORES, PIZZA_EMBEDDINGS, PIZZA_WEIGHT
 from pellucid.errors import InputError
 
 WORKED = {name: make() for name, make in EXAMPLES.items()}

@@ -14,7 +14,7 @@ from pellucid.bundle import load_bundle, resolve_model
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
 from pellucid.inside import Ask, Pair, Trace, make_pair, replay
-from pellucid.inside.changes import (
+from pellucid.inside.changes.change import (
     AverageHead,
     Change,
     Changes,
@@ -25,10 +25,10 @@ from pellucid.inside.changes import (
     cut_source_word,
     parse_change,
 )
-from pellucid.inside.changes_places import Place, all_heads, parse_place
-from pellucid.inside.changes_words import parse_changes
-from pellucid.inside.page import trace_page
-from pellucid.inside.view import View
+from pellucid.inside.changes.place import Place, all_heads, parse_place
+from pellucid.inside.changes.words import parse_changes
+from pellucid.inside.show.page.html import trace_page
+from pellucid.inside.show.view import View
 from pellucid.translator import load
 
 SOURCE = "The pizza came out of the oven ."

@@ -19,7 +19,7 @@ from torch import Tensor
 from pellucid.bundle import Bundle, load_bundle, read_json, to_json
 from pellucid.errors import BundleError, OutputError
 from pellucid.files import hash_bytes
-from pellucid.train.checkpoint import (
+from pellucid.train.run.checkpoint import (
     LoadedCheckpoint,
     TrainingState,
     delete_later_checkpoints,

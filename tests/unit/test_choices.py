@@ -18,10 +18,10 @@ from pellucid.config import NAMED_SIZES, DataConfig, Recipe, TokenizerRecipe, pa
 from pellucid.errors import ConfigurationError
 from pellucid.text import learn_tokenizer, read_pairs
 from pellucid.text.counting import TextCounts, count_text
-from pellucid.train import choices as choices_module
-from pellucid.train.choices import choose, complete
-from pellucid.train.continued import fill_in
-from pellucid.train.run_folder import RunFolder
+from pellucid.train.run.folder import RunFolder
+from pellucid.train.start import choices as choices_module
+from pellucid.train.start.choices import choose, complete
+from pellucid.train.start.continued import fill_in
 
 Write = Callable[..., str]
 

@@ -19,8 +19,8 @@ from pellucid.data import Batch
 from pellucid.errors import ConfigurationError
 from pellucid.model import Transformer
 from pellucid.train import train
-from pellucid.train.compiled import require_compiler
-from pellucid.train.passes import Passes, Piece
+from pellucid.train.fast.compiled import require_compiler
+from pellucid.train.update.passes import Passes, Piece
 
 
 def gradients(passes: Passes, model: Transformer, step: int, batch: Batch) -> list[Tensor]:

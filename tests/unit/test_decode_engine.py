@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pellucid.config import ModelConfig
-from pellucid.decode.engine import Engine
+from pellucid.decode.fast.engine import Engine
 from pellucid.model import Transformer, initialize
 
 VOCABULARY = 23

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pellucid.config import TokenizerRecipe
-from pellucid.decode.request import Request
-from pellucid.decode.required import (
+from pellucid.decode.constraints.request import Request
+from pellucid.decode.constraints.required import (
     Progress,
     RequiredPhrases,
     allocate,

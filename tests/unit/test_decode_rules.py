@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pellucid.config import DecodingConfig, TokenizerRecipe
-from pellucid.decode.forbidden import Spelling
-from pellucid.decode.request import Request
-from pellucid.decode.rules import Rule, Written, make_rules
+from pellucid.decode.constraints.forbidden import Spelling
+from pellucid.decode.constraints.request import Request
+from pellucid.decode.constraints.rules import Rule, Written, make_rules
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer, learn_tokenizer
 

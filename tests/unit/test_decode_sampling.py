@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pellucid.decode.sampling import draw, uniforms
+from pellucid.decode.search.sampling import draw, uniforms
 
 A, V = 7, 13
 

@@ -18,8 +18,8 @@ import torch
 
 import pellucid
 from pellucid.bundle import load_bundle, resolve_model
-from pellucid.cli.constraints import ConstraintOptions
-from pellucid.cli.job import load_job
+from pellucid.cli.lines.constraints import ConstraintOptions
+from pellucid.cli.lines.job import load_job
 from pellucid.cli.options import CONSTRAINTS
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
@@ -226,7 +226,8 @@ def test_worker_ends_in_the_middle_of_a_search_when_its_parent_is_gone(
 
 
 WITH_SMALL_WINDOWS = (
-    "import sys; from pellucid.cli import job, main; job.MAX_LINES = 150\n"
+    "import sys; from pellucid.cli import main; from pellucid.cli.lines import job\n"
+    "job.MAX_LINES = 150\n"
     "sys.exit(main.run(sys.argv[1:]))\n"
 )
 

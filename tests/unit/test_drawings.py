@@ -12,8 +12,8 @@ import pytest
 
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
-from pellucid.inside.drawings import Drawing, draw_architecture
-from pellucid.inside.drawings_counts import Counts
+from pellucid.inside.drawings.architecture import Drawing, draw_architecture
+from pellucid.inside.drawings.counts import Counts
 from pellucid.model import Transformer
 
 SVG = "{http://www.w3.org/2000/svg}"

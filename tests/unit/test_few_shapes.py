@@ -13,7 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pellucid.attention import stages
 from pellucid.config import TrainingConfig
-from pellucid.train.few_shapes import (
+from pellucid.train.fast.loss import ROWS_PER_CHUNK, chunk_rows, smoothed_cross_entropy
+from pellucid.train.fast.rows.attention import FEWEST_BLOCKS, block_size
+from pellucid.train.fast.rows.few_shapes import (
     FEWEST_ROWS,
     MOST_NUMBERS,
     WORTH_TURNING,
@@ -21,9 +23,7 @@ from pellucid.train.few_shapes import (
     rows_at_once,
     turned,
 )
-from pellucid.train.loss import ROWS_PER_CHUNK, chunk_rows, smoothed_cross_entropy
-from pellucid.train.passes import Passes, Piece
-from pellucid.train.row_attention import FEWEST_BLOCKS, block_size
+from pellucid.train.update.passes import Passes, Piece
 
 D, E, V = 13, 7, 37
 ROUNDING = 2**-8

@@ -19,22 +19,22 @@ from matplotlib.text import Text
 import pellucid
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError, OutputError
-from pellucid.inside import figures
-from pellucid.inside.color import shade_signed, to_hex
-from pellucid.inside.figures import (
+from pellucid.inside.record.data import Trace
+from pellucid.inside.show.colors import shade_signed, to_hex
+from pellucid.inside.show.figures import draw as figures
+from pellucid.inside.show.figures.draw import (
     draw_difference_figure,
     draw_grid_figure,
     draw_stages_figure,
     draw_trace_figure,
 )
-from pellucid.inside.figures_positions import (
+from pellucid.inside.show.figures.positions import (
     draw_positions_figure,
     positions_of,
     products_by_offset,
 )
-from pellucid.inside.figures_style import Lettering
-from pellucid.inside.trace import Trace
-from pellucid.inside.view import View, default_view, describe_decoding, number_in_cell
+from pellucid.inside.show.figures.style import Lettering
+from pellucid.inside.show.view import View, default_view, describe_decoding, number_in_cell
 
 CROSS = {"part": "decoder", "layer": 1, "kind": "cross", "head": 2}
 

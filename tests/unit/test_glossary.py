@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.decode.glossary import Glossary, load_glossary
+from pellucid.decode.constraints.glossary import Glossary, load_glossary
 from pellucid.errors import DataError, InputFileNotFoundError
 
 TERMS = {

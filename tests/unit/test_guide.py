@@ -18,12 +18,12 @@ from pellucid.data import Batch, build_store, make_batch, with_guide
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.model import Transformer, initialize
 from pellucid.text import Pair, Tokenizer, learn_tokenizer
-from pellucid.train.guide import GuidedHead, link_tokens, read_links
-from pellucid.train.optimizer import Optimizer
-from pellucid.train.passes import Passes, Piece, split_batch
-from pellucid.train.prepare import prepare_data
-from pellucid.train.run_folder import RunFolder
-from pellucid.train.step import Updater
+from pellucid.train.run.folder import RunFolder
+from pellucid.train.start.prepare import prepare_data
+from pellucid.train.update.guided_head import GuidedHead, link_tokens, read_links
+from pellucid.train.update.passes import Passes, Piece, split_batch
+from pellucid.train.update.step import Updater
+from pellucid.train.weights.optimizer import Optimizer
 
 V, H, LAYER, HEAD = 37, 3, 1, 2
 LENGTHS = ((5, 3), (2, 7), (4, 4))

@@ -13,11 +13,11 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.evaluate.links import GoldLinks
 from pellucid.inside import Trace, make_pair, replay
-from pellucid.inside.alignment import align_pairs
-from pellucid.inside.alignment_maps import all_views
-from pellucid.inside.changes import Changes, parse_change
-from pellucid.inside.changes_places import Place, all_heads
-from pellucid.inside.heads import (
+from pellucid.inside.align.links import align_pairs
+from pellucid.inside.align.maps import all_views
+from pellucid.inside.changes.change import Changes, parse_change
+from pellucid.inside.changes.place import Place, all_heads
+from pellucid.inside.heads.rows import (
     Gold,
     HeadRow,
     cut_effects,

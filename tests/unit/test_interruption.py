@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pellucid.train.interruption import Interruption
+from pellucid.train.run.interruption import Interruption
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 

@@ -17,10 +17,10 @@ from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.kernels import Kernels
 from pellucid.model import Transformer, initialize
-from pellucid.train import kernel_model
-from pellucid.train.kernel_model import choose_kernels
-from pellucid.train.passes import Passes, Piece
-from pellucid.train.starting import freeze
+from pellucid.train.fast.kernels import model as kernel_model
+from pellucid.train.fast.kernels.model import choose_kernels
+from pellucid.train.start.from_model import freeze
+from pellucid.train.update.passes import Passes, Piece
 
 V = 37
 CPU = torch.device("cpu")

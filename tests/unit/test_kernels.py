@@ -18,7 +18,7 @@ from pellucid.kernels import AttentionCall, Drawn, EmbeddingCall, Kernels, Norm,
 from pellucid.kernels.loading import find_library, library_name
 from pellucid.kernels.sources import hash_of_sources
 from pellucid.randomness import generator_state, random_bytes
-from pellucid.train.muon import COEFFICIENTS, orthogonalize
+from pellucid.train.weights.muon import COEFFICIENTS, orthogonalize
 
 PRECISIONS = ("float32", "bfloat16")
 

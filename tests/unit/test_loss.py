@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pellucid.train.loss import (
+from pellucid.train.fast.loss import (
     NUMBERS_PER_CHUNK,
     ROWS_PER_CHUNK,
     in_turn,

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from pellucid.errors import InputError
 from pellucid.inside import Pair, make_pair
-from pellucid.inside.changes import Changes, CutEdge
-from pellucid.inside.changes_places import Place
+from pellucid.inside.changes.change import Changes, CutEdge
+from pellucid.inside.changes.place import Place
 from pellucid.inside.measures import (
     MEASURES,
     Map,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pellucid.errors import InputError
 from pellucid.inside import Pair
-from pellucid.inside.changes import cut_source_word
+from pellucid.inside.changes.change import cut_source_word
 from pellucid.inside.measures import (
     gradients,
     log_probabilities_of,

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pellucid.train.report import render_page, write_report
-from pellucid.train.report_figures import PALETTES, Panel, panels_of, render_svg
-from pellucid.train.report_records import read_run, speeds
+from pellucid.train.report.figures import PALETTES, Panel, panels_of, render_svg
+from pellucid.train.report.page import render_page, write_report
+from pellucid.train.report.reading import read_run, speeds
 
 RECIPE = """
 [data]
@@ -440,7 +440,8 @@ def test_write_report_leaves_global_drawing_alone(
     run: Path, run_python: Callable[..., Any]
 ) -> None:
     code = (
-        "import sys\nfrom pathlib import Path\nfrom pellucid.train.report import write_report\n"
+        "import sys\nfrom pathlib import Path\n"
+        "from pellucid.train.report.page import write_report\n"
         "write_report(Path(sys.argv[1]))\nprint('matplotlib.pyplot' in sys.modules)"
     )
     done = run_python("-W", "error", "-c", code, str(run))

@@ -15,7 +15,7 @@ from small_runs import make_recipe
 
 from pellucid.config import Recipe, to_toml
 from pellucid.errors import ConfigurationError, OutputError
-from pellucid.train.run_folder import MAY_CHANGE, RunFolder
+from pellucid.train.run.folder import MAY_CHANGE, RunFolder
 
 
 def make_run(path: Path, **training: Any) -> RunFolder:

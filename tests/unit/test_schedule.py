@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pellucid.config import TrainingConfig
-from pellucid.train.schedule import dropout_share, learning_rate, muon_learning_rate
+from pellucid.train.weights.schedule import dropout_share, learning_rate, muon_learning_rate
 
 D = 128
 FALLING: tuple[Any, ...] = ("inverse_square_root", "linear", "cosine")

@@ -12,13 +12,13 @@ from rich.console import Console
 import pellucid
 from pellucid.errors import InputError
 from pellucid.inside import Trace
-from pellucid.inside.choosing import clearest_head, mean_entropy
 from pellucid.inside.pair import Pair
-from pellucid.inside.steps import Place, Step, follow
-from pellucid.inside.terminal_map import draw_matrix, say_matrix
-from pellucid.inside.terminal_trace import draw_step, say_step
+from pellucid.inside.show.choose import clearest_head, mean_entropy
+from pellucid.inside.show.steps import Place, Step, follow
+from pellucid.inside.show.terminal.map import draw_matrix, say_matrix
+from pellucid.inside.show.terminal.trace import draw_step, say_step
 from pellucid.inside.verify import verify_cell
-from pellucid.inside.words import best_words, vectors_of_words
+from pellucid.inside.vocabulary import best_words, vectors_of_words
 from pellucid.translator import Translator
 
 SOURCE = "The pizza came out of the oven."

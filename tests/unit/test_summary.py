@@ -18,16 +18,14 @@ from hypothesis import strategies as st
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError, OutputError
 from pellucid.model import Transformer
-from pellucid.train import tensorboard
-from pellucid.train.checkpoint import TrainingState
-from pellucid.train.progress import (
+from pellucid.train.console.messages import expected_time
+from pellucid.train.console.progress import (
     Smoothed,
     TrainingProgress,
     describe_time_left,
     describe_training,
 )
-from pellucid.train.records import expected_time
-from pellucid.train.summary import (
+from pellucid.train.console.summary import (
     CorpusOutlook,
     TrainingOutlook,
     describe_bytes,
@@ -35,7 +33,9 @@ from pellucid.train.summary import (
     parameters_by_part,
     screen,
 )
-from pellucid.train.tensorboard import TensorboardWriter
+from pellucid.train.run import tensorboard
+from pellucid.train.run.checkpoint import TrainingState
+from pellucid.train.run.tensorboard import TensorboardWriter
 
 OUTLOOK = TrainingOutlook(
     corpora=[CorpusOutlook("train.en.gz, train.fr.gz", 28_957)],
@@ -238,7 +238,7 @@ def test_progress_where_there_is_no_terminal_shows_nothing(
 
 TERMINAL = """
 import sys
-from pellucid.train.progress import TrainingProgress
+from pellucid.train.console.progress import TrainingProgress
 now = [0.0]
 with TrainingProgress(is_wanted=True, clock=lambda: now[0]) as bar:
     for step in range(1, 21):

@@ -17,7 +17,7 @@ from torch import Tensor
 import pellucid
 from pellucid.errors import InputError, InputFileNotFoundError, OutputError
 from pellucid.inside import Ask, Trace, load_trace, make_pair, replay
-from pellucid.inside.saving import NpzWriter
+from pellucid.inside.record.files import NpzWriter
 from pellucid.translator import Translator
 
 SOURCE = "The pizza came out of the oven and it tasted good."

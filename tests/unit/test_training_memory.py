@@ -12,12 +12,12 @@ from small_runs import make_recipe, write_text
 from pellucid.config import NAMED_SIZES, ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.model import Transformer
-from pellucid.train import memory
+from pellucid.train.console.messages import Interval
 from pellucid.train.learner import Learner
-from pellucid.train.memory import fitting_budget, predict_memory, require_memory
-from pellucid.train.prepare import prepare_data
-from pellucid.train.records import Interval
-from pellucid.train.run_folder import RunFolder
+from pellucid.train.run.folder import RunFolder
+from pellucid.train.start.prepare import prepare_data
+from pellucid.train.update import memory
+from pellucid.train.update.memory import fitting_budget, predict_memory, require_memory
 
 V = 8009
 TINY = ModelConfig.model_validate(

@@ -13,9 +13,9 @@ from torch import Tensor
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer, initialize
-from pellucid.train.passes import Passes, Piece, tensors_of
-from pellucid.train.row_attention import LONGEST_IN_BLOCKS, block_size
-from pellucid.train.rows import HalvesInRows
+from pellucid.train.fast.rows.attention import LONGEST_IN_BLOCKS, block_size
+from pellucid.train.fast.rows.model import HalvesInRows
+from pellucid.train.update.passes import Passes, Piece, tensors_of
 
 V = 37
 
@@ -186,7 +186,7 @@ def test_passes_are_in_rows_where_that_is_faster_and_nothing_is_shown(
         made.append(HalvesInRows(*parts))
         return made[-1]
 
-    monkeypatch.setattr("pellucid.train.passes.HalvesInRows", make)
+    monkeypatch.setattr("pellucid.train.update.passes.HalvesInRows", make)
     passes = Passes(model, settings, precision)
     loss = float(passes.sum_gradients(1, [Piece(0, 1.0, make_batch(has_guide=True))]))
     assert bool(made) == expected
@@ -197,7 +197,7 @@ def test_passes_are_in_rows_where_that_is_faster_and_nothing_is_shown(
 def test_without_a_look_ahead_mask_padding_of_targets_is_not_seen(
     in_rows: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pellucid.train.passes.shapes_matter", lambda _: in_rows)
+    monkeypatch.setattr("pellucid.train.update.passes.shapes_matter", lambda _: in_rows)
     batch = make_batch()
     model = make_model(look_ahead_mask=False).double()
     passes = Passes(model, TrainingConfig(dropout=0.0), "float32")

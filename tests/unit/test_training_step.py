@@ -15,9 +15,9 @@ from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.model import Transformer
-from pellucid.train.optimizer import Optimizer
-from pellucid.train.passes import Piece, split_batch
-from pellucid.train.step import Updater
+from pellucid.train.update.passes import Piece, split_batch
+from pellucid.train.update.step import Updater
+from pellucid.train.weights.optimizer import Optimizer
 
 RATES = {"rate": 0.01, "muon_rate": 0.02}
 

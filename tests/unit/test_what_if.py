@@ -13,8 +13,8 @@ from pellucid.bundle import load_bundle
 from pellucid.decode.greedy import decode_greedily
 from pellucid.errors import InputError
 from pellucid.inside import Pair, make_pair
-from pellucid.inside.changes import Change, Changes, cut_source_word, parse_change
-from pellucid.inside.what_if import decode_under, random_heads, what_if
+from pellucid.inside.changes.change import Change, Changes, cut_source_word, parse_change
+from pellucid.inside.changes.what_if import decode_under, random_heads, what_if
 
 SOURCE = "The pizza came out of the oven and it tasted good."
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.model import Transformer, initialize
-from pellucid.train.loss import smoothed_cross_entropy
-from pellucid.train.passes import Passes, Piece
-from pellucid.train.starting import freeze
-from pellucid.train.wide_sums import WideSum, sum_lookups_wide
+from pellucid.train.fast.loss import smoothed_cross_entropy
+from pellucid.train.fast.rows.wide_sums import WideSum, sum_lookups_wide
+from pellucid.train.start.from_model import freeze
+from pellucid.train.update.passes import Passes, Piece
 
 V, D = 37, 14
 

@@ -14,11 +14,11 @@ from browser import Browser, find_browser, start_browser
 from made_up_traces import SOURCE, TARGET, make_trace
 
 from pellucid.errors import InputError
-from pellucid.inside import page_data
-from pellucid.inside.heads import head_rows
-from pellucid.inside.notebook import fragment
-from pellucid.inside.page import trace_page
-from pellucid.inside.view import View, number_in_cell
+from pellucid.inside.heads.rows import head_rows
+from pellucid.inside.show.page import data as page_data
+from pellucid.inside.show.page.html import trace_page
+from pellucid.inside.show.page.notebook import fragment
+from pellucid.inside.show.view import View, number_in_cell
 
 TEXTS = "Array.from(document.querySelectorAll({!r}), (one) => one.textContent)"
 

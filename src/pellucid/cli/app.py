@@ -26,7 +26,7 @@ COMMANDS = {
     "convert": "Import a Marian or OPUS-MT model into a bundle.",
     "export": "Write a model for Marian or CTranslate2, or as a bundle of lower precision.",
 }
-"""Name to one line of help. The function NAME is in the module NAME of this folder."""
+"""Name to one line of help. The function NAME is in the module NAME of the folder commands."""
 
 
 def dispatch(arguments: list[str]) -> int:
@@ -63,7 +63,7 @@ def build_app(name: str | None) -> typer.Typer:
     for known, line in COMMANDS.items():
         function = _not_loaded
         if known == name:
-            function = getattr(import_module(f"pellucid.cli.{known}"), known)
+            function = getattr(import_module(f"pellucid.cli.commands.{known}"), known)
         app.command(known, short_help=line)(function)
     return app
 

@@ -9,15 +9,15 @@ from functools import cache
 import torch
 
 from pellucid.config import DecodingConfig, Precision
-from pellucid.decode.batching import decode_requests, decode_strictly
-from pellucid.decode.engine import Engine
-from pellucid.decode.ensemble import Ensemble
-from pellucid.decode.forbidden import ForbiddenText
+from pellucid.decode.constraints.forbidden import ForbiddenText
+from pellucid.decode.constraints.request import Request
+from pellucid.decode.constraints.required import RequiredPhrases
+from pellucid.decode.fast.engine import Engine
+from pellucid.decode.fast.ensemble import Ensemble
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.decode.penalty import LengthPenalty
-from pellucid.decode.request import Request
-from pellucid.decode.required import RequiredPhrases
-from pellucid.decode.search import Search, SpecialIds, Stepper
+from pellucid.decode.search.batching import decode_requests, decode_strictly
+from pellucid.decode.search.loop import Search, SpecialIds, Stepper
+from pellucid.decode.search.penalty import LengthPenalty
 from pellucid.model import Transformer
 
 __all__ = ["Decoder"]

@@ -16,10 +16,10 @@ from importlib import import_module
 from typing import Any, NoReturn, final
 
 from pellucid.config import DecodingConfig
+from pellucid.decode.constraints.forbidden import Spelling
+from pellucid.decode.constraints.request import Request
 from pellucid.decode.decoder import Decoder
-from pellucid.decode.forbidden import Spelling
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.decode.request import Request
 from pellucid.errors import ConfigurationError
 from pellucid.hardware import set_threads, share_threads
 from pellucid.processes import Child, end_all, serve_parent, to_bytes

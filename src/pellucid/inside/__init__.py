@@ -5,14 +5,14 @@ Reading order: `pair` (a source and a target with a model), `ask` (what is to be
 """
 
 from pellucid.inside.ask import Ask
-from pellucid.inside.color import ink_on, shade
-from pellucid.inside.looking import Replaying
-from pellucid.inside.page import attention_maps, html_page, html_table
+from pellucid.inside.look import Replaying
 from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside.record.data import Trace
+from pellucid.inside.record.files import load_trace
 from pellucid.inside.replay import replay
-from pellucid.inside.saving import load_trace
-from pellucid.inside.terminal import draw_row
-from pellucid.inside.trace import Trace
+from pellucid.inside.show.colors import ink_on, shade
+from pellucid.inside.show.page.html import attention_maps, html_page, html_table
+from pellucid.inside.show.terminal.row import draw_row
 
 __all__ = [
     "Ask",

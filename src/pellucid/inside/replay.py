@@ -21,7 +21,7 @@ from pellucid.errors import InputError
 from pellucid.hardware import available_memory
 from pellucid.inside.ask import HEAD_STAGES, Ask
 from pellucid.inside.pair import Pair
-from pellucid.inside.trace import Trace
+from pellucid.inside.record.data import Trace
 from pellucid.model import Transformer
 from pellucid.model.layers import MultiHeadAttention
 

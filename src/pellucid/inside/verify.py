@@ -12,8 +12,8 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.pair import Pair
+from pellucid.inside.record.data import Trace
 from pellucid.inside.replay import attention_at, replay
-from pellucid.inside.trace import Trace
 from pellucid.model.layers import MultiHeadAttention
 
 __all__ = ["Verified", "verify_cell"]

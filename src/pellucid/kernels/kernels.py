@@ -292,10 +292,10 @@ class Kernels:
             packed: the projection for logits, turned, and for what goes back, filled.
             table_sum_D: the sum of the projection's rows.
             target_P: the true tokens.
-            smoothing: as in `pellucid.train.loss`.
+            smoothing: as in `pellucid.train.fast.loss`.
             factor: of all gradients.
             grad_table_VD: grows; None where it is not wanted.
-            r_drop: as in `pellucid.train.loss`.
+            r_drop: as in `pellucid.train.fast.loss`.
 
         Returns:
             ``plain_P``, of each row −log p(y), and ``grad_states_PD``.
@@ -330,7 +330,7 @@ class Kernels:
         return plain_P, grad_states_PD
 
     def orthogonalize(self, matrices: Tensor, coefficients: tuple[float, float, float]) -> Tensor:
-        """Bring the singular values of matrices near 1, as `pellucid.train.muon` says.
+        """Bring the singular values of matrices near 1, as `pellucid.train.weights.muon` says.
 
         Args:
             matrices: ``(number, m, n)``, float32, m and n multiples of 16.

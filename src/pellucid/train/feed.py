@@ -21,7 +21,7 @@ from pellucid.data import (
     turned_pairs,
     with_guide,
 )
-from pellucid.train.prepare import PreparedData
+from pellucid.train.start.prepare import PreparedData
 
 __all__ = ["Feed", "Update"]
 

@@ -14,22 +14,22 @@ from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.hardware import choose_device, choose_precision, reachable_memory
 from pellucid.model import Transformer, initialize
-from pellucid.train.averaging import Averaging
-from pellucid.train.checkpoint import LoadedCheckpoint, TrainingState
-from pellucid.train.compiled import require_compiler
-from pellucid.train.kernel_model import KernelChoice, choose_kernels
-from pellucid.train.memory import (
+from pellucid.train.fast.compiled import require_compiler
+from pellucid.train.fast.kernels.model import KernelChoice, choose_kernels
+from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState
+from pellucid.train.start.from_model import freeze
+from pellucid.train.start.prepare import PreparedData
+from pellucid.train.update.memory import (
     fitting_budget,
     memory_of_passes,
     predict_memory,
     require_memory,
 )
-from pellucid.train.optimizer import Optimizer
-from pellucid.train.partners import can_share, choose_processes
-from pellucid.train.prepare import PreparedData
-from pellucid.train.schedule import learning_rate, muon_learning_rate
-from pellucid.train.starting import freeze
-from pellucid.train.step import Updated, Updater
+from pellucid.train.update.processes import can_share, choose_processes
+from pellucid.train.update.step import Updated, Updater
+from pellucid.train.weights.averaging import Averaging
+from pellucid.train.weights.optimizer import Optimizer
+from pellucid.train.weights.schedule import learning_rate, muon_learning_rate
 
 __all__ = ["Learner"]
 

@@ -16,31 +16,31 @@ from pellucid.errors import OutputError, TrainingError
 from pellucid.hardware import choose_device, keep_freed_memory, leave_lasting_objects
 from pellucid.text import check_files
 from pellucid.text.check import check_data
-from pellucid.train.checkpoint import (
-    delete_later_checkpoints,
-    load_newest_checkpoint,
-    save_checkpoint,
-)
-from pellucid.train.feed import Feed, Update
-from pellucid.train.interruption import Interruption
-from pellucid.train.learner import Learner
-from pellucid.train.memory import require_memory
-from pellucid.train.prepare import PreparedData, prepare_data
-from pellucid.train.progress import TrainingProgress
-from pellucid.train.recorder import Recorder
-from pellucid.train.records import (
+from pellucid.train.console.messages import (
     Interval,
     announce,
     describe_interval,
     expected_time,
     provenance,
 )
-from pellucid.train.report import write_report
-from pellucid.train.resuming import check_start, check_validation, is_best_model_lost
-from pellucid.train.run_folder import RunFolder
-from pellucid.train.starting import load_start
-from pellucid.train.step import Updated
-from pellucid.train.tensorboard import require_tensorboard
+from pellucid.train.console.progress import TrainingProgress
+from pellucid.train.feed import Feed, Update
+from pellucid.train.learner import Learner
+from pellucid.train.report.page import write_report
+from pellucid.train.run.checkpoint import (
+    delete_later_checkpoints,
+    load_newest_checkpoint,
+    save_checkpoint,
+)
+from pellucid.train.run.folder import RunFolder
+from pellucid.train.run.interruption import Interruption
+from pellucid.train.run.recorder import Recorder
+from pellucid.train.run.resume import check_start, check_validation, is_best_model_lost
+from pellucid.train.run.tensorboard import require_tensorboard
+from pellucid.train.start.from_model import load_start
+from pellucid.train.start.prepare import PreparedData, prepare_data
+from pellucid.train.update.memory import require_memory
+from pellucid.train.update.step import Updated
 from pellucid.train.validation import validate_model
 from pellucid.translator import Translator
 

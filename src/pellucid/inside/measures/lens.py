@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pellucid.inside.changes.what_if import Output, decode_under
 from pellucid.inside.measures.contributions import see
 from pellucid.inside.measures.maps import Part
 from pellucid.inside.pair import Pair
-from pellucid.inside.what_if import Output, decode_under
 
 __all__ = ["DecoderDepth", "Depth", "Guess", "decoder_lens", "logit_lens"]
 

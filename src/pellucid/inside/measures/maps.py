@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from pellucid.errors import InputError
-from pellucid.inside.heads import is_punctuation
+from pellucid.inside.heads.rows import is_punctuation
 from pellucid.inside.pair import Pair
 
 __all__ = ["Kind", "Map", "Part", "last_layer", "make_map", "merge_source_words", "source_words"]

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pellucid.data import make_source_batch
 from pellucid.errors import InputError, suggestion
-from pellucid.inside.changes import cut_source_word
+from pellucid.inside.changes.change import cut_source_word
 from pellucid.inside.measures.maps import Map, make_map, source_words
 from pellucid.inside.pair import Pair
 

@@ -1,0 +1,3 @@
+"""The worked examples, one file each, named as the user types them."""
+
+__all__: list[str] = []

@@ -1,0 +1,27 @@
+"""The worked examples by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pellucid.by_hand.examples.help_me import help_me
+from pellucid.by_hand.examples.lets_go import lets_go
+from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
+from pellucid.by_hand.examples.pizza import pizza
+from pellucid.by_hand.examples.room_number import room_number
+from pellucid.by_hand.examples.show_me_the_money import show_me_the_money
+from pellucid.by_hand.examples.toy_four import toy_four
+from pellucid.by_hand.sheet import Example
+
+__all__ = ["EXAMPLES"]
+
+EXAMPLES: Mapping[str, Callable[[], Example]] = {
+    "toy-four": toy_four,
+    "pizza": pizza,
+    "not-on-your-life": not_on_your_life,
+    "help-me": help_me,
+    "room-number": room_number,
+    "show-me-the-money": show_me_the_money,
+    "lets-go": lets_go,
+}
+"""``not_on_your_life`` also takes a d_k."""

@@ -1,0 +1,143 @@
+r"""``help-me``: attention in vector form, one word at a time.
+
+The notes print four scores and what follows from them. Embeddings and matrices are ours, whole
+numbers from which these scores come out; widths are theirs: d = 4, d_q = d_k = 16.
+
+Source:
+    Notes "Transformers", appendix.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from pellucid.attention.forms import attend_with_values
+from pellucid.by_hand.printed import HELP_ME_SCORES, WorkedNumber, worked_numbers
+from pellucid.by_hand.sheet import (
+    Example,
+    Part,
+    Step,
+    attend_by_hand,
+    matrix,
+    table,
+    write_number,
+)
+from pellucid.by_hand.stages import stage_steps
+
+__all__ = ["HELP_ME_EMBEDDINGS", "HELP_ME_KEY", "HELP_ME_QUERY", "HELP_ME_VALUE", "help_me"]
+
+HELP_ME_EMBEDDINGS = ((1, 0, 1, 0), (0, 1, 0, 1))
+HELP_ME_QUERY = (
+    (1, 0, -1, 1, 0, -1, 1, -1, 1, 0, 0, 1, -1, 1, -1, 0),
+    (-1, 0, -1, 1, 0, 0, 0, -1, 0, 1, 0, 1, 0, 0, 1, 1),
+    (0, 1, 0, 0, 0, 1, -1, 0, 0, -1, -1, -1, 1, -1, 0, -1),
+    (0, -1, 0, 0, -1, 0, 1, 0, -1, -1, -1, 0, -1, 1, 0, 0),
+)
+HELP_ME_KEY = (
+    (0, 1, -1, 1, 0, -1, 1, 0, 0, -1, 1, 0, 0, 0, 0, 0),
+    (1, 0, -1, 0, -1, 0, 0, 0, -1, -1, -1, 1, 0, 0, 0, 0),
+    (0, 0, 0, 0, 1, 0, 0, -1, 1, 0, -1, 0, -1, 1, 0, 0),
+    (0, -1, 0, 1, 0, -1, 0, -1, 1, 0, 0, 0, 0, 1, 0, 1),
+)
+HELP_ME_VALUE = ((1, 0, 2), (0, 3, 0), (1, 1, 0), (2, 0, 1))
+
+_TEXT = 'Notes "Transformers", appendix'
+_WORDS = ("help", "me")
+_TRANSPOSE = (
+    "The notes write W^q x with the W^q of their equation 7, which is 4 × 16 and cannot multiply "
+    "a column of 4 from the left: it takes the transpose, 16 × 4, as here."
+)
+
+
+def help_me() -> Example:
+    """Work out both words as vectors, and both at once as the rows of a matrix."""
+    x_LD = matrix(HELP_ME_EMBEDDINGS)
+    features = tuple(f"x{index}" for index in range(x_LD.shape[-1]))
+    given = (
+        Step("W^q", "4 × 16, ours", tables=(table(features, matrix(HELP_ME_QUERY), ""),)),
+        Step("W^k", "4 × 16, ours", tables=(table(features, matrix(HELP_ME_KEY), ""),)),
+        Step(
+            "W^v",
+            "4 × 3, ours",
+            "The width of the values is free: it need be neither 4 nor 16.",
+            (table(features, matrix(HELP_ME_VALUE), ""),),
+        ),
+    )
+    return Example(
+        name="help-me",
+        title="“help me!” in vector form",
+        text=_TEXT,
+        note="The notes print the scores and all that follows, with letters for the vectors. The "
+        "vectors below are ours, whole numbers from which these scores come out; the widths are "
+        "those of the notes, d = 4 and d_q = d_k = 16.",
+        parts=(
+            Part("Matrices, the same for every word", steps=given),
+            *(_one_word(x_LD, index) for index in range(len(_WORDS))),
+            _both_words(x_LD),
+        ),
+    )
+
+
+def _one_word(x_LD: Tensor, index: int) -> Part:
+    word, number = _WORDS[index], "₁₂"[index]
+    query_K = matrix(HELP_ME_QUERY).T @ x_LD[index]
+    keys = [matrix(HELP_ME_KEY).T @ x_D for x_D in x_LD]
+    values = [matrix(HELP_ME_VALUE).T @ x_D for x_D in x_LD]
+    attention = attend_by_hand(
+        query_K[None],
+        matrix([key_K.tolist() for key_K in keys]),
+        matrix([value_E.tolist() for value_E in values]),
+        query_names=(word,),
+        key_names=_WORDS,
+    )
+    start = f"appendix, “{word}”, "
+    scaled, softmax = (n for n in worked_numbers() if n.place.startswith(start))
+    scores = WorkedNumber(
+        _TEXT,
+        f"{start}scores",
+        tuple(f"{score:.0f}" for score in HELP_ME_SCORES[index]),
+        tuple(attention.scores_LM[0].tolist()),
+    )
+    first, second = map(write_number, attention.weights_LM[0].tolist())
+    return Part(
+        f"Input: {word}",
+        _TRANSPOSE if index == 0 else "Keys and values are those computed before.",
+        (
+            Step("embedding", f"x{number}", tables=(table((word,), x_LD[index : index + 1], "x"),)),
+            *stage_steps(
+                attention,
+                formulas={
+                    "query": f"q{number} = (W^q)ᵀ x{number}",
+                    "key": "k₁ = (W^k)ᵀ x₁, k₂ = (W^k)ᵀ x₂",
+                    "value": "v₁ = (W^v)ᵀ x₁, v₂ = (W^v)ᵀ x₂",
+                    "scores": f"q{number}·k₁, q{number}·k₂",
+                    "context": f"A{number} = {first} v₁ + {second} v₂",
+                },
+                printed={"scores": [scores], "scaled": [scaled], "weights": [softmax]},
+            ),
+        ),
+        attention,
+    )
+
+
+def _both_words(x_LD: Tensor) -> Part:
+    weights = (matrix(HELP_ME_QUERY), matrix(HELP_ME_KEY), matrix(HELP_ME_VALUE))
+    context_LE = attend_with_values(x_LD, *weights).context
+    parts = [_one_word(x_LD, index).attention for index in range(len(_WORDS))]
+    alone = [part.context_LE for part in parts if part is not None and part.context_LE is not None]
+    largest = max(
+        float((context_LE[index] - vector_LE[0]).abs().max())
+        for index, vector_LE in enumerate(alone)
+    )
+    return Part(
+        "Both at once",
+        "In practice the embeddings are the rows of a matrix X, and all of it happens in parallel.",
+        (
+            Step(
+                "context",
+                "softmax(XW^q (XW^k)ᵀ ÷ √16) · XW^v",
+                f"Largest difference from the vectors above: {write_number(largest)}.",
+                (table(_WORDS, context_LE, "c"),),
+            ),
+        ),
+    )

@@ -1,0 +1,156 @@
+"""``lets-go``: two words, random weights, and three steps.
+
+The notes print no numbers, but they give the steps and say what comes out. Embeddings are ours;
+the weights are drawn, as a model's are before training.
+
+Source:
+    Notes "Self-Attention for Transformer Neural Networks".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from pellucid.attention.positions import sinusoidal_positions
+from pellucid.attention.stages import scale, score, weigh
+from pellucid.by_hand.sheet import (
+    AttentionByHand,
+    Example,
+    Part,
+    Step,
+    attend_by_hand,
+    matrix,
+    table,
+)
+from pellucid.by_hand.stages import stage_steps
+from pellucid.randomness import generator
+
+__all__ = ["LETS_GO_EMBEDDINGS", "NUM_BEGINNINGS", "lets_go", "share_of_own_weight_first"]
+
+LETS_GO_EMBEDDINGS = ((0.9, -0.4, 0.3, 0.7), (-0.2, 0.8, 0.5, -0.6))
+NUM_BEGINNINGS = 1000
+
+_WORDS = ("Let's", "go")
+_WIDTH = 4
+
+
+def lets_go() -> Example:
+    """Work the three steps of the notes out, and test what they say about the outcome."""
+    embeddings_LD = matrix(LETS_GO_EMBEDDINGS)
+    positions_LD = sinusoidal_positions(2, _WIDTH, dtype=embeddings_LD.dtype)
+    x_LD = embeddings_LD + positions_LD
+    weights = [_draw(1, name)[0] for name in ("query", "key", "value")]
+    query_LK, key_MK, value_ME = (x_LD @ weight for weight in weights)
+    attention = attend_by_hand(query_LK, key_MK, value_ME, query_names=_WORDS)
+    return Example(
+        name="lets-go",
+        title="“Let's go” with the random weights of a model before training",
+        text='Notes "Self-Attention for Transformer Neural Networks"',
+        note="The notes print no numbers. The embeddings are ours, and the three matrices are "
+        "drawn once, the same on every machine: tenths from −0.9 to 0.9.",
+        parts=(
+            Part(
+                "Position-encoded values",
+                steps=(
+                    Step("embedding", "ours", tables=(table(_WORDS, embeddings_LD, "e"),)),
+                    Step("position", "sines, cosines", tables=(table(_WORDS, positions_LD, "p"),)),
+                    Step("x", "their sum", tables=(table(_WORDS, x_LD, "x"),)),
+                ),
+            ),
+            _weights_part(weights),
+            _attention_part(attention),
+            _table_part(weights[1]),
+            _similarity_part(x_LD, float(attention.weights_LM[0, 0])),
+        ),
+    )
+
+
+def share_of_own_weight_first(x_LD: Tensor) -> float:
+    """Find in how many of many random beginnings the first word attends to itself most."""
+    query_NDK, key_NDK = (_draw(NUM_BEGINNINGS, name) for name in ("query", "key"))
+    weights_NLM = weigh(scale(score(x_LD @ query_NDK, x_LD @ key_NDK), _WIDTH))
+    return float((weights_NLM[:, 0].argmax(dim=-1) == 0).double().mean())
+
+
+def _draw(count: int, name: str) -> Tensor:
+    """Draw matrices as tenths; the first is the one that is worked out."""
+    tenths = generator(1, "attention by hand", name).integers(-9, 10, (count, _WIDTH, _WIDTH))
+    return torch.from_numpy(tenths).double() / 10
+
+
+def _weights_part(weights: list[Tensor]) -> Part:
+    features = tuple(f"x{index}" for index in range(_WIDTH))
+    return Part(
+        "Weights, the same for every word",
+        "Training changes these three matrices and nothing else here.",
+        tuple(
+            Step(name, "drawn", tables=(table(features, weight, ""),))
+            for name, weight in zip(("W^q", "W^k", "W^v"), weights, strict=True)
+        ),
+    )
+
+
+def _attention_part(attention: AttentionByHand) -> Part:
+    return Part(
+        "The three steps: query, similarity, value",
+        "Keys and values are computed once, for both words, and used by both queries. The notes "
+        "leave the division by √d_k out of their steps; the paper and this computation have it.",
+        stage_steps(
+            attention,
+            formulas={
+                "query": "step 1: x · W^q",
+                "key": "x · W^k",
+                "value": "x · W^v",
+                "scores": "step 2: dot product of query and key",
+                "context": "step 3: the sum of the values, each times its weight",
+            },
+        ),
+        attention,
+    )
+
+
+def _table_part(key_DK: Tensor) -> Part:
+    go_D = matrix(LETS_GO_EMBEDDINGS[1])
+    positions_LD = sinusoidal_positions(8, _WIDTH, dtype=go_D.dtype)
+    places = (1, 3, 7)
+    keys_LK = torch.stack([(go_D + positions_LD[place]) @ key_DK for place in places])
+    return Part(
+        "Are keys a table with an entry for each word?",
+        "The notes say so. The matrices are kept, not the keys: a key is computed at every "
+        "occurrence, and the same word has another one in another place, in deeper layers also "
+        "among other words.",
+        (
+            Step(
+                "key",
+                "of “go” by its position",
+                tables=(table([f"go ({place})" for place in places], keys_LK, "k"),),
+            ),
+        ),
+    )
+
+
+def _similarity_part(x_LD: Tensor, own_weight: float) -> Part:
+    alone = attend_by_hand(x_LD, x_LD, x_LD, query_names=_WORDS)
+    return Part(
+        "Is “Let's” weighted more heavily than “go”?",
+        "The notes say that it is, being so much more similar to itself. With the random matrices "
+        f"above it gives itself {own_weight:.2f}. With x itself for queries and keys, as below, a "
+        "word scores itself highest unless another vector reaches farther in its own direction. "
+        "With separate matrices nothing makes it so.",
+        (*stage_steps(alone), *_beginnings(x_LD)),
+        alone,
+    )
+
+
+def _beginnings(x_LD: Tensor) -> Iterator[Step]:
+    share = share_of_own_weight_first(x_LD)
+    yield Step(
+        "other beginnings",
+        f"{NUM_BEGINNINGS} draws of W^q and W^k",
+        "Similarity here means relevance, as the notes say themselves, and what is relevant is "
+        "learned.",
+        lines=(f"“Let's” attends to itself more than to “go” in {100 * share:.1f} % of them.",),
+    )

@@ -1,0 +1,136 @@
+"""``not-on-your-life``: masked self-attention from printed scores, with a d_k of one's choice.
+
+The notes print scores, mask and weights, but neither d_k nor values.
+
+Source:
+    Notes "Transformers", section 4.2 and equation 18.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from pellucid.attention.masks import additive_mask, causal_mask, mask_then_scale
+from pellucid.attention.stages import weigh
+from pellucid.by_hand.printed import (
+    NOT_ON_YOUR_LIFE_SCORES,
+    NOT_ON_YOUR_LIFE_TOKENS,
+    attend_not_on_your_life,
+    best_d_key,
+    masked_numbers,
+)
+from pellucid.by_hand.sheet import (
+    Example,
+    Part,
+    Step,
+    Table,
+    attend_to_scores,
+    matrix,
+    write_number,
+)
+from pellucid.by_hand.stages import stage_steps
+from pellucid.errors import InputError
+
+__all__ = ["LARGEST_D_KEY", "not_on_your_life"]
+
+LARGEST_D_KEY = 1_000_000
+
+_TEXT = 'Notes "Transformers", section 4.2'
+_TOKENS = NOT_ON_YOUR_LIFE_TOKENS
+
+
+def not_on_your_life(d_key: int = 64) -> Example:
+    """Work the masked example out.
+
+    Args:
+        d_key: the text does not say; 64 is the paper's.
+
+    Raises:
+        InputError: it is not from 1 to a million.
+    """
+    if not 1 <= d_key <= LARGEST_D_KEY:
+        raise InputError(
+            f"d_k must be from 1 to {LARGEST_D_KEY}, but is {d_key} (--d-key). The paper's is 64."
+        )
+    best, error = best_d_key()
+    return Example(
+        name="not-on-your-life",
+        title=f"“Not on your life!” with the look-ahead mask and d_k = {d_key}",
+        text=_TEXT,
+        note="The notes print the scores, the mask and the weights S′, but not d_k. This is "
+        f"computed with d_k = {d_key} (--d-key). No d_k gives the printed weights: the nearest is "
+        f"{best}, and with it a weight is still off by {error:.2f}.",
+        parts=(_mask_part(), _attention_part(d_key), _five_rows_part(d_key)),
+    )
+
+
+def _mask_part() -> Part:
+    mask_LM = causal_mask(len(_TOKENS))[0, 0]
+    scores_LM = matrix(NOT_ON_YOUR_LIFE_SCORES)
+    additive_LM = additive_mask(mask_LM, dtype=scores_LM.dtype)
+    rows = tuple(n for n in masked_numbers() if "QKᵀ + B" in n.place)
+    return Part(
+        "The mask as it is printed",
+        "B is 0 on and below the diagonal: a token attends to those before it and to itself. "
+        "(The notes say “those that precede it”; their B has the token itself too.)",
+        (
+            Step("B", tables=(Table(_TOKENS, _TOKENS, additive_LM),)),
+            Step(
+                "QKᵀ + B",
+                tables=(Table(_TOKENS, _TOKENS, scores_LM + additive_LM),),
+                printed=rows,
+            ),
+        ),
+    )
+
+
+def _attention_part(d_key: int) -> Part:
+    mask_LM = causal_mask(len(_TOKENS))[0, 0]
+    scores_LM = matrix(NOT_ON_YOUR_LIFE_SCORES)
+    root = d_key**0.5
+    attention = attend_to_scores(
+        scores_LM,
+        query_names=_TOKENS,
+        key_names=_TOKENS,
+        divisor=root,
+        divisor_words=f"√{d_key} = {write_number(root)}",
+        mask_LM=mask_LM,
+    )
+    additive_LM = additive_mask(mask_LM, dtype=scores_LM.dtype)
+    other_LM = weigh(mask_then_scale(scores_LM, additive_LM, d_key))
+    apart = write_number(float((other_LM - attention.weights_LM).abs().max()))
+    weights = [n for n in masked_numbers(d_key) if ", S′, `" in n.place]
+    return Part(
+        "Attention, stage by stage",
+        "",
+        stage_steps(
+            attention,
+            formulas={"scores": "Q·Kᵀ as printed"},
+            notes={
+                "masked": "Equation 18 adds B before dividing. For 0 and −∞ the order does not "
+                f"matter: the weights differ by {apart}. For a finite B they would differ."
+            },
+            printed={"weights": weights},
+        ),
+        attention,
+    )
+
+
+def _five_rows_part(d_key: int) -> Part:
+    steps = attend_not_on_your_life(d_key=d_key, num_tokens=5)
+    (five,) = (n for n in masked_numbers(d_key) if "five rows" in n.place)
+    return Part(
+        "Without <end>",
+        "A row reads one token and predicts the next, so <end> is only ever predicted, never "
+        "read: five rows suffice. Because of the mask they are the first five above "
+        f"(largest difference {write_number(five.computed[0])}).",
+        (
+            Step(
+                "weights",
+                tables=(Table(_TOKENS[:5], _TOKENS[:5], steps.weights),),
+                lines=tuple(
+                    f"reads {read} → predicts {said}" for read, said in itertools.pairwise(_TOKENS)
+                ),
+            ),
+        ),
+    )

@@ -1,0 +1,176 @@
+"""``room-number``: a table of names and rooms, asked for a name that is not in it.
+
+By three similarities, each as a soft and as a hard retrieval, and as a database would.
+
+Source:
+    Slides "Self-Attention"; notes "Transformers", section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from torch import Tensor
+
+from pellucid.attention.similarity import attention_pooling, edit_similarity, exact_match
+from pellucid.by_hand.examples.likeness import (
+    ngram_similarity,
+    ngrams,
+    sound_similarity,
+    soundex,
+)
+from pellucid.by_hand.printed import ROOM_NUMBERS, WorkedNumber
+from pellucid.by_hand.sheet import (
+    AttentionByHand,
+    Example,
+    Part,
+    Step,
+    Table,
+    attend_to_scores,
+    matrix,
+    write_number,
+)
+from pellucid.by_hand.stages import stage_steps
+
+__all__ = ["room_number"]
+
+_TEXT = 'Slides "Self-Attention"'
+_NAME = "Summeth"
+_NAMES = tuple(ROOM_NUMBERS)
+_PRINTED = "200"
+
+Similarity = Callable[[Sequence[str], Sequence[str]], Tensor]
+
+
+def room_number() -> Example:
+    """Ask for Summeth by writing, by stretches of letters and by sound."""
+    rooms = Table(_NAMES, ("room",), matrix(_rooms()))
+    return Example(
+        name="room-number",
+        title="Which room does Summeth have?",
+        text=_TEXT,
+        note="The slides look Summeth up among Smith, Summer and Smeeth and answer 200, the room "
+        "of Smith. They do not say by which similarity; three are tried here. Softly, every "
+        "room counts with its weight; hard, only the most alike does, and those that tie share. "
+        "The average of room numbers is no room: softness helps where values are vectors that "
+        "can be mixed.",
+        parts=(
+            Part("The table", steps=(Step("keys and values", tables=(rooms,)),)),
+            *_parts(
+                "edit distance",
+                "minus the fewest letters to put in, take out or change",
+                edit_similarity,
+                (),
+                f"by writing, Smith is the farthest from {_NAME}",
+            ),
+            *_parts(
+                "shared pairs of letters",
+                "2 × shared pairs ÷ all pairs of both words",
+                ngram_similarity,
+                tuple(f"{name}: {' '.join(ngrams(name))}" for name in (_NAME, *_NAMES)),
+                "Smith shares the fewest pairs of letters",
+            ),
+            *_parts(
+                "sound",
+                "minus the places where the Soundex codes differ",
+                sound_similarity,
+                tuple(f"{name}: {soundex(name)}" for name in (_NAME, *_NAMES)),
+                f"Smith has the same code, {soundex('Smith')}, and so has Smeeth",
+            ),
+            _first_match_part(),
+            _database_part(),
+        ),
+    )
+
+
+def _parts(
+    name: str, formula: str, similarity: Similarity, lines: tuple[str, ...], cause: str
+) -> tuple[Part, Part]:
+    soft = _attend(similarity)
+    pooled = attention_pooling([_NAME], _NAMES, _rooms(), similarity)
+    stages = stage_steps(
+        soft,
+        formulas={"scores": formula},
+        notes={"scores": ""},
+        printed={"context": [_answer(f"soft, by {name}", pooled.context, cause)]},
+    )
+    if lines:
+        stages = (Step("letters" if "letters" in name else "codes", lines=lines), *stages)
+    hard = attention_pooling([_NAME], _NAMES, _rooms(), similarity, temperature=0)
+    steps = (
+        Step(
+            "weights",
+            "1 for the most alike, shared where several tie",
+            tables=(_row(hard.weights),),
+        ),
+        Step(
+            "context",
+            "weights · V",
+            tables=(Table((_NAME,), ("room",), hard.context),),
+            printed=(_answer(f"hard, by {name}", hard.context, cause),),
+        ),
+    )
+    title = name[0].upper() + name[1:]
+    return Part(f"{title}, soft", "", stages, soft), Part(f"{title}, hard", "", steps)
+
+
+def _first_match_part() -> Part:
+    scores_LM = sound_similarity([_NAME], _NAMES)
+    found = _NAMES[int(scores_LM.argmax())]
+    number = WorkedNumber(
+        _TEXT,
+        "the first of those that sound most alike",
+        (_PRINTED,),
+        (ROOM_NUMBERS[found],),
+        "by sound, and with the tie decided by the order of the table",
+    )
+    line = f"{found}, {soundex(found)}, room {write_number(ROOM_NUMBERS[found])}"
+    return Part(
+        "How 200 comes about",
+        "A table that stops at the first of several equal rows needs no weights.",
+        (Step("first match by sound", lines=(line,), printed=(number,)),),
+    )
+
+
+def _database_part() -> Part:
+    unknown = attention_pooling([_NAME], _NAMES, _rooms(), exact_match)
+    known = attention_pooling(["Smith"], _NAMES, _rooms(), exact_match)
+    return Part(
+        "As a database",
+        "A query for equality gives one row all the weight, or none any.",
+        (
+            Step(
+                "weights", f"for {_NAME}, who is not in the table", tables=(_row(unknown.weights),)
+            ),
+            Step(
+                "weights",
+                "for Smith",
+                tables=(Table(("Smith",), _NAMES, known.weights),),
+                lines=(f"room {write_number(float(known.context))}",),
+            ),
+        ),
+    )
+
+
+def _attend(similarity: Similarity) -> AttentionByHand:
+    return attend_to_scores(
+        similarity([_NAME], _NAMES),
+        query_names=(_NAME,),
+        key_names=_NAMES,
+        divisor=1.0,
+        divisor_words="the temperature, 1",
+        value_ME=matrix(_rooms()),
+    )
+
+
+def _answer(place: str, context_LE: Tensor, cause: str) -> WorkedNumber:
+    room = float(context_LE)
+    return WorkedNumber(_TEXT, f"room of {_NAME}, {place}", (_PRINTED,), (room,), cause)
+
+
+def _row(weights_LM: Tensor) -> Table:
+    return Table((_NAME,), _NAMES, weights_LM)
+
+
+def _rooms() -> list[list[float]]:
+    return [[room] for room in ROOM_NUMBERS.values()]

@@ -1,0 +1,181 @@
+"""``toy-four``: the lecture's example of width 4 in its three forms.
+
+The lecture prints two scores and nothing else. Embeddings and matrices are ours: small whole
+numbers from which the scores 40 and 26 come out.
+
+Source:
+    A lecture on self-attention.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pellucid.attention.forms import query_network
+from pellucid.by_hand.printed import TOY_FOUR_SCORES, WorkedNumber, worked_numbers
+from pellucid.by_hand.sheet import (
+    AttentionByHand,
+    Example,
+    Part,
+    Step,
+    attend_by_hand,
+    matrix,
+    table,
+)
+from pellucid.by_hand.stages import stage_steps
+
+__all__ = ["TOY_FOUR_EMBEDDINGS", "TOY_FOUR_KEY", "TOY_FOUR_QUERY", "TOY_FOUR_VALUE", "toy_four"]
+
+TOY_FOUR_EMBEDDINGS = ((0, 1, 2, 1), (0, 0, 2, 1), (0, 2, 1, 0))
+TOY_FOUR_QUERY = ((0, 2, 2, 1), (0, 1, 2, 1), (2, 0, 0, 1), (1, 1, 0, 2))
+TOY_FOUR_KEY = ((1, 0, 1, 0), (0, 0, 0, 1), (2, 0, 0, 2), (0, 0, 0, 0))
+TOY_FOUR_VALUE = ((1, 0, 0, 2), (0, 1, 3, 0), (2, 0, 1, 0), (0, 1, 0, 1))
+
+_INNER = ((1, 0, -1, 0, 1), (0, 1, 0, 1, 0), (1, 1, 0, -1, 0), (0, 0, 1, 0, 1))
+_INNER_BIAS = (0, -1, 0, 1, 0)
+_OUTER = ((2, 0, 0, 1), (1, 1, 0, 0), (0, 0, 1, 1), (0, 1, 1, 0), (1, 0, 0, 2))
+_OUTER_BIAS = (0, 0, 1, 0)
+
+_TEXT = "A lecture on self-attention"
+_WORDS = ("word 1", "word 2", "word 3")
+_READ = 1
+_OTHERS = "Only the other words are scored; −∞ leaves the word itself out."
+_OWN = (
+    "The lecture leaves these out, and does not say whose its two scores are. Taken as those of "
+    "the two other words, as in its first form, they give these weights; with the word itself "
+    "scored too, see below."
+)
+
+
+def toy_four() -> Example:
+    """Work the three forms out for the second of three words."""
+    x_LD = matrix(TOY_FOUR_EMBEDDINGS)
+    words = table(_WORDS, x_LD, "x")
+    return Example(
+        name="toy-four",
+        title="Self-attention of width 4 in three forms",
+        text=_TEXT,
+        note="The lecture encodes the second word, divides by 2 because its keys are 4 wide, and "
+        "prints the scores 40 and 26. It gives no embeddings and no matrices: those below are "
+        "ours, small whole numbers from which these scores come out.",
+        parts=(
+            Part("The words", steps=(Step("x", "one embedding a word", tables=(words,)),)),
+            _first_form(x_LD),
+            _second_form(x_LD),
+            _third_form(x_LD, is_own_left_out=True),
+            _third_form(x_LD, is_own_left_out=False),
+            _network_form(x_LD),
+        ),
+    )
+
+
+def _first_form(x_LD: Tensor) -> Part:
+    own_LD = x_LD[_READ : _READ + 1]
+    attention = _attend(own_LD, x_LD, x_LD, added_LE=own_LD)
+    (root,) = (number for number in worked_numbers() if number.place.startswith("√d_k for keys"))
+    return Part(
+        "First form: embeddings alone",
+        "The embeddings are scored against each other and mixed themselves. Nothing is learned "
+        "here, so a word attends to words that look like it. Its own embedding is not scored; "
+        "it is added as it is.",
+        stage_steps(
+            attention,
+            formulas={"query": "the embedding itself", "key = value": "the embeddings themselves"},
+            notes={"masked": _OTHERS},
+            printed={"scaled": [root]},
+        ),
+        attention,
+    )
+
+
+def _second_form(x_LD: Tensor) -> Part:
+    query_LK, key_MK = _project(x_LD)
+    attention = _attend(query_LK, key_MK, key_MK)
+    steps = (_weights("W^q", TOY_FOUR_QUERY), _weights("W^k", TOY_FOUR_KEY))
+    return Part(
+        "Second form: queries and keys",
+        "Queries are compared with keys, and the weights multiply the keys.",
+        (*steps, *_stages(attention, {"key = value": "X · W^k", "context": "weights · K"})),
+        attention,
+    )
+
+
+def _third_form(x_LD: Tensor, *, is_own_left_out: bool) -> Part:
+    query_LK, key_MK = _project(x_LD)
+    value_ME = x_LD @ matrix(TOY_FOUR_VALUE)
+    if is_own_left_out:
+        attention = _attend(query_LK, key_MK, value_ME)
+        steps = _stages(attention, {"key": "X · W^k", "value": "X · W^v"})
+        note = "The final form: the weights multiply the values."
+        title = "Third form: queries, keys and values"
+        return Part(title, note, (_weights("W^v", TOY_FOUR_VALUE), *steps), attention)
+    attention = attend_by_hand(
+        query_LK, key_MK, value_ME, query_names=_WORDS[_READ : _READ + 1], key_names=_WORDS
+    )
+    return Part(
+        "The same with the word itself scored as well",
+        "This is how the paper and every model do it: no word is left out, and nothing is added "
+        "to the sum here; a residual connection does that later.",
+        stage_steps(attention)[3:],  # queries, keys and values are those above
+        attention,
+    )
+
+
+def _network_form(x_LD: Tensor) -> Part:
+    inner, bias, outer, outer_bias = map(matrix, (_INNER, _INNER_BIAS, _OUTER, _OUTER_BIAS))
+    own_LD = x_LD[_READ : _READ + 1]
+    inner_LF = torch.relu(own_LD @ inner + bias)
+    query_LK = query_network(inner, bias, outer, outer_bias)(own_LD)
+    _, key_MK = _project(x_LD)
+    attention = _attend(query_LK, key_MK, x_LD @ matrix(TOY_FOUR_VALUE))
+    name = (_WORDS[_READ],)
+    steps = (
+        Step("inner", "max(0, x·W₁ + b₁)", tables=(table(name, inner_LF, "h"),)),
+        Step("query", "inner·W₂ + b₂", tables=(table(name, query_LK, "q"),)),
+    )
+    return Part(
+        "Queries by a small network",
+        "“Or just passing it through a query feedforward neural network”: here one with 5 inner "
+        "features and weights of ours. Keys and values stay; only the query is another.",
+        (*steps, *stage_steps(attention, notes={"masked": _OTHERS})[3:]),
+        attention,
+    )
+
+
+def _stages(attention: AttentionByHand, formulas: dict[str, str]) -> tuple[Step, ...]:
+    first, _, third = attention.scores_LM[0].tolist()
+    printed = tuple(f"{score:.0f}" for score in TOY_FOUR_SCORES[0])
+    scores = WorkedNumber(_TEXT, "scores of the other two words", printed, (first, third))
+    return stage_steps(
+        attention,
+        formulas={"query": "X · W^q", **formulas},
+        notes={"masked": _OTHERS, "weights": _OWN},
+        printed={"scores": [scores]},
+    )
+
+
+def _attend(
+    query_LK: Tensor, key_MK: Tensor, value_ME: Tensor, added_LE: Tensor | None = None
+) -> AttentionByHand:
+    """Let the word that is read attend to the others."""
+    is_other_LM = torch.arange(len(_WORDS))[None] != _READ
+    return attend_by_hand(
+        query_LK,
+        key_MK,
+        value_ME,
+        query_names=_WORDS[_READ : _READ + 1],
+        key_names=_WORDS,
+        mask_LM=is_other_LM,
+        added_LE=added_LE,
+    )
+
+
+def _project(x_LD: Tensor) -> tuple[Tensor, Tensor]:
+    """The query of the word that is read, and all keys."""
+    return x_LD[_READ : _READ + 1] @ matrix(TOY_FOUR_QUERY), x_LD @ matrix(TOY_FOUR_KEY)
+
+
+def _weights(name: str, rows: tuple[tuple[int, ...], ...]) -> Step:
+    features = tuple(f"x{index}" for index in range(len(rows)))
+    return Step(name, "ours", tables=(table(features, matrix(rows), ""),))

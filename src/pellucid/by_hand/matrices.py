@@ -1,0 +1,243 @@
+"""A person's own matrices, from a TOML or CSV file, as an example to follow by hand.
+
+TOML has either ``x`` with any of ``w_query``, ``w_key`` and ``w_value`` (one that is left out is
+the identity), or ``query``, ``key`` and ``value`` as they are; and, if wanted, ``tokens``,
+``key_tokens``, ``mask`` and ``scale``. CSV has one matrix, which is queries, keys and values at
+once; its first line may name the tokens.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pellucid.attention.masks import causal_mask
+from pellucid.by_hand.reading import (
+    LARGEST_NUMBER,
+    MAX_NUMBERS,
+    Given,
+    read_csv,
+    read_toml,
+    shorten,
+)
+from pellucid.by_hand.sheet import (
+    AttentionByHand,
+    Example,
+    Part,
+    Step,
+    attend_by_hand,
+    name_columns,
+    table,
+    write_number,
+)
+from pellucid.by_hand.stages import stage_steps
+from pellucid.errors import DataError, InputError, suggestion
+
+__all__ = ["read_example"]
+
+_AS_THEY_ARE = ("query", "key", "value")
+_WEIGHTS = ("w_query", "w_key", "w_value")
+_KNOWN = ("x", *_WEIGHTS, *_AS_THEY_ARE, "tokens", "key_tokens", "mask", "scale")
+
+
+def read_example(path: Path) -> Example:
+    """Read matrices and work attention out with them.
+
+    Args:
+        path: a file whose name ends in ``.toml`` or ``.csv``, or either and ``.gz``.
+
+    Raises:
+        InputError: one sentence about what is wrong, with file, line and field.
+    """
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".csv"):
+        return _work_out(path, read_csv(path))
+    if name.endswith(".toml"):
+        return _work_out(path, read_toml(path))
+    raise InputError(f"Matrices must come from a .toml or a .csv file, but {path} is neither.")
+
+
+def _work_out(path: Path, given: Given) -> Example:
+    _check_keys(given)
+    if "x" in given.values:
+        x_LD = given.matrix("x")
+        parts, roles, formulas = _project(given, x_LD)
+    else:
+        parts = ()
+        roles = tuple(given.matrix(name) for name in _AS_THEY_ARE)
+        formulas = dict.fromkeys(_AS_THEY_ARE, "as given")
+    query_LK, key_MK, value_ME = roles
+    _check_widths(given, query_LK, key_MK, value_ME)
+    query_names, key_names = _names(given, len(query_LK), len(key_MK))
+    attention = attend_by_hand(
+        query_LK,
+        key_MK,
+        value_ME,
+        query_names=query_names,
+        key_names=key_names,
+        mask_LM=_read_mask(given, len(query_LK), len(key_MK)),
+        divisor=_read_divisor(given),
+    )
+    steps = stage_steps(attention, formulas=formulas)
+    title = "Attention, stage by stage"
+    return Example(
+        name=str(path),
+        title="Attention with your own matrices",
+        text="",
+        note=_describe(attention),
+        parts=(*parts, Part(title, steps=steps, attention=attention)),
+    )
+
+
+def _check_keys(given: Given) -> None:
+    names = set(given.values)
+    for name in given.values:
+        if name not in _KNOWN:
+            raise DataError(
+                f"Every key must be known, but {name!r} is not ({given.where(name)}). "
+                + suggestion(name, _KNOWN)
+            )
+    as_they_are = names & set(_AS_THEY_ARE)
+    if "x" in names and as_they_are:
+        name = next(n for n in _AS_THEY_ARE if n in names)
+        raise DataError(
+            f"There must be either x or query, key and value, but there are x and {name} "
+            f"({given.where(name)}). Take one of them out."
+        )
+    if "x" not in names and (weights := [n for n in _WEIGHTS if n in names]):
+        raise DataError(
+            f"{weights[0]} must have an x to multiply, but there is none "
+            f"({given.where(weights[0])}). Add x, one row a token."
+        )
+    missing = [name for name in _AS_THEY_ARE if name not in names]
+    if "x" not in names and missing:
+        start = "Give x, or query, key and value" if len(missing) == 3 else f"Add {missing[0]}"
+        raise DataError(
+            f"There must be x, or query, key and value, but {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing ({given.path}). {start}."
+        )
+
+
+def _project(
+    given: Given, x_LD: Tensor
+) -> tuple[tuple[Part, ...], tuple[Tensor, ...], dict[str, str]]:
+    """Multiply x by each matrix that is given; one that is not leaves x as it is."""
+    width = x_LD.shape[-1]
+    roles, steps, formulas = [], [], {"query = key = value": "x", "key = value": "x"}
+    names, _ = _names(given, len(x_LD), len(x_LD))
+    for name, role in zip(_WEIGHTS, _AS_THEY_ARE, strict=True):
+        if name not in given.values:
+            roles.append(x_LD)
+            formulas[role] = "x"
+            continue
+        weight = given.matrix(name)
+        if len(weight) != width:
+            raise DataError(
+                f"{name} must have one row for each of the {width} columns of x, but has "
+                f"{len(weight)} ({given.where(name)}). If it is stored the other way round, "
+                "transpose it."
+            )
+        roles.append(x_LD @ weight)
+        formulas[role] = f"x · {name}"
+        steps.append(Step(name, tables=(table(name_columns("x", width), weight, ""),)))
+    if not steps:
+        return (), tuple(roles), formulas
+    first = Step("x", "one row a token", tables=(table(names, x_LD, "x"),))
+    return (Part("What is given", steps=(first, *steps)),), tuple(roles), formulas
+
+
+def _check_widths(given: Given, query_LK: Tensor, key_MK: Tensor, value_ME: Tensor) -> None:
+    if query_LK.shape[-1] != key_MK.shape[-1]:
+        name = next((n for n in ("w_key", "key", "w_query") if n in given.values), "x")
+        raise DataError(
+            "Queries and keys must be of one width (d_q = d_k), but have "
+            f"{query_LK.shape[-1]} and {key_MK.shape[-1]} columns ({given.where(name)}). "
+            "Make them equal."
+        )
+    if len(key_MK) != len(value_ME):
+        raise DataError(
+            f"There must be one value for each key, but there are {len(value_ME)} values and "
+            f"{len(key_MK)} keys ({given.where('value')}). Make them equally many."
+        )
+    if len(query_LK) * len(key_MK) > MAX_NUMBERS:
+        raise DataError(
+            f"There must be at most {MAX_NUMBERS} scores to be followed by hand, but there are "
+            f"{len(query_LK)} × {len(key_MK)} ({given.path}). For more use pellucid.attend in "
+            "Python."
+        )
+
+
+def _names(given: Given, queries: int, keys: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What queries and keys are called: by ``tokens`` and ``key_tokens``, or by number."""
+    query_names = _read_names(given, "tokens", queries, "queries")
+    if "key_tokens" in given.values:
+        return query_names, _read_names(given, "key_tokens", keys, "keys")
+    return query_names, query_names if keys == queries else _numbered(keys)
+
+
+def _read_names(given: Given, name: str, count: int, what: str) -> tuple[str, ...]:
+    if name not in given.values:
+        return _numbered(count)
+    names = given.values[name]
+    if not isinstance(names, list) or not all(isinstance(token, str) for token in names):
+        raise DataError(
+            f'{name} must be a list of texts such as ["a", "b"], but is {shorten(names)} '
+            f"({given.where(name)}). Write it so."
+        )
+    if len(names) != count:
+        raise DataError(
+            f"There must be one name for each of the {count} {what}, but {name} has "
+            f"{len(names)} ({given.where(name)}). Add or take out some."
+        )
+    return tuple(names)
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"#{index}" for index in range(count))
+
+
+def _read_mask(given: Given, queries: int, keys: int) -> Tensor | None:
+    if "mask" not in given.values:
+        return None
+    mask = given.values["mask"]
+    if mask == "causal":
+        if queries > keys:
+            raise DataError(
+                "A causal mask must have as many keys as queries or more, but there are "
+                f"{keys} keys and {queries} queries ({given.where('mask')}). Leave it out."
+            )
+        return causal_mask(queries, keys)[0, 0]
+    is_matrix = isinstance(mask, list) and all(
+        isinstance(row, list) and len(row) == keys and all(isinstance(may, bool) for may in row)
+        for row in mask
+    )
+    if is_matrix and len(mask) == queries:
+        return torch.tensor(mask)
+    raise DataError(
+        f'mask must be "causal" or {queries} rows of {keys} true or false (true = may attend), '
+        f"but is {shorten(mask)} ({given.where('mask')}). Write it so."
+    )
+
+
+def _read_divisor(given: Given) -> float | None:
+    r"""What scores are divided by: None means $\sqrt{d_k}$."""
+    scale = given.values.get("scale", True)
+    if isinstance(scale, bool):
+        return None if scale else 1.0
+    if isinstance(scale, int | float) and 1 / LARGEST_NUMBER <= scale <= LARGEST_NUMBER:
+        return float(scale)
+    raise DataError(
+        "scale must be true (scores are divided by √d_k), false (by nothing) or a positive "
+        f"number to divide by, but is {shorten(scale)} ({given.where('scale')}). Change it."
+    )
+
+
+def _describe(a: AttentionByHand) -> str:
+    divided = a.divisor_words or write_number(a.divisor)
+    masked = "without a mask" if a.mask_LM is None else "with a mask"
+    return (
+        f"Queries: {len(a.query_names)}; keys: {len(a.key_names)}; scores divided by {divided}; "
+        f"{masked}."
+    )

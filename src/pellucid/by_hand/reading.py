@@ -1,0 +1,165 @@
+"""Matrices in TOML and CSV files, checked number by number."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from pellucid.by_hand.sheet import matrix
+from pellucid.errors import DataError
+from pellucid.files import read_lines
+
+__all__ = ["LARGEST_NUMBER", "MAX_NUMBERS", "Given", "read_csv", "read_toml", "shorten"]
+
+MAX_NUMBERS = 4096
+"""In one matrix, the scores included: more cannot be followed by hand."""
+
+LARGEST_NUMBER = 1e50
+"""Larger ones could overflow when multiplied."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I | re.A)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a file says: its values by name, and where each stands."""
+
+    values: Mapping[str, Any]
+    lines: Mapping[str, int]
+    path: Path
+
+    def where(self, name: str, *places: int) -> str:
+        """``file.toml:3, query[2][0]``."""
+        inside = "".join(f"[{place}]" for place in places)
+        line = f":{self.lines[name]}" if name in self.lines else ""
+        return f"{self.path}{line}, {name}{inside}"
+
+    def matrix(self, name: str) -> Tensor:
+        """Read a matrix, checked."""
+        rows = self.values[name]
+        if not isinstance(rows, list) or not rows or not all(isinstance(r, list) for r in rows):
+            raise DataError(
+                f"A matrix must be a list of rows such as [[1, 2], [3, 4]], but {name} is "
+                f"{shorten(rows)} ({self.where(name)}). Write it so."
+            )
+        for index, row in enumerate(rows):
+            if not row:
+                raise DataError(
+                    f"A row must have at least one number, but this one is empty "
+                    f"({self.where(name, index)}). Fill it or take it out."
+                )
+            if len(row) != len(rows[0]):
+                raise DataError(
+                    f"All rows of a matrix must be of one length, but this row has {len(row)} "
+                    f"numbers and the first has {len(rows[0])} ({self.where(name, index)}). "
+                    "Add or take out what is too few or too many."
+                )
+            for column, value in enumerate(row):
+                _check_number(value, self.where(name, index, column))
+        if len(rows) * len(rows[0]) > MAX_NUMBERS:
+            raise DataError(
+                f"A matrix must have at most {MAX_NUMBERS} numbers to be followed by hand, but "
+                f"has {len(rows)} × {len(rows[0])} ({self.where(name)}). For more use "
+                "pellucid.attend in Python."
+            )
+        return matrix(rows)
+
+
+def read_toml(path: Path) -> Given:
+    """Read a TOML file, and on which line each key stands.
+
+    Raises:
+        DataError: it is not TOML, with the line.
+    """
+    try:
+        text = "\n".join(read_lines(path))
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        number = line[1] if line else text.rstrip().count("\n") + 1  # at the end of the file
+        raise DataError(
+            f"The file must be TOML, but is not: {error} ({path}:{number}). Correct it there."
+        ) from None
+    found: dict[str, int] = {}
+    for index, line_text in enumerate(text.split("\n"), start=1):
+        named = re.match(r"""\s*\[*\s*["']?([\w-]+)["']?\s*(=|\])""", line_text)
+        if named:
+            found.setdefault(named[1], index)
+    return Given(values, found, path)
+
+
+def read_csv(path: Path) -> Given:
+    """Read one matrix from CSV, as ``x``, with ``tokens`` where the first line has names.
+
+    Raises:
+        DataError: it is not CSV or not a matrix, with the line.
+    """
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    reader = csv.reader(read_lines(path), strict=True, skipinitialspace=True)
+    try:
+        for row in reader:
+            if any(field.strip() for field in row):
+                rows.append([field.strip() for field in row])
+                numbers.append(reader.line_num)
+    except csv.Error as error:
+        raise DataError(
+            f"The file must be CSV, but is not: {error} ({path}:{reader.line_num}). Correct it."
+        ) from None
+    tokens = None
+    if rows and not any(_NUMBER.fullmatch(field) for field in rows[0]):
+        tokens, rows, numbers = rows[0], rows[1:], numbers[1:]
+    if not rows:
+        raise DataError(f"The file must hold a matrix, but has no numbers ({path}). Write some.")
+    values = [
+        _read_row(row, len(rows[0]), f"{path}:{number}")
+        for row, number in zip(rows, numbers, strict=True)
+    ]
+    given: dict[str, Any] = {"x": values}
+    return Given(given if tokens is None else {**given, "tokens": tokens}, {"tokens": 1}, path)
+
+
+def _read_row(row: Sequence[str], width: int, where: str) -> list[float]:
+    values = []
+    for column, field in enumerate(row, start=1):
+        place = f"{where}, field {column}"
+        if not _NUMBER.fullmatch(field):
+            raise DataError(
+                f"Each field must be a number such as 0.5, but is {shorten(field)} ({place}). "
+                "Names of tokens go into the first line, with one name a row of the matrix."
+            )
+        value = float(field)
+        _check_number(value, place)
+        values.append(value)
+    if len(row) != width:
+        raise DataError(
+            f"All lines must have one number of fields, but this line has {len(row)} and the "
+            f"first line of numbers has {width} ({where}). Add or take out some."
+        )
+    return values
+
+
+def _check_number(value: Any, where: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DataError(f"It must be a number such as 0.5, but is {shorten(value)} ({where}).")
+    if not abs(value) <= LARGEST_NUMBER:
+        raise DataError(
+            f"A number must be finite and at most {LARGEST_NUMBER:g} in size, but is "
+            f"{shorten(value)} ({where}). Change it."
+        )
+
+
+def shorten(value: Any) -> str:
+    """Quote a value in a message, cut where it is long."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

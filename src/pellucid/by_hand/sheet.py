@@ -1,0 +1,244 @@
+r"""Attention written out: every stage of it as tables and lines, to be followed by hand.
+
+An `Example` has parts, a part has steps, and a step has tables, lines of arithmetic and the
+numbers that a text prints for it. Everything here is data. Nothing is a copied result: what a
+text prints stands in a `WorkedNumber` beside what is computed, in float64.
+
+The stages are those of `pellucid.attention.stages`, with the softmax taken apart:
+
+$$e_{ij} = \exp(F_{ij} - \max_k F_{ik}) \qquad S_{ij} = e_{ij} / \sum_k e_{ik}$$
+
+Taking off the largest number of a row changes no weight, since it cancels, and keeps the
+exponentials from overflowing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.attention.masks import apply_mask
+from pellucid.attention.stages import mix, score, weigh
+from pellucid.by_hand.printed import WorkedNumber
+
+__all__ = [
+    "AttentionByHand",
+    "Example",
+    "Part",
+    "Step",
+    "Table",
+    "attend_by_hand",
+    "attend_to_scores",
+    "matrix",
+    "name_columns",
+    "table",
+    "write_number",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A matrix whose rows and columns have names."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values_LX: Tensor
+    title: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One thing that is computed.
+
+    Attributes:
+        name: what it is called, such as ``scores``.
+        formula: how it is computed.
+        note: what to know about it.
+        tables: the result.
+        lines: arithmetic that is written out.
+        printed: what a text prints here, beside the same computed.
+    """
+
+    name: str
+    formula: str = ""
+    note: str = ""
+    tables: tuple[Table, ...] = ()
+    lines: tuple[str, ...] = ()
+    printed: tuple[WorkedNumber, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionByHand:
+    r"""One attention with everything that is written down when computing it.
+
+    Attributes:
+        query_names: what each query is called.
+        key_names: what each key is called.
+        divisor: what the scores are divided by, normally $\sqrt{d_k}$.
+        divisor_words: how that number comes about, such as ``√4 = 2``.
+        query_LK, key_MK, value_ME: None where only scores are known.
+        mask_LM: True = may attend; None where all may.
+        scores_LM, scaled_LM, masked_LM, exponentials_LM, sums_L1, weights_LM: the stages.
+        context_LE: None without values.
+        added_LE: what is added to the context as it is.
+    """
+
+    query_names: tuple[str, ...]
+    key_names: tuple[str, ...]
+    divisor: float
+    divisor_words: str
+    mask_LM: Tensor | None
+    scores_LM: Tensor
+    scaled_LM: Tensor
+    masked_LM: Tensor
+    exponentials_LM: Tensor
+    sums_L1: Tensor
+    weights_LM: Tensor
+    value_ME: Tensor | None = None
+    context_LE: Tensor | None = None
+    query_LK: Tensor | None = None
+    key_MK: Tensor | None = None
+    added_LE: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some steps that belong together; those of an attention can be followed row by row."""
+
+    title: str
+    note: str = ""
+    steps: tuple[Step, ...] = ()
+    attention: AttentionByHand | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A worked example from beginning to end.
+
+    Attributes:
+        name: what it is asked for by.
+        title: one line.
+        text: the title of the text that it is from; empty for a person's own.
+        note: what is given, and what is ours.
+        parts: in the order of computing.
+    """
+
+    name: str
+    title: str
+    text: str
+    note: str
+    parts: tuple[Part, ...]
+
+
+def attend_to_scores(
+    scores_LM: Tensor,
+    *,
+    query_names: Sequence[str],
+    key_names: Sequence[str],
+    divisor: float,
+    divisor_words: str,
+    mask_LM: Tensor | None = None,
+    value_ME: Tensor | None = None,
+) -> AttentionByHand:
+    """Go on from scores: scale, mask, take the softmax apart, mix.
+
+    Args:
+        scores_LM: float64.
+        query_names: L names.
+        key_names: M names.
+        divisor: what the scores are divided by.
+        divisor_words: how it comes about.
+        mask_LM: True = may attend.
+        value_ME: without them there is no context.
+    """
+    scaled_LM = scores_LM / divisor
+    masked_LM = apply_mask(scaled_LM, mask_LM)
+    largest_L1 = masked_LM.amax(dim=-1, keepdim=True)
+    exponentials_LM = (masked_LM - largest_L1.masked_fill(largest_L1 == -math.inf, 0.0)).exp()
+    weights_LM = weigh(masked_LM)
+    return AttentionByHand(
+        query_names=tuple(query_names),
+        key_names=tuple(key_names),
+        divisor=divisor,
+        divisor_words=divisor_words,
+        mask_LM=mask_LM,
+        scores_LM=scores_LM,
+        scaled_LM=scaled_LM,
+        masked_LM=masked_LM,
+        exponentials_LM=exponentials_LM,
+        sums_L1=exponentials_LM.sum(dim=-1, keepdim=True),
+        weights_LM=weights_LM,
+        value_ME=value_ME,
+        context_LE=None if value_ME is None else mix(weights_LM, value_ME),
+    )
+
+
+def attend_by_hand(
+    query_LK: Tensor,
+    key_MK: Tensor,
+    value_ME: Tensor,
+    *,
+    query_names: Sequence[str],
+    key_names: Sequence[str] | None = None,
+    mask_LM: Tensor | None = None,
+    divisor: float | None = None,
+    added_LE: Tensor | None = None,
+) -> AttentionByHand:
+    r"""Compute attention and keep what is written down on the way.
+
+    Args:
+        query_LK: float64, as all of them.
+        key_MK: keys.
+        value_ME: values.
+        query_names: L names.
+        key_names: M names; those of the queries unless given.
+        mask_LM: True = may attend.
+        divisor: what the scores are divided by; $\sqrt{d_k}$ unless given.
+        added_LE: what is added to the context as it is.
+    """
+    width = query_LK.shape[-1]
+    root = math.sqrt(width)
+    result = attend_to_scores(
+        score(query_LK, key_MK),
+        query_names=query_names,
+        key_names=query_names if key_names is None else key_names,
+        divisor=root if divisor is None else divisor,
+        divisor_words=f"√{width} = {write_number(root)}" if divisor is None else "",
+        mask_LM=mask_LM,
+        value_ME=value_ME,
+    )
+    result = replace(result, query_LK=query_LK, key_MK=key_MK)
+    if added_LE is None or result.context_LE is None:
+        return result
+    return replace(result, added_LE=added_LE, context_LE=added_LE + result.context_LE)
+
+
+def table(rows: Sequence[str], values_LX: Tensor, letter: str, title: str = "") -> Table:
+    """Make a table of vectors, one a row, whose features are numbered from 0."""
+    return Table(tuple(rows), name_columns(letter, values_LX.shape[-1]), values_LX, title)
+
+
+def name_columns(letter: str, count: int) -> tuple[str, ...]:
+    """Name features ``v0``, ``v1`` and so on."""
+    return tuple(f"{letter}{index}" for index in range(count))
+
+
+def matrix(rows: Any) -> Tensor:
+    """Make nested numbers a float64 tensor."""
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def write_number(value: float) -> str:
+    """Write a number as a person would: up to six decimals, no trailing zeros."""
+    if math.isinf(value):
+        return "−∞" if value < 0 else "∞"
+    if value == 0:
+        return "0"
+    if abs(value) < 5e-7 or abs(value) >= 1e9:
+        return f"{value:.6g}".replace("-", "−")
+    return f"{value:.6f}".rstrip("0").rstrip(".").replace("-", "−")

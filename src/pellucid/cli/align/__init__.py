@@ -1,0 +1,3 @@
+"""The output of `pellucid align`."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""The output of `pellucid attend`."""
+
+__all__: list[str] = []

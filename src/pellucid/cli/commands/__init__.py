@@ -1,0 +1,3 @@
+"""One file per command, and nothing else."""
+
+__all__: list[str] = []

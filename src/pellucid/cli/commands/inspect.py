@@ -1,0 +1,127 @@
+"""``pellucid inspect``: what a bundle is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pellucid.cli.lines.streams import to_json_line
+from pellucid.cli.options import Json, Model
+from pellucid.errors import InputError
+
+if TYPE_CHECKING:
+    from pellucid.bundle import Bundle
+    from pellucid.inside.drawings.architecture import Drawing
+
+__all__ = ["inspect"]
+
+
+def inspect(
+    model: Model,
+    vocabulary: Annotated[
+        bool, typer.Option("--vocabulary", help="Show each index and its word instead.")
+    ] = False,
+    draw: Annotated[
+        Literal["whole", "attention", "heads", "training", "inference", "positions"] | None,
+        typer.Option(
+            help="Draw the whole architecture, one attention, heads and W_O, the encoder feeding "
+            "every decoder layer in training or inference, or the positions."
+        ),
+    ] = None,
+    output_file: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the drawing goes.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what a model is: sizes, parameters, data, training, hashes.
+
+    Drawings are SVG, with shapes and parameter counts on every edge; positions also PNG or PDF.
+    """
+    from pellucid.bundle import load_bundle, resolve_model
+
+    if (draw is None) is not (output_file is None):
+        raise InputError(
+            "A drawing must have a kind and a file: give both --draw and -o FILE, or neither."
+        )
+    bundle = load_bundle(resolve_model(model))
+    if draw is not None and output_file is not None:
+        _draw(bundle, draw, Path(output_file))
+        return
+    if vocabulary:
+        sides = _vocabularies(bundle)
+        text = to_json_line(sides) if json else _vocabulary_text(sides)
+    else:
+        record = _describe(bundle)
+        text = to_json_line(record) if json else "".join(_to_lines(record))
+    sys.stdout.write(text)
+
+
+def _draw(bundle: Bundle, what: Drawing | Literal["positions"], path: Path) -> None:
+    from pellucid.files import write_text
+    from pellucid.inside.drawings.architecture import draw_architecture
+    from pellucid.inside.show.figures.positions import draw_positions_figure
+
+    if what == "positions":
+        longest = bundle.config.model.max_source_length
+        draw_positions_figure(bundle, path, num_positions=min(64, longest))
+        return
+    if path.suffix != ".svg":
+        raise InputError(f"A drawing's file must end in .svg, but is named {path.name} (-o).")
+    name = f"{bundle.folder.name} {bundle.model_hash[:8]}"
+    has_bias = bundle.model.output_bias is not None
+    drawing = draw_architecture(bundle.config.model, what, model=name, has_output_bias=has_bias)
+    write_text(path, drawing)
+
+
+def _vocabularies(bundle: Bundle) -> dict[str, list[str]]:
+    tokenizer = bundle.tokenizer
+    source = tokenizer.source_tokens(list(range(tokenizer.source_vocabulary_size)))
+    if bundle.config.tokenizer.sharing == "joint":
+        return {"joint": source}
+    target = tokenizer.target_tokens(list(range(tokenizer.target_vocabulary_size)))
+    return {"source": source, "target": target}
+
+
+def _vocabulary_text(sides: Mapping[str, list[str]]) -> str:
+    lines = []
+    for side, words in sides.items():
+        if len(sides) > 1:
+            lines.append(side)
+        lines += [f"{index}\t{word}" for index, word in enumerate(words)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _describe(bundle: Bundle) -> dict[str, Any]:
+    return {
+        "folder": str(bundle.folder),
+        "model_hash": bundle.model_hash,
+        "parameters": _count_parameters(bundle),
+        "config": bundle.config.model_dump(mode="json"),
+        "manifest": bundle.manifest,
+    }
+
+
+def _count_parameters(bundle: Bundle) -> dict[str, int]:
+    """Parameters by part; a matrix that several parts share counts once."""
+    counts: dict[str, int] = {}
+    for name, parameter in bundle.model.named_parameters():
+        part = name.partition(".")[0]
+        counts[part] = counts.get(part, 0) + parameter.numel()
+    return {**counts, "total": sum(counts.values())}
+
+
+def _to_lines(record: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
+    """Nested values as an indented list."""
+    for key, value in record.items():
+        indent = "  " * depth
+        if isinstance(value, Mapping):
+            yield f"{indent}{key}\n"
+            yield from _to_lines(value, depth + 1)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield f"{indent}{key}: {value:,}\n"
+        else:
+            yield f"{indent}{key}: {value}\n"

@@ -1,0 +1,90 @@
+"""``pellucid score``: how likely a model finds given translations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, to_json_line
+from pellucid.cli.options import Ensemble, Json, Model, OutputFile, Overwrite, Threads
+
+if TYPE_CHECKING:
+    from pellucid.translation import Scored
+
+__all__ = ["score"]
+
+
+def score(
+    model: Model,
+    source: Annotated[
+        str, typer.Option("--source", metavar="FILE", help="Source lines; '-' is standard input.")
+    ],
+    target: Annotated[
+        str, typer.Option("--target", metavar="FILE", help="Their translations, line by line.")
+    ],
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Add each token and its log-probability.")
+    ] = False,
+    json: Json = False,
+    output_file: OutputFile = STANDARD,
+    overwrite: Overwrite = False,
+    ensemble: Ensemble = None,
+    threads: Threads = None,
+) -> int:
+    """Say how likely a model finds given translations: one natural log-probability a line.
+
+    It is the sum over the target's tokens, the final </s> included. With --tokens the tokens
+    and their log-probabilities follow on the same line, separated by tabs. A pair that cannot
+    be scored gives an empty line and a sentence on standard error, and the exit code is 2.
+
+    To score several translations of a line, repeat the line in the file of sources.
+    """
+    from pellucid.translator import load
+
+    files = {"--source": source, "--target": target}
+    has_errors = False
+    number = 0
+    with open_output(output_file, may_overwrite=overwrite) as output:
+        translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
+        for sources, targets in parallel_windows(files):
+            for scored in translator.score(sources, targets):
+                if scored.error is not None:
+                    has_errors = True
+                    warn(f"line {number + 1}: {scored.error}")
+                if json:
+                    output.write(to_json_line(_to_record(number, scored, has_tokens=tokens)))
+                else:
+                    output.write(_to_line(scored, has_tokens=tokens))
+                number += 1
+            output.flush()
+    return 2 if has_errors else 0
+
+
+def _to_line(scored: Scored, *, has_tokens: bool) -> str:
+    if scored.error is not None:
+        return "\n"
+    fields = [f"{scored.log_probability:.6f}"]
+    if has_tokens:
+        for token, value in zip(scored.tokens, scored.token_log_probabilities, strict=True):
+            fields += [token, f"{value:.6f}"]
+    return "\t".join(fields) + "\n"
+
+
+def _to_record(number: int, scored: Scored, *, has_tokens: bool) -> dict[str, Any]:
+    is_scored = scored.error is None
+    record = {
+        "line": number,
+        "source": scored.source,
+        "target": scored.target,
+        "error": scored.error,
+        "log_probability": scored.log_probability if is_scored else None,
+    }
+    if has_tokens:
+        record |= {
+            "tokens": scored.tokens,
+            "ids": scored.ids,
+            "token_log_probabilities": scored.token_log_probabilities,
+        }
+    return record

@@ -1,0 +1,3 @@
+"""The output of `pellucid look`."""
+
+__all__: list[str] = []

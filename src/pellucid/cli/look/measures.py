@@ -1,0 +1,166 @@
+"""Measures beyond weights, and lenses, as ``pellucid look`` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pellucid.cli.look.terminal import Writer
+from pellucid.errors import InputError
+from pellucid.inside.ask import Ask
+from pellucid.inside.measures import (
+    MEASURES,
+    Agreement,
+    Faithfulness,
+    Map,
+    agreement,
+    decoder_lens,
+    faithfulness,
+    find_raises,
+    logit_lens,
+    measure,
+    occlusion,
+    source_words,
+)
+from pellucid.inside.pair import Pair
+from pellucid.inside.show.steps import Step
+
+__all__ = ["show_lenses", "show_measures", "show_trust"]
+
+
+def _make_maps(pair: Pair, names: Sequence[str], ask: Ask) -> list[Map]:
+    """The map of each measure, of the place that was asked for.
+
+    Raises:
+        InputError: a measure does not exist, or is not made for that place.
+    """
+    place: Any = {
+        "part": _only(ask.parts, "--part") or "decoder",
+        "kind": _only(ask.kinds, "--kind"),
+        "layer": _only(ask.layers, "--layer"),
+        "head": _only(ask.heads, "--head"),
+    }
+    return [measure(pair, name, **place) for name in names]
+
+
+def _only(asked: Any, option: str) -> Any:
+    found = list(asked or ())
+    if len(found) > 1:
+        raise InputError(f"A measure must be of one place, but {option} names {len(found)}.")
+    return found[0] if found else None
+
+
+def show_measures(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) -> None:
+    """Show maps, and of several how alike they order the source words.
+
+    Raises:
+        InputError: a measure does not exist, or is not made for the place asked for.
+    """
+    maps = _make_maps(pair, names, ask)
+    for map_ in maps:
+        writer.lines(["", *_describe(map_)])
+        writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=map_.sums_to_one)
+    if len(maps) > 1:
+        writer.step(_to_table(agreement(pair, maps)))
+        writer.lines(
+            [
+                "Kendall's τ of the source words' order, mean over the decoder's rows: 1 the same, "
+                "0 unrelated, -1 reversed."
+            ]
+        )
+
+
+def _describe(map_: Map) -> Iterator[str]:
+    about = MEASURES[map_.name]
+    yield f"{map_.title}. {map_.source}."
+    yield f"A number says {about.meaning}."
+    if map_.kind == "whole" and map_.part == "decoder" and not map_.is_signed:
+        shares = ", ".join(
+            f"{token} {share:.2f}"
+            for token, share in zip(map_.predicted_tokens or (), map_.source_share, strict=True)
+        )
+        if map_.num_source_columns < len(map_.column_tokens):
+            yield f"Share of the source, the rest is the target before: {shares}."
+
+
+def _to_table(found: Agreement) -> Step:
+    names = tuple(title.split(",")[0] for title in found.titles)
+    rows: list[tuple[str | float, ...]] = [
+        (name, *row) for name, row in zip(names, found.kendall.tolist(), strict=True)
+    ]
+    return Step("How alike they order the source words", "", ("measure", *names), tuple(rows))
+
+
+def show_trust(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) -> None:
+    """Show how far maps can be trusted: words taken away in their order, and in random orders.
+
+    Raises:
+        InputError: a measure does not exist, or its map is not of decoder rows by source.
+    """
+    maps = _make_maps(pair, names, ask)
+    writer.lines(map_.title for map_ in maps)
+    writer.step(_trust_table(maps, faithfulness(pair, maps)))
+    writer.lines(
+        [
+            "Comprehensiveness: how much a token's probability falls without the words that a map "
+            "puts first, higher is better. Sufficiency: how much it falls with those alone, lower "
+            "is better. Beside each the interval of 95 % of random orders (DeYoung et al. 2020)."
+        ]
+    )
+    effects = occlusion(pair)
+    words = ["".join(pair.source_tokens[place] for place in word) for word in source_words(pair)]
+    for map_ in maps:
+        if map_.is_signed:
+            continue
+        for found in find_raises(pair, map_, effects)[:5]:
+            writer.lines(
+                [
+                    f"{map_.name}: {found.share:.0%} of the row that predicts "
+                    f"{pair.predicted_tokens[found.row]} is on {words[found.word]}, without which "
+                    f"that is likelier ({-found.effect:+.3f} in log-probability)."
+                ]
+            )
+
+
+def _trust_table(maps: Sequence[Map], found: Sequence[Faithfulness]) -> Step:
+    header = ("measure", "compr.", "random", "to", "suff.", "random", "to ")
+    rows: list[tuple[str | float, ...]] = [
+        (
+            map_.name,
+            one.comprehensiveness.value,
+            one.comprehensiveness.low,
+            one.comprehensiveness.high,
+            one.sufficiency.value,
+            one.sufficiency.low,
+            one.sufficiency.high,
+        )
+        for map_, one in zip(maps, found, strict=True)
+    ]
+    return Step("How far to trust these maps on this sentence", "", header, tuple(rows))
+
+
+def show_lenses(pair: Pair, writer: Writer) -> None:
+    """Show what would be predicted from each layer of the decoder, and of the encoder."""
+    depths = logit_lens(pair, most=1)
+    header = ("row", *(f"after {depth.depth}" for depth in depths))
+    rows: tuple[tuple[str | float, ...], ...] = tuple(
+        (
+            f"{read} → {predicted}",
+            *(
+                f"{depth.guesses[row][0].token} {depth.guesses[row][0].probability:.2f}"
+                for depth in depths
+            ),
+        )
+        for row, (read, predicted) in enumerate(
+            zip(pair.read_tokens, pair.predicted_tokens, strict=True)
+        )
+    )
+    title = "Logit lens: the likeliest token if the decoder ended after so many layers"
+    writer.step(Step(title, "", header, rows))
+    lines = [
+        f"after {depth.depth}: {depth.written.text}"
+        for depth in decoder_lens(pair, most=1)
+        if depth.written is not None
+    ]
+    writer.lines(["", "DecoderLens: what is written if the encoder ended after so many layers"])
+    writer.lines(lines)

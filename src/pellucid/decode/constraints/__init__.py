@@ -1,0 +1,3 @@
+"""What a translation may and must contain."""
+
+__all__: list[str] = []

@@ -1,0 +1,88 @@
+"""Several models as one: the mean of their softmaxes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.decode.fast.engine import Engine
+from pellucid.decode.fast.state import DecoderState, Memory
+from pellucid.decode.search.selection import log_normalizer
+from pellucid.errors import InputError
+
+__all__ = ["Ensemble"]
+
+
+@dataclass(frozen=True)
+class _States:
+    """The states of all members, which do everything together."""
+
+    members: tuple[DecoderState, ...]
+
+    def insert(self, places_X: Tensor, memories: Sequence[Memory], chosen_X: Tensor) -> None:
+        for state, memory in zip(self.members, memories, strict=True):
+            state.insert(places_X, memory, chosen_X)
+
+    def retire(self, places_X: Tensor) -> None:
+        self._each(lambda state: state.retire(places_X))
+
+    def keep(self, places_B: Tensor) -> None:
+        self._each(lambda state: state.keep(places_B))
+
+    def reorder(self, parents_BW: Tensor) -> None:
+        self._each(lambda state: state.reorder(parents_BW))
+
+    def _each(self, do: Callable[[DecoderState], None]) -> None:
+        for state in self.members:
+            do(state)
+
+
+class Ensemble:
+    r"""Decodes with $p(w) = \frac{1}{n} \sum_i p_i(w)$, for models with one target vocabulary.
+
+    Each member may have any size and any source vocabulary of the same ids.
+
+    Args:
+        members: at least one.
+
+    Raises:
+        InputError: their vocabularies have different sizes.
+    """
+
+    def __init__(self, members: Sequence[Engine]) -> None:
+        sizes = {member.vocabulary_size for member in members}
+        if len(sizes) > 1:
+            raise InputError(
+                "The models of an ensemble must have one target vocabulary, but theirs have "
+                f"{' and '.join(str(size) for size in sorted(sizes))} tokens. "
+                "Train them with one tokenizer."
+            )
+        self.members = tuple(members)
+        self.device = members[0].device
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many tokens each row of logits has."""
+        return self.members[0].vocabulary_size
+
+    def encode(self, sources: Sequence[Sequence[int]]) -> list[Memory]:
+        """Read source sentences with every member."""
+        return [member.encode(sources) for member in self.members]
+
+    def open(self, sentences: int, width: int) -> Any:
+        """Room for decoding with every member."""
+        return _States(tuple(member.open(sentences, width) for member in self.members))
+
+    @torch.inference_mode()
+    def step(self, states: Any, newest_A: Tensor) -> Tensor:
+        """Read one more token of every row; the logarithm of the mean probability: ``logs_AV``."""
+        logs = []
+        for member, state in zip(self.members, states.members, strict=True):
+            logits_AV = member.step(state, newest_A)
+            logs.append(logits_AV.sub_(log_normalizer(logits_AV)[:, None]))
+        return torch.stack(logs).logsumexp(dim=0).sub_(math.log(len(logs)))

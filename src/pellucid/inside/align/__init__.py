@@ -1,0 +1,3 @@
+"""Word links from cross-attention."""
+
+__all__: list[str] = []

@@ -1,0 +1,164 @@
+"""One model that aligns, forwards or backwards: its views, and which of them is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+
+from pellucid.bundle import Bundle
+from pellucid.evaluate.links import GoldLinks, LinkScore, count_links, score_counts
+from pellucid.inside.align.choice import consistencies
+from pellucid.inside.align.links import Aligned, LinkRule, align_pairs
+from pellucid.inside.align.maps import CONVENTIONS, MAPS, Convention, MapName, View, all_views
+from pellucid.model import Transformer
+from pellucid.text import Tokenizer
+
+__all__ = ["SAMPLE_PAIRS", "Direction", "Judged", "Recommended", "make_direction"]
+
+SAMPLE_PAIRS = 500
+"""How many pairs at most a view is recommended by."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A view, and how right its links are.
+
+    Attributes:
+        view: which.
+        score: of its links against gold links.
+        end_share: how much of its rows is on the source's ``</s>``, on average.
+    """
+
+    view: View
+    score: LinkScore
+    end_share: float
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """A view, and how well its links agree with each other.
+
+    Attributes:
+        view: which.
+        consistency: of its links, see `consistencies`.
+        end_share: how much of its rows is on the source's ``</s>``, on average.
+    """
+
+    view: View
+    consistency: float
+    end_share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """A model with the views of it that may be read.
+
+    Attributes:
+        model: translates one side into the other.
+        tokenizer: its tokenizer.
+        views: which maps links are read from.
+        rule: which links a map gives.
+        is_backward: whether it translates the target into the source. Links are (source, target)
+            all the same.
+    """
+
+    model: Transformer
+    tokenizer: Tokenizer
+    views: tuple[View, ...]
+    rule: LinkRule
+    is_backward: bool = False
+
+    def align(self, sources: Sequence[str], targets: Sequence[str]) -> Iterator[Aligned]:
+        """Link the words of pairs as every view sees them, in order."""
+        if not self.is_backward:
+            yield from align_pairs(
+                self.model, self.tokenizer, sources, targets, self.views, rule=self.rule
+            )
+            return
+        for pair in align_pairs(
+            self.model, self.tokenizer, targets, sources, self.views, rule=self.rule
+        ):
+            yield replace(
+                pair,
+                source=pair.target,
+                target=pair.source,
+                num_source_words=pair.num_target_words,
+                num_target_words=pair.num_source_words,
+                links=tuple(frozenset((i, j) for j, i in links) for links in pair.links),
+            )
+
+    def only(self, view: View) -> Direction:
+        """The same with one view."""
+        return replace(self, views=(view,))
+
+    def recommend(self, sources: Sequence[str], targets: Sequence[str]) -> list[Recommended]:
+        """Judge the views by the consistency of their links, the best first.
+
+        Raises:
+            InputError: no pair can be aligned.
+        """
+        aligned = list(islice(self.align(sources, targets), SAMPLE_PAIRS))
+        values = consistencies(aligned)
+        usable = [pair.end_shares for pair in aligned if pair.error is None]
+        shares = np.mean(usable, axis=0).tolist()
+        judged = map(Recommended, self.views, values, shares)
+        return sorted(judged, key=lambda one: -one.consistency)
+
+    def judge(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        golds: Sequence[GoldLinks],
+        *,
+        tell: Callable[[int, str], object],
+    ) -> list[Judged]:
+        """Judge the views by gold links, in their order.
+
+        Args:
+            sources: one line each.
+            targets: their translations.
+            golds: the right links; a pair that cannot be aligned has missed its own.
+            tell: takes the place, from 0, of each such pair and why.
+        """
+        counts, shares = [], []
+        for index, (pair, gold) in enumerate(zip(self.align(sources, targets), golds, strict=True)):
+            counts.append([count_links(links, gold) for links in pair.links])
+            if pair.error is None:
+                shares.append(pair.end_shares)
+            else:
+                tell(index, pair.error)
+        means = np.mean(shares or [(0.0,) * len(self.views)], axis=0).tolist()
+        return list(map(Judged, self.views, score_counts(np.array(counts)), means))
+
+
+def make_direction(
+    bundle: Bundle,
+    *,
+    rule: LinkRule,
+    maps: Collection[MapName] = MAPS,
+    conventions: Collection[Convention] = CONVENTIONS,
+    layer: int | None = None,
+    head: int | None = None,
+    is_backward: bool = False,
+) -> Direction:
+    """Put a model and the views that are asked for together.
+
+    Args:
+        bundle: the model.
+        rule: which links a map gives.
+        maps: as in `all_views`.
+        conventions: as in `all_views`.
+        layer: as in `all_views`.
+        head: as in `all_views`.
+        is_backward: whether the model translates the target into the source.
+
+    Raises:
+        InputError: the layer or the head does not exist, or no view fits.
+    """
+    views = all_views(
+        bundle.config.model, maps=maps, conventions=conventions, layer=layer, head=head
+    )
+    return Direction(bundle.model, bundle.tokenizer, tuple(views), rule, is_backward)

@@ -1,0 +1,231 @@
+"""Word links from cross-attention: which source words a target word was written from.
+
+Reading order: `alignment_maps` (which map), `alignment_words` (which tokens are one word), here
+(which links), `alignment_choice` (which map is best where no gold links say so).
+
+Special tokens are no words. A map's column of ``</s>`` counts for no word, and its share is
+reported; the row that reads the start token and the one that predicts ``</s>`` belong to no word
+in one convention each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from pellucid.errors import DataError
+from pellucid.evaluate.links import Link
+from pellucid.inside.align.maps import PairMaps, View, map_pairs
+from pellucid.model import Transformer
+from pellucid.text import Tokenizer
+from pellucid.text.token_words import split_pieces, words_of_tokens
+
+__all__ = ["LINK_RULES", "Aligned", "LinkRule", "align_pairs", "link_words"]
+
+LinkRule = Literal["best", "both"]
+LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
+
+CHUNK = 256
+"""Pairs whose maps are worked on together."""
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """The links of one pair.
+
+    Attributes:
+        source: the line.
+        target: its translation.
+        num_source_words: how many pieces the source has.
+        num_target_words: how many the target has.
+        links: (source word, target word) from 0, for each view.
+        end_shares: for each view, the share of its rows that is on the source's ``</s>``.
+        error: why the pair could not be aligned; it has no links then.
+    """
+
+    source: str
+    target: str
+    num_source_words: int
+    num_target_words: int
+    links: tuple[frozenset[Link], ...]
+    end_shares: tuple[float, ...]
+    error: str | None = None
+
+
+def align_pairs(
+    model: Transformer,
+    tokenizer: Tokenizer,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    views: Sequence[View],
+    *,
+    rule: LinkRule = "both",
+    batch_tokens: int = 4096,
+) -> Iterator[Aligned]:
+    """Link the words of given pairs, as each of some views sees them.
+
+    Args:
+        model: reads the source and is given the target.
+        tokenizer: its tokenizer.
+        sources: one line each.
+        targets: their translations.
+        views: which maps links are read from, in which convention.
+        rule: which links a map gives, see `link_words`.
+        batch_tokens: the most positions of one side computed at once.
+
+    Yields:
+        The links of each pair, in order. A pair with an empty side has none.
+
+    Raises:
+        DataError: there are not as many targets as sources.
+    """
+    if len(sources) != len(targets):
+        raise DataError(
+            f"There must be one target for each source, but there are {len(sources)} sources "
+            f"and {len(targets)} targets."
+        )
+    for start in range(0, len(sources), CHUNK):
+        yield from _align_chunk(
+            model,
+            tokenizer,
+            list(zip(sources, targets, strict=True))[start : start + CHUNK],
+            views,
+            rule=rule,
+            batch_tokens=batch_tokens,
+        )
+
+
+def link_words(
+    maps_XTM: np.ndarray, words: Sequence[range], num_words: int, rule: LinkRule
+) -> list[frozenset[Link]]:
+    """Turn maps from target tokens to source words into links.
+
+    ``best`` links each target word to the source word with the most weight, averaged over the
+    target word's tokens; source words may stay without a link.
+
+    ``both`` asks in both directions. A target word's row is the average over its tokens plus the
+    row of its first token, which decides what word it becomes. Each target word is linked to the
+    source word of whose total it has the largest share, so that a word everybody looks at does
+    not take all links; and each source word to the target word with the most weight on it.
+
+    Args:
+        maps_XTM: for each map a row for each target token, a column for each source word; a
+            column of zeros is a word without a token.
+        words: the target words of each token.
+        num_words: how many target words there are.
+        rule: which of the two.
+
+    Returns:
+        The links of each map, (source word, target word).
+    """
+    is_of_LT = np.zeros((num_words, len(words)))
+    for token, owners in enumerate(words):
+        is_of_LT[list(owners), token] = 1
+    target_words = np.flatnonzero(is_of_LT.any(axis=1))
+    source_words = np.flatnonzero(maps_XTM.any(axis=(0, 1)))
+    if not len(target_words) or not len(source_words):
+        return [frozenset() for _ in maps_XTM]
+    is_of_LT = is_of_LT[target_words]
+    maps_XTM = maps_XTM[:, :, source_words]
+    maps_XLM = is_of_LT @ maps_XTM / is_of_LT.sum(axis=1, keepdims=True)
+    if rule == "best":
+        best_XL = source_words[maps_XLM.argmax(axis=2)]
+        return [frozenset(zip(row, target_words.tolist(), strict=True)) for row in best_XL.tolist()]
+    maps_XLM = maps_XLM + maps_XTM[:, is_of_LT.argmax(axis=1)]
+    totals_X1M = np.maximum(maps_XLM.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    best_XL = source_words[(maps_XLM / totals_X1M).argmax(axis=2)]
+    best_XM = target_words[maps_XLM.argmax(axis=1)]
+    return [
+        frozenset(zip(sources, target_words.tolist(), strict=True))
+        | frozenset(zip(source_words.tolist(), targets, strict=True))
+        for sources, targets in zip(best_XL.tolist(), best_XM.tolist(), strict=True)
+    ]
+
+
+def _align_chunk(
+    model: Transformer,
+    tokenizer: Tokenizer,
+    pairs: Sequence[tuple[str, str]],
+    views: Sequence[View],
+    *,
+    rule: LinkRule,
+    batch_tokens: int,
+) -> list[Aligned]:
+    aligned = []
+    ids, places = [], []
+    for index, (source, target) in enumerate(pairs):
+        sizes = (len(split_pieces(source)), len(split_pieces(target)))
+        pair_ids = (tokenizer.encode_source(source), tokenizer.encode_target(target))
+        problem = _problem(model, tokenizer, target, *pair_ids)
+        nothing = (frozenset[Link](),) * len(views)
+        aligned.append(Aligned(source, target, *sizes, nothing, (0.0,) * len(views), problem))
+        if problem is None and all(sizes):
+            ids.append(pair_ids)
+            places.append(index)
+    layers = {view.layer for view in views if view.layer is not None}
+    if any(view.layer is None for view in views):
+        layers = set(range(model.config.num_decoder_layers))
+    all_maps = map_pairs(
+        model,
+        ids,
+        layers,
+        pad_id=tokenizer.config.pad_id,
+        start_id=tokenizer.config.target_start_id,
+        has_norms=any(view.map == "norms" for view in views),
+        batch_tokens=batch_tokens,
+    )
+    for maps in all_maps:
+        pair = aligned[places[maps.index]]
+        aligned[places[maps.index]] = _align_pair(
+            pair, maps, tokenizer, *ids[maps.index], views=views, rule=rule
+        )
+    return aligned
+
+
+def _align_pair(
+    pair: Aligned,
+    maps: PairMaps,
+    tokenizer: Tokenizer,
+    source_ids: Sequence[int],
+    target_ids: Sequence[int],
+    *,
+    views: Sequence[View],
+    rule: LinkRule,
+) -> Aligned:
+    target_words = words_of_tokens(tokenizer, "target", pair.target, target_ids)
+    source_words = words_of_tokens(tokenizer, "source", pair.source, source_ids)
+    is_of_SM = np.zeros((len(source_ids), pair.num_source_words))
+    for token, words in enumerate(source_words):
+        is_of_SM[token, list(words)] = 1
+    maps_XTS = np.stack([maps.get(view) for view in views])
+    links = link_words(maps_XTS @ is_of_SM, target_words, pair.num_target_words, rule)
+    end_shares = (maps_XTS[:, :, -1] / maps_XTS.sum(axis=2)).mean(axis=1)
+    return replace(pair, links=tuple(links), end_shares=tuple(end_shares.tolist()))
+
+
+def _problem(
+    model: Transformer,
+    tokenizer: Tokenizer,
+    target: str,
+    source_ids: Sequence[int],
+    target_ids: Sequence[int],
+) -> str | None:
+    """Why a pair cannot go through the model, if it cannot."""
+    for side, ids, limit in (
+        ("source", source_ids, model.config.max_source_length),
+        ("target", target_ids, model.config.max_target_length),
+    ):
+        if len(ids) > limit:
+            return (
+                f"A {side} must have at most {limit} tokens for this model, but has {len(ids)}. "
+                "Align one sentence at a time."
+            )
+    if tokenizer.config.unk_id in target_ids:
+        return (
+            f"A target must be written with the model's vocabulary, but {target!r} has letters "
+            "or words that are not in it. Write it differently."
+        )
+    return None

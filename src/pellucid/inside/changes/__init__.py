@@ -1,0 +1,3 @@
+"""What if: cut, force or average, and decode again."""
+
+__all__: list[str] = []

@@ -1,0 +1,350 @@
+r"""What if: changes to attention while a model runs, as one probe.
+
+Every change takes hold at one of the five stages, so that what comes after follows from it:
+
+| change | at | what happens |
+| --- | --- | --- |
+| `CutHead` | `context` | the head hands nothing on; its weights stay to be seen |
+| `CutEdge`, ``masked`` | `masked` | $-\infty$ before the softmax: the row's other keys share what the edge had |
+| `CutEdge`, ``zeroed`` | `weights` | 0 after it: the other weights stay, the row sums to less than 1 |
+| `AverageHead`, ``uniform`` | `masked` | all scores alike: each row spreads evenly over what its mask allows |
+| `AverageHead`, ``mean`` | `weights` | each row becomes the mean of the head's rows |
+| `ForceWeight` | `weights` | the edge gets a weight, the row's others share the rest as before |
+| `ReplaceWeights` | `weights` | the head gets a matrix of weights |
+
+Source:
+    Cutting heads: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 2.3;
+    Voita et al. 2019, "Analyzing Multi-Head Self-Attention".
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.config import ModelConfig
+from pellucid.errors import InputError, suggestion
+from pellucid.inside.changes.place import Place, parse_place
+
+__all__ = [
+    "AverageHead",
+    "Change",
+    "Changes",
+    "CutEdge",
+    "CutHead",
+    "ForceWeight",
+    "ReplaceWeights",
+    "cut_source_word",
+    "parse_change",
+]
+
+
+@dataclass(frozen=True)
+class Change(ABC):
+    """Something done to a place.
+
+    Attributes:
+        place: where.
+    """
+
+    place: Place
+
+    @abstractmethod
+    def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
+        """Change what a stage gave.
+
+        Args:
+            tensor: the result of `stage`, to be written into.
+            may_attend: where the mask allows an edge.
+        """
+
+    @property
+    @abstractmethod
+    def stage(self) -> str:
+        """The stage at which it takes hold."""
+
+    def moved_to(self, head: Place) -> Self:
+        """The same change of another head."""
+        return replace(self, place=self.place.moved_to(head))
+
+
+@dataclass(frozen=True)
+class CutHead(Change):
+    """A head hands nothing on: its context is 0."""
+
+    def __str__(self) -> str:
+        """As `parse_change` reads it."""
+        return f"cut {self.place}"
+
+    @property
+    def stage(self) -> str:
+        """The last one."""
+        return "context"
+
+    def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
+        """Set the context to 0."""
+        self.place.cut_from(tensor).zero_()
+
+
+@dataclass(frozen=True)
+class CutEdge(Change):
+    """A query cannot look at a key.
+
+    Attributes:
+        how: ``masked``: before the softmax, so that the other keys share its weight; ``zeroed``:
+            after it, so that they do not.
+    """
+
+    how: Literal["masked", "zeroed"] = "masked"
+
+    def __str__(self) -> str:
+        """As `parse_change` reads it."""
+        return f"{'cut' if self.how == 'masked' else 'zero'} {self.place}"
+
+    @property
+    def stage(self) -> str:
+        """Before or after the softmax."""
+        return "masked" if self.how == "masked" else "weights"
+
+    def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
+        """Forbid the edge, or take its weight away."""
+        self.place.cut_from(tensor).fill_(-math.inf if self.how == "masked" else 0.0)
+
+
+@dataclass(frozen=True)
+class AverageHead(Change):
+    """A head's weights tell the keys apart no more, or the queries.
+
+    Attributes:
+        how: ``uniform``: every key that the mask allows gets the same weight; ``mean``: every
+            query gets the mean of all queries' weights, in a decoder of those up to its own, so
+            that no row knows of later ones; what its mask forbids is left out, and the rest
+            scaled to sum to 1.
+    """
+
+    how: Literal["uniform", "mean"] = "uniform"
+
+    def __str__(self) -> str:
+        """As `parse_change` reads it."""
+        return f"{'average' if self.how == 'uniform' else 'mean'} {self.place}"
+
+    @property
+    def stage(self) -> str:
+        """Before or after the softmax."""
+        return "masked" if self.how == "uniform" else "weights"
+
+    def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
+        """Level the scores, or the rows."""
+        ours = self.place.cut_from(tensor)
+        if self.how == "uniform":
+            ours[ours != -math.inf] = 0.0
+            return
+        sums = ours.cumsum(dim=-2) if self.place.part == "decoder" else ours.sum(-2, keepdim=True)
+        allowed = sums * self.place.cut_from(may_attend)
+        ours.copy_(allowed / allowed.sum(dim=-1, keepdim=True).clamp(min=1e-30))
+
+
+@dataclass(frozen=True)
+class ForceWeight(Change):
+    """An edge gets a weight, and the other keys share the rest in their old proportions.
+
+    Where nothing else has weight, the row has the edge alone. What the mask forbids stays 0.
+
+    Attributes:
+        weight: from 0 to 1.
+    """
+
+    weight: float = 1.0
+
+    def __str__(self) -> str:
+        """As `parse_change` reads it."""
+        return f"force {self.place}={self.weight:g}"
+
+    @property
+    def stage(self) -> str:
+        """After the softmax."""
+        return "weights"
+
+    def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
+        """Set the edge and scale what stands beside it."""
+        edge = self.place.cut_from(tensor)
+        if edge.numel() == 0:
+            return
+        is_forced = self.place.cut_from(may_attend)
+        row = replace(self.place, key=None).cut_from(tensor)
+        # Set to 0 and summed, not taken off the row's sum: what is left may be far below rounding.
+        edge.masked_fill_(is_forced, 0.0)
+        others = row.sum(dim=-1, keepdim=True)
+        factor = (1 - self.weight) / others
+        row.mul_(torch.where(is_forced & (others > 0), factor, 1.0))
+        edge.masked_fill_(is_forced, self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class ReplaceWeights(Change):
+    """A head gets a matrix of weights; of a larger one its beginning counts.
+
+    Attributes:
+        weights: (queries, keys). Its rows are taken as they are, whatever they sum to; what the
+            mask forbids stays 0.
+    """
+
+    weights: np.ndarray
+
+    def __str__(self) -> str:
+        """For people: a matrix has no short form."""
+        return f"replace {self.place} by a matrix of {' × '.join(map(str, self.weights.shape))}"
+
+    @property
+    def stage(self) -> str:
+        """After the softmax."""
+        return "weights"
+
+    def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
+        """Write the matrix over the weights."""
+        ours = self.place.cut_from(tensor)
+        queries, keys = ours.shape[-2:]
+        given = torch.as_tensor(self.weights[:queries, :keys], dtype=ours.dtype)
+        if given.shape != ours.shape[-2:]:
+            raise InputError(
+                f"A matrix of weights must have at least {queries} rows and {keys} columns here, "
+                f"but has {' and '.join(map(str, self.weights.shape))} ({self.place}). "
+                "Give one number for each query and key."
+            )
+        ours.copy_(given * self.place.cut_from(may_attend))
+
+
+class Changes:
+    """A probe that makes changes, in the order given.
+
+    Args:
+        changes: what to do.
+    """
+
+    def __init__(self, *changes: Change) -> None:
+        self.changes = changes
+        self._may_attend = torch.tensor(True)
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        """Hand back what follows from the changes at this place, or None."""
+        if stage == "masked":
+            self._may_attend = tensor != -math.inf
+        due = [
+            change for change in self.changes if change.stage == stage and change.place.is_at(site)
+        ]
+        if not due:
+            return None
+        changed = tensor.clone()
+        for change in due:
+            change.apply(changed, self._may_attend)
+        if stage == "masked":
+            self._may_attend = changed != -math.inf
+        return changed
+
+    def check(self, model: ModelConfig, source_length: int, target_length: int) -> None:
+        """Make sure that every place exists.
+
+        Args:
+            model: the sizes of the model.
+            source_length: source tokens, ``</s>`` included.
+            target_length: decoder rows.
+
+        Raises:
+            InputError: one does not (with the range), or there is nothing to change.
+        """
+        if not self.changes:
+            raise InputError("There must be a change to see what follows from it, but is none.")
+        for change in self.changes:
+            change.place.check(model, source_length, target_length)
+
+    def __str__(self) -> str:
+        """All of them, one after the other."""
+        return ", ".join(map(str, self.changes))
+
+
+def cut_source_word(
+    positions: Sequence[int], how: Literal["masked", "zeroed"] = "masked"
+) -> Changes:
+    """Cut every edge to some source positions: in the encoder's layers and in the decoder's.
+
+    The positions' own vectors stay where they are; nobody looks at them, nor they at themselves.
+
+    Args:
+        positions: the word's tokens.
+        how: as in `CutEdge`.
+    """
+    places = [
+        place
+        for key in positions
+        for place in (
+            Place("encoder", None, "self", None, None, key, is_edge=True),
+            Place("decoder", None, "cross", None, None, key, is_edge=True),
+        )
+    ]
+    return Changes(*(CutEdge(place, how) for place in places))
+
+
+def parse_change(text: str) -> Change:
+    """Read a change: what to do, and where.
+
+    ``cut decoder.1.cross.0`` (a head), ``cut encoder.0.self.2:4>7`` (an edge, masked),
+    ``zero encoder.0.self.2:4>7`` (an edge, zeroed), ``average decoder.1.cross.0`` (uniform),
+    ``mean decoder.1.cross.0``, ``force decoder.1.cross.0:3>2=0.8``.
+
+    Raises:
+        InputError: the text says something else.
+    """
+    verb, _, rest = text.strip().partition(" ")
+    if verb not in _EXAMPLES:
+        raise InputError(
+            "A change must say what is done and where, as in 'cut decoder.1.cross.0', but is "
+            f"{text!r}. {suggestion(verb, _EXAMPLES)}"
+        )
+    where, equals, value = rest.partition("=")
+    place = parse_place(where)
+    if verb == "force" and place.is_edge and equals:
+        return ForceWeight(place, _weight(value, text))
+    make = _MAKERS.get((verb, place.is_edge))
+    if make is None or equals:
+        raise InputError(
+            f"A change with {verb!r} must be written as in {_EXAMPLES[verb]!r}, but is {text!r}. "
+            "Name a head, an edge, or an edge and its weight, as there."
+        )
+    return make(place)
+
+
+def _weight(value: str, text: str) -> float:
+    try:
+        weight = float(value)
+    except ValueError:
+        weight = math.nan
+    if not 0 <= weight <= 1:
+        raise InputError(
+            f"A forced weight must be a number from 0 to 1, but is {value!r} ({text!r}). "
+            f"Write it as in {_EXAMPLES['force']!r}."
+        )
+    return weight
+
+
+_MAKERS: dict[tuple[str, bool], Callable[[Place], Change]] = {
+    ("cut", False): CutHead,
+    ("cut", True): CutEdge,
+    ("zero", True): partial(CutEdge, how="zeroed"),
+    ("average", False): AverageHead,
+    ("mean", False): partial(AverageHead, how="mean"),
+}
+_EXAMPLES = {
+    "cut": "cut decoder.1.cross.0",
+    "zero": "zero encoder.0.self.2:4>7",
+    "average": "average decoder.1.cross.0",
+    "mean": "mean decoder.1.cross.0",
+    "force": "force decoder.1.cross.0:3>2=0.8",
+}

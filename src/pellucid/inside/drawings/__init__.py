@@ -1,0 +1,3 @@
+"""The architecture as SVG (`pellucid inspect --draw`)."""
+
+__all__: list[str] = []

@@ -1,0 +1,67 @@
+"""Drawings of an architecture, made from its configuration: SVG with shapes and counts.
+
+Right of every arrow stands the shape of what flows, left of it, in blue, the parameters of the
+step that it comes from. S is the number of source tokens, T that of target tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from pellucid.config import ModelConfig
+from pellucid.errors import InputError, suggestion
+from pellucid.inside.drawings.attention import draw_heads, draw_one_attention
+from pellucid.inside.drawings.canvas import Canvas
+from pellucid.inside.drawings.counts import Counts
+from pellucid.inside.drawings.stacks import draw_inference, draw_training
+from pellucid.inside.drawings.whole import draw_whole
+
+__all__ = ["Drawing", "draw_architecture"]
+
+Drawing = Literal["whole", "attention", "heads", "training", "inference"]
+_DRAWERS: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
+    "whole": ("The whole architecture", draw_whole),
+    "attention": ("One head of attention", draw_one_attention),
+    "heads": ("All heads of one attention, put beside each other and projected", draw_heads),
+    "training": ("Training: the encoder feeds every decoder layer", draw_training),
+    "inference": ("Inference: one row at a time", draw_inference),
+}
+
+
+def draw_architecture(
+    config: ModelConfig, what: Drawing, *, model: str = "", has_output_bias: bool = False
+) -> str:
+    """Draw what a configuration says.
+
+    Args:
+        config: sizes and switches, the vocabulary sizes given.
+        what: ``whole``; ``attention``, one head; ``heads``, their concatenation and W_O;
+            ``training`` and ``inference``, how the encoder feeds every layer of the decoder.
+        model: its name and hash, for the caption.
+        has_output_bias: whether the logits have a bias, which only the weights tell.
+
+    Returns:
+        An SVG document.
+
+    Raises:
+        InputError: there is no such drawing.
+    """
+    if what not in _DRAWERS:
+        raise InputError(
+            f"A drawing must be one of {', '.join(get_args(Drawing))}, but is {what!r}. "
+            f"{suggestion(what, _DRAWERS)}"
+        )
+    title, draw = _DRAWERS[what]
+    canvas = Canvas(title)
+    counts = Counts(config, has_output_bias)
+    draw(canvas, counts)
+    named = f" Model {model}." if model else ""
+    canvas.notes(
+        [
+            f"{title}.{named} {counts.total:,} parameters in the whole model.",
+            "Right of an arrow: the shape of what flows (S source tokens, T target tokens). Left, "
+            "in blue: the parameters of the step it comes from; none where nothing stands.",
+        ]
+    )
+    return canvas.to_svg()

@@ -1,0 +1,124 @@
+"""One head of attention, and all heads beside each other."""
+
+from __future__ import annotations
+
+import math
+
+from pellucid.inside.drawings.canvas import Box, Canvas
+from pellucid.inside.drawings.counts import Counts
+
+__all__ = ["draw_heads", "draw_one_attention"]
+
+STEP = 76
+MOST_HEADS = 8
+
+
+def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
+    """The five stages of one head, from two inputs to context vectors."""
+    config = counts.config
+    width, d_key, d_value, heads = config.d_model, config.d_key, config.d_value, config.num_heads
+    columns = {"Q": 130.0, "K": 330.0, "V": 530.0}
+    start = 0.0
+    first = canvas.box(Box(130, start, 170, 40), ["L tokens that attend", f"L × {width}"])
+    second = canvas.box(Box(430, start, 370, 40), ["M tokens attended to", f"M × {width}"])
+    projected = start - STEP - 8
+    sizes = {"Q": (counts.query, d_key), "K": (counts.query, d_key), "V": (counts.value, d_value)}
+    tops: dict[str, Box] = {}
+    for name, x in columns.items():
+        source = first if name == "Q" else second
+        count, per_head = sizes[name]
+        words = (
+            [f"W_{name}", f"{width} × {per_head}"]
+            if count
+            else [
+                "the keys" if (name, config.projections) == ("V", "qk") else "a block of the input"
+            ]
+        )
+        tops[name] = canvas.box(Box(x, projected, 150, 44), words, fill="attention")
+        canvas.arrow(
+            [(x, source.top), (x, tops[name].bottom)],
+            shape=f"{'L' if name == 'Q' else 'M'} × {width}",
+        )
+    y = projected - STEP - 8
+    scores = canvas.box(Box(230, y, 350, 40), ["Q Kᵀ", "every query by every key"])
+    for name, letter in (("Q", "L"), ("K", "M")):
+        canvas.arrow(
+            [(columns[name], tops[name].top), (columns[name], scores.bottom)],
+            shape=f"{name}: {letter} × {d_key}",
+            count=_count(sizes[name][0] // heads),
+        )
+    last, mixed = _draw_stages(canvas, counts, scores)
+    canvas.arrow(
+        [(columns["V"], tops["V"].top), (columns["V"], mixed.bottom)],
+        shape=f"V: M × {d_value}",
+        count=_count(sizes["V"][0] // heads),
+    )
+    canvas.arrow([(last.x, last.top), (last.x, mixed.bottom)], shape="weights: L × M")
+    canvas.arrow([(mixed.x, mixed.top), (mixed.x, mixed.top - 46)], shape=f"context: L × {d_value}")
+    canvas.text(
+        mixed.x,
+        mixed.top - 56,
+        "encoder: L = M = S · decoder: L = M = T · cross-attention: L = T, M = S",
+    )
+
+
+def _draw_stages(canvas: Canvas, counts: Counts, scores: Box) -> tuple[Box, Box]:
+    """Scaling, mask and softmax above the scores; gives the softmax and the place of the mix."""
+    config = counts.config
+    steps = []
+    if config.scale_scores:
+        root = f"√{config.d_key} = {math.sqrt(config.d_key):.3g}"
+        steps.append(("scores", ["÷ √d_k", f"÷ {root}"], False))
+    masks = "padding, later tokens" if config.look_ahead_mask else "padding"
+    before = "scaled" if config.scale_scores else "scores"
+    steps.append((before, ["mask", f"−∞ at {masks}"], True))
+    steps.append(("masked", ["softmax", "of each row"], False))
+    below = scores
+    for shape, words, is_dashed in steps:
+        box = Box(scores.x, below.y - STEP, 200, 40)
+        canvas.box(box, words, is_dashed=is_dashed)
+        canvas.arrow([(box.x, below.top), (box.x, box.bottom)], shape=f"{shape}: L × M")
+        below = box
+    mixed = Box(380, below.y - STEP, 450, 40)
+    canvas.box(mixed, ["weights · V", "a mixture of the values"], fill="attention")
+    return below, mixed
+
+
+def draw_heads(canvas: Canvas, counts: Counts) -> None:
+    """The heads of one attention, their concatenation and the projection after it."""
+    config = counts.config
+    heads, d_value, width = config.num_heads, config.d_value, config.d_model
+    shown = list(range(heads)) if heads <= MOST_HEADS else [*range(MOST_HEADS - 2), -1, heads - 1]
+    step = 118
+    wide = step * len(shown) - 18
+    middle = wide / 2
+    source = canvas.box(
+        Box(middle, 0, max(wide, 300), 40), ["the layer's input", f"L × {width} and M × {width}"]
+    )
+    each = (2 * counts.query + counts.value) // heads
+    joined = Box(middle, -230, max(wide, 300), 44)
+    for index, head in enumerate(shown):
+        x = 50 + index * step
+        if head < 0:
+            canvas.text(x, -110, "⋯", size=22)
+            continue
+        box = Box(x, -110, 100, 50)
+        canvas.box(box, [f"head {head}", f"d_k {config.d_key}", f"d_v {d_value}"], fill="attention")
+        canvas.arrow([(x, source.top), (x, box.bottom)], shape=f"L × {width}")
+        canvas.arrow([(x, box.top), (x, joined.bottom)], shape=f"L×{d_value}", count=_count(each))
+    canvas.box(
+        joined,
+        ["concatenation", f"{heads} heads × {d_value} = {heads * d_value}"],
+    )
+    output = Box(middle, -340, 260, 44)
+    canvas.box(output, ["W_O", f"{heads * d_value} × {width}"], fill="attention")
+    canvas.arrow([(middle, joined.top), (middle, output.bottom)], shape=f"L × {heads * d_value}")
+    canvas.arrow(
+        [(middle, output.top), (middle, output.top - 60)],
+        shape=f"L × {width}",
+        count=_count(counts.output),
+    )
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else ""

@@ -1,0 +1,246 @@
+"""Two maps beside each other: their signed difference, with rows and columns that belong together.
+
+Two heads of one sentence have the same words. Two sentences, such as a pronoun's minimal pair,
+share most of them: what both have, in the same order, is compared, and what only one has is
+named, with the weight that lies on it. So nothing is compared with what it does not stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import numpy as np
+
+from pellucid.bundle import load_bundle
+from pellucid.errors import InputError, InputFileNotFoundError
+from pellucid.evaluate.links import GoldLinks
+from pellucid.inside.align.links import LinkRule
+from pellucid.inside.align.maps import Convention
+from pellucid.inside.changes.place import Place
+from pellucid.inside.heads.rows import HeadRow, table_of_heads
+from pellucid.inside.record.data import Trace
+
+__all__ = [
+    "Difference",
+    "Moment",
+    "compare_heads",
+    "compare_maps",
+    "find_checkpoints",
+    "follow_heads",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """The first map minus the second, where both have a row and a column for it.
+
+    Attributes:
+        first: what the first map is.
+        second: what the second is.
+        rows: which row of the first and of the second each row compares.
+        columns: the same of columns.
+        row_tokens: the words of the rows.
+        column_tokens: the words of the columns.
+        values: (rows, columns), from −1 to 1 where the maps are weights.
+        left_out: for each row the weight that the first and the second map have on columns that
+            only one of them has: (rows, 2).
+        only_first: rows of the first that the second does not have.
+        only_second: rows of the second that the first does not have.
+    """
+
+    first: str
+    second: str
+    rows: tuple[tuple[int, int], ...]
+    columns: tuple[tuple[int, int], ...]
+    row_tokens: tuple[str, ...]
+    column_tokens: tuple[str, ...]
+    values: np.ndarray
+    left_out: np.ndarray
+    only_first: tuple[int, ...]
+    only_second: tuple[int, ...]
+
+    @property
+    def distance(self) -> float:
+        """Half the mean sum of absolute differences of a row.
+
+        From 0, the same, to 1, where two rows of weights share no word.
+        """
+        if not len(self.rows):
+            return 0.0
+        sums = np.abs(self.values).sum(axis=1) + self.left_out.sum(axis=1)
+        return float(sums.mean() / 2)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The heads of one checkpoint.
+
+    Attributes:
+        step: how many updates it had; 0 is the untrained model.
+        rows: the figures of each head, over all sentences.
+    """
+
+    step: int
+    rows: tuple[HeadRow, ...]
+
+
+def compare_heads(first: Trace, first_head: Place, second: Trace, second_head: Place) -> Difference:
+    """Subtract one head's weights from another's.
+
+    One trace twice compares two heads; one head twice compares two sentences, two checkpoints
+    or two models.
+
+    Args:
+        first: a trace that holds the weights of the first head.
+        first_head: one head.
+        second: the same of the second.
+        second_head: of the same part and kind.
+
+    Raises:
+        InputError: the heads have other kinds of rows or columns, or a trace lacks them.
+    """
+    for head in (first_head, second_head):
+        if not head.is_one_head or head.is_edge:
+            raise InputError(
+                f"To compare there must be one head on each side, but one is {head}. "
+                "Write it as in decoder.1.cross.0."
+            )
+    if (first_head.part, first_head.kind) != (second_head.part, second_head.kind):
+        raise InputError(
+            "Two heads must be of one part and kind to be compared, but are "
+            f"{first_head} and {second_head}. Their rows and columns are different words."
+        )
+    part, kind = first_head.part, first_head.kind
+    return compare_maps(
+        first.head(_weights_of(first_head), first_head.head or 0),
+        second.head(_weights_of(second_head), second_head.head or 0),
+        (first.query_tokens(part), second.query_tokens(part)),
+        (first.key_tokens(part, kind), second.key_tokens(part, kind)),
+        names=(str(first_head), str(second_head)),
+    )
+
+
+def compare_maps(
+    first: np.ndarray,
+    second: np.ndarray,
+    row_tokens: tuple[Sequence[str], Sequence[str]],
+    column_tokens: tuple[Sequence[str], Sequence[str]],
+    *,
+    names: tuple[str, str] = ("first", "second"),
+) -> Difference:
+    """Subtract one map from another; see `Difference`.
+
+    Args:
+        first: (queries, keys).
+        second: the same, of other sizes where the words are others.
+        row_tokens: the words of both maps' rows.
+        column_tokens: the words of both maps' columns.
+        names: what they are, for captions.
+
+    Raises:
+        InputError: a map does not have a row and a column for each word.
+    """
+    for index, map_ in enumerate((first, second)):
+        sizes = (len(row_tokens[index]), len(column_tokens[index]))
+        if map_.shape != sizes:
+            raise InputError(
+                f"A map must have a row and a column for each word, {sizes[0]} and {sizes[1]}, "
+                f"but has the shape {map_.shape} ({names[index]})."
+            )
+    rows = _shared(*row_tokens)
+    columns = _shared(*column_tokens)
+    sides = []
+    left_out = []
+    for index, map_ in enumerate((first, second)):
+        ours = map_.astype(np.float64)[[row[index] for row in rows]]
+        shared = ours[:, [column[index] for column in columns]]
+        sides.append(shared)
+        left_out.append(ours.sum(axis=1) - shared.sum(axis=1))
+    return Difference(
+        *names,
+        rows=rows,
+        columns=columns,
+        row_tokens=tuple(row_tokens[0][row] for row, _ in rows),
+        column_tokens=tuple(column_tokens[0][column] for column, _ in columns),
+        values=sides[0] - sides[1],
+        left_out=np.stack(left_out, axis=1),
+        only_first=_others(len(row_tokens[0]), [row for row, _ in rows]),
+        only_second=_others(len(row_tokens[1]), [row for _, row in rows]),
+    )
+
+
+def find_checkpoints(run: Path) -> list[tuple[int, Path]]:
+    """The checkpoints that a run folder keeps, by step, the untrained model first.
+
+    Raises:
+        InputFileNotFoundError: there are none.
+    """
+    found = [
+        (int(path.name.removeprefix("step-")), path)
+        for path in (run / "checkpoints").glob("step-*")
+        if path.name.removeprefix("step-").isdecimal()
+    ]
+    if (run / "untrained").is_dir():
+        found.append((0, run / "untrained"))
+    if not found:
+        raise InputFileNotFoundError(
+            f"A run folder must keep checkpoints to be followed, but {run} has none. "
+            "Name the folder of a run, and see training.keep_checkpoints in its recipe."
+        )
+    return sorted(found)
+
+
+def follow_heads(
+    run: Path,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    gold: Sequence[GoldLinks] | None = None,
+    convention: Convention = "predicts",
+    rule: LinkRule = "both",
+) -> list[Moment]:
+    """See how the heads change over a run: their entropy, and with gold links their error.
+
+    Args:
+        run: a run folder with checkpoints.
+        pairs: sources and targets, run through every checkpoint, teacher-forced.
+        gold: the right links of each pair.
+        convention: whether a decoder row counts for the token it predicts or reads.
+        rule: which links a map gives.
+
+    Returns:
+        A moment for each checkpoint that is kept, the first step first.
+
+    Raises:
+        InputFileNotFoundError: the folder has no checkpoints.
+        InputError: there are no pairs, or one cannot go through the model.
+    """
+    return [
+        Moment(
+            step,
+            tuple(
+                table_of_heads(
+                    load_bundle(path), pairs, gold=gold, convention=convention, rule=rule
+                )
+            ),
+        )
+        for step, path in find_checkpoints(run)
+    ]
+
+
+def _weights_of(head: Place) -> str:
+    return f"{head.part}.{head.layer}.{head.kind}.weights"
+
+
+def _shared(first: Sequence[str], second: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Places of what both have, in the same order."""
+    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
+    return tuple(
+        (block.a + offset, block.b + offset) for block in blocks for offset in range(block.size)
+    )
+
+
+def _others(count: int, taken: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(set(range(count)) - set(taken)))

@@ -1,0 +1,314 @@
+"""All heads of a model beside each other: one row of figures for each, to sort by.
+
+The figures describe weights. Only one of them, the effect of cutting the head, says what the
+head does for the translation.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from pellucid.bundle import Bundle
+from pellucid.errors import InputError, suggestion
+from pellucid.evaluate.links import GoldLinks, count_links
+from pellucid.inside.align.links import LinkRule, link_words
+from pellucid.inside.align.maps import Convention
+from pellucid.inside.changes.change import Changes, CutHead
+from pellucid.inside.changes.place import Place, all_heads
+from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside.record.data import Trace
+from pellucid.inside.replay import replay
+from pellucid.text.token_words import words_of_tokens
+from pellucid.text.words import JOINER
+
+__all__ = [
+    "SORTABLE",
+    "Gold",
+    "HeadRow",
+    "cut_effects",
+    "head_rows",
+    "is_punctuation",
+    "mean_rows",
+    "sort_rows",
+    "table_of_heads",
+]
+
+
+@dataclass(frozen=True)
+class Gold:
+    """The right links of a pair, and how links are read from its maps.
+
+    Attributes:
+        links: between the words of both sides.
+        source_words: for each source token but ``</s>`` the words it belongs to, as
+            `words_of_tokens` finds them.
+        target_words: for each target token but ``</s>`` the same.
+        convention: whether a decoder row counts for the token it predicts or reads.
+        rule: which links a map gives, see `link_words`.
+    """
+
+    links: GoldLinks
+    source_words: Sequence[range]
+    target_words: Sequence[range]
+    convention: Convention = "predicts"
+    rule: LinkRule = "both"
+
+
+@dataclass(frozen=True)
+class HeadRow:
+    r"""The figures of one head in one sentence, or their means over several.
+
+    Means are over the rows that may attend to something.
+
+    Attributes:
+        head: which.
+        entropy: of a row, $-\sum_j \alpha_j \ln \alpha_j$, in nats; 0 where it looks at one token.
+        confidence: the largest weight of a row.
+        end_mass: the weight on ``</s>``; of the decoder's self-attention, which never reads
+            ``</s>``, on the start token.
+        punctuation_mass: the weight on tokens of punctuation marks alone.
+        distance: $\sum_j \alpha_j |i - j|$, in tokens: how far from its own place a row looks; of
+            cross-attention from the place of the same number.
+        cut_effect: what cutting the head adds to the log-probability of the target; below 0 where
+            the target becomes less likely. None where it was not computed.
+        link_counts: what the alignment error is made of, as `count_links` gives it. None where
+            it was not computed, and for self-attention.
+        num_sentences: how many are behind the means.
+
+    Source:
+        Confidence: Voita et al. 2019, "Analyzing Multi-Head Self-Attention", section 4.
+    """
+
+    head: Place
+    entropy: float
+    confidence: float
+    end_mass: float
+    punctuation_mass: float
+    distance: float
+    cut_effect: float | None = None
+    link_counts: tuple[int, int, int, int] | None = None
+    num_sentences: int = 1
+
+    @property
+    def alignment_error(self) -> float | None:
+        """The alignment error rate of the head's links, see `score_counts`."""
+        if self.link_counts is None:
+            return None
+        found, sure, found_sure, found_possible = self.link_counts
+        return 1 - (found_sure + found_possible) / (found + sure) if found + sure else 0.0
+
+
+FIGURES = ("entropy", "confidence", "end_mass", "punctuation_mass", "distance", "cut_effect")
+SORTABLE = (*FIGURES, "alignment_error")
+"""What rows can be sorted by."""
+
+
+def head_rows(
+    trace: Trace,
+    *,
+    pair: Pair | None = None,
+    gold: Gold | None = None,
+) -> list[HeadRow]:
+    """Make the figures of every head whose weights a trace holds.
+
+    Args:
+        trace: of one sentence.
+        pair: the same sentence with its model; with it the effect of cutting each head is
+            computed, a run each.
+        gold: with it the alignment error of each head of cross-attention is.
+
+    Returns:
+        A row for each, from the encoder's first layer on.
+
+    Raises:
+        InputError: the trace holds no weights.
+    """
+    found = []
+    for name, weights_HLM in trace.arrays.items():
+        part, *place, stage = name.split(".")
+        if stage != "weights":
+            continue
+        keys = trace.key_tokens(part, place[1])
+        end = len(keys) - 1 if part == "encoder" or place[1] == "cross" else 0
+        is_mark = np.array([is_punctuation(token) for token in keys])
+        for index, head in enumerate(trace.heads):
+            where = Place(
+                "encoder" if part == "encoder" else "decoder",
+                int(place[0]),
+                "self" if place[1] == "self" else "cross",
+                head,
+            )
+            row = _figures(where, weights_HLM[index].astype(np.float64), end, is_mark)
+            if gold is not None and where.kind == "cross":
+                row = replace(row, link_counts=_count_links(weights_HLM[index], gold))
+            found.append(row)
+    if not found:
+        raise InputError(
+            "A trace must hold weights for a table of heads, but this one has none. "
+            "Look once more and ask for the stage weights."
+        )
+    if pair is None:
+        return found
+    effects = cut_effects(pair, [row.head for row in found])
+    return [replace(row, cut_effect=effects[row.head]) for row in found]
+
+
+def cut_effects(pair: Pair, heads: Iterable[Place] | None = None) -> dict[Place, float]:
+    """What cutting each head alone adds to the log-probability of the target.
+
+    Args:
+        pair: what is scored, teacher-forced.
+        heads: which; all unless given.
+    """
+    chosen = list(all_heads(pair.model.config) if heads is None else heads)
+    before = _log_probability(pair)
+    return {head: _log_probability(pair, Changes(CutHead(head))) - before for head in chosen}
+
+
+def mean_rows(tables: Sequence[Sequence[HeadRow]]) -> list[HeadRow]:
+    """The means of several sentences' tables, head by head.
+
+    Each sentence counts alike, but for links, which are added up. A figure that one of the
+    sentences lacks is left out.
+
+    Raises:
+        InputError: there is no table, or they are not of the same heads.
+    """
+    heads = [[row.head for row in table] for table in tables]
+    if not tables or any(one != heads[0] for one in heads):
+        raise InputError(
+            "Tables of heads must be of the same heads to be averaged, but are not. "
+            "Look at the same layers, kinds and heads of the same model in every sentence."
+        )
+    return [_mean_row(rows) for rows in zip(*tables, strict=True)]
+
+
+def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> list[HeadRow]:
+    """Sort by one figure; rows without it come last, equal ones stay in order.
+
+    Raises:
+        InputError: there is no such figure.
+    """
+    if by not in SORTABLE:
+        raise InputError(
+            f"Heads must be sorted by one of their figures, but by is {by!r}. "
+            f"{suggestion(by, SORTABLE)}"
+        )
+    sign = -1.0 if descending else 1.0
+
+    def place(row: HeadRow) -> float:
+        figure = getattr(row, by)
+        return math.inf if figure is None else sign * figure
+
+    return sorted(rows, key=place)
+
+
+def table_of_heads(
+    bundle: Bundle,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    gold: Sequence[GoldLinks] | None = None,
+    convention: Convention = "predicts",
+    rule: LinkRule = "both",
+    has_cut_effects: bool = False,
+) -> list[HeadRow]:
+    """The figures of every head of a model, averaged over given pairs.
+
+    Args:
+        bundle: the model.
+        pairs: sources and targets.
+        gold: the right links of each pair.
+        convention: whether a decoder row counts for the token it predicts or reads.
+        rule: which links a map gives.
+        has_cut_effects: whether each head is cut in each pair, which takes a run each.
+
+    Raises:
+        InputError: there are no pairs, or one cannot go through the model.
+    """
+    if gold is not None and len(gold) != len(pairs):
+        raise InputError(
+            f"There must be gold links for each pair, but there are {len(gold)} for {len(pairs)}."
+        )
+    tables = []
+    for index, (source, target) in enumerate(pairs):
+        pair = make_pair(bundle, source, target)
+        right = None
+        if gold is not None:
+            right = Gold(
+                gold[index],
+                words_of_tokens(bundle.tokenizer, "source", source, pair.source_ids),
+                words_of_tokens(bundle.tokenizer, "target", target, pair.target_ids),
+                convention,
+                rule,
+            )
+        cut = pair if has_cut_effects else None
+        tables.append(head_rows(replay(pair), pair=cut, gold=right))
+    return mean_rows(tables)
+
+
+def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray) -> HeadRow:
+    """The figures of one map."""
+    places = np.abs(np.arange(weights_LM.shape[0])[:, None] - np.arange(weights_LM.shape[1]))
+    may_attend = weights_LM.sum(axis=1) > 0
+    rows = weights_LM[may_attend]
+    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
+
+    def mean(values: np.ndarray) -> float:
+        return float(values.mean()) if len(rows) else math.nan
+
+    return HeadRow(
+        head,
+        entropy=mean(-(rows * logs).sum(axis=1)),
+        confidence=mean(rows.max(axis=1)),
+        end_mass=mean(rows[:, end]),
+        punctuation_mass=mean(rows[:, is_mark].sum(axis=1)),
+        distance=mean((rows * places[may_attend]).sum(axis=1)),
+    )
+
+
+def _mean_row(rows: Sequence[HeadRow]) -> HeadRow:
+    """The mean of one head's rows."""
+    figures: dict[str, Any] = {}
+    for name in FIGURES:
+        values = [getattr(row, name) for row in rows]
+        figures[name] = None if None in values else sum(values) / len(values)
+    counts = [row.link_counts for row in rows if row.link_counts is not None]
+    sums = None
+    if len(counts) == len(rows):
+        found, sure, found_sure, found_possible = (sum(one) for one in zip(*counts, strict=True))
+        sums = (found, sure, found_sure, found_possible)
+    return replace(rows[0], **figures, link_counts=sums, num_sentences=len(rows))
+
+
+def _count_links(map_TS: np.ndarray, gold: Gold) -> tuple[int, int, int, int]:
+    """Read links from a map of tokens, and compare them."""
+    rows = map_TS[1:] if gold.convention == "reads" else map_TS[:-1]
+    num_source, num_target = (
+        max((word + 1 for words in side for word in words), default=0)
+        for side in (gold.source_words, gold.target_words)
+    )
+    is_of_SM = np.zeros((map_TS.shape[1], num_source))
+    for token, words in enumerate(gold.source_words):
+        is_of_SM[token, list(words)] = 1
+    (links,) = link_words((rows @ is_of_SM)[None], gold.target_words, num_target, gold.rule)
+    return count_links(links, gold.links)
+
+
+def _log_probability(pair: Pair, probe: Changes | None = None) -> float:
+    with torch.inference_mode():
+        return float(pair.log_probabilities(probe=probe).sum())
+
+
+def is_punctuation(token: str) -> bool:
+    """Whether a token has nothing but punctuation marks, joined to the word before it or not."""
+    letters = token.replace("\u2581", "").strip()
+    if len(letters) > 1:
+        letters = letters.removeprefix(JOINER)
+    return bool(letters) and all(unicodedata.category(letter)[0] == "P" for letter in letters)

@@ -1,0 +1,130 @@
+"""From a line of text to traces: decode it, or take the target given, and replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pellucid.attention.probe import Probe
+from pellucid.bundle import Bundle
+from pellucid.inside.ask import Ask
+from pellucid.inside.changes.change import Changes
+from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside.record.data import Trace
+from pellucid.inside.record.files import NpzWriter
+from pellucid.inside.replay import replay
+from pellucid.translation import TranslatedHypothesis
+
+__all__ = ["Replaying", "describe_model", "look_at_given", "look_at_hypotheses"]
+
+
+@dataclass(frozen=True)
+class Replaying:
+    """How each pair is replayed.
+
+    Attributes:
+        ask: what to keep.
+        float64: keep arrays in double precision; they are computed so in any case.
+        changes: a probe that changes results on the way.
+        into: from a hypothesis's index, and how many there are, to the ``.npz`` file that its
+            arrays go to, layer by layer; its trace then holds none.
+        before: is called with each pair before it is replayed.
+    """
+
+    ask: Ask = field(default_factory=Ask)
+    float64: bool = False
+    changes: Probe | None = None
+    into: Callable[[int, int], Path] | None = None
+    before: Callable[[Pair], None] | None = None
+
+
+def look_at_given(bundle: Bundle, source: str, target: str, how: Replaying) -> Trace:
+    """Look at a target that somebody gave.
+
+    Raises:
+        InputError: a side is empty, too long, or cannot be written with the vocabulary; or what
+            is asked for does not exist.
+    """
+    pair = make_pair(bundle, source, target, float64=True)
+    return _look(bundle, pair, how, decoding={"given": True})
+
+
+def look_at_hypotheses(
+    bundle: Bundle,
+    source: str,
+    hypotheses: Sequence[TranslatedHypothesis],
+    how: Replaying,
+    *,
+    decoding: Mapping[str, Any],
+) -> list[Trace]:
+    """Look at each translation that a decode found: one trace each.
+
+    Args:
+        bundle: the model that made them.
+        source: the source line.
+        hypotheses: what the decode found, the best first.
+        how: what to keep, and where.
+        decoding: how they were found.
+
+    Raises:
+        InputError: what is asked for does not exist, or does not fit into memory.
+    """
+    traces = []
+    for index, found in enumerate(hypotheses):
+        about = {"given": False, "hypothesis": index, "text": found.text, "score": found.score}
+        traces.append(
+            _look(
+                bundle,
+                make_pair(bundle, source, found.ids, float64=True),
+                how,
+                decoding={**decoding, **about},
+                decode_log_probabilities=found.token_log_probabilities,
+                place=(index, len(hypotheses)),
+            )
+        )
+    return traces
+
+
+def _look(
+    bundle: Bundle,
+    pair: Pair,
+    how: Replaying,
+    *,
+    decoding: Mapping[str, Any],
+    decode_log_probabilities: Sequence[float] | None = None,
+    place: tuple[int, int] = (0, 1),
+) -> Trace:
+    if how.before is not None:
+        how.before(pair)
+    if how.changes is not None:
+        what = str(how.changes) if isinstance(how.changes, Changes) else "by a probe"
+        decoding = {**decoding, "changes": what}
+    run = partial(
+        replay,
+        pair,
+        how.ask,
+        decode_log_probabilities=decode_log_probabilities,
+        model=describe_model(bundle),
+        decoding=decoding,
+        changes=how.changes,
+        float64=how.float64,
+    )
+    if how.into is None:
+        return run()
+    with NpzWriter(how.into(*place)) as writer:
+        trace = run(keep=writer.keep)
+        writer.finish(trace)
+    return trace
+
+
+def describe_model(bundle: Bundle) -> dict[str, Any]:
+    """What a trace says of its model."""
+    return {
+        "model_hash": bundle.model_hash,
+        "name": bundle.folder.name,
+        "languages": bundle.config.languages.model_dump(),
+        "library": bundle.manifest.get("library"),
+    }

@@ -1,0 +1,3 @@
+"""Does the model find the antecedent of a pronoun?"""
+
+__all__: list[str] = []

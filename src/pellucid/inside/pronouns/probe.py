@@ -1,0 +1,225 @@
+"""A linear probe for each layer: can the antecedent be read from the vector of the pronoun?
+
+The pronoun is the same word in both sentences of a minimal pair, so that its embedding knows
+nothing of the antecedent; what a later layer knows, attention has brought. The predicate is not:
+what its embedding tells already is what later layers must be compared with. A probe may also
+learn by heart: the control task, with random labels for the nouns, says how much. As the two
+genders of a minimal pair always differ, its labels are asked for only where they differ too;
+otherwise half of them would follow from the two nouns without the antecedent.
+
+Source:
+    Hewitt and Liang 2019, "Designing and Interpreting Probes with Control Tasks".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.errors import InputError
+from pellucid.inside.pair import Pair
+from pellucid.inside.pronouns.cases import Case, Share, share_of_hits
+from pellucid.randomness import generator
+
+__all__ = [
+    "ProbeResult",
+    "Word",
+    "encoder_vectors",
+    "fit_logistic",
+    "probe_layers",
+    "split_combinations",
+]
+
+Word = Literal["pronoun", "predicate"]
+
+TEST_SHARE = 0.3
+PENALTY = 1e-3
+MOST_STEPS = 50
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What a linear probe reads from one layer.
+
+    Attributes:
+        word: whose vector was read.
+        layer: ``input`` (embedding and position), ``layer 0``, …, ``norm`` where a last one is.
+        task: ``gender``: masculine or feminine in French; ``position``: whether the antecedent is
+            the noun nearest to the pronoun.
+        accuracy: on sentences whose two nouns never stand together in the probe's training.
+        control: the same probe's on the control task, learned and tested on about half of the
+            sentences.
+        num_train: sentences that it learned from.
+    """
+
+    word: Word
+    layer: str
+    task: str
+    accuracy: Share
+    control: Share
+    num_train: int
+
+    @property
+    def selectivity(self) -> float:
+        """Accuracy beyond what the probe can learn by heart."""
+        return self.accuracy.share - self.control.share
+
+
+def probe_layers(
+    cases: Sequence[Case], *, word: Word = "pronoun", seed: int = 1
+) -> list[ProbeResult]:
+    """Train and test a probe for each layer and task.
+
+    Args:
+        cases: of the pronoun test.
+        word: whose vectors are read: the pronoun's, or the mean of those of its clause's other
+            words.
+        seed: decides which pairs of nouns are held out, and the control task's labels.
+
+    Raises:
+        InputError: there are too few cases to learn from and to test on.
+    """
+    is_test = split_combinations(cases, seed=seed)
+    controls, is_apart = _random_labels(cases, seed)
+    apart = [case for case, is_one in zip(cases, is_apart, strict=True) if is_one]
+    num_train, num_test = (int((side & is_apart).sum()) for side in (~is_test, is_test))
+    if min(num_train, num_test) < 10:
+        raise InputError(
+            "A probe and its control task must have at least 10 sentences to learn from and 10 "
+            f"to be tested on, but have {num_train} and {num_test}. Take more sentences."
+        )
+    vectors = [
+        encoder_vectors(case.pair, case.pronoun if word == "pronoun" else case.predicate)
+        for case in cases
+    ]
+    tasks = {
+        "gender": np.array([case.gender == "f" for case in cases]),
+        "position": np.array([case.num_between == 0 for case in cases]),
+    }
+    found = []
+    for layer in vectors[0]:
+        features = np.stack([one[layer] for one in vectors]).astype(np.float64)
+        control = _accuracy(
+            "control", features[is_apart], controls[is_apart], is_test[is_apart], apart
+        )
+        for task, labels in tasks.items():
+            accuracy = _accuracy(task, features, labels, is_test, cases)
+            found.append(ProbeResult(word, layer, task, accuracy, control, int((~is_test).sum())))
+    return found
+
+
+def split_combinations(cases: Sequence[Case], *, seed: int = 1) -> np.ndarray:
+    """Say which cases are for testing, so that no pair of nouns is on both sides.
+
+    The pair are the two nouns before the pronoun, in either order.
+    """
+    combinations = [frozenset(case.words[-2:]) for case in cases]
+    names = sorted({" ".join(sorted(one)) for one in combinations})
+    order = generator(seed, "held-out nouns").permutation(len(names))
+    held_out = {names[place] for place in order[: round(TEST_SHARE * len(names))]}
+    return np.array([" ".join(sorted(one)) in held_out for one in combinations], dtype=bool)
+
+
+@torch.inference_mode()
+def encoder_vectors(pair: Pair, positions: Sequence[int]) -> dict[str, np.ndarray]:
+    """The vector of a word after each layer of the encoder, its tokens averaged.
+
+    Args:
+        pair: the sentence.
+        positions: the word's source tokens.
+    """
+    keeper = _Keeper(pair, list(positions))
+    pair.model.encode(torch.tensor([pair.source_ids]), probe=keeper)
+    return keeper.found
+
+
+class _Keeper:
+    """Keeps what each layer hands to the next."""
+
+    def __init__(self, pair: Pair, positions: list[int]) -> None:
+        config = pair.model.config
+        self._positions = positions
+        last = "norm" if config.norm == "post" else "residual"
+        self._names = {("encoder", "input"): "input", ("encoder", "norm"): "norm"}
+        for layer in range(config.num_encoder_layers):
+            self._names[(f"encoder.{layer}.feed_forward", last)] = f"layer {layer}"
+        self.found: dict[str, np.ndarray] = {}
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> None:
+        """Keep one result if it is a layer's last."""
+        name = self._names.get((site, stage))
+        if name is not None:
+            self.found[name] = tensor[0, self._positions].mean(dim=0).numpy().copy()
+
+
+def fit_logistic(
+    features: np.ndarray, labels: np.ndarray, *, penalty: float = PENALTY
+) -> tuple[np.ndarray, float]:
+    r"""Logistic regression: the weights and the bias that minimise mean loss and penalty.
+
+    $$\frac{1}{n}\sum_i \ln\left(1 + e^{-s_i(w \cdot x_i + b)}\right) + \frac{\lambda}{2}
+    \lVert w\rVert^2, \quad s_i = \pm 1$$
+
+    Found by Newton's method, a step halved as long as it would not lower the sum.
+
+    Args:
+        features: (cases, width).
+        labels: True or False for each.
+        penalty: λ.
+    """
+    signs = np.where(labels, 1.0, -1.0)
+    wide = np.concatenate([features, np.ones((len(features), 1))], axis=1)
+    penalties = np.full(wide.shape[1], penalty)
+    penalties[-1] = 0.0
+
+    def cost(solution: np.ndarray) -> float:
+        losses = np.logaddexp(0.0, -signs * (wide @ solution))
+        return float(losses.mean() + (penalties * solution**2).sum() / 2)
+
+    solution = np.zeros(wide.shape[1])
+    for _ in range(MOST_STEPS):
+        shares = 1 / (1 + np.exp(-(wide @ solution)))
+        slope = wide.T @ (shares - (signs > 0)) / len(wide) + penalties * solution
+        if np.abs(slope).max() < 1e-8:
+            break
+        curvature = wide.T @ (wide * (shares * (1 - shares))[:, None]) / len(wide)
+        step = np.linalg.solve(curvature + np.diag(penalties + 1e-9), slope)
+        size = 1.0
+        while size > 1e-6 and cost(solution - size * step) > cost(solution):
+            size /= 2
+        solution = solution - size * step
+    return solution[:-1], float(solution[-1])
+
+
+def _accuracy(
+    name: str,
+    features: np.ndarray,
+    labels: np.ndarray,
+    is_test: np.ndarray,
+    cases: Sequence[Case],
+) -> Share:
+    """Learn on one side and test on the other, with features scaled as the training's are."""
+    training = features[~is_test]
+    spread = training.std(axis=0)
+    scaled = (features - training.mean(axis=0)) / np.where(spread > 1e-8, spread, 1.0)
+    weights, bias = fit_logistic(scaled[~is_test], labels[~is_test])
+    guesses = scaled[is_test] @ weights + bias > 0
+    tested = [case for case, is_held_out in zip(cases, is_test, strict=True) if is_held_out]
+    return share_of_hits(name, (guesses == labels[is_test]).astype(np.float64), tested)
+
+
+def _random_labels(cases: Sequence[Case], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The control task: each noun's own label, and where the two nouns have different ones."""
+    nouns = sorted({word for case in cases for word in case.words[-2:]})
+    order = generator(seed, "control labels").permutation(len(nouns))
+    chosen = {nouns[place] for place in order[: len(nouns) // 2]}
+    labels = np.array([case.words[case.answer] in chosen for case in cases], dtype=bool)
+    is_apart = np.array(
+        [(case.words[-1] in chosen) != (case.words[-2] in chosen) for case in cases], dtype=bool
+    )
+    return labels, is_apart

@@ -1,0 +1,3 @@
+"""What a trace holds, below everything that draws it."""
+
+__all__: list[str] = []

@@ -1,0 +1,344 @@
+"""Traces on disk: ``.npz`` and ``.json`` hold the same names and the same numbers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+
+from pellucid.errors import InputError, InputFileNotFoundError, OutputError, PellucidError
+from pellucid.files import is_device, is_packed, open_to_write, write_bytes, write_text
+from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
+from pellucid.inside.record.data import Trace
+
+__all__ = ["FORMAT", "NpzWriter", "load_trace", "save_trace"]
+
+FORMAT = 1
+TOKENS = ("source_tokens", "target_tokens", "predicted_tokens", "argmax_tokens")
+IDS = ("source_ids", "target_ids", "predicted_ids", "heads")
+LOGS = ("log_probabilities", "decode_log_probabilities")
+RECORDS = ("checks", "model", "decoding")
+NAMES = ("format", *TOKENS, *IDS, *LOGS, *RECORDS)
+"""Everything in a file that is no array of the model."""
+
+
+_DAMAGE = (
+    KeyError,
+    IndexError,
+    ValueError,
+    TypeError,
+    EOFError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading a damaged file may raise."""
+
+
+def save_trace(trace: Trace, path: Path, *, kind: str | None = None) -> None:
+    """Write a trace to a file.
+
+    Args:
+        trace: what was seen.
+        path: the file.
+        kind: ``npz``, ``json``, ``html``, ``svg``, ``png`` or ``pdf``; the file's ending says it
+            unless given. Of ``.json`` and ``.html`` the name may end in ``.gz``: then they are
+            packed. A picture is of one head where the trace holds one; otherwise of all
+            layers and heads of one kind, cross-attention first.
+
+    Raises:
+        InputError: the kind is not known, or there is nothing to draw.
+        OutputError: the file cannot be written.
+    """
+    writers: dict[str, Callable[[Trace, Path], None]] = {
+        "npz": _save_npz,
+        "json": _save_json,
+        "html": _save_page,
+        **dict.fromkeys(("svg", "png", "pdf"), _save_picture),
+    }
+    kind = kind or Path(_unpacked_name(path)).suffix.removeprefix(".")
+    if kind not in writers:
+        raise InputError(
+            f"A trace's file must end in .{', .'.join(writers)}, but is named {path.name}."
+        )
+    try:
+        writers[kind](trace, path)
+    except (PellucidError, BrokenPipeError):
+        raise
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def load_trace(path: str | Path) -> Trace:
+    """Read a trace back, equal to the one that was written.
+
+    Raises:
+        InputFileNotFoundError: there is no such file.
+        InputError: the file is damaged, is no trace, or is of a later version.
+    """
+    path = Path(path)
+    readers = {".npz": _read_npz, ".json": _read_json}
+    reader = readers.get(Path(_unpacked_name(path)).suffix)
+    if reader is None:
+        raise InputError(
+            f"A trace to read must be a .npz, .json or .json.gz file, but is named {path.name}."
+        )
+    try:
+        return _to_trace(reader(path))
+    except FileNotFoundError:
+        raise InputFileNotFoundError(
+            f"A trace must exist to be read, but {path} does not."
+        ) from None
+    except OSError as error:
+        raise InputError(f"A trace must be readable, but {path} is not ({error}).") from None
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        raise InputError(
+            f"A trace must be whole, as pellucid wrote it, but {path} is not ({error}). Look again."
+        ) from None
+
+
+def _unpacked_name(path: Path) -> str:
+    """In small letters, without ``.gz``, which is for text: a ``.npz`` or a picture has none."""
+    name = path.name.lower()
+    return name.removesuffix(".gz") if name.endswith((".json.gz", ".html.gz")) else name
+
+
+class NpzWriter:
+    """Writes a ``.npz`` array by array, so that memory holds one at a time.
+
+    A context: the file is there at its end, if `finish` was called, and is otherwise as it was.
+
+    Args:
+        path: the file.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._target = Path(os.path.realpath(path))
+        self._part = self._target.with_name(f".{self._target.name}.part")
+        if is_device(path):
+            self._part = Path(tempfile.mkdtemp()) / path.name
+        self._is_finished = False
+        with self._telling():
+            self._archive = zipfile.ZipFile(self._part, "w", zipfile.ZIP_STORED)
+
+    def keep(self, name: str, array: np.ndarray) -> None:
+        """Write one array."""
+        entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+        with self._telling(), self._archive.open(entry, "w", force_zip64=True) as stream:
+            _write_array(stream, array)
+
+    def finish(self, trace: Trace) -> None:
+        """Write what is around the arrays."""
+        for name, array in _surroundings(trace).items():
+            self.keep(name, array)
+        self._is_finished = True
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _unwritable(self._path, error) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        try:
+            with self._telling():
+                self._archive.close()
+                if self._is_finished and is_device(self._path):
+                    with self._part.open("rb") as part, open_to_write(self._path) as device:
+                        shutil.copyfileobj(part, device)
+                elif self._is_finished:
+                    self._part.replace(self._target)
+        finally:
+            with suppress(OSError):
+                self._part.unlink(missing_ok=True)
+            if self._part.parent != self._target.parent:
+                with suppress(OSError):
+                    self._part.parent.rmdir()
+
+
+def _write_array(stream: IO[bytes], array: np.ndarray) -> None:
+    np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
+
+
+def _surroundings(trace: Trace) -> dict[str, np.ndarray]:
+    """Tokens as unicode arrays, ids and logs as numbers, records as JSON in a 0-d string array."""
+    found: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
+    for name in TOKENS:
+        found[name] = np.array(getattr(trace, name), dtype=np.str_)
+    for name in IDS:
+        found[name] = np.array(getattr(trace, name), dtype=np.int64)
+    for name in LOGS:
+        found[name] = np.array(getattr(trace, name) or (), dtype=np.float64)
+    for name in RECORDS:
+        found[name] = np.array(json.dumps(dict(getattr(trace, name)), ensure_ascii=False))
+    return found
+
+
+def _save_npz(trace: Trace, path: Path) -> None:
+    with NpzWriter(path) as writer:
+        for name, array in trace.arrays.items():
+            writer.keep(name, array)
+        writer.finish(trace)
+
+
+def _save_json(trace: Trace, path: Path) -> None:
+    surroundings: dict[str, Any] = {"format": FORMAT}
+    for name in (*TOKENS, *IDS, *LOGS):
+        value = getattr(trace, name)
+        surroundings[name] = None if value is None else list(value)
+    for name in RECORDS:
+        surroundings[name] = dict(getattr(trace, name))
+    dtypes = {name: str(array.dtype) for name, array in trace.arrays.items()}
+    surroundings["dtype"] = next(iter(dtypes.values()), "float32")
+    head = json.dumps(surroundings, ensure_ascii=False, allow_nan=False)[:-1]
+    parts = [head]
+    for name, array in trace.arrays.items():
+        values = array.tolist()
+        if np.isneginf(array).any():
+            values = _without_infinities(values)
+        numbers = json.dumps(values, allow_nan=False)
+        parts.append(f", {json.dumps(name)}: {numbers}")
+    write_text(path, "".join(parts) + "}\n")
+
+
+def _save_page(trace: Trace, path: Path) -> None:
+    from pellucid.inside.show.page.html import trace_page
+
+    write_bytes(path, trace_page(trace).encode())
+
+
+def _save_picture(trace: Trace, path: Path) -> None:
+    from pellucid.inside.show.figures.choose import draw_picture
+
+    draw_picture(trace, path)
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_infinities(one) for one in value]
+    return "-inf" if value == -math.inf else value
+
+
+def _with_infinities(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_infinities(one) for one in value]
+    return -math.inf if value == "-inf" else value
+
+
+def _check_format(version: Any, path: Path) -> None:
+    if version != FORMAT:
+        raise InputError(
+            f"A trace must have the format {FORMAT}, but {path} has {version}. Read it with the "
+            "version of pellucid that wrote it, or look again."
+        )
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as archive:
+        _check_format(int(archive["format"]), path)
+        values = {name: archive[name] for name in archive.files if name != "format"}
+    for name in RECORDS:
+        values[name] = json.loads(str(values[name][()]))
+    for name in (*TOKENS, *IDS, *LOGS):
+        values[name] = values[name].tolist()
+    values["decode_log_probabilities"] = values["decode_log_probabilities"] or None
+    return values
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    with gzip.open(path) if is_packed(path) else path.open("rb") as stream:
+        values = json.loads(stream.read().decode("utf-8"))
+    if not isinstance(values, dict):
+        raise ValueError("it holds no object")
+    _check_format(values.pop("format"), path)
+    dtype = np.dtype({"float32": np.float32, "float64": np.float64}[values.pop("dtype")])
+    for name in list(values):
+        if name not in NAMES:
+            values[name] = np.array(_with_infinities(values[name]), dtype=dtype)
+    return values
+
+
+def _to_trace(values: Mapping[str, Any]) -> Trace:
+    arrays = {name: array for name, array in values.items() if name not in NAMES}
+    for name, array in arrays.items():
+        if array.dtype.kind != "f" or np.isnan(array).any():
+            raise ValueError(f"{name} must hold numbers")
+    named: dict[str, Any] = {
+        name: None if values[name] is None else tuple(values[name])
+        for name in (*TOKENS, *IDS, *LOGS)
+    }
+    named |= {name: dict(values[name]) for name in RECORDS}
+    trace = Trace(arrays=arrays, **named)
+    _check_records(trace)
+    for name, array in arrays.items():
+        if array.shape != _shape_of(trace, name, array):
+            raise ValueError(f"{name} has the shape {array.shape}")
+    return trace
+
+
+def _check_records(trace: Trace) -> None:
+    """Make sure that everything is there for every position, and of its kind."""
+    source, target = len(trace.source_ids), len(trace.target_ids)
+    logs = trace.log_probabilities
+    for name, values, kind, length in (
+        ("source_ids", trace.source_ids, int, source),
+        ("target_ids", trace.target_ids, int, target),
+        ("predicted_ids", trace.predicted_ids, int, target),
+        ("heads", trace.heads, int, len(trace.heads)),
+        ("source_tokens", trace.source_tokens, str, source),
+        ("target_tokens", trace.target_tokens, str, target),
+        ("predicted_tokens", trace.predicted_tokens, str, target),
+        ("argmax_tokens", trace.argmax_tokens, str, target),
+        ("log_probabilities", logs, float, target),
+        ("decode_log_probabilities", trace.decode_log_probabilities or logs, float, target),
+    ):
+        if len(values) != length or any(type(value) is not kind for value in values):
+            raise ValueError(f"{name} must hold {length} of {kind.__name__}")
+
+
+_NAME = re.compile(r"(encoder|decoder)\.(?:(\d+)\.(self|cross|feed_forward)\.)?([a-z]+)", re.ASCII)
+
+
+def _shape_of(trace: Trace, name: str, array: np.ndarray) -> tuple[int, ...]:
+    """The shape that an array of that name must have; widths are as they are."""
+    found = _NAME.fullmatch(name)
+    if found is None or found[4] not in STAGES:
+        raise ValueError(f"{name} is no array of a trace")
+    part, _, kind, stage = found.groups()
+    rows = len(trace.query_tokens(part))
+    keys = len(trace.key_tokens(part, kind or "self"))
+    if stage in HEAD_STAGES and kind in ("self", "cross"):
+        length = keys if stage in ("key", "value") else rows
+        width = keys if stage in MAP_STAGES else array.shape[-1]
+        return len(trace.heads), length, width
+    return rows, array.shape[-1]
+
+
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    return OutputError(f"A trace must be writable, but {path} is not ({error}).")

@@ -1,0 +1,3 @@
+"""The same trace in every medium."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""SVG, PNG and PDF figures."""
+
+__all__: list[str] = []

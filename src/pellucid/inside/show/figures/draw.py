@@ -1,0 +1,385 @@
+"""Figures of attention, fit for a paper: SVG, PNG or PDF by the file's ending.
+
+Everything is laid out in inches by the lengths of the words, so that a sentence of one token and
+one of sixty are equally readable. Colors are those of `pellucid.inside.show.colors`, and every
+figure carries its caption: model, place, stage, convention, decoding and precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pellucid.errors import InputError
+from pellucid.inside.heads.compare import Difference, compare_maps
+from pellucid.inside.record.data import Trace
+from pellucid.inside.show.figures.panels import (
+    MOST_NUMBERS,
+    Look,
+    Panel,
+    draw_panel,
+    draw_scale,
+    panel_of,
+    room_of,
+)
+from pellucid.inside.show.figures.style import (
+    Lettering,
+    Sheet,
+    check_ending,
+    save_figure,
+    wrap,
+)
+from pellucid.inside.show.view import SPECIAL_TOKENS, View, describe_model_of
+
+__all__ = [
+    "FIVE_STAGES",
+    "draw_difference_figure",
+    "draw_grid_figure",
+    "draw_map_figure",
+    "draw_stages_figure",
+    "draw_trace_figure",
+]
+
+FIVE_STAGES = ("scores", "scaled", "masked", "weights", "context")
+
+MARGIN = 0.12
+CAPTION_SIZE = 7.0
+LINE = 0.135
+"""Inches from one line of a caption to the next."""
+
+
+def draw_trace_figure(
+    trace: Trace,
+    path: str | Path,
+    *,
+    part: str,
+    layer: int,
+    kind: str,
+    head: int,
+    stage: str = "weights",
+) -> None:
+    """Draw one head: a map with numbers in its cells.
+
+    Args:
+        trace: what holds it.
+        path: the file, ending in ``.svg``, ``.png`` or ``.pdf``.
+        part: ``encoder`` or ``decoder``.
+        layer: from 0.
+        kind: ``self`` or ``cross``.
+        head: from 0.
+        stage: one that has heads.
+
+    Raises:
+        InputError: the trace does not hold it, or the file's ending is not known.
+        OutputError: the file cannot be written.
+    """
+    view = View(trace, part, layer, kind, head, stage)
+    label = "weight" if stage == "weights" else stage
+    draw_map_figure(panel_of(view), path, caption=view.caption(), label=label)
+
+
+def draw_map_figure(
+    panel: Panel, path: str | Path, *, caption: Sequence[str], label: str = "weight"
+) -> None:
+    """Draw any map with its words, numbers and color scale.
+
+    Args:
+        panel: what it shows.
+        path: the file.
+        caption: what is written below, a line each; the first is also the file's title.
+        label: what the color scale measures.
+
+    Raises:
+        InputError: the file's ending is not known.
+        OutputError: the file cannot be written.
+    """
+    path = check_ending(path)
+    lettering = Lettering(path, [*panel.texts, *caption])
+    look = _look_of_one(panel, lettering)
+    num_rows, num_columns = panel.cells_LM.shape
+    left, above, beside = room_of(panel, look)
+    head = LINE + 0.06 if panel.title else 0.0
+    body = num_columns * look.cell[0], num_rows * look.cell[1]
+    bar = max(0.9, body[1])
+    width = max(2 * MARGIN + left + body[0] + max(0.75, beside), 4.2)
+    lines = _caption_lines(lettering, caption, width, panel.cells_LM.shape)
+    height = 2 * MARGIN + head + above + bar + 0.12 + LINE * len(lines)
+    with lettering.settings():
+        sheet = Sheet(width, height)
+        top = MARGIN + head + above
+        if panel.title:
+            sheet.text(MARGIN, MARGIN, lettering.write(panel.title), size=9, weight="bold")
+        draw_panel(sheet, panel, look, left=MARGIN + left, top=top)
+        draw_scale(
+            sheet, panel, left=MARGIN + left + body[0] + 0.15, top=top, height=bar, label=label
+        )
+        _write_lines(sheet, lines, top + bar + 0.12)
+        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
+
+
+def draw_difference_figure(
+    first: View, second: View, path: str | Path, *, names: tuple[str, str] = ("first", "second")
+) -> None:
+    """Draw one head's weights less another's: blue where it has less, orange where it has more.
+
+    Two heads, two sentences, two checkpoints or two models. Rows and columns that only one of two
+    sentences has are left out, and the caption says which they are and what they weigh.
+
+    Args:
+        first: one head's weights.
+        second: what is taken away from them.
+        path: the file.
+        names: what the two are called in the caption.
+
+    Raises:
+        InputError: what is to be compared is not weights of one kind, the two share no words, or
+            the file's ending is not known.
+        OutputError: the file cannot be written.
+    """
+    kinds = [(view.part, view.kind, view.stage) for view in (first, second)]
+    if kinds[0] != kinds[1] or kinds[0][2] != "weights":
+        raise InputError(
+            "A difference must be of two heads' weights of one part and kind, but is of "
+            f"{first.name} and {second.name}. Choose two of one kind."
+        )
+    difference = compare_maps(
+        first.cells, second.cells, (first.rows, second.rows), (first.columns, second.columns)
+    )
+    if not difference.values.size:
+        raise InputError("Two maps must share words for a difference, but these share none.")
+    forbidden_LM = first.forbidden[np.ix_(*_firsts(difference))]
+    limit = float(np.abs(difference.values).max()) or 1.0
+    pairs = [
+        (first.predicted[row], second.predicted[other])
+        for row, other in difference.rows
+        if first.predicted is not None and second.predicted is not None
+    ]
+    panel = Panel(
+        difference.values,
+        difference.row_tokens,
+        difference.column_tokens,
+        predicted=[a if a == b else f"{a} | {b}" for a, b in pairs] or None,
+        forbidden_LM=forbidden_LM,
+        limit=limit,
+    )
+    caption = _difference_caption((first, second), difference, names, limit)
+    draw_map_figure(panel, path, caption=caption, label="difference of weights")
+
+
+def draw_grid_figure(
+    trace: Trace,
+    path: str | Path,
+    *,
+    part: str,
+    kind: str,
+    stage: str = "weights",
+    layers: Sequence[int] | None = None,
+) -> None:
+    """Draw every head of every layer beside each other, on one scale.
+
+    Args:
+        trace: what holds them.
+        path: the file, ending in ``.svg``, ``.png`` or ``.pdf``.
+        part: ``encoder`` or ``decoder``.
+        kind: ``self`` or ``cross``.
+        stage: one that has heads.
+        layers: which; all that the trace holds unless given.
+
+    Raises:
+        InputError: the trace holds none, or the file's ending is not known.
+        OutputError: the file cannot be written.
+    """
+    path = check_ending(path)
+    if layers is None:
+        names = [name.split(".") for name in trace.arrays]
+        layers = [int(n[1]) for n in names if n[::2] == [part, kind] and n[3:] == [stage]]
+    views = [[View(trace, part, n, kind, head, stage) for head in trace.heads] for n in layers]
+    if not views:
+        trace.get(f"{part}.0.{kind}.{stage}")
+    limit = None
+    if stage != "weights":
+        limit = max(view.largest for row in views for view in row)
+    panels = [[panel_of(view, limit=limit) for view in row] for row in views]
+    caption = _grid_caption(views, panels[0][0])
+    lettering = Lettering(path, [*panels[0][0].texts, *caption])
+    num_rows, num_columns = panels[0][0].cells_LM.shape
+    side = min(max(2.4 / max(num_rows, num_columns), 0.075), 0.17)
+    look = Look((side, side), min(52 * side, 7.5), 0, lettering)
+    left, above, beside = room_of(panels[0][0], look)
+    wide, high = num_columns * side, num_rows * side
+    step_right, step_down = max(wide, 0.9) + 0.16, max(high, 0.3) + 0.36
+    first_left, first_top = MARGIN + left + 0.2, MARGIN + above + 0.2
+    body = len(panels[0]) * step_right, len(panels) * step_down
+    width = max(first_left + body[0] + max(0.75, beside), 4.2)
+    lines = _caption_lines(lettering, caption, width)
+    height = first_top + body[1] + LINE * len(lines) + MARGIN
+    with lettering.settings():
+        sheet = Sheet(width, height)
+        for index, (row, seen) in enumerate(zip(panels, views, strict=True)):
+            top = first_top + index * step_down
+            _write_layer(sheet, seen[0].layer, top + high / 2)
+            for place, (panel, view) in enumerate(zip(row, seen, strict=True)):
+                at = first_left + place * step_right
+                first = not place, not index
+                draw_panel(
+                    sheet, panel, look, left=at, top=top, with_rows=first[0], with_columns=first[1]
+                )
+                sheet.text(at, top + high + 0.04, _name_of(view), size=6.5)
+        draw_scale(
+            sheet,
+            panels[0][0],
+            left=first_left + body[0] + 0.05,
+            top=first_top,
+            height=max(0.9, min(high, 2.5)),
+            label="weight" if limit is None else stage,
+        )
+        _write_lines(sheet, lines, first_top + body[1])
+        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
+
+
+def draw_stages_figure(
+    trace: Trace, path: str | Path, *, part: str, layer: int, kind: str, head: int
+) -> None:
+    """Draw the five stages of one head side by side, from scores to context vectors.
+
+    Args:
+        trace: what holds all five.
+        path: the file, ending in ``.svg``, ``.png`` or ``.pdf``.
+        part: ``encoder`` or ``decoder``.
+        layer: from 0.
+        kind: ``self`` or ``cross``.
+        head: from 0.
+
+    Raises:
+        InputError: the trace does not hold them, or the file's ending is not known.
+        OutputError: the file cannot be written.
+    """
+    path = check_ending(path)
+    views = [View(trace, part, layer, kind, head, stage) for stage in FIVE_STAGES]
+    panels = [panel_of(view) for view in views]
+    caption = _stages_caption(views)
+    lettering = Lettering(path, [*panels[0].texts, *caption])
+    digit = 4.2 if max(panels[0].cells_LM.shape) <= MOST_NUMBERS else 0
+    look = Look((0.215, 0.17) if digit else (0.09, 0.09), 6.5 if digit else 5, digit, lettering)
+    left, above, _ = room_of(panels[0], look)
+    wides = [panel.cells_LM.shape[1] * look.cell[0] for panel in panels]
+    steps = [max(wide, 1.35) + 0.68 for wide in wides]
+    high = len(panels[0].rows) * look.cell[1]
+    bar = max(high, 0.6)
+    top = MARGIN + 0.2 + above
+    width = 2 * MARGIN + left + sum(steps)
+    lines = _caption_lines(lettering, caption, width)
+    height = top + bar + 0.15 + LINE * len(lines) + MARGIN
+    with lettering.settings():
+        sheet = Sheet(width, height)
+        at = MARGIN + left
+        for index, (panel, view) in enumerate(zip(panels, views, strict=True)):
+            draw_panel(sheet, panel, look, left=at, top=top, with_rows=not index)
+            sheet.text(at, MARGIN, f"{index + 1}. {view.stage}", size=8, weight="bold")
+            draw_scale(sheet, panel, left=at + wides[index] + 0.06, top=top, height=bar, label="")
+            at += steps[index]
+        _write_lines(sheet, lines, top + bar + 0.15)
+        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
+
+
+def _look_of_one(panel: Panel, lettering: Lettering) -> Look:
+    longest = max(panel.cells_LM.shape)
+    if longest <= MOST_NUMBERS:
+        return Look((0.32, 0.21), 8, 6.2, lettering)
+    side = max(0.13 * MOST_NUMBERS / longest, 0.06)
+    return Look((side, side), 56 * side, 0, lettering)
+
+
+def _caption_lines(
+    lettering: Lettering,
+    caption: Sequence[str],
+    width: float,
+    cells: tuple[int, ...] = (0, 0),
+) -> list[str]:
+    sentences = [lettering.write(sentence) for sentence in caption]
+    if max(cells) > MOST_NUMBERS:
+        sentences.append(f"More than {MOST_NUMBERS} words: the numbers are in the trace's file.")
+    return wrap(sentences, width - 2 * MARGIN, CAPTION_SIZE)
+
+
+def _write_lines(sheet: Sheet, lines: Sequence[str], top: float) -> None:
+    for index, line in enumerate(lines):
+        is_warning = line.startswith("WARNING")
+        style = {"color": "#a01010", "weight": "bold"} if is_warning else {}
+        sheet.text(MARGIN, top + index * LINE, line, size=CAPTION_SIZE, **style)
+
+
+def _write_layer(sheet: Sheet, layer: int, middle: float) -> None:
+    style = {"rotation": 90, "va": "center", "ha": "center"}
+    sheet.text(MARGIN + 0.06, middle, f"layer {layer}", size=8, weight="bold", **style)
+
+
+def _name_of(view: View) -> str:
+    """A head's number, and for weights how much of them is on special tokens."""
+    name = f"head {view.head}"
+    special = [i for i, token in enumerate(view.columns) if token in SPECIAL_TOKENS]
+    if view.stage != "weights" or not special:
+        return name
+    return f"{name}   special {view.cells[:, special].sum(axis=1).mean():.0%}"
+
+
+def _grid_caption(views: Sequence[Sequence[View]], panel: Panel) -> list[str]:
+    first = views[0][0]
+    what = f"{first.title.split(',')[0]}, {first.part} {first.kind}-attention, every head"
+    found = [f"{what} of {len(views)} layers, none averaged; all counted from 0."]
+    hatched = "; hatched: may not be seen" if first.forbidden.any() else ""
+    if panel.limit is None:
+        scale = f"Color: weight from 0 to 1, each row sums to 1{hatched}."
+        mass = "Below each: the head's weight on special tokens, averaged over the rows."
+        found += [first.describe_axes(), f"{scale} {mass}"]
+    else:
+        scale = f"−{panel.limit:.3g} (blue) over 0 to {panel.limit:.3g} (orange)"
+        found += [first.describe_axes(), f"Color: {scale}{hatched}."]
+    found.append(describe_model_of(first.trace))
+    return [*found, *(f"WARNING: {problem}" for problem in first.trace.problems)]
+
+
+def _firsts(difference: Difference) -> tuple[list[int], list[int]]:
+    """Which rows and columns of the first map are compared."""
+    return [row for row, _ in difference.rows], [column for column, _ in difference.columns]
+
+
+def _difference_caption(
+    views: tuple[View, View], difference: Difference, names: tuple[str, str], limit: float
+) -> list[str]:
+    found = [f"“{names[0]}” minus “{names[1]}”, cell by cell; all counted from 0."]
+    for side, (name, view) in enumerate(zip(names, views, strict=True)):
+        place = view.title.removeprefix("Weights, ")
+        found.append(
+            f"“{name}”: {place}. {view.describe_special()} {describe_model_of(view.trace)}"
+        )
+        found += [f"WARNING: {problem}" for problem in view.trace.problems]
+        compared = {pair[side] for pair in difference.columns}
+        alone = [token for index, token in enumerate(view.columns) if index not in compared]
+        if alone:
+            mass = difference.left_out[:, side].mean()
+            found.append(
+                f"Left out, only in “{name}”: {' '.join(alone)}, with {mass:.0%} of its weight "
+                "on average over the rows."
+            )
+        rows = difference.only_second if side else difference.only_first
+        if rows:
+            words = " ".join(view.rows[row] for row in rows)
+            found.append(f"Rows left out, only in “{name}”: {words}.")
+    predictions = f"Two predictions: “{names[0]}” | “{names[1]}”." if views[0].predicted else ""
+    found.append(f"{views[0].describe_axes()} {predictions}")
+    return [*found, f"Color: {limit:.3g} less (blue) to {limit:.3g} more (orange) in “{names[0]}”."]
+
+
+def _stages_caption(views: Sequence[View]) -> list[str]:
+    weights = views[FIVE_STAGES.index("weights")]
+    where = weights.title.removeprefix("Weights, ")
+    return [
+        f"The five stages, {where}. One head, nothing averaged; all counted from 0.",
+        "Scores QKᵀ, ÷ √d_k, masked (−∞ is gray and hatched), softmax of each row, times the "
+        "values. Each stage has its own scale; weights go from 0 to 1.",
+        f"{weights.describe_axes()} {weights.describe_special()}",
+        *weights.caption(scale=False)[3:],
+    ]

@@ -1,0 +1,290 @@
+"""One panel of a figure: cells with their colors and numbers, and the words at their sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import Colormap, Normalize
+from matplotlib.patches import Rectangle
+
+from pellucid.inside.show.colors import ink_on, shade, shade_signed
+from pellucid.inside.show.figures.style import (
+    FORBIDDEN_COLOR,
+    INK,
+    ONE_WAY,
+    SIGNED,
+    Lettering,
+    Sheet,
+    width_in_inches,
+)
+from pellucid.inside.show.view import View, number_in_cell
+
+__all__ = ["MOST_NUMBERS", "Look", "Panel", "draw_panel", "draw_scale", "panel_of", "room_of"]
+
+MOST_NUMBERS = 64
+"""Rows or columns up to which every cell has its number printed."""
+
+READS_PREDICTS = ("reads", "predicts")
+FAINT = "#6b6b6b"
+_SINE = 0.87  # column words stand at 60 degrees
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """What one panel shows.
+
+    Attributes:
+        cells_LM: the numbers, rows by columns.
+        rows: a word for each row.
+        columns: a word for each column.
+        predicted: what each row predicts; None where it predicts nothing.
+        forbidden_LM: True where there is no number because a row may not attend there.
+        limit: the end of the signed scale; None for weights from 0 to 1.
+        title: stands above.
+    """
+
+    cells_LM: np.ndarray
+    rows: Sequence[str]
+    columns: Sequence[str]
+    predicted: Sequence[str] | None = None
+    forbidden_LM: np.ndarray | None = None
+    limit: float | None = None
+    title: str = ""
+
+    @property
+    def scale(self) -> tuple[Colormap, Normalize]:
+        """The colors, and the numbers at their ends."""
+        if self.limit is None:
+            return ONE_WAY, Normalize(0, 1)
+        return SIGNED, Normalize(-self.limit, self.limit)
+
+    @property
+    def texts(self) -> list[str]:
+        """All words, for the choice of fonts."""
+        return [*self.rows, *self.columns, *(self.predicted or ()), self.title]
+
+    def number(self, value: float) -> str:
+        """A cell's number in few letters; the scale says where the point is."""
+        return number_in_cell(value, self.limit)
+
+    def ink(self, value: float) -> str:
+        """What a cell's number is written in."""
+        if self.limit is None:
+            return ink_on(shade(value))
+        return ink_on(shade_signed(value / self.limit))
+
+
+@dataclass(frozen=True)
+class Look:
+    """Sizes in inches, fonts in points.
+
+    Attributes:
+        cell: width and height of a cell.
+        word: the font of the words at the sides.
+        digit: the font of the numbers in the cells; 0 prints none.
+        lettering: what letters are written with.
+    """
+
+    cell: tuple[float, float]
+    word: float
+    digit: float
+    lettering: Lettering = field(repr=False)
+
+
+def panel_of(view: View, *, limit: float | None = None) -> Panel:
+    """A view of a trace as a panel.
+
+    Args:
+        view: what to show.
+        limit: the end of a signed scale; its own largest number unless given.
+    """
+    return Panel(
+        view.cells,
+        view.rows,
+        view.columns,
+        predicted=view.predicted,
+        forbidden_LM=view.forbidden,
+        limit=(limit or view.largest) if view.is_signed else None,
+    )
+
+
+def room_of(panel: Panel, look: Look) -> tuple[float, float, float]:
+    """Inches needed to the left for rows, above for columns, and to the right of the last."""
+    write, size = look.lettering.write, look.word
+    left = max(width_in_inches(write(word), size) for word in _with_head(panel)) + 0.1
+    if panel.predicted is not None:
+        left += _inches_of_predicted(panel, look)
+    longest = max((width_in_inches(write(word), size) for word in panel.columns), default=0)
+    return left, longest * _SINE + 0.16, longest * 0.5 + 0.05
+
+
+def draw_panel(
+    sheet: Sheet,
+    panel: Panel,
+    look: Look,
+    *,
+    left: float,
+    top: float,
+    with_rows: bool = True,
+    with_columns: bool = True,
+) -> Any:
+    """Draw a panel with the upper left corner of its cells at a place.
+
+    Args:
+        sheet: what to draw on.
+        panel: what.
+        look: how large.
+        left: inches.
+        top: inches.
+        with_rows: whether to write the words of the rows.
+        with_columns: whether to write the words of the columns.
+
+    Returns:
+        The axes.
+    """
+    num_rows, num_columns = panel.cells_LM.shape
+    width, height = look.cell
+    axes = sheet.axes(left, top, num_columns * width, num_rows * height)
+    axes.set_xlim(0, num_columns)
+    axes.set_ylim(num_rows, 0)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set(color="#8a8a8a", linewidth=0.5)
+    _draw_cells(axes, panel, look)
+    if with_columns:
+        _write_columns(axes, panel, look)
+    if with_rows:
+        _write_rows(axes, panel, look)
+    return axes
+
+
+def draw_scale(
+    sheet: Sheet, panel: Panel, *, left: float, top: float, height: float, label: str
+) -> None:
+    """Draw the color scale beside a panel, with the numbers at its ends."""
+    colors, norm = panel.scale
+    axes = sheet.axes(left, top, 0.11, height)
+    bar = sheet.figure.colorbar(ScalarMappable(norm, colors), cax=axes)
+    ticks = [0, 0.25, 0.5, 0.75, 1] if panel.limit is None else [-panel.limit, 0, panel.limit]
+    words = [f"{tick:.3g}".replace("-", "−") for tick in ticks]
+    bar.set_ticks(ticks, labels=words)
+    bar.ax.tick_params(labelsize=7, length=2, width=0.5)
+    bar.outline.set(linewidth=0.5, edgecolor="#8a8a8a")
+    bar.set_label(label, size=7)
+
+
+def _draw_cells(axes: Any, panel: Panel, look: Look) -> None:
+    colors, norm = panel.scale
+    forbidden_LM = panel.forbidden_LM
+    if forbidden_LM is None:
+        forbidden_LM = np.zeros(panel.cells_LM.shape, dtype=bool)
+    shown_LM = np.ma.masked_where(forbidden_LM | ~np.isfinite(panel.cells_LM), panel.cells_LM)
+    if look.digit:
+        mesh = {"edgecolors": "white", "linewidth": 0.4}
+        axes.pcolormesh(shown_LM, cmap=colors, norm=norm, **mesh)
+    else:
+        num_rows, num_columns = panel.cells_LM.shape
+        box = (0, num_columns, num_rows, 0)
+        axes.imshow(
+            shown_LM, cmap=colors, norm=norm, extent=box, aspect="auto", interpolation="none"
+        )
+    _hatch(axes, np.ma.getmaskarray(shown_LM), dense=bool(look.digit))
+    if not look.digit:
+        return
+    for row, column in zip(*np.nonzero(~np.ma.getmaskarray(shown_LM)), strict=True):
+        value = float(panel.cells_LM[row, column])
+        axes.text(
+            column + 0.5,
+            row + 0.52,
+            panel.number(value),
+            color=panel.ink(value),
+            size=look.digit,
+            ha="center",
+            va="center_baseline",
+        )
+
+
+def _hatch(axes: Any, forbidden_LM: np.ndarray, *, dense: bool) -> None:
+    """Cover what may not be seen: gray and hatched, no color of the scale."""
+    patches = []
+    for row in range(len(forbidden_LM)):
+        places = np.flatnonzero(forbidden_LM[row])
+        for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
+            if len(run):
+                patches.append(Rectangle((run[0], row), len(run), 1))
+    if patches:
+        style: dict[str, Any] = {
+            "facecolor": FORBIDDEN_COLOR,
+            "edgecolor": "#a6a6a6",
+            "linewidth": 0,
+        }
+        axes.add_collection(
+            PatchCollection(patches, hatch="//////" if dense else "////", **style),
+            autolim=False,
+        )
+
+
+def _write_columns(axes: Any, panel: Panel, look: Look) -> None:
+    for index, word in enumerate(panel.columns):
+        axes.annotate(
+            look.lettering.write(word),
+            (index + 0.5, 0),
+            xytext=(0, 4),
+            textcoords="offset points",
+            rotation=60,
+            rotation_mode="anchor",
+            ha="left",
+            va="center",
+            size=look.word,
+            annotation_clip=False,
+        )
+
+
+def _write_rows(axes: Any, panel: Panel, look: Look) -> None:
+    write, size = look.lettering.write, look.word
+    gap = 4.0
+    predicted = panel.predicted
+    place = gap
+    if predicted is not None:
+        place += 72 * _inches_of_predicted(panel, look)
+        arrow = place - 72 * width_in_inches(" →", size)
+        for text, points in zip((*READS_PREDICTS, "→"), (place, gap, arrow), strict=True):
+            _write_beside(axes, text, -1, points, size, color=FAINT)
+    for index, word in enumerate(panel.rows):
+        _write_beside(axes, write(word), index, place, size)
+        if predicted is not None:
+            _write_beside(axes, "→", index, arrow, size, color=FAINT)
+            _write_beside(axes, write(predicted[index]), index, gap, size)
+
+
+def _with_head(panel: Panel) -> list[str]:
+    return [*panel.rows, "" if panel.predicted is None else READS_PREDICTS[0]]
+
+
+def _inches_of_predicted(panel: Panel, look: Look) -> float:
+    """Room for what rows predict, with the arrow before it."""
+    words = [*map(look.lettering.write, panel.predicted or ()), READS_PREDICTS[1]]
+    size = look.word
+    return max(width_in_inches(word, size) for word in words) + width_in_inches(" → ", size)
+
+
+def _write_beside(
+    axes: Any, text: str, row: int, points: float, size: float, *, color: str = INK
+) -> None:
+    axes.annotate(
+        text,
+        (0, row + 0.5),
+        xytext=(-points, -1 if row < 0 else 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        size=size,
+        color=color,
+        annotation_clip=False,
+    )

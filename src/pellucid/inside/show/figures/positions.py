@@ -1,0 +1,164 @@
+"""Positional encodings as a figure: the vectors, and their products by offset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+
+from pellucid.bundle import Bundle
+from pellucid.errors import InputError
+from pellucid.inside.show.figures.style import (
+    INK,
+    SIGNED,
+    Lettering,
+    Sheet,
+    check_ending,
+    save_figure,
+    wrap,
+)
+
+__all__ = ["draw_positions_figure", "positions_of", "products_by_offset"]
+
+
+def draw_positions_figure(
+    bundle: Bundle, path: str | Path, *, part: str = "encoder", num_positions: int = 64
+) -> None:
+    """Draw the positional encodings, all their products, and the products by offset.
+
+    Args:
+        bundle: the model.
+        path: the file, ending in ``.svg``, ``.png`` or ``.pdf``.
+        part: ``encoder`` or ``decoder``.
+        num_positions: how many, from 0.
+
+    Raises:
+        InputError: the model has no positions or not as many, or the file's ending is not known.
+        OutputError: the file cannot be written.
+    """
+    path = check_ending(path)
+    positions_LD = positions_of(bundle, part=part, num_positions=num_positions)
+    products_LL = positions_LD @ positions_LD.T
+    name = f"{bundle.folder.name} {bundle.model_hash[:8]}"
+    kind = bundle.config.model.positions
+    length, width = positions_LD.shape
+    caption = [
+        f"Positional encodings of the {part}, {kind}, positions 0 to {length - 1}, width {width}. "
+        f"Model {name}, float64.",
+        "1: each row is one position's vector. 2: the product of each two positions. "
+        "3: the same products by how far apart the two are.",
+        _describe_products(kind),
+        "Color: blue below 0, orange above; each scale ends at its panel's largest magnitude.",
+    ]
+    lettering = Lettering(path, caption)
+    lines = wrap([lettering.write(line) for line in caption], 12.2, 7)
+    with lettering.settings():
+        sheet = Sheet(12.5, 4.2 + 0.135 * len(lines))
+        _heat(sheet, positions_LD, 0.55, ("dimension", "position"), "1. Encodings")
+        _heat(sheet, products_LL, 4.75, ("position j", "position i"), "2. Products PEᵢ · PEⱼ")
+        _by_offset(sheet, products_LL, 9.1)
+        for index, line in enumerate(lines):
+            sheet.text(0.12, 4.05 + index * 0.135, line, size=7)
+        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
+
+
+def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray:
+    """The vectors that a model adds to its embeddings: ``positions_LD`` in float64.
+
+    Raises:
+        InputError: the model has no positions, or not as many.
+    """
+    config = bundle.config.model
+    limit = config.max_source_length if part == "encoder" else config.max_target_length
+    if config.positions == "none":
+        raise InputError(
+            "A model must have positions for their picture, but this one has none "
+            '(model.positions = "none").'
+        )
+    if not 1 <= num_positions <= limit:
+        raise InputError(
+            f"The number of positions must be from 1 to {limit} for this model, but is "
+            f"{num_positions}."
+        )
+    stack = bundle.model.encoder if part == "encoder" else bundle.model.decoder
+    like = torch.empty(1, config.d_model, dtype=torch.float64)
+    with torch.inference_mode():
+        positions_LD = stack.position_rows(0, num_positions, like=like)
+    assert positions_LD is not None
+    return positions_LD.double().numpy()
+
+
+def products_by_offset(products_LL: np.ndarray) -> np.ndarray:
+    """The least, the mean and the largest product of two positions so far apart.
+
+    Args:
+        products_LL: the product of each two positions.
+
+    Returns:
+        A row for each offset from 0. For sinusoidal positions all three are equal.
+    """
+    length = len(products_LL)
+    diagonals = [np.diagonal(products_LL, offset) for offset in range(length)]
+    return np.array([[d.min(), d.mean(), d.max()] for d in diagonals])
+
+
+def _describe_products(kind: str) -> str:
+    if kind == "learned":
+        return "Learned positions: products differ by place; line: their mean, band: their range."
+    return (
+        "Sinusoidal positions: the product of two depends on their distance alone, the sum of "
+        "cos(δω) over all frequencies ω, and is the same in both directions."
+    )
+
+
+def _heat(
+    sheet: Sheet, values_XX: np.ndarray, left: float, words: tuple[str, str], title: str
+) -> None:
+    num_rows, num_columns = values_XX.shape
+    limit = float(np.abs(values_XX).max()) or 1.0
+    colors = Normalize(-limit, limit)
+    axes = sheet.axes(left, 0.45, 3.0, 3.0)
+    axes.imshow(
+        values_XX,
+        cmap=SIGNED,
+        norm=colors,
+        aspect="auto",
+        interpolation="none",
+        extent=(-0.5, num_columns - 0.5, num_rows - 0.5, -0.5),
+    )
+    _style(axes, words, title)
+    bar = sheet.figure.colorbar(
+        ScalarMappable(colors, SIGNED), cax=sheet.axes(left + 3.07, 0.45, 0.1, 3.0)
+    )
+    ends = [-limit, 0, limit]
+    bar.set_ticks(ends, labels=[f"{end:.3g}".replace("-", "−") for end in ends])
+    bar.ax.tick_params(labelsize=7, length=2, width=0.5)
+    bar.outline.set(linewidth=0.5, edgecolor="#8a8a8a")
+
+
+def _by_offset(sheet: Sheet, products_LL: np.ndarray, left: float) -> None:
+    table_LX = products_by_offset(products_LL)
+    offsets = np.arange(len(table_LX))
+    axes = sheet.axes(left, 0.45, 3.1, 3.0)
+    both = np.concatenate([-offsets[:0:-1], offsets])
+    low, mean, high = np.concatenate([table_LX[:0:-1], table_LX]).T
+    axes.fill_between(both, low, high, color="#8fb8e0", linewidth=0)
+    axes.plot(both, mean, color="#08468b", linewidth=1.2)
+    axes.axhline(0, color="#8a8a8a", linewidth=0.5)
+    _style(axes, ("offset δ = j − i", ""), "3. Products by offset")
+    axes.set_ylim(bottom=min(0.0, 1.08 * float(low.min())))
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _style(axes: Any, words: tuple[str, str], title: str) -> None:
+    axes.set_title(title, loc="left", size=8, weight="bold", color=INK)
+    axes.set_xlabel(words[0], size=7.5)
+    axes.set_ylabel(words[1], size=7.5)
+    axes.tick_params(labelsize=7, length=2, width=0.5)
+    for spine in axes.spines.values():
+        spine.set(color="#8a8a8a", linewidth=0.5)

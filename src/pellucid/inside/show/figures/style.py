@@ -1,0 +1,206 @@
+"""How figures are written: fonts, color scales, files whose bytes depend on the content alone."""
+
+from __future__ import annotations
+
+import io
+import logging
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+
+from pellucid.errors import InputError
+from pellucid.files import write_bytes
+from pellucid.inside.show.colors import BLUE_ORANGE, CIVIDIS
+from pellucid.inside.show.view import num_cells_wide
+
+__all__ = [
+    "FORBIDDEN_COLOR",
+    "INK",
+    "ONE_WAY",
+    "SIGNED",
+    "Lettering",
+    "Sheet",
+    "check_ending",
+    "save_figure",
+    "width_in_inches",
+    "wrap",
+]
+
+INK = "#1a1a1a"
+FORBIDDEN_COLOR = "#d9d9d9"
+ONE_WAY = LinearSegmentedColormap.from_list("cividis", [f"#{stop}" for stop in CIVIDIS])
+SIGNED = LinearSegmentedColormap.from_list("blue-orange", [f"#{stop}" for stop in BLUE_ORANGE])
+ENDINGS = (".svg", ".png", ".pdf")
+FIRST_FONT = "DejaVu Sans"
+"""Comes with Matplotlib, so that a figure looks the same everywhere."""
+
+_WIDE_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Source Han Sans SC",
+    "WenQuanYi Micro Hei",
+    "PingFang SC",
+    "Hiragino Sans",
+    "Hiragino Sans GB",
+    "Apple SD Gothic Neo",
+    "Arial Unicode MS",
+    "Noto Sans",
+)
+_SETTINGS: dict[str, Any] = {
+    "font.size": 8.0,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "pellucid",
+    "pdf.fonttype": 42,
+    "hatch.linewidth": 0.5,
+    "hatch.color": "#8a8a8a",
+    "text.color": INK,
+    "axes.formatter.use_mathtext": False,
+    "text.parse_math": False,
+}
+
+
+class Lettering:
+    """What a figure's letters are written with.
+
+    SVG keeps text as text, and who shows it finds the fonts. For PNG and PDF the letters must be
+    in a font that is installed; those in none are written as their code points, such as U+4E2D,
+    rather than as empty boxes.
+
+    Args:
+        path: the file that the figure is for.
+        texts: all that will be written.
+    """
+
+    def __init__(self, path: Path, texts: Iterable[str]) -> None:
+        self.is_free = path.suffix.lower() == ".svg"
+        letters = {letter for text in texts for letter in text if not letter.isspace()}
+        self.families = [FIRST_FONT]
+        missing = letters - _letters_of(FIRST_FONT)
+        installed = set(fontManager.get_font_names()) if missing else set()
+        for family in _WIDE_FONTS:
+            if family in installed and missing & _letters_of(family):
+                self.families.append(family)
+                missing -= _letters_of(family)
+        self._missing = set() if self.is_free else missing
+
+    def write(self, text: str) -> str:
+        """The text in letters that can be drawn."""
+        return "".join(
+            f"U+{ord(letter):04X}" if letter in self._missing else letter for letter in text
+        )
+
+    @contextmanager
+    def settings(self) -> Iterator[None]:
+        """Draw as Matplotlib comes, whatever the user's own settings are."""
+        log = logging.getLogger("matplotlib.font_manager")
+        level = log.level
+        with mpl.rc_context():
+            mpl.rcdefaults()
+            families = {"font.family": "sans-serif", "font.sans-serif": self.families}
+            settings = _SETTINGS | families
+            for name, value in settings.items():
+                mpl.rcParams[name] = value  # type: ignore[index]
+            log.setLevel(logging.ERROR)
+            try:
+                yield
+            finally:
+                log.setLevel(level)
+
+
+class Sheet:
+    """A figure laid out in inches from its top left corner, so that nothing can overlap.
+
+    Args:
+        width: in inches.
+        height: in inches.
+    """
+
+    def __init__(self, width: float, height: float) -> None:
+        self.width, self.height = width, height
+        self.figure = Figure(figsize=(width, height), facecolor="white")
+
+    def axes(self, left: float, top: float, width: float, height: float) -> Any:
+        """A panel with its upper left corner at a place."""
+        bottom = self.height - top - height
+        box = (
+            left / self.width,
+            bottom / self.height,
+            width / self.width,
+            height / self.height,
+        )
+        return self.figure.add_axes(box)
+
+    def text(self, left: float, top: float, text: str, **style: Any) -> None:
+        """Write at a place."""
+        self.figure.text(
+            left / self.width, 1 - top / self.height, text, **{"va": "top", "ha": "left", **style}
+        )
+
+
+def save_figure(figure: Figure, path: Path, *, title: str) -> None:
+    """Write a figure: equal content gives equal bytes, and no date is in it.
+
+    Args:
+        figure: what to write, within `Lettering.settings`.
+        path: ends in ``.svg``, ``.png`` or ``.pdf``.
+        title: what it shows, for those who do not see it.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    metadata: dict[str, dict[str, str | None]] = {
+        "svg": {"Title": title, "Creator": None, "Date": None},
+        "png": {"Title": title, "Software": None},
+        "pdf": {"Title": title, "Creator": None, "Producer": None, "CreationDate": None},
+    }
+    stream = io.BytesIO()
+    figure.savefig(stream, format=kind, dpi=150, metadata=metadata[kind])
+    write_bytes(path, stream.getvalue())
+
+
+def check_ending(path: str | Path) -> Path:
+    """The path of a picture.
+
+    Raises:
+        InputError: its ending is none of those that can be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(
+            f"A picture's file must end in {', '.join(ENDINGS)}, but is named {path.name}. "
+            "Name it so."
+        )
+    return path
+
+
+def width_in_inches(text: str, size: float) -> float:
+    """How much room a text needs at most, at a font size in points."""
+    broad = sum(letter in "MWmw@%" for letter in text)
+    return (num_cells_wide(text) * 0.66 + broad * 0.34) * size / 72
+
+
+def wrap(sentences: Sequence[str], width: float, size: float) -> list[str]:
+    """Break sentences into lines, each sentence from a new one.
+
+    Args:
+        sentences: what a caption says.
+        width: in inches.
+        size: of the font, in points.
+    """
+    letters = max(30, int(width / (0.56 * size / 72)))
+    return [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
+
+
+@cache
+def _letters_of(family: str) -> frozenset[str]:
+    font = get_font(findfont(FontProperties(family=[family])))
+    return frozenset(map(chr, font.get_charmap()))

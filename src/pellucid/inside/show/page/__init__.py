@@ -1,0 +1,3 @@
+"""HTML pages that need no network."""
+
+__all__: list[str] = []

@@ -1,0 +1,71 @@
+"""One map as plain HTML, without any script: for notebooks, and for pages before theirs runs."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+import numpy as np
+
+from pellucid.inside.show.colors import ink_on, shade, shade_signed, to_hex
+from pellucid.inside.show.view import View, number_in_cell
+
+__all__ = ["MOST_CELLS", "isolated", "static_map"]
+
+MOST_CELLS = 10_000
+"""More cells than that are cut off, and it is said."""
+
+_TURNED = ' class="pellucid-turned"'
+
+
+def static_map(view: View) -> str:
+    """A table: both readings of every row, a number in every cell, and the caption.
+
+    Args:
+        view: what it shows; more than `MOST_CELLS` cells are cut off from below.
+    """
+    num_rows, num_columns = view.cells.shape
+    shown = min(num_rows, max(1, MOST_CELLS // max(1, num_columns)))
+    heads = [*(["reads", "predicts"] if view.predicted else ["token"]), *view.columns]
+    sides = 2 if view.predicted else 1
+    head = "".join(
+        f'<th scope="col"{"" if index < sides else _TURNED}>{escape(word)}</th>'
+        for index, word in enumerate(heads)
+    )
+    forbidden_LM = view.forbidden
+    body = "\n".join(_row(view, row, forbidden_LM[row]) for row in range(shown))
+    notes = list(view.caption())
+    if shown < num_rows:
+        notes.append(
+            f"The first {shown} of {num_rows} rows are shown; a file of the trace has all."
+        )
+    caption = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    return (
+        '<figure class="pellucid-map"><div class="pellucid-scroll"><table>'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def isolated(word: str) -> str:
+    """A word whose letters, also from right to left, do not turn what stands around it."""
+    return f"\u2068{word}\u2069"
+
+
+def _row(view: View, row: int, forbidden_M: np.ndarray) -> str:
+    limit = view.largest if view.is_signed else None
+    words = [view.rows[row], *([view.predicted[row]] if view.predicted else [])]
+    sides = "".join(f'<th scope="row">{escape(word)}</th>' for word in words)
+    cells = []
+    columns = view.columns
+    for column, value in enumerate(map(float, view.cells[row])):
+        edge = " → ".join(map(isolated, words))
+        what = escape(f"{edge}: {isolated(columns[column])}", quote=True)
+        if forbidden_M[column] or not math.isfinite(value):
+            cells.append(f'<td class="pellucid-masked" title="{what}: may not be seen">−∞</td>')
+            continue
+        color = shade(value) if limit is None else shade_signed(value / limit)
+        style = f"background:{to_hex(color)};color:{ink_on(color)}"
+        number = number_in_cell(value, limit)
+        cells.append(f'<td style="{style}" title="{what} {value:.6g}">{number}</td>')
+    return f"<tr>{sides}{''.join(cells)}</tr>"

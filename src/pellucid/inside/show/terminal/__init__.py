@@ -1,0 +1,3 @@
+"""Text for a terminal."""
+
+__all__: list[str] = []

@@ -1,0 +1,140 @@
+"""Arrays of a trace in a terminal: colors where there are any, numbers always.
+
+A map that is wider than the window continues below, a block of columns at a time. In plain text
+each row is a sentence, for those who listen to the screen or pipe it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from pellucid.inside.show.colors import ink_on, shade, shade_signed
+
+__all__ = ["draw_matrix", "row_labels", "say_matrix"]
+
+MOST_LABEL, LEAST_COLUMN, MOST_COLUMN = 28, 6, 12
+
+
+def row_labels(read: Sequence[str], predicted: Sequence[str] | None) -> list[str]:
+    """The words of a map's rows; a decoder's say both what they read and what they predict."""
+    if predicted is None:
+        return list(read)
+    return [f"{one} → {next_}" for one, next_ in zip(read, predicted, strict=True)]
+
+
+def draw_matrix(
+    values_LM: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    is_share: bool,
+    width: int,
+) -> Iterator[Text]:
+    """Draw a matrix, a cell for each number.
+
+    Args:
+        values_LM: the numbers; −∞ is where nothing may be attended to.
+        rows: a word for each row.
+        columns: a word for each column.
+        is_share: whether the numbers are shares from 0 to 1, on the color scale of weights;
+            others go from blue through white to orange, the largest size at the ends.
+        width: how many cells of a terminal there are.
+
+    Yields:
+        Lines.
+    """
+    label_width = min(MOST_LABEL, max(map(cell_len, rows)))
+    texts = [[_number(value, is_share=is_share) for value in row] for row in values_LM.tolist()]
+    longest = max(len(text) for row in texts for text in row)
+    widths = [min(MOST_COLUMN, max(LEAST_COLUMN, longest + 1, cell_len(c) + 1)) for c in columns]
+    finite = np.abs(values_LM[np.isfinite(values_LM)])
+    largest = float(finite.max(initial=0.0)) or 1.0
+    for block in _blocks(widths, max(widths[0], width - label_width - 1)):
+        head = Text(" " * (label_width + 1))
+        for column in block:
+            head.append(_fit(columns[column], widths[column]))
+        yield head
+        for row, label in enumerate(rows):
+            line = Text(_fit(label, label_width) + " ")
+            for column in block:
+                value = float(values_LM[row, column])
+                text = texts[row][column].rjust(widths[column] - 1) + " "
+                line.append(text, _style(value, largest, is_share=is_share))
+            yield line
+        yield Text()
+
+
+def say_matrix(
+    values_LM: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    is_share: bool,
+    most: int = 5,
+) -> Iterator[str]:
+    """Say a matrix, a sentence for each row: its largest numbers and what is left.
+
+    Args:
+        values_LM: the numbers.
+        rows: a word for each row.
+        columns: a word for each column.
+        is_share: whether a row's numbers are shares of 1.
+        most: how many numbers a sentence says.
+
+    Yields:
+        Lines.
+    """
+    for index, (label, values) in enumerate(zip(rows, values_LM, strict=True)):
+        order = np.argsort(-values, kind="stable")[:most]
+        said = [
+            f"{columns[column]} {_number(float(values[column]), is_share=is_share)}"
+            for column in order
+            if values[column] != -math.inf
+        ]
+        left = len(columns) - len(said)
+        if is_share and left:
+            said.append(
+                f"the other {left} together {float(values.sum() - values[order].sum()):.2f}"
+            )
+        elif left:
+            said.append(f"{left} more")
+        yield f"row {index}, {label}: {', '.join(said)}"
+
+
+def _number(value: float, *, is_share: bool) -> str:
+    if value == -math.inf:
+        return "-inf"
+    if is_share:
+        return f"{value:.2f}"
+    return f"{value:.2f}" if abs(value) < 1000 else f"{value:.3g}"
+
+
+def _style(value: float, largest: float, *, is_share: bool) -> str:
+    if value == -math.inf:
+        return "dim"
+    color = shade(value) if is_share else shade_signed(value / largest)
+    return f"{ink_on(color)} on #{color[0]:02x}{color[1]:02x}{color[2]:02x}"
+
+
+def _fit(word: str, width: int) -> str:
+    """A word in so many cells, an ellipsis where it is cut."""
+    if cell_len(word) > width:
+        return set_cell_size(word, width - 1) + "…"
+    return set_cell_size(word, width)
+
+
+def _blocks(widths: Sequence[int], available: int) -> Iterator[list[int]]:
+    block: list[int] = []
+    used = 0
+    for column, width in enumerate(widths):
+        if block and used + width > available:
+            yield block
+            block, used = [], 0
+        block.append(column)
+        used += width
+    yield block

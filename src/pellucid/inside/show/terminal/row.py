@@ -1,0 +1,36 @@
+"""Attention in a terminal: colors where there are any, numbers always."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from pellucid.inside.record.data import Trace
+from pellucid.inside.show.colors import ink_on, shade, to_hex
+from pellucid.inside.show.view import views_of
+
+__all__ = ["draw_row"]
+
+
+def draw_row(trace: Trace, row: int) -> list[Text]:
+    """Draw what one decoder row attends to, a line for each layer and head of cross-attention.
+
+    Every source token is shown on the color of its weight; the largest weights also as a number
+    in per cent, so that the lines can be read without color.
+
+    Args:
+        trace: holds the weights.
+        row: the decoder row, from 0.
+    """
+    reads, predicts = trace.target_tokens[row], trace.predicted_tokens[row]
+    lines = [Text.assemble("reads ", (reads, "bold"), " → predicts ", (predicts, "bold"))]
+    for view in views_of(trace):
+        if (view.kind, view.stage) != ("cross", "weights"):
+            continue
+        line = Text(f"  layer {view.layer} head {view.head}  ")
+        for token, weight in zip(view.columns, view.cells[row].tolist(), strict=True):
+            number = f" {100 * weight:.0f}" if weight >= 0.1 else ""
+            color = shade(weight)
+            style = f"{ink_on(color)} on {to_hex(color)}"
+            line.append(f" {token.replace('▁', '')}{number} ", style)
+        lines.append(line)
+    return lines

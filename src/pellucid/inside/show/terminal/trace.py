@@ -1,0 +1,117 @@
+"""A trace in a terminal: what was translated, one map, the steps of one row, a table of heads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from pellucid.inside.record.data import Trace
+from pellucid.inside.show.steps import Step
+from pellucid.inside.show.terminal.map import draw_matrix, row_labels, say_matrix
+from pellucid.inside.show.view import View, describe_model_of
+
+__all__ = ["describe_array", "draw_array", "draw_step", "draw_tokens", "say_array", "say_step"]
+
+
+def describe_array(trace: Trace, name: str, head: int | None) -> tuple[str, ...]:
+    """Say what an array is, how its numbers are to be read, and where it comes from."""
+    if head is not None:
+        return _view(trace, name, head).caption()
+    part, *place, stage = name.split(".")
+    where = f"{part} layer {place[0]}, {place[1].replace('_', '-')}" if place else part
+    rows = (
+        "A decoder row reads one token → predicts the next" if part == "decoder" else "Rows: tokens"
+    )
+    columns = "probabilities" if stage == "logits" else "dimensions"
+    return (f"{stage}, {where}.", f"{rows}; columns: {columns}.", describe_model_of(trace))
+
+
+def draw_array(trace: Trace, name: str, head: int | None, *, width: int) -> Iterator[Text]:
+    """Draw an array: a map where it is one, otherwise the numbers of each position."""
+    if name == "decoder.logits":
+        yield from map(Text, _likeliest(trace))
+        return
+    values, rows, columns = _matrix(trace, name, head)
+    yield from draw_matrix(values, rows, columns, is_share=name.endswith(".weights"), width=width)
+
+
+def say_array(trace: Trace, name: str, head: int | None) -> Iterator[str]:
+    """Say an array in sentences."""
+    if name == "decoder.logits":
+        yield from _likeliest(trace)
+        return
+    values, rows, columns = _matrix(trace, name, head)
+    yield from say_matrix(values, rows, columns, is_share=name.endswith(".weights"))
+
+
+def _view(trace: Trace, name: str, head: int) -> View:
+    part, layer, kind, stage = name.split(".")
+    return View(trace, part, int(layer), kind, head, stage)
+
+
+def _matrix(
+    trace: Trace, name: str, head: int | None
+) -> tuple[np.ndarray, list[str], Sequence[str]]:
+    if head is not None:
+        view = _view(trace, name, head)
+        return view.cells, row_labels(view.rows, view.predicted), view.columns
+    part = name.split(".")[0]
+    values_LD = trace.get(name)
+    predicted = trace.predicted_tokens if part == "decoder" else None
+    numbers = [str(index) for index in range(values_LD.shape[1])]
+    return values_LD, row_labels(trace.query_tokens(part), predicted), numbers
+
+
+def _likeliest(trace: Trace, most: int = 5) -> Iterator[str]:
+    logits_TV = trace.get("decoder.logits").astype(np.float64)
+    for row, logits_V in enumerate(logits_TV):
+        read, predicted = trace.target_tokens[row], trace.predicted_tokens[row]
+        chosen = math.exp(trace.log_probabilities[row])
+        found = np.sort(logits_V)[::-1][:most] - np.logaddexp.reduce(logits_V)
+        largest = ", ".join(f"{math.exp(value):.3f}" for value in found)
+        yield (
+            f"reads {read} → predicts {predicted} {chosen:.3f}; likeliest "
+            f"{trace.argmax_tokens[row]}; the {most} largest probabilities: {largest}"
+        )
+
+
+def draw_tokens(trace: Trace) -> Iterator[str]:
+    """Say what each decoder row reads and predicts, and how sure it is."""
+    for row, read in enumerate(trace.target_tokens):
+        probability = math.exp(trace.log_probabilities[row])
+        likeliest = trace.argmax_tokens[row]
+        other = "" if likeliest == trace.predicted_tokens[row] else f"; likeliest: {likeliest}"
+        predicted = trace.predicted_tokens[row]
+        yield f"row {row} reads {read} → predicts {predicted}  {probability:.3f}{other}"
+
+
+def draw_step(step: Step) -> Table:
+    """The numbers of one step as a table."""
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for index, name in enumerate(step.header):
+        table.add_column(name, justify="right" if index else "left", no_wrap=True)
+    for row in step.rows:
+        table.add_row(*map(_cell, row))
+    return table
+
+
+def say_step(step: Step) -> Iterator[str]:
+    """One step in sentences."""
+    yield f"{step.title}. {step.formula}"
+    for row in step.rows:
+        cells = [
+            f"{name} {_cell(cell)}".strip()
+            for name, cell in zip(step.header, row, strict=True)
+            if cell != ""
+        ]
+        yield ", ".join(cells)
+
+
+def _cell(cell: str | float) -> str:
+    if isinstance(cell, str):
+        return cell
+    return "-inf" if cell == -math.inf else f"{cell:.4f}"

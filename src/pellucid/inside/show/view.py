@@ -1,0 +1,294 @@
+"""One map of a trace, with everything a reader must know of it: the same for every medium."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pellucid.errors import InputError
+from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
+from pellucid.inside.record.data import Trace
+
+__all__ = [
+    "SPECIAL_TOKENS",
+    "View",
+    "default_view",
+    "describe_decoding",
+    "describe_model_of",
+    "num_cells_wide",
+    "number_in_cell",
+    "views_of",
+]
+
+SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})
+
+_KINDS = {"self": "self-attention", "cross": "cross-attention"}
+_STAGES = {
+    "query": "Queries",
+    "key": "Keys",
+    "value": "Values",
+    "scores": "Scores QKᵀ",
+    "scaled": "Scaled scores QKᵀ ÷ √d_k",
+    "masked": "Masked scores",
+    "weights": "Weights",
+    "context": "Context vectors",
+}
+
+
+@dataclass(frozen=True)
+class View:
+    """One head's array of one stage.
+
+    Attributes:
+        trace: what it is taken from.
+        part: ``encoder`` or ``decoder``.
+        layer: from 0.
+        kind: ``self`` or ``cross``.
+        head: from 0.
+        stage: one that has heads, as ``weights`` or ``context``.
+    """
+
+    trace: Trace
+    part: str
+    layer: int
+    kind: str
+    head: int
+    stage: str = "weights"
+
+    def __post_init__(self) -> None:
+        if self.stage not in HEAD_STAGES:
+            raise InputError(
+                f"A stage to draw must be one of {', '.join(HEAD_STAGES)}, but is {self.stage!r}."
+            )
+        self.trace.head(self.name, self.head)
+
+    @property
+    def site(self) -> str:
+        """Where: ``decoder.1.cross``."""
+        return f"{self.part}.{self.layer}.{self.kind}"
+
+    @property
+    def name(self) -> str:
+        """The array's name in the trace."""
+        return f"{self.site}.{self.stage}"
+
+    @property
+    def is_map(self) -> bool:
+        """Whether it is queries by keys; otherwise it is positions by width."""
+        return self.stage in MAP_STAGES
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether its numbers can be below 0, so that it needs the signed scale."""
+        return self.stage != "weights"
+
+    @property
+    def reads_and_predicts(self) -> bool:
+        """Whether its rows are the decoder's, which read one token and predict the next."""
+        return self.part == "decoder" and not (self.kind == "cross" and self._is_of_keys)
+
+    @property
+    def _is_of_keys(self) -> bool:
+        return self.stage in ("key", "value")
+
+    @property
+    def cells(self) -> np.ndarray:
+        """The numbers: rows by columns."""
+        return self.trace.head(self.name, self.head)
+
+    @property
+    def forbidden(self) -> np.ndarray:
+        """True where a row may not attend.
+
+        That is where the masked scores are −∞. A trace that holds the weights alone does not say
+        it; in the decoder's self-attention exact zeros in all later places do.
+        """
+        if self.stage in ("scores", "scaled") or not self.is_map:
+            return np.zeros(self.cells.shape, dtype=bool)
+        masked = f"{self.site}.masked"
+        if masked in self.trace.arrays:
+            forbidden: np.ndarray = np.isneginf(self.trace.head(masked, self.head))
+            return forbidden
+        later_LM = np.triu(np.ones(self.cells.shape, dtype=bool), 1)
+        is_masked = (self.part, self.kind) == ("decoder", "self")
+        return later_LM & (is_masked and not self.cells[later_LM].any())
+
+    @property
+    def largest(self) -> float:
+        """The largest finite magnitude, which ends a signed scale; 1 where all is 0."""
+        finite = np.abs(self.cells[np.isfinite(self.cells)])
+        return float(finite.max(initial=0.0)) or 1.0
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The tokens of the rows: what they read, where they are the decoder's."""
+        if self._is_of_keys:
+            return self.trace.key_tokens(self.part, self.kind)
+        return self.trace.query_tokens(self.part)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The tokens of the columns, or the numbers of the dimensions."""
+        if self.is_map:
+            return self.trace.key_tokens(self.part, self.kind)
+        return tuple(str(index) for index in range(self.cells.shape[1]))
+
+    @property
+    def predicted(self) -> tuple[str, ...] | None:
+        """What each row predicts; None where rows predict nothing."""
+        return self.trace.predicted_tokens if self.reads_and_predicts else None
+
+    @property
+    def title(self) -> str:
+        """What it is and where: stage, part, layer, kind and head."""
+        what = _STAGES[self.stage]
+        return f"{what}, {self.part} layer {self.layer}, {_KINDS[self.kind]}, head {self.head}"
+
+    def caption(self, *, scale: bool = True) -> tuple[str, ...]:
+        """What every picture of it says, a sentence or two an entry.
+
+        Args:
+            scale: whether to say what the colors mean.
+        """
+        found = [f"{self.title}. One head, nothing averaged; all counted from 0."]
+        found.append(self.describe_axes())
+        if scale:
+            found.append(self.describe_scale())
+        if self.stage == "weights":
+            found.append(self.describe_special())
+        found.append(describe_model_of(self.trace))
+        found += [f"WARNING: {problem}" for problem in self.trace.problems]
+        return tuple(found)
+
+    def describe_axes(self) -> str:
+        """What rows and columns are, and how a row is to be read."""
+        keys = "source" if self.part == "encoder" or self.kind == "cross" else "target"
+        columns = f"the {keys} tokens attended to" if self.is_map else "dimensions of the head"
+        if self.reads_and_predicts:
+            return f"A decoder row reads one token → predicts the next; columns: {columns}."
+        side = "source" if self._is_of_keys and keys == "source" else self._side
+        return f"Rows: {side} tokens; columns: {columns}."
+
+    @property
+    def _side(self) -> str:
+        return "source" if self.part == "encoder" else "target"
+
+    def describe_scale(self) -> str:
+        """What the colors mean."""
+        if not self.is_signed:
+            scale = "Color: weight from 0 to 1"
+            if np.allclose(self.cells.sum(axis=1), 1, rtol=0, atol=1e-3):
+                scale += ", each row sums to 1"
+        else:
+            scale = f"Color: −{self.largest:.3g} (blue) over 0 to {self.largest:.3g} (orange)"
+        return f"{scale}; hatched: may not be seen." if self.forbidden.any() else f"{scale}."
+
+    def describe_special(self) -> str:
+        """How much of the weight is on special tokens, none of which is hidden."""
+        special = [index for index, token in enumerate(self.columns) if token in SPECIAL_TOKENS]
+        if not special:
+            return "No special tokens are among the columns."
+        mass_L = self.cells[:, special].sum(axis=1)
+        names = ", ".join(dict.fromkeys(self.columns[index] for index in special))
+        return (
+            f"On {names}: {mass_L.min():.0%} to {mass_L.max():.0%} of a row's weight, "
+            f"{mass_L.mean():.0%} on average over the rows."
+        )
+
+
+def default_view(trace: Trace) -> View:
+    """What is shown where nothing was chosen: one head, cross-attention of the last layer first.
+
+    Raises:
+        InputError: the trace holds nothing of any head.
+    """
+    views = views_of(trace)
+    if not views:
+        raise InputError(
+            "A trace must hold an array of a head to show one, but this one holds none. Look "
+            "again with the stage `weights`."
+        )
+    order = {"weights": 2, "masked": 1}
+    return max(
+        views,
+        key=lambda view: (
+            order.get(view.stage, 0),
+            view.kind == "cross",
+            view.part == "decoder",
+            view.layer,
+            -view.head,
+        ),
+    )
+
+
+def views_of(trace: Trace) -> list[View]:
+    """Every head of every array that has heads, in the order of the trace."""
+    found = []
+    for name in trace.arrays:
+        part, *place, stage = name.split(".")
+        if len(place) == 2 and stage in HEAD_STAGES:
+            layer, kind = int(place[0]), place[1]
+            found += [View(trace, part, layer, kind, head, stage) for head in trace.heads]
+    return found
+
+
+def describe_model_of(trace: Trace) -> str:
+    """Which model, how its target was found, and in which precision."""
+    name = str(trace.model.get("name") or "")
+    model_hash = str(trace.model.get("model_hash") or "unknown")[:8]
+    replayed = trace.decoding.get("replay_precision", "float32")
+    label = f"{name} {model_hash}".strip()
+    return f"Model {label}. {describe_decoding(trace.decoding)}; replayed in {replayed}."
+
+
+def describe_decoding(decoding: Mapping[str, Any]) -> str:
+    """How a target was found: ``Greedy decoding in float32``; and what was changed on the way."""
+    changes = decoding.get("changes")
+    return _describe_search(decoding) + (f"; CHANGED on the way: {changes}" if changes else "")
+
+
+def _describe_search(decoding: Mapping[str, Any]) -> str:
+    if decoding.get("given") or "beam" not in decoding:
+        return "Target given, not decoded"
+    precision = decoding.get("precision", "float32")
+    if decoding.get("sample"):
+        how = f"Sampling (temperature {decoding['temperature']:g}, seed {decoding['seed']})"
+    elif decoding["beam"] == 1:
+        how = "Greedy decoding"
+    else:
+        how = f"Beam search (beam {decoding['beam']})"
+    number = decoding.get("hypothesis", 0)
+    which = f", hypothesis {number}" if number or decoding.get("n_best", 1) > 1 else ""
+    return f"{how} in {precision}{which}"
+
+
+def number_in_cell(value: float, limit: float | None) -> str:
+    """A number in few letters; its scale says where the point is.
+
+    Args:
+        value: what a cell holds.
+        limit: the end of the signed scale; None for weights from 0 to 1.
+    """
+    digits = 2 if limit is None or limit < 2 else 1 if limit < 100 else 0
+    short = f"{value:.{digits}f}"
+    if not float(short):
+        return "0"
+    if digits == 2 and abs(float(short)) < 1:
+        short = short.replace("0.", ".")
+    return short.removesuffix(".00").replace("-", "−")
+
+
+def num_cells_wide(text: str) -> int:
+    """How many narrow letters' room a text takes: wide characters take two, combining none."""
+    return sum(
+        0
+        if unicodedata.combining(letter)
+        else 2
+        if unicodedata.east_asian_width(letter) in "WF"
+        else 1
+        for letter in text
+    )

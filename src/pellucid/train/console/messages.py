@@ -1,0 +1,189 @@
+"""What is said of a run: before it starts, between two lines of its log, and in a manifest."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import pellucid
+from pellucid.config import TrainingConfig
+from pellucid.hardware import describe_machine, reachable_memory
+from pellucid.train.console.summary import (
+    CorpusOutlook,
+    TrainingOutlook,
+    describe_bytes,
+    describe_seconds,
+    parameters_by_part,
+    screen,
+)
+from pellucid.train.console.unused import settings_without_effect
+from pellucid.train.run.checkpoint import TrainingState
+from pellucid.train.update.step import Updated
+from pellucid.train.weights.schedule import learning_rate
+
+if TYPE_CHECKING:
+    from pellucid.train.loop import Trainer
+
+__all__ = ["Interval", "announce", "describe_interval", "expected_time", "provenance"]
+
+
+class Interval:
+    """How fast training is, and its last gradient, since a line of the log, or since a start."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._tokens = 0
+        self._num_updates = 0
+        self.gradient_norm = 0.0
+
+    def add(self, updated: Updated) -> None:
+        """Count one update."""
+        self._tokens += updated.num_target_tokens
+        self._num_updates += 1
+        self.gradient_norm = updated.gradient_norm
+
+    def leave_out(self, seconds: float) -> None:
+        """Do not count a time in which nothing was trained."""
+        self._started += seconds
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Target tokens a second, padding not counted."""
+        return self._tokens / max(1e-9, time.monotonic() - self._started)
+
+    @property
+    def seconds_per_update(self) -> float:
+        """Mean time of an update."""
+        return (time.monotonic() - self._started) / max(1, self._num_updates)
+
+
+def describe_interval(interval: Interval, state: TrainingState, epoch: int, rate: float) -> str:
+    """Write the log's line of an interval."""
+    loss = state.recent_loss
+    return (
+        f"step {state.step:6d}  epoch {epoch:3d}  loss {loss:6.3f}  perplexity "
+        f"{math.exp(min(loss, 50)):8.1f}  {interval.tokens_per_second:6,.0f} tokens/s"
+        f"  rate {rate:.5f}  {state.seconds / 60:5.1f} min"
+    )
+
+
+def announce(trainer: Trainer, choices: Sequence[str]) -> None:
+    """Say on one screen what is going to happen.
+
+    Args:
+        trainer: about to start.
+        choices: sentences about settings that were chosen.
+    """
+    learner, store, training = trainer.learner, trainer.prepared.store, trainer.training
+    state, tokenizer = learner.state, learner.tokenizer
+    budget = state.max_tokens_per_batch
+    outlook = TrainingOutlook(
+        corpora=_corpora(trainer),
+        dropped=store.dropped,
+        source_tokens=int(store.source_lengths.sum()),
+        target_tokens=int(store.target_lengths.sum()),
+        validation_pairs=len(trainer.prepared.validation),
+        source_vocabulary_size=tokenizer.source_vocabulary_size,
+        target_vocabulary_size=tokenizer.target_vocabulary_size,
+        is_joint=tokenizer.config.sharing == "joint",
+        parameters=parameters_by_part(learner.model),
+        memory_bytes=learner.expected_memory(),
+        available_bytes=reachable_memory(learner.device),
+        steps=training.max_steps,
+        epochs=training.max_steps * training.accumulate / trainer.feed.batches_in_epoch(0),
+        seconds=None,
+        device=str(learner.device),
+        threads=torch.get_num_threads(),
+        processes=learner.processes,
+        precision=learner.precision,
+        kernels=learner.kernels.words,
+        words=_words(trainer),
+        choices=choices,
+    )
+    trainer.run.log(screen(outlook))
+    for line in settings_without_effect(trainer.recipe):
+        trainer.run.log(line)
+    if trainer.is_new_budget and budget < training.max_tokens_per_batch:
+        trainer.run.log(
+            f"Lowered training.max_tokens_per_batch from {training.max_tokens_per_batch} to "
+            f"{budget}: more would not fit into "
+            f"{describe_bytes(reachable_memory(learner.device) or 0)}."
+        )
+    if state.step:
+        trainer.run.log(f"Going on after step {state.step}.")
+
+
+def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_update: float) -> str:
+    """Say how long all will take at most, validation not counted."""
+    seconds = state.seconds + (training.max_steps - state.step) * seconds_per_update
+    if 0 < 60 * training.max_minutes < seconds:
+        left = max(0.0, 60 * training.max_minutes - state.seconds)
+        steps = state.step + int(left / seconds_per_update)
+        return (
+            f"At this speed about {steps:,} of {training.max_steps:,} steps are made in "
+            f"{training.max_minutes:g} minutes (training.max_minutes)."
+        )
+    return (
+        f"At this speed {training.max_steps:,} steps take about {describe_seconds(seconds)}, "
+        "validation not counted."
+    )
+
+
+def _corpora(trainer: Trainer) -> list[CorpusOutlook]:
+    return [
+        CorpusOutlook(corpus.name, corpus.kept, corpus.weight)
+        for corpus in trainer.prepared.corpora
+    ]
+
+
+def _words(trainer: Trainer) -> list[str]:
+    training, learner = trainer.training, trainer.learner
+    peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
+    batch = f"{learner.state.max_tokens_per_batch:,} tokens a batch"
+    if training.accumulate > 1:
+        batch += f", {training.accumulate} batches an update"
+    dropout = f"Dropout {training.dropout:g}, label smoothing {training.label_smoothing:g}."
+    if training.dropout_warmup_steps:
+        dropout = dropout.replace(",", f" after {training.dropout_warmup_steps:,} steps,", 1)
+    words = [
+        f"{training.optimizer}, rate up to {peak:.4g}, {training.schedule.replace('_', ' ')}; "
+        f"{batch}.",
+        dropout,
+    ]
+    if training.r_drop:
+        words.append(f"Every pair read twice, R-Drop {training.r_drop:g}.")
+    if training.both_directions_steps:
+        words.append(f"Both directions in the first {training.both_directions_steps:,} steps.")
+    if training.averaging != "none":
+        words.append(f"Averaging: {training.averaging}.")
+    if training.freeze:
+        words.append(f"Frozen: {', '.join(training.freeze)}.")
+    if trainer.recipe.start.model:
+        words.append(f"Starts from {trainer.recipe.start.model}.")
+    return words
+
+
+def provenance(trainer: Trainer) -> dict[str, Any]:
+    """What a bundle's manifest tells of the training so far."""
+    state, store = trainer.learner.state, trainer.prepared.store
+    start = trainer.recipe.start
+    return {
+        "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
+        "data": {"fingerprint": store.fingerprint, "pairs": len(store), "dropped": store.dropped},
+        "training": {
+            "step": state.step,
+            "target_tokens": state.target_tokens,
+            "seed": trainer.training.seed,
+            "precision": state.precision,
+            "processes": state.processes,
+            "skipped_updates": state.skipped_updates,
+            **({"started_from": start.model_hash} if start.model else {}),
+        },
+        "metrics": {"validation_bleu": state.best_bleu, "best_step": state.best_step},
+        "durations": {"training_seconds": round(state.seconds, 1)},
+        "machine": describe_machine(),
+    }

@@ -1,0 +1,3 @@
+"""Training on the package's C kernels."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""PyTorch in bfloat16 on a processor: a batch as rows."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""report.html and report.png."""
+
+__all__: list[str] = []

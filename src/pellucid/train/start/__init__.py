@@ -1,0 +1,3 @@
+"""Everything before the first update."""
+
+__all__: list[str] = []

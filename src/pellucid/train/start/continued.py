@@ -1,0 +1,80 @@
+"""What a recipe leaves open: taken from the run that it continues, or chosen for its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pellucid.config import parse_toml
+from pellucid.files import read_bytes
+from pellucid.train.run.folder import RECIPE_FILE, read_chosen
+from pellucid.train.start.choices import complete
+
+__all__ = ["Filled", "fill_in"]
+
+LIMITS = ("max_steps", "patience")
+"""What a run keeps where the same recipe no longer gives it, though it may have another value."""
+
+
+class Filled(NamedTuple):
+    """A recipe that leaves nothing open.
+
+    Attributes:
+        values: all of it.
+        choices: a sentence for each setting that was chosen now.
+        chosen: these settings, ``section.name``, with their values.
+    """
+
+    values: dict[str, Any]
+    choices: list[str]
+    chosen: dict[str, Any]
+
+
+def fill_in(values: Mapping[str, Any], run: Path, recipe_folder: Path) -> Filled:
+    """Fill in what a recipe leaves open.
+
+    What was once chosen for a run stays, for a limit that is changed must not choose the rest anew,
+    and nothing more is chosen. What somebody gave the run, and the recipe no longer says, is not
+    taken: the run then says that it differs.
+
+    Args:
+        values: the recipe as its file has it, with all changes.
+        run: the run folder, which need not be there.
+        recipe_folder: where the recipe's relative names start.
+
+    Raises:
+        ConfigurationError: the run's own recipe is damaged.
+    """
+    recipe_file, chosen = run / RECIPE_FILE, read_chosen(run)
+    if chosen is None or not recipe_file.is_file():
+        filled, choices = complete(values, recipe_folder)
+        return Filled(filled, choices, _added(values, filled))
+    earlier = parse_toml(read_bytes(recipe_file), str(recipe_file))
+    kept = {f"training.{name}": _entry(earlier, "training", name) for name in LIMITS} | chosen
+    kind = _entry(values, "tokenizer", "kind") or "sentencepiece"
+    filled = dict(values)
+    for key, value in kept.items():
+        section, _, name = key.partition(".")
+        entries = filled.get(section, {})
+        is_of_another_kind = section == "tokenizer" and kind != _entry(earlier, section, "kind")
+        if isinstance(entries, Mapping) and value is not None and not is_of_another_kind:
+            filled[section] = {name: value, **entries}
+    return Filled(filled, [], {})
+
+
+def _entry(values: Mapping[str, Any], section: str, name: str) -> Any:
+    """A setting of a recipe, which may lack it or be no recipe at all."""
+    entries = values.get(section)
+    return entries.get(name) if isinstance(entries, Mapping) else None
+
+
+def _added(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, ``section.name``, that the second of two recipes has and the first has not."""
+    return {
+        f"{section}.{name}": value
+        for section, entries in after.items()
+        if isinstance(entries, Mapping)
+        for name, value in entries.items()
+        if name not in before.get(section, {})
+    }

@@ -1,0 +1,332 @@
+"""From text files to token ids: the tokenizer is learned, the store is built, all is counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pellucid.bundle import MANIFEST, read_json, to_json, verify_files
+from pellucid.config import Recipe, TokenizerConfig, TrainingConfig
+from pellucid.data import TokenStore, VariantStore, build_store, build_variants
+from pellucid.data.variants import Variant
+from pellucid.errors import BundleError, ConfigurationError, DataError, InputFileNotFoundError
+from pellucid.files import hash_file, new_folder, read_bytes, write_bytes, write_text
+from pellucid.text import (
+    Pair,
+    Tokenizer,
+    learn_tokenizer,
+    load_tokenizer,
+    read_pairs,
+    reason_to_drop,
+)
+from pellucid.text.corpus import resolve_folder
+from pellucid.text.scan import corpora
+from pellucid.text.subwords import SentencePieceTokenizer
+from pellucid.train.run.folder import RunFolder
+from pellucid.train.update.guided_head import build_links, link_tokens, read_links
+
+__all__ = ["CorpusCount", "PreparedData", "prepare_data"]
+
+TOKENIZER_CONFIG = "tokenizer.json"
+CORPORA = "corpora.json"
+TEXT_HASHES = "text.json"
+TRAIN = "train"
+VARIANTS = "segmentations"
+LINKS = "links"
+
+MOST_PAIRS = 2**28
+"""Of an epoch whose corpora have weights: some gigabytes for their order."""
+
+
+@dataclass(frozen=True)
+class CorpusCount:
+    """One training corpus: its file, its pairs, those that were kept, and its weight."""
+
+    name: str
+    pairs: int
+    kept: int
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """Everything training reads.
+
+    Attributes:
+        tokenizer: learned from the training text.
+        store: the training pairs as ids.
+        validation: the validation pairs as text.
+        corpora: what the store is made of, in its order.
+        variants: other segmentations of the pairs, where the recipe asks for them.
+        links: between the tokens of each pair, for a guided head.
+    """
+
+    tokenizer: Tokenizer
+    store: TokenStore
+    validation: list[Pair]
+    corpora: tuple[CorpusCount, ...]
+    variants: VariantStore | None
+    links: TokenStore | None = None
+
+
+def prepare_data(
+    recipe: Recipe, base: Path, run: RunFolder, *, tokenizer: Tokenizer | None = None
+) -> PreparedData:
+    """Learn the tokenizer and build the token store, or take those a former start made.
+
+    Args:
+        recipe: the recipe.
+        base: the folder that the recipe's relative names start from.
+        run: where to keep the result.
+        tokenizer: one that is ready; otherwise it is learned from the training text.
+
+    Raises:
+        BundleError: what a former start made is damaged.
+        ConfigurationError: the text is not what the run began with.
+        DataError: the text cannot be used; says where.
+    """
+    if run.data.is_dir():
+        _check_whole(run.data)
+        _check_same_text(run.data / TEXT_HASHES, recipe, base)
+    pairs = read_pairs(recipe.data, "validation", base)
+    validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
+    if not validation:
+        raise DataError(
+            "The validation text must hold at least one pair, but holds none "
+            "(data.validation_source, data.validation_target)."
+        )
+    if not run.data.is_dir():
+        with new_folder(run.data) as part:
+            _prepare_into(part, recipe, base, tokenizer)
+    return _open(run.data, recipe, validation)
+
+
+def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
+    """The files that training and validation read, by their names in the recipe."""
+    data = recipe.data
+    folder = resolve_folder(data.folder, base)
+    named = (
+        *(data.train_source + data.train_target + data.train + data.train_alignments),
+        *(data.validation_source + data.validation_target + data.validation),
+    )
+    return {name: folder / name for name in named}
+
+
+def _check_same_text(hashes: Path, recipe: Recipe, base: Path) -> None:
+    """Refuse to go on with other text than the run's tokens were made of."""
+    earlier = read_json(hashes)
+    for name, path in _text_files(recipe, base).items():
+        if earlier.get(name) != hash_file(path):
+            raise ConfigurationError(
+                f"The text must be what this run began with, but {path} has been changed since "
+                f"(its hash is not that in {hashes}). Put the earlier text back, or choose another "
+                "--out for a new run."
+            )
+
+
+def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer | None) -> None:
+    hashes = {name: hash_file(path) for name, path in _text_files(recipe, base).items()}
+    write_text(folder / TEXT_HASHES, to_json(hashes))
+    tokenizer = tokenizer or learn_tokenizer(
+        recipe.tokenizer,
+        lambda: (pair.source for pair in read_pairs(recipe.data, "train", base)),
+        lambda: (pair.target for pair in read_pairs(recipe.data, "train", base)),
+    )
+    dropped: Counter[str] = Counter()
+    counts: list[CorpusCount] = []
+    kept = _KeptPairs(recipe, base, tokenizer, dropped, counts)
+    sizes = {
+        "source_vocabulary_size": tokenizer.source_vocabulary_size,
+        "target_vocabulary_size": tokenizer.target_vocabulary_size,
+    }
+    build_store(folder / TRAIN, (pair.ids for pair in kept), dropped=dropped, **sizes)
+    if recipe.training.subword_samples:
+        dropped.clear()
+        counts.clear()
+        variants = kept.segmentations(recipe.training)
+        build_variants(folder / VARIANTS, variants, recipe.training.subword_samples, **sizes)
+    if recipe.training.guided_head:
+        dropped.clear()
+        counts.clear()
+        build_links(folder / LINKS, map(kept.links, kept), recipe.data.max_length)
+    for name, data in tokenizer.files().items():
+        write_bytes(folder / name, data)
+    write_text(folder / TOKENIZER_CONFIG, to_json(tokenizer.config.model_dump(mode="json")))
+    write_text(folder / CORPORA, to_json({"corpora": [asdict(count) for count in counts]}))
+    _write_manifest(folder)
+
+
+class _Kept(NamedTuple):
+    """A pair that is trained on, as text and as ids; its word links and their file and line."""
+
+    source: str
+    target: str
+    ids: tuple[list[int], list[int]]
+    links: str
+    links_place: str
+
+
+class _KeptPairs:
+    """The training pairs that nothing speaks against, each time anew.
+
+    Going through them counts what was left out, by reason, and every corpus at its end.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        base: Path,
+        tokenizer: Tokenizer,
+        dropped: Counter[str],
+        counts: list[CorpusCount],
+    ) -> None:
+        self._data = recipe.data
+        self._base = base
+        self._tokenizer = tokenizer
+        self._dropped = dropped
+        self._counts = counts
+        self._limit = min(recipe.data.max_length, recipe.data.pad_to or recipe.data.max_length)
+
+    def __iter__(self) -> Iterator[_Kept]:
+        parts = corpora(self._data, "train")
+        for number, corpus in enumerate(parts):
+            num_pairs = num_kept = 0
+            pairs = read_pairs(corpus.data, "train", self._base)
+            for pair, links, place in read_links(pairs, self._alignment(number)):
+                num_pairs += 1
+                ids = self._ids(pair)
+                if ids is not None:
+                    num_kept += 1
+                    yield _Kept(pair.source, pair.target, ids, links, place)
+            weight = self._data.train_weights[number] if self._data.train_weights else 1.0
+            self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
+
+    def segmentations(
+        self, training: TrainingConfig
+    ) -> Iterator[tuple[list[Variant], list[Variant]]]:
+        """Several segmentations of both sides of every pair, none too long.
+
+        Raises:
+            ConfigurationError: the tokenizer has no subwords.
+        """
+        if not isinstance(self._tokenizer, SentencePieceTokenizer):
+            what = "one of words" if self._tokenizer.config.kind == "words" else "Marian's"
+            raise ConfigurationError(
+                "The tokenizer must be one that SentencePiece learned, or training.subword_samples "
+                f"must be 0, but it is {what}. Set training.subword_samples = 0."
+            )
+        cut_source, cut_target = (
+            self._tokenizer.segmenter(
+                side,
+                training.subword_samples,
+                dropout=training.subword_dropout,
+                seed=training.seed,
+            )
+            for side in ("source", "target")
+        )
+        for pair in self:
+            best_source, best_target = pair.ids
+            yield (
+                self._fitting(cut_source(pair.source), best_source),
+                self._fitting(cut_target(pair.target), best_target),
+            )
+
+    def _fitting(self, ways: list[tuple[list[int], float]], best: list[int]) -> list[Variant]:
+        return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
+
+    def links(self, pair: _Kept) -> tuple[list[int], list[int]]:
+        """The positions of a pair's linked tokens."""
+        return link_tokens(
+            self._tokenizer, pair.source, pair.target, pair.ids, pair.links, pair.links_place
+        )
+
+    def _alignment(self, corpus: int) -> Path | None:
+        if not self._data.train_alignments:
+            return None
+        folder = resolve_folder(self._data.folder, self._base)
+        return folder / self._data.train_alignments[corpus]
+
+    def _ids(self, pair: Pair) -> tuple[list[int], list[int]] | None:
+        source_ids = self._tokenizer.encode_source(pair.source)
+        target_ids = self._tokenizer.encode_target(pair.target)
+        reason = reason_to_drop(
+            pair.source,
+            pair.target,
+            source_ids,
+            target_ids,
+            max_length=self._limit,
+            max_length_ratio=self._data.max_length_ratio,
+        )
+        if reason is None:
+            return source_ids, target_ids
+        self._dropped[reason] += 1
+        return None
+
+
+def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
+    """Open what `_prepare_into` made."""
+    counts = tuple(CorpusCount(**values) for values in read_json(folder / CORPORA)["corpora"])
+    _check_epoch(counts)
+    variants = None
+    if recipe.training.subword_samples:
+        variants = VariantStore(folder / VARIANTS, recipe.training.subword_samples)
+    return PreparedData(
+        _load_tokenizer(folder),
+        TokenStore.open(folder / TRAIN),
+        validation,
+        counts,
+        variants,
+        TokenStore.open(folder / LINKS) if recipe.training.guided_head else None,
+    )
+
+
+def _check_epoch(counts: tuple[CorpusCount, ...]) -> None:
+    """Refuse weights that make more of an epoch than memory holds."""
+    num_pairs = sum(count.kept * count.weight for count in counts)
+    most = max(MOST_PAIRS, sum(count.kept for count in counts))
+    if num_pairs > most:
+        raise ConfigurationError(
+            f"data.train_weights must leave an epoch of at most {most:,} pairs, but make it "
+            f"{num_pairs:,.0f}. Lower them."
+        )
+
+
+def _load_tokenizer(folder: Path) -> Tokenizer:
+    files = {
+        path.name: read_bytes(path)
+        for path in sorted(folder.iterdir())
+        if path.is_file() and path.name not in (TOKENIZER_CONFIG, CORPORA, TEXT_HASHES, MANIFEST)
+    }
+    config = TokenizerConfig.model_validate(read_json(folder / TOKENIZER_CONFIG))
+    return load_tokenizer(config, files, str(folder))
+
+
+def _write_manifest(folder: Path) -> None:
+    """List every file with its hash and size, the last that is written."""
+    names = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = {
+        path.relative_to(folder).as_posix(): {
+            "sha256": hash_file(path),
+            "size": path.stat().st_size,
+        }
+        for path in names
+    }
+    write_text(folder / MANIFEST, to_json({"files": files}))
+
+
+def _check_whole(folder: Path) -> None:
+    """Refuse to go on with files that are not as a former start wrote them.
+
+    Raises:
+        BundleError: one is missing or has been changed.
+    """
+    try:
+        verify_files(folder, read_json(folder / MANIFEST).get("files"))
+    except (BundleError, InputFileNotFoundError) as error:
+        raise BundleError(
+            "The run's tokens must be as an earlier start wrote them, but are not. "
+            f"{error} Or delete {folder}: the same command makes all of it again."
+        ) from None

@@ -1,0 +1,3 @@
+"""One update: passes, gradients, memory, processes."""
+
+__all__: list[str] = []

@@ -1,0 +1,284 @@
+"""Forward and backward: what a model's loss is on some batches, and its gradient."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.config import TrainingConfig
+from pellucid.data import Batch
+from pellucid.model import Dropout, Transformer
+from pellucid.train.fast.compiled import CompiledHalves
+from pellucid.train.fast.kernels.model import ModelOnKernels, choose_kernels
+from pellucid.train.fast.loss import in_turn, smoothed_cross_entropy
+from pellucid.train.fast.rows.few_shapes import make_shapes_repeat, shapes_matter
+from pellucid.train.fast.rows.model import HalvesInRows, can_be_in_rows
+from pellucid.train.fast.rows.wide_sums import WideSum, sum_lookups_wide
+from pellucid.train.update.guided_head import GuidedHead
+from pellucid.train.weights.schedule import dropout_share
+
+__all__ = ["Passes", "Piece", "is_out_of_memory", "split_batch", "tensors_of", "trained"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of what one update sees.
+
+    Attributes:
+        part: its number within the update, from 0, which with the step decides what dropout drops.
+        share: how much of the update's target tokens it holds, between 0 and 1.
+        batch: the pairs.
+    """
+
+    part: int
+    share: float
+    batch: Batch
+
+
+class Passes:
+    """Forward and backward passes of a model.
+
+    In bfloat16 they run on a copy of the weights, cast once an update; gradients are summed in
+    float32. Nothing here waits for a device that is not the processor.
+
+    Args:
+        model: its parameters get the gradients.
+        training: the settings.
+        precision: of the passes.
+        gradients: where those of the trained parameters are wanted, if the passes can.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        training: TrainingConfig,
+        precision: Literal["float32", "bfloat16"],
+        *,
+        gradients: Sequence[Tensor] = (),
+    ) -> None:
+        self._model = model
+        self._gradients = list(gradients)
+        self._training = training
+        self._device = next(model.parameters()).device
+        self._guided_head = None
+        if training.guided_head:
+            layer, head = training.guided_head
+            self._guided_head = GuidedHead(layer, head, training.guided_weight)
+        self._working = model
+        self._on_kernels = _on_kernels(model, training, precision)
+        self._output_sum: WideSum | None = None
+        if precision == "bfloat16" and self._on_kernels is None:
+            self._working = copy.deepcopy(model).to(torch.bfloat16)
+            if self._device.type == "cpu" and not training.compile:
+                make_shapes_repeat(self._working)
+                sum_lookups_wide(self._working, model)
+                if model.output_weight.requires_grad:
+                    self._output_sum = WideSum(model.output_weight)
+        self._weights, self._working_weights = trained(model), trained(self._working)
+        self._compiled = CompiledHalves(self._working, training) if training.compile else None
+        self._in_rows = can_be_in_rows(model.config, training) and shapes_matter(
+            next(self._working.parameters())
+        )
+
+    def start(self) -> None:
+        """Nothing: there are no other processes."""
+
+    def close(self) -> None:
+        """Nothing, likewise."""
+
+    def follow(self) -> None:
+        """Take the weights as they are now, for the passes of one update."""
+        if self._on_kernels is not None:
+            self._on_kernels.follow()
+        if self._working is not self._model:
+            with torch.no_grad():
+                torch._foreach_copy_(self._working_weights, self._weights)
+
+    def sum_gradients(self, step: int, pieces: Sequence[Piece]) -> Tensor:
+        """Leave the sum of the pieces' gradients, each times its share, in the model.
+
+        Returns:
+            The same sum of their losses, without smoothing.
+        """
+        for parameter in (*self._weights, *self._working_weights):
+            parameter.grad = None  # The working copy has some after an attempt without memory.
+        total = torch.zeros((), device=self._device)
+        if self._on_kernels is not None:
+            self._begin_gradients()
+        for piece in pieces:
+            total += piece.share * self._add_gradient(piece, step)
+        return total
+
+    def _begin_gradients(self) -> None:
+        """Let kernels add to nothing."""
+        if not self._gradients:
+            self._gradients = [torch.empty_like(parameter) for parameter in self._weights]
+        for parameter, gradient in zip(self._weights, self._gradients, strict=True):
+            parameter.grad = gradient.zero_()
+
+    def _add_gradient(self, piece: Piece, step: int) -> Tensor:
+        """Add a piece's gradient times its share to the model's; its loss without smoothing."""
+        if self._training.r_drop:
+            piece = replace(piece, batch=_twice(piece.batch))
+        if self._on_kernels is not None:
+            return self._on_kernels.add_gradient(
+                piece.batch,
+                self._dropout(piece, step),
+                smoothing=self._training.label_smoothing,
+                r_drop=self._training.r_drop,
+                share=piece.share,
+            )
+        smoothed, plain = self._loss(piece, step)
+        (smoothed * piece.share).backward()  # type: ignore[no-untyped-call]
+        self._gather()
+        return plain
+
+    def _loss(self, piece: Piece, step: int) -> tuple[Tensor, Tensor]:
+        training, model = self._training, self._working
+        real_P = piece.batch.target_mask_BT.flatten().nonzero()[:, 0].to(self._device)
+        batch = _to_device(piece.batch, self._device)
+        if training.r_drop:
+            real_P = in_turn(real_P)
+        states_BTD = self._states(batch, self._dropout(piece, step))
+        smoothed, plain = smoothed_cross_entropy(
+            states_BTD.flatten(0, 1)[real_P],
+            model.output_weight,
+            model.output_bias,
+            batch.target_out_BT.flatten()[real_P],
+            smoothing=training.label_smoothing,
+            r_drop=training.r_drop,
+            wide_sum=self._output_sum,
+        )
+        if self._guided_head is not None and batch.guide_BTS is not None:
+            smoothed = smoothed + self._guided_head.loss(batch.guide_BTS, batch.num_target_tokens)
+        return smoothed, plain
+
+    def _dropout(self, piece: Piece, step: int) -> Dropout:
+        training = self._training
+        share = dropout_share(step, training)
+        return Dropout(
+            share * training.dropout,
+            training.seed,
+            step,
+            piece.part,
+            attention_rate=share * training.attention_dropout,
+            feed_forward_rate=share * training.feed_forward_dropout,
+            token_rate=share * training.token_dropout,
+        )
+
+    def _states(self, batch: Batch, dropout: Dropout) -> Tensor:
+        """What the decoder says of every target position."""
+        model, masks = self._working, batch.source_mask_BS
+        own_mask_BT = None if model.config.look_ahead_mask else batch.target_mask_BT
+        if self._in_rows:
+            halves = HalvesInRows(model, masks, batch.target_in_BT.shape[1], dropout)
+            memory_BSD = halves.encode(batch.source_BS)
+            return halves.decode(batch.target_in_BT, memory_BSD, target_mask_BT=own_mask_BT)
+        encode, decode, shown = model.encode, model.decode, self._guided_head
+        dropping: Any = dropout
+        if self._compiled is not None:
+            encode, decode = self._compiled.encode, self._compiled.decode
+            dropping = self._compiled.with_masks_of(dropout)
+        memory_BSD = encode(batch.source_BS, masks, dropout=dropping)
+        return decode(
+            batch.target_in_BT,
+            memory_BSD,
+            masks,
+            target_mask_BT=own_mask_BT,
+            probe=shown,
+            dropout=dropping,
+        )
+
+    def _gather(self) -> None:
+        """Add the gradients of the passes to those of the model."""
+        if self._working is self._model:
+            return
+        for copied, parameter in zip(self._working_weights, self._weights, strict=True):
+            if copied.grad is None:
+                continue
+            if parameter.grad is None:
+                parameter.grad = copied.grad.to(parameter.dtype)
+            else:
+                parameter.grad += copied.grad
+            copied.grad = None
+
+
+def _on_kernels(
+    model: Transformer, training: TrainingConfig, precision: Literal["float32", "bfloat16"]
+) -> ModelOnKernels | None:
+    """The model on the package's own kernels; None where PyTorch's are chosen."""
+    chosen = choose_kernels(
+        model.config,
+        training,
+        precision,
+        next(model.parameters()).device,
+        has_output_bias=model.output_bias is not None,
+    )
+    return None if chosen.kernels is None else ModelOnKernels(model, chosen.kernels)
+
+
+def split_batch(batch: Batch, number: int = 2) -> tuple[Batch, ...]:
+    """Cut a batch by its pairs into as many parts, which take the same work; fewer if it is small.
+
+    Pair ``i`` goes to part ``i mod number``: the order within a batch may be one of lengths.
+    """
+    number = min(number, len(batch.source_BS))
+    if number == 1:
+        return (batch,)
+    parts = []
+    for first in range(number):
+        tensors = {name: tensor[first::number] for name, tensor in tensors_of(batch).items()}
+        parts.append(
+            Batch(
+                **tensors,
+                num_source_tokens=int(tensors["source_mask_BS"].sum()),
+                num_target_tokens=int(tensors["target_mask_BT"].sum()),
+            )
+        )
+    return tuple(parts)
+
+
+def _twice(batch: Batch) -> Batch:
+    """The pairs of a batch, and all of them once more behind: dropout differs for them."""
+    tensors: dict[str, Any] = {
+        name: torch.cat((tensor, tensor)) for name, tensor in tensors_of(batch).items()
+    }
+    return Batch(
+        **tensors,
+        num_source_tokens=2 * batch.num_source_tokens,
+        num_target_tokens=2 * batch.num_target_tokens,
+    )
+
+
+def tensors_of(batch: Batch) -> dict[str, Tensor]:
+    """The tensors that a batch has."""
+    found = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+
+
+def trained(module: nn.Module) -> list[Tensor]:
+    """The parameters that training moves, in the model's order."""
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an allocator said no: those for CPUs and of cuBLAS have no exception of their own."""
+    said = ("can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        words in str(error) for words in said
+    )
+
+
+def _to_device(batch: Batch, device: torch.device) -> Batch:
+    if device.type == "cpu":
+        return batch
+    tensors = {
+        name: tensor.pin_memory().to(device, non_blocking=True)
+        for name, tensor in tensors_of(batch).items()
+    }
+    return replace(batch, **tensors)  # type: ignore[arg-type]

@@ -1,0 +1,3 @@
+"""How weights move: optimizers, schedules, averages."""
+
+__all__: list[str] = []
