@@ -23,7 +23,7 @@ from pellucid.files import not_utf8
 from pellucid.hardware import set_threads
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given, look_at_hypotheses
-from pellucid.inside.record.data import Trace
+from pellucid.inside.traces import Trace
 from pellucid.model import Transformer
 from pellucid.scoring import score_pairs
 from pellucid.text import Tokenizer

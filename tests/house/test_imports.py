@@ -1,9 +1,10 @@
-"""Imports point down only, also inside functions."""
+"""Imports point down only, and no files import each other in a circle, also inside functions."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import graphlib
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 FLOORS = {
@@ -49,9 +50,8 @@ def find_violations(module: str, source: str, *, is_package: bool = False) -> li
     folder = module.split(".")[1]
     if folder not in FLOORS:
         return [f"{module} has no floor: give {folder!r} one in FLOORS"]
-    package = module if is_package else module.rpartition(".")[0]
     found = []
-    for target in _imported(ast.parse(source), package):
+    for target in _imported(module, source, is_package=is_package):
         below = target.split(".")[1] if "." in target else ""
         if not below or below == folder:
             continue  # the root itself gives the version, and nothing else is asked of it
@@ -62,8 +62,41 @@ def find_violations(module: str, source: str, *, is_package: bool = False) -> li
     return found
 
 
-def _imported(tree: ast.AST, package: str) -> Iterator[str]:
-    for node in ast.walk(tree):
+def find_circles(sources: dict[str, str], packages: frozenset[str] = frozenset()) -> list[str]:
+    """Find the files that import each other in a circle.
+
+    Imports inside functions and under ``TYPE_CHECKING`` count. An import of a name from a package
+    counts as one of the package's ``__init__.py``, which imports what it re-exports.
+
+    Args:
+        sources: the text of every module by its dotted name.
+        packages: those of them that are an ``__init__.py``.
+
+    Returns:
+        For each circle its modules, joined by arrows.
+    """
+    graph: dict[str, set[str]] = {}
+    for module, source in sources.items():
+        targets = _imported(module, source, is_package=module in packages, modules=sources)
+        graph[module] = {target for target in targets if target in sources and target != module}
+    found = []
+    while True:
+        try:
+            tuple(graphlib.TopologicalSorter(graph).static_order())
+        except graphlib.CycleError as error:
+            circle = error.args[1][::-1]
+            found.append(" → ".join(circle))
+            graph[circle[0]].discard(circle[1])
+        else:
+            return found
+
+
+def _imported(
+    module: str, source: str, *, is_package: bool, modules: Collection[str] = ()
+) -> Iterator[str]:
+    """What a module imports of pellucid; names that are modules are followed to them."""
+    package = module if is_package else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names if a.name.split(".")[0] == "pellucid")
         elif isinstance(node, ast.ImportFrom):
@@ -77,7 +110,8 @@ def _imported(tree: ast.AST, package: str) -> Iterator[str]:
                     for a in node.names
                 )
             elif base.startswith("pellucid."):
-                yield base
+                for a in node.names:
+                    yield f"{base}.{a.name}" if f"{base}.{a.name}" in modules else base
 
 
 def test_imports_of_every_module_point_down(modules: dict[str, Path]) -> None:
@@ -89,6 +123,40 @@ def test_imports_of_every_module_point_down(modules: dict[str, Path]) -> None:
         )
     ]
     assert not found, "\n".join(found)
+
+
+def test_no_files_import_each_other_in_a_circle(modules: dict[str, Path]) -> None:
+    sources = {module: path.read_text(encoding="utf-8") for module, path in modules.items()}
+    packages = frozenset(m for m, path in modules.items() if path.name == "__init__.py")
+    circles = find_circles(sources, packages)
+    assert not circles, "\n".join(circles)
+
+
+def test_floors_lists_only_what_exists(modules: dict[str, Path]) -> None:
+    found = {module.split(".")[1] for module in modules if "." in module}
+    assert set(FLOORS) == found
+
+
+def test_guard_circle_of_late_and_typing_imports_is_found() -> None:
+    sources = {
+        "pellucid.train.loop": "def f():\n    from pellucid.train.records import Record\n",
+        "pellucid.train.records": (
+            "from typing import TYPE_CHECKING\n"
+            "if TYPE_CHECKING:\n    from pellucid.train import loop\n"
+        ),
+        "pellucid.train": "",
+    }
+    assert find_circles(sources, frozenset({"pellucid.train"}))
+    sources["pellucid.train.records"] = "from pellucid.train import step\n"
+    assert not find_circles(sources, frozenset({"pellucid.train"}))
+
+
+def test_guard_circle_through_a_package_is_found() -> None:
+    sources = {
+        "pellucid.text": "from pellucid.text.words import Words\n",
+        "pellucid.text.words": "from pellucid.text import Words\n",
+    }
+    assert find_circles(sources, frozenset({"pellucid.text"}))
 
 
 def test_guard_upward_import_inside_function_is_found() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.inside.record.data import Trace
+from pellucid.inside.traces import Trace
 
 __all__ = ["SOURCE", "TARGET", "make_trace"]
 

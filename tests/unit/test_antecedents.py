@@ -15,6 +15,7 @@ from pellucid.corpora.baselines import baseline_accuracies
 from pellucid.errors import InputError
 from pellucid.inside import Ask, Pair, replay
 from pellucid.inside.changes.change import cut_source_word
+from pellucid.inside.pair import attention_at
 from pellucid.inside.pronouns.cases import (
     Case,
     choose_reading,
@@ -30,7 +31,6 @@ from pellucid.inside.pronouns.probe import (
     split_combinations,
 )
 from pellucid.inside.pronouns.readings import CUTS, read_cuts, read_heads, read_map
-from pellucid.inside.replay import attention_at
 
 COUNT = 26
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.attention import attend, attend_fast, causal_mask, mix, scale, score, weigh
-from pellucid.attention.stages import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
+from pellucid.attention.fast import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.errors import InputError
 
 Three = tuple[Tensor, Tensor, Tensor]

@@ -11,7 +11,7 @@ from small_model import make_batch, make_model
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pellucid.attention import stages
+from pellucid.attention.fast import attend_fast
 from pellucid.config import TrainingConfig
 from pellucid.train.fast.loss import ROWS_PER_CHUNK, chunk_rows, smoothed_cross_entropy
 from pellucid.train.fast.rows.attention import FEWEST_BLOCKS, block_size
@@ -160,10 +160,10 @@ def test_attention_that_is_trained_in_bfloat16_computes_in_float32() -> None:
     for tensor in narrow:
         tensor.requires_grad_()
     with Products() as products:
-        context = stages.attend_fast(*narrow, mask)
+        context = attend_fast(*narrow, mask)
         context.sum().backward()
     wide = [tensor.detach().float().requires_grad_() for tensor in narrow]
-    expected = stages.attend_fast(*wide, mask)
+    expected = attend_fast(*wide, mask)
     expected.sum().backward()
     assert products.shapes == set()
     assert context.dtype == torch.bfloat16

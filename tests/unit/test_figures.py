@@ -19,7 +19,6 @@ from matplotlib.text import Text
 import pellucid
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError, OutputError
-from pellucid.inside.record.data import Trace
 from pellucid.inside.show.colors import shade_signed, to_hex
 from pellucid.inside.show.figures import draw as figures
 from pellucid.inside.show.figures.draw import (
@@ -35,6 +34,7 @@ from pellucid.inside.show.figures.positions import (
 )
 from pellucid.inside.show.figures.style import Lettering
 from pellucid.inside.show.view import View, default_view, describe_decoding, number_in_cell
+from pellucid.inside.traces import Trace
 
 CROSS = {"part": "decoder", "layer": 1, "kind": "cross", "head": 2}
 

@@ -19,8 +19,9 @@ from pellucid.errors import ConfigurationError, DataError
 from pellucid.model import Transformer, initialize
 from pellucid.text import Pair, Tokenizer, learn_tokenizer
 from pellucid.train.run.folder import RunFolder
+from pellucid.train.start.links import link_tokens, read_links
 from pellucid.train.start.prepare import prepare_data
-from pellucid.train.update.guided_head import GuidedHead, link_tokens, read_links
+from pellucid.train.update.guided_head import GuidedHead
 from pellucid.train.update.passes import Passes, Piece, split_batch
 from pellucid.train.update.step import Updater
 from pellucid.train.weights.optimizer import Optimizer

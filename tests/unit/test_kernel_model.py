@@ -19,8 +19,8 @@ from pellucid.kernels import Kernels
 from pellucid.model import Transformer, initialize
 from pellucid.train.fast.kernels import model as kernel_model
 from pellucid.train.fast.kernels.model import choose_kernels
-from pellucid.train.start.from_model import freeze
 from pellucid.train.update.passes import Passes, Piece
+from pellucid.train.weights.freeze import freeze
 
 V = 37
 CPU = torch.device("cpu")

@@ -28,12 +28,12 @@ from pellucid.train import train
 from pellucid.train.learner import Learner
 from pellucid.train.run.checkpoint import load_newest_checkpoint
 from pellucid.train.run.folder import RunFolder
-from pellucid.train.start.from_model import freeze
 from pellucid.train.start.prepare import prepare_data
 from pellucid.train.update.memory import PARTNER
 from pellucid.train.update.passes import Passes, Piece, split_batch, trained
 from pellucid.train.update.processes import SharedPasses, choose_processes
 from pellucid.train.update.step import Updater
+from pellucid.train.weights.freeze import freeze
 from pellucid.train.weights.optimizer import Optimizer
 
 RATES = {"rate": 0.01, "muon_rate": 0.02}

@@ -14,7 +14,8 @@ from pellucid.bundle import load_bundle, resolve_model
 from pellucid.config import NAMED_SIZES, Recipe, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError
 from pellucid.train import train
-from pellucid.train.start.from_model import freeze, load_start, with_start
+from pellucid.train.start.from_model import load_start, with_start
+from pellucid.train.weights.freeze import freeze
 
 DATA: dict[str, Any] = {"train": "a.tsv", "validation": "b.tsv"}
 NO_RUN = Path("no run")

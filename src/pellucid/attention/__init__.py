@@ -5,6 +5,7 @@ Reading order: `stages` (the five stages and the fast path), `masks` (who may at
 dot products), `probe` (how to look). `worked` recomputes printed examples.
 """
 
+from pellucid.attention.fast import attend_fast
 from pellucid.attention.forms import (
     attend_across,
     attend_causally,
@@ -35,15 +36,7 @@ from pellucid.attention.similarity import (
     pool,
     scaled_dot,
 )
-from pellucid.attention.stages import (
-    AttentionSteps,
-    attend,
-    attend_fast,
-    mix,
-    scale,
-    score,
-    weigh,
-)
+from pellucid.attention.stages import AttentionSteps, attend, mix, scale, score, weigh
 
 __all__ = [
     "AttentionSteps",

@@ -7,12 +7,11 @@ Reading order: `pair` (a source and a target with a model), `ask` (what is to be
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying
 from pellucid.inside.pair import Pair, make_pair
-from pellucid.inside.record.data import Trace
-from pellucid.inside.record.files import load_trace
 from pellucid.inside.replay import replay
 from pellucid.inside.show.colors import ink_on, shade
 from pellucid.inside.show.page.html import attention_maps, html_page, html_table
 from pellucid.inside.show.terminal.row import draw_row
+from pellucid.inside.traces import Trace, load_trace
 
 __all__ = [
     "Ask",

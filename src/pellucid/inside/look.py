@@ -13,9 +13,9 @@ from pellucid.bundle import Bundle
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.pair import Pair, make_pair
-from pellucid.inside.record.data import Trace
 from pellucid.inside.record.files import NpzWriter
 from pellucid.inside.replay import replay
+from pellucid.inside.traces import Trace
 from pellucid.translation import TranslatedHypothesis
 
 __all__ = ["Replaying", "describe_model", "look_at_given", "look_at_hypotheses"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -12,9 +13,14 @@ from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError
 from pellucid.model import Transformer
+from pellucid.model.layers import MultiHeadAttention
 from pellucid.text import Tokenizer
 
-__all__ = ["Pair", "make_pair"]
+__all__ = [
+    "Pair",
+    "attention_at",
+    "make_pair",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,3 +125,9 @@ def _unknown(tokenizer: Tokenizer, text: str) -> str:
         word for word in text.split() if tokenizer.config.unk_id in tokenizer.encode_target(word)
     ]
     return ", ".join(unknown) or text
+
+
+def attention_at(model: Transformer, site: str) -> MultiHeadAttention:
+    """The module at a site such as ``decoder.1.cross``."""
+    part, layer, kind = site.split(".")
+    return cast(MultiHeadAttention, model.get_submodule(f"{part}.layers.{layer}.{kind}_attention"))

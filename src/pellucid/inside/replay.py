@@ -9,7 +9,7 @@ must add up to.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,12 +20,14 @@ from pellucid.attention.probe import Probe
 from pellucid.errors import InputError
 from pellucid.hardware import available_memory
 from pellucid.inside.ask import HEAD_STAGES, Ask
-from pellucid.inside.pair import Pair
-from pellucid.inside.record.data import Trace
+from pellucid.inside.pair import Pair, attention_at
+from pellucid.inside.traces import Trace
 from pellucid.model import Transformer
 from pellucid.model.layers import MultiHeadAttention
 
-__all__ = ["attention_at", "replay"]
+__all__ = [
+    "replay",
+]
 
 Keep = Callable[[str, np.ndarray], None]
 
@@ -156,12 +158,6 @@ class _Recorder:
     def _note(self, check: str, difference: Tensor) -> None:
         largest = float(difference.abs().max())
         self.checks[check] = max(largest, self.checks.get(check, 0.0))
-
-
-def attention_at(model: Transformer, site: str) -> MultiHeadAttention:
-    """The module at a site such as ``decoder.1.cross``."""
-    part, layer, kind = site.split(".")
-    return cast(MultiHeadAttention, model.get_submodule(f"{part}.layers.{layer}.{kind}_attention"))
 
 
 def _row_errors(weights_HLM: Tensor, is_masked_HLM: Tensor) -> Tensor:

@@ -11,9 +11,9 @@ from torch import Tensor
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
-from pellucid.inside.pair import Pair
-from pellucid.inside.record.data import Trace
-from pellucid.inside.replay import attention_at, replay
+from pellucid.inside.pair import Pair, attention_at
+from pellucid.inside.record.data import TraceData
+from pellucid.inside.replay import replay
 from pellucid.model.layers import MultiHeadAttention
 
 __all__ = ["Verified", "verify_cell"]
@@ -40,7 +40,7 @@ class Verified:
 
 
 def verify_cell(
-    bundle: Bundle, trace: Trace, site: str, head: int, row: int, column: int
+    bundle: Bundle, trace: TraceData, site: str, head: int, row: int, column: int
 ) -> Verified:
     """Recompute one weight: read the files again, and sum every product by itself.
 

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.attention import masks, stages
+from pellucid.attention.fast import attend_fast
 from pellucid.attention.probe import Probe, is_watched, show
 from pellucid.config import ModelConfig
 from pellucid.model.cache import DecoderCache
@@ -99,7 +100,7 @@ class MultiHeadAttention(nn.Module):
                 query_BHLK, key_BHMK, value_BHME, mask=mask, site=site, probe=probe, drop=drop
             )
         else:
-            context_BHLE = stages.attend_fast(
+            context_BHLE = attend_fast(
                 query_BHLK, key_BHMK, value_BHME, mask, use_scale=self.use_scale, drop=drop
             )
         output_BLD = self.output(context_BHLE.transpose(1, 2).flatten(2))

@@ -10,7 +10,11 @@ from typing import Literal
 from pellucid.text import Tokenizer
 from pellucid.text.words import JOINER, bare_words, split_words
 
-__all__ = ["split_pieces", "words_of_tokens"]
+__all__ = [
+    "is_punctuation",
+    "split_pieces",
+    "words_of_tokens",
+]
 
 _SPACES = re.compile(r"[^\S\u00a0\u2007\u202f]+")
 _SPACE_SIGN = "\u2581"
@@ -124,3 +128,11 @@ def _letters(pieces: Sequence[str]) -> str:
 
 def _without_joiner(token: str) -> str:
     return _letters([token[1:] if len(token) > 1 and token[0] == JOINER else token])
+
+
+def is_punctuation(token: str) -> bool:
+    """Whether a token has nothing but punctuation marks, joined to the word before it or not."""
+    letters = token.replace("\u2581", "").strip()
+    if len(letters) > 1:
+        letters = letters.removeprefix(JOINER)
+    return bool(letters) and all(unicodedata.category(letter)[0] == "P" for letter in letters)

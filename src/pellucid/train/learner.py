@@ -17,7 +17,6 @@ from pellucid.model import Transformer, initialize
 from pellucid.train.fast.compiled import require_compiler
 from pellucid.train.fast.kernels.model import KernelChoice, choose_kernels
 from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState
-from pellucid.train.start.from_model import freeze
 from pellucid.train.start.prepare import PreparedData
 from pellucid.train.update.memory import (
     fitting_budget,
@@ -28,6 +27,7 @@ from pellucid.train.update.memory import (
 from pellucid.train.update.processes import can_share, choose_processes
 from pellucid.train.update.step import Updated, Updater
 from pellucid.train.weights.averaging import Averaging
+from pellucid.train.weights.freeze import freeze
 from pellucid.train.weights.optimizer import Optimizer
 from pellucid.train.weights.schedule import learning_rate, muon_learning_rate
 

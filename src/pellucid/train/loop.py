@@ -16,13 +16,7 @@ from pellucid.errors import OutputError, TrainingError
 from pellucid.hardware import choose_device, keep_freed_memory, leave_lasting_objects
 from pellucid.text import check_files
 from pellucid.text.check import check_data
-from pellucid.train.console.messages import (
-    Interval,
-    announce,
-    describe_interval,
-    expected_time,
-    provenance,
-)
+from pellucid.train.console.messages import Interval, announce, describe_interval, expected_time
 from pellucid.train.console.progress import TrainingProgress
 from pellucid.train.feed import Feed, Update
 from pellucid.train.learner import Learner
@@ -34,6 +28,7 @@ from pellucid.train.run.checkpoint import (
 )
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.run.interruption import Interruption
+from pellucid.train.run.provenance import provenance
 from pellucid.train.run.recorder import Recorder
 from pellucid.train.run.resume import check_start, check_validation, is_best_model_lost
 from pellucid.train.run.tensorboard import require_tensorboard
@@ -114,7 +109,15 @@ def train(
             prepared = prepare_data(recipe, recipe_folder, run, tokenizer=tokenizer)
             trainer = Trainer(recipe, run, prepared, start=start)
         keep_freed_memory()
-        announce(trainer, choices)
+        for line in announce(
+            recipe,
+            prepared,
+            trainer.learner,
+            choices,
+            num_batches=trainer.feed.batches_in_epoch(0),
+            is_new_budget=trainer.is_new_budget,
+        ):
+            run.log(line)
         with closing(trainer.learner), TrainingProgress(is_wanted=progress) as bar:
             return trainer.run_to_the_end(interruption, bar)
 
@@ -384,8 +387,12 @@ class Trainer:
             weights=self.learner.averaging.weights(),
             tokenizer=self.learner.tokenizer,
             recipe_toml=self.run.recipe_toml,
-            provenance=provenance(self),
+            provenance=self._provenance(),
         )
+
+    def _provenance(self) -> dict[str, Any]:
+        store, start = self.prepared.store, self.recipe.start
+        return provenance(self.learner.state, store, self.training, start)
 
     def _save(self) -> bool:
         """Save a checkpoint; where the disk does not take it, say so and train on.
@@ -405,7 +412,7 @@ class Trainer:
                 config=learner.config,
                 tokenizer=learner.tokenizer,
                 recipe_toml=self.run.recipe_toml,
-                provenance=provenance(self),
+                provenance=self._provenance(),
                 keep=self.training.keep_checkpoints,
                 every=self.training.validate_every,
             )

@@ -10,7 +10,7 @@ from pellucid.cli.lines.streams import to_json_line
 from pellucid.evaluate.links import GoldLinks
 from pellucid.inside.align.links import LinkRule
 from pellucid.inside.align.maps import Convention
-from pellucid.inside.heads.compare import Moment, follow_heads
+from pellucid.inside.survey import Moment, follow_heads
 
 __all__ = ["write_history"]
 

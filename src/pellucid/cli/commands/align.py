@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import (
     STANDARD,
     check_files,
@@ -17,16 +14,20 @@ from pellucid.cli.lines.streams import (
     open_output,
     parallel_windows,
     read_parallel,
-    to_json_line,
 )
 from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads, flag, with_options
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
-    from pellucid.evaluate.links import GoldLinks, Link, LinkScore, Symmetrization
-    from pellucid.inside.align.direction import Direction, Judged
+    from pellucid.evaluate.links import GoldLinks, Symmetrization
+    from pellucid.inside.align.direction import Direction
 
-__all__ = ["align"]
+from pellucid.cli.align.links import write_all_links, write_window
+from pellucid.cli.align.report import report_errors
+
+__all__ = [
+    "align",
+]
 
 
 VIEWS: dict[str, tuple[Any, str | None, str]] = {
@@ -111,13 +112,13 @@ def align(
     if gold is None:
         windows = parallel_windows(files)
         with open_output(output_file, may_overwrite=overwrite) as output:
-            return _write_all(windows, directions, method, output, is_json=json)
+            return write_all_links(windows, directions, method, output, is_json=json)
     sources, targets, lines = read_parallel(files)
     golds = _parse_gold(lines, sources, targets, gold)
-    chosen, has_errors = _report(directions, sources, targets, golds, method, is_json=json)
+    chosen, has_errors = report_errors(directions, sources, targets, golds, method, is_json=json)
     if output_file != STANDARD:
         with open_output(output_file, may_overwrite=overwrite) as output:
-            _write_window(chosen, method, sources, targets, 0, output, is_json=json)
+            write_window(chosen, method, sources, targets, 0, output, is_json=json)
     return 2 if has_errors else 0
 
 
@@ -186,103 +187,6 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
     ]
 
 
-def _write_all(
-    windows: Iterator[tuple[list[str], ...]],
-    directions: Sequence[Direction],
-    method: Symmetrization,
-    output: TextIO,
-    *,
-    is_json: bool,
-) -> int:
-    """Choose views by the first lines, and write the links of all."""
-    chosen: list[Direction] = []
-    number, has_errors = 0, False
-    for sources, targets in windows:
-        if not chosen:
-            chosen = [_choose(direction, sources, targets) for direction in directions]
-        has_errors |= _write_window(
-            chosen, method, sources, targets, number, output, is_json=is_json, is_told=True
-        )
-        number += len(sources)
-        output.flush()
-    return 2 if has_errors else 0
-
-
-def _choose(direction: Direction, sources: Sequence[str], targets: Sequence[str]) -> Direction:
-    """The direction with the view that is recommended, which standard error names."""
-    from pellucid.inside.align.choice import FEW_PAIRS
-    from pellucid.inside.align.direction import SAMPLE_PAIRS
-
-    if len(direction.views) == 1:
-        return direction
-    num_pairs = min(len(sources), SAMPLE_PAIRS)
-    best = direction.recommend(sources, targets)[0]
-    whose = "of --reverse " if direction.is_backward else ""
-    warn(
-        f"Links {whose}are read from {best.view}: of {len(direction.views)} views the one whose "
-        f"links are most consistent ({best.consistency:.2f} of 1, by {num_pairs} pairs). "
-        f"{100 * best.end_share:.0f} % of its rows is on </s>, which is no word."
-    )
-    if num_pairs < FEW_PAIRS:
-        warn(
-            f"So few pairs say little of a view: give {FEW_PAIRS} or more, or name one with "
-            "--layer, --head, --map and --convention."
-        )
-    return direction.only(best.view)
-
-
-def _write_window(
-    chosen: Sequence[Direction],
-    method: Symmetrization,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    first: int,
-    output: TextIO,
-    *,
-    is_json: bool,
-    is_told: bool = False,
-) -> bool:
-    """Write the links of some pairs; says whether one could not be aligned."""
-    from pellucid.evaluate.links import write_links
-
-    has_errors = False
-    for number, (links, error) in enumerate(_links(chosen, method, sources, targets), first):
-        if error is not None:
-            has_errors = True
-            if is_told:
-                warn(f"line {number + 1}: {error}")
-        if is_json:
-            record = {
-                "line": number,
-                "source": sources[number - first],
-                "target": targets[number - first],
-                "error": error,
-                "links": sorted(links),
-            }
-            output.write(to_json_line(record))
-        else:
-            output.write(write_links(links) + "\n")
-    return has_errors
-
-
-def _links(
-    chosen: Sequence[Direction],
-    method: Symmetrization,
-    sources: Sequence[str],
-    targets: Sequence[str],
-) -> Iterator[tuple[frozenset[Link], str | None]]:
-    """The links of each pair, of two directions joined, and why there are none if so."""
-    from pellucid.evaluate.links import symmetrize
-
-    for pairs in zip(*(one.align(sources, targets) for one in chosen), strict=True):
-        errors = [pair.error for pair in pairs if pair.error is not None]
-        each = [pair.links[0] for pair in pairs]
-        if errors:
-            yield frozenset(), errors[0]
-        else:
-            yield each[0] if len(each) == 1 else symmetrize(each[0], each[1], method), None
-
-
 def _parse_gold(
     lines: list[str], sources: list[str], targets: list[str], path: str
 ) -> list[GoldLinks]:
@@ -292,87 +196,3 @@ def _parse_gold(
     pairs = zip(sources, targets, strict=True)
     lengths = [(len(split_pieces(one)), len(split_pieces(other))) for one, other in pairs]
     return parse_gold(lines, lengths, path)
-
-
-def _report(
-    directions: Sequence[Direction],
-    sources: list[str],
-    targets: list[str],
-    golds: list[GoldLinks],
-    method: Symmetrization,
-    *,
-    is_json: bool,
-) -> tuple[list[Direction], bool]:
-    """Write the error of every view; says which are best, and whether a pair has an error."""
-    from pellucid.evaluate.links import score_links
-
-    told: set[int] = set()
-
-    def tell(index: int, error: str) -> None:
-        if index not in told:
-            told.add(index)
-            warn(f"line {index + 1}: {error}")
-
-    judged = [one.judge(sources, targets, golds, tell=tell) for one in directions]
-    bests = [min(views, key=lambda one: one.score.error) for views in judged]
-    chosen = [one.only(best.view) for one, best in zip(directions, bests, strict=True)]
-    joined = None
-    if len(chosen) == 2:
-        found = [links for links, _ in _links(chosen, method, sources, targets)]
-        joined = score_links(found, golds)
-    if is_json:
-        sys.stdout.write(to_json_line(_to_record(judged, bests, joined, method)))
-    else:
-        for name, views, best in zip(("", "--reverse "), judged, bests, strict=False):
-            sys.stdout.write(_to_table(name, views, best))
-        if joined is not None:
-            sys.stdout.write(f"{method}: {_to_text(joined)}\n")
-    return chosen, bool(told)
-
-
-def _to_record(
-    judged: Sequence[Sequence[Judged]],
-    bests: Sequence[Judged],
-    joined: LinkScore | None,
-    method: str,
-) -> dict[str, Any]:
-    def flat(one: Judged) -> dict[str, Any]:
-        view, score = dataclasses.asdict(one.view), dataclasses.asdict(one.score)
-        return {**view, **score, "end_share": one.end_share}
-
-    record: dict[str, Any] = {}
-    for name, views, best in zip(("", "reverse_"), judged, bests, strict=False):
-        record |= {f"{name}best": flat(best), f"{name}views": [flat(one) for one in views]}
-    if joined is not None:
-        record["symmetrized"] = {"method": method, **dataclasses.asdict(joined)}
-    return record
-
-
-def _to_table(name: str, judged: Sequence[Judged], best: Judged) -> str:
-    """Alignment error in per cent: a row for each map, a column for each convention."""
-    conventions = list(dict.fromkeys(one.view.convention for one in judged))
-    rows: dict[str, dict[str, Judged]] = {}
-    for one in judged:
-        rows.setdefault(one.view.place, {})[one.view.convention] = one
-    width = max(map(len, rows))
-    heading = "".join(f"{convention:>10}" for convention in conventions)
-    lines = [f"{name + 'alignment error in %':<{width}}{heading}"]
-    for place, row in rows.items():
-        errors = "".join(f"{100 * one.score.error:10.1f}" for one in row.values())
-        lines.append(f"{place:<{width}}{errors}")
-    lines.append(f"{name}best: {best.view}: {_to_text(best.score)}")
-    lines.append(f"{100 * best.end_share:.0f} % of its rows is on </s>, which is no word.")
-    if len(judged) > 1:
-        lines.append(
-            f"Chosen by the gold links of these {best.score.num_sentences} pairs: expect more "
-            "errors in others."
-        )
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _to_text(score: LinkScore) -> str:
-    error, low, high = (100 * value for value in (score.error, score.low, score.high))
-    return (
-        f"error {error:.1f} % [{low:.1f}, {high:.1f}], precision {100 * score.precision:.1f} %, "
-        f"recall {100 * score.recall:.1f} %"
-    )

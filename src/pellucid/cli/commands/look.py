@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pellucid.inside.ask import Ask
     from pellucid.inside.look import Replaying
     from pellucid.inside.pair import Pair
-    from pellucid.inside.record.data import Trace
+    from pellucid.inside.traces import Trace
     from pellucid.translator import Translator
 
 __all__ = ["look"]
@@ -160,9 +160,10 @@ def _show(
     prefix: str | None,
     options: dict[str, Any],
 ) -> None:
-    from pellucid.cli.look.heads import pair_of, read_gold, show_changes, show_heads
+    from pellucid.cli.look.heads import pair_of, read_gold, show_heads
     from pellucid.cli.look.measures import show_lenses, show_measures, show_trust
     from pellucid.cli.look.terminal import Shown, Writer, show
+    from pellucid.cli.look.what_if import show_changes
 
     writer = Writer(is_plain=bool(options["plain"]))
     for trace in traces:

@@ -12,9 +12,9 @@ from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.place import Place, parse_place
 from pellucid.inside.heads.compare import Difference, compare_heads
-from pellucid.inside.record.data import Trace
 from pellucid.inside.show.figures.draw import draw_difference_figure
 from pellucid.inside.show.view import View
+from pellucid.inside.traces import Trace
 
 __all__ = ["Side", "choose_side", "draw_difference", "show_difference"]
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pellucid.files import is_packed
-from pellucid.inside.record.data import Trace
-from pellucid.inside.record.files import save_trace
+from pellucid.inside.traces import Trace, save_trace
 
 __all__ = ["numbered", "write_files"]
 

@@ -16,7 +16,6 @@ from rich.text import Text
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, Ask
 from pellucid.inside.pair import Pair
-from pellucid.inside.record.data import Trace
 from pellucid.inside.show.choose import CLEAREST, clearest_head
 from pellucid.inside.show.steps import Place, Step, follow
 from pellucid.inside.show.terminal.map import draw_matrix, say_matrix
@@ -28,6 +27,7 @@ from pellucid.inside.show.terminal.trace import (
     say_array,
     say_step,
 )
+from pellucid.inside.traces import Trace
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words
 from pellucid.translator import Translator

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.constraints.written import pad_rows
-from pellucid.decode.search.selection import best_of_rows
+from pellucid.decode.logits import best_of_rows
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pellucid.decode.fast.engine import Engine
 from pellucid.decode.fast.state import DecoderState, Memory
-from pellucid.decode.search.selection import log_normalizer
+from pellucid.decode.logits import log_normalizer
 from pellucid.errors import InputError
 
 __all__ = ["Ensemble"]

@@ -23,10 +23,11 @@ from pellucid.decode.constraints.request import Request
 from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.constraints.rules import make_rules
 from pellucid.decode.hypothesis import Hypothesis
+from pellucid.decode.logits import log_normalizer
 from pellucid.decode.search.board import NOBODY, Board
 from pellucid.decode.search.phrases import choose_with_phrases
 from pellucid.decode.search.sampling import draw, uniforms
-from pellucid.decode.search.selection import Choice, choose_in_groups, log_normalizer
+from pellucid.decode.search.selection import Choice, choose_in_groups
 
 __all__ = ["Found", "Search", "SpecialIds", "Stepper"]
 

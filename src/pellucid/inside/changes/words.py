@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes.change import Change, cut_source_word, parse_change
-from pellucid.inside.heads.rows import is_punctuation
 from pellucid.text import Tokenizer
-from pellucid.text.token_words import split_pieces, words_of_tokens
+from pellucid.text.token_words import is_punctuation, split_pieces, words_of_tokens
 
 __all__ = ["parse_changes"]
 

@@ -10,26 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from pathlib import Path
 
 import numpy as np
 
-from pellucid.bundle import load_bundle
-from pellucid.errors import InputError, InputFileNotFoundError
-from pellucid.evaluate.links import GoldLinks
-from pellucid.inside.align.links import LinkRule
-from pellucid.inside.align.maps import Convention
+from pellucid.errors import InputError
 from pellucid.inside.changes.place import Place
-from pellucid.inside.heads.rows import HeadRow, table_of_heads
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 
 __all__ = [
     "Difference",
-    "Moment",
     "compare_heads",
     "compare_maps",
-    "find_checkpoints",
-    "follow_heads",
 ]
 
 
@@ -74,20 +65,9 @@ class Difference:
         return float(sums.mean() / 2)
 
 
-@dataclass(frozen=True)
-class Moment:
-    """The heads of one checkpoint.
-
-    Attributes:
-        step: how many updates it had; 0 is the untrained model.
-        rows: the figures of each head, over all sentences.
-    """
-
-    step: int
-    rows: tuple[HeadRow, ...]
-
-
-def compare_heads(first: Trace, first_head: Place, second: Trace, second_head: Place) -> Difference:
+def compare_heads(
+    first: TraceData, first_head: Place, second: TraceData, second_head: Place
+) -> Difference:
     """Subtract one head's weights from another's.
 
     One trace twice compares two heads; one head twice compares two sentences, two checkpoints
@@ -170,64 +150,6 @@ def compare_maps(
         only_first=_others(len(row_tokens[0]), [row for row, _ in rows]),
         only_second=_others(len(row_tokens[1]), [row for _, row in rows]),
     )
-
-
-def find_checkpoints(run: Path) -> list[tuple[int, Path]]:
-    """The checkpoints that a run folder keeps, by step, the untrained model first.
-
-    Raises:
-        InputFileNotFoundError: there are none.
-    """
-    found = [
-        (int(path.name.removeprefix("step-")), path)
-        for path in (run / "checkpoints").glob("step-*")
-        if path.name.removeprefix("step-").isdecimal()
-    ]
-    if (run / "untrained").is_dir():
-        found.append((0, run / "untrained"))
-    if not found:
-        raise InputFileNotFoundError(
-            f"A run folder must keep checkpoints to be followed, but {run} has none. "
-            "Name the folder of a run, and see training.keep_checkpoints in its recipe."
-        )
-    return sorted(found)
-
-
-def follow_heads(
-    run: Path,
-    pairs: Sequence[tuple[str, str]],
-    *,
-    gold: Sequence[GoldLinks] | None = None,
-    convention: Convention = "predicts",
-    rule: LinkRule = "both",
-) -> list[Moment]:
-    """See how the heads change over a run: their entropy, and with gold links their error.
-
-    Args:
-        run: a run folder with checkpoints.
-        pairs: sources and targets, run through every checkpoint, teacher-forced.
-        gold: the right links of each pair.
-        convention: whether a decoder row counts for the token it predicts or reads.
-        rule: which links a map gives.
-
-    Returns:
-        A moment for each checkpoint that is kept, the first step first.
-
-    Raises:
-        InputFileNotFoundError: the folder has no checkpoints.
-        InputError: there are no pairs, or one cannot go through the model.
-    """
-    return [
-        Moment(
-            step,
-            tuple(
-                table_of_heads(
-                    load_bundle(path), pairs, gold=gold, convention=convention, rule=rule
-                )
-            ),
-        )
-        for step, path in find_checkpoints(run)
-    ]
 
 
 def _weights_of(head: Place) -> str:

@@ -7,7 +7,6 @@ head does for the translation.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,18 +14,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from pellucid.bundle import Bundle
 from pellucid.errors import InputError, suggestion
 from pellucid.evaluate.links import GoldLinks, count_links
 from pellucid.inside.align.links import LinkRule, link_words
 from pellucid.inside.align.maps import Convention
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import Place, all_heads
-from pellucid.inside.pair import Pair, make_pair
-from pellucid.inside.record.data import Trace
-from pellucid.inside.replay import replay
-from pellucid.text.token_words import words_of_tokens
-from pellucid.text.words import JOINER
+from pellucid.inside.pair import Pair
+from pellucid.inside.record.data import TraceData
+from pellucid.text.token_words import is_punctuation
 
 __all__ = [
     "SORTABLE",
@@ -34,10 +30,8 @@ __all__ = [
     "HeadRow",
     "cut_effects",
     "head_rows",
-    "is_punctuation",
     "mean_rows",
     "sort_rows",
-    "table_of_heads",
 ]
 
 
@@ -111,7 +105,7 @@ SORTABLE = (*FIGURES, "alignment_error")
 
 
 def head_rows(
-    trace: Trace,
+    trace: TraceData,
     *,
     pair: Pair | None = None,
     gold: Gold | None = None,
@@ -210,49 +204,6 @@ def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> 
     return sorted(rows, key=place)
 
 
-def table_of_heads(
-    bundle: Bundle,
-    pairs: Sequence[tuple[str, str]],
-    *,
-    gold: Sequence[GoldLinks] | None = None,
-    convention: Convention = "predicts",
-    rule: LinkRule = "both",
-    has_cut_effects: bool = False,
-) -> list[HeadRow]:
-    """The figures of every head of a model, averaged over given pairs.
-
-    Args:
-        bundle: the model.
-        pairs: sources and targets.
-        gold: the right links of each pair.
-        convention: whether a decoder row counts for the token it predicts or reads.
-        rule: which links a map gives.
-        has_cut_effects: whether each head is cut in each pair, which takes a run each.
-
-    Raises:
-        InputError: there are no pairs, or one cannot go through the model.
-    """
-    if gold is not None and len(gold) != len(pairs):
-        raise InputError(
-            f"There must be gold links for each pair, but there are {len(gold)} for {len(pairs)}."
-        )
-    tables = []
-    for index, (source, target) in enumerate(pairs):
-        pair = make_pair(bundle, source, target)
-        right = None
-        if gold is not None:
-            right = Gold(
-                gold[index],
-                words_of_tokens(bundle.tokenizer, "source", source, pair.source_ids),
-                words_of_tokens(bundle.tokenizer, "target", target, pair.target_ids),
-                convention,
-                rule,
-            )
-        cut = pair if has_cut_effects else None
-        tables.append(head_rows(replay(pair), pair=cut, gold=right))
-    return mean_rows(tables)
-
-
 def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray) -> HeadRow:
     """The figures of one map."""
     places = np.abs(np.arange(weights_LM.shape[0])[:, None] - np.arange(weights_LM.shape[1]))
@@ -304,11 +255,3 @@ def _count_links(map_TS: np.ndarray, gold: Gold) -> tuple[int, int, int, int]:
 def _log_probability(pair: Pair, probe: Changes | None = None) -> float:
     with torch.inference_mode():
         return float(pair.log_probabilities(probe=probe).sum())
-
-
-def is_punctuation(token: str) -> bool:
-    """Whether a token has nothing but punctuation marks, joined to the word before it or not."""
-    letters = token.replace("\u2581", "").strip()
-    if len(letters) > 1:
-        letters = letters.removeprefix(JOINER)
-    return bool(letters) and all(unicodedata.category(letter)[0] == "P" for letter in letters)

@@ -30,8 +30,7 @@ from torch import Tensor, nn
 from pellucid.errors import InputError
 from pellucid.hardware import available_memory
 from pellucid.inside.measures.maps import Part, last_layer
-from pellucid.inside.pair import Pair
-from pellucid.inside.replay import attention_at
+from pellucid.inside.pair import Pair, attention_at
 
 __all__ = ["Attention", "Contributions", "contributions", "see", "take_apart"]
 

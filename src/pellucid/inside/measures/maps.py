@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from pellucid.errors import InputError
-from pellucid.inside.heads.rows import is_punctuation
 from pellucid.inside.pair import Pair
+from pellucid.text.token_words import is_punctuation
 
 __all__ = ["Kind", "Map", "Part", "last_layer", "make_map", "merge_source_words", "source_words"]
 

@@ -19,10 +19,9 @@ from pellucid.corpora import Example, Pronoun
 from pellucid.corpora.lexicon import NOUNS
 from pellucid.corpora.pronouns import FRAMES
 from pellucid.errors import InputError
-from pellucid.inside.heads.rows import is_punctuation
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.randomness import generator
-from pellucid.text.token_words import split_pieces, words_of_tokens
+from pellucid.text.token_words import is_punctuation, split_pieces, words_of_tokens
 
 __all__ = [
     "RULES",

@@ -11,10 +11,10 @@ import torch
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.change import Changes, CutEdge, cut_source_word
 from pellucid.inside.changes.place import Kind, Part, Place
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import Pair, attention_at
 from pellucid.inside.pronouns.cases import Case, Reading
-from pellucid.inside.record.data import Trace
-from pellucid.inside.replay import attention_at, replay
+from pellucid.inside.record.data import TraceData
+from pellucid.inside.replay import replay
 
 __all__ = ["CUTS", "Rows", "read_cuts", "read_heads", "read_map"]
 
@@ -131,7 +131,7 @@ def _scores(map_HLM: np.ndarray, case: Case, rows: Rows, *, is_source: bool) -> 
     return np.stack([row_HM[:, list(tokens)].sum(axis=1) for tokens in nouns], axis=1)
 
 
-def _norms(pair: Pair, trace: Trace, site: str) -> np.ndarray:
+def _norms(pair: Pair, trace: TraceData, site: str) -> np.ndarray:
     """What each head brings each row from each position, as a length: ``norms_HLM``."""
     value_HME = trace.arrays[f"{site}.value"]
     num_heads, _, width = value_HME.shape

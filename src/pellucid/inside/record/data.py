@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pellucid.errors import InputError, suggestion
 
-__all__ = ["Trace"]
+__all__ = ["TraceData"]
 
 ALLOWED_DIFFERENCE = {"float32": 1e-4}
 """How far a replay may be from a decode of that precision, in log-probability of a token."""
@@ -21,7 +20,7 @@ ALLOWED_WITHIN = {"weights": 1e-5, "rows": 1e-5, "contributions": 1e-5}
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class TraceData:
     """What was seen of one pair of source and target. Everything counts from 0.
 
     A decoder row *reads* one token and *predicts* the next: row t reads ``target_tokens[t]`` and
@@ -123,22 +122,6 @@ class Trace:
             if not difference <= allowed:
                 found.append(_PROBLEMS[check].format(difference=difference, allowed=allowed))
         return tuple(found)
-
-    def save(self, path: str | Path) -> None:
-        """Write it to a file whose ending says how: ``.npz`` and ``.json`` hold all of it.
-
-        Raises:
-            InputError: the ending is not known.
-            OutputError: the file cannot be written.
-        """
-        from pellucid.inside.record.files import save_trace
-
-        save_trace(self, Path(path))
-
-    def _repr_html_(self) -> str:
-        from pellucid.inside.show.page.notebook import fragment
-
-        return fragment(self)
 
 
 _PROBLEMS = {

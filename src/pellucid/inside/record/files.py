@@ -11,19 +11,27 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
 import numpy as np
 
-from pellucid.errors import InputError, InputFileNotFoundError, OutputError, PellucidError
-from pellucid.files import is_device, is_packed, open_to_write, write_bytes, write_text
+from pellucid.errors import InputError, InputFileNotFoundError, OutputError
+from pellucid.files import is_device, is_packed, open_to_write, write_text
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 
-__all__ = ["FORMAT", "NpzWriter", "load_trace", "save_trace"]
+__all__ = [
+    "FORMAT",
+    "NpzWriter",
+    "name_without_gz",
+    "read_trace",
+    "unwritable",
+    "write_json",
+    "write_npz",
+]
 
 FORMAT = 1
 TOKENS = ("source_tokens", "target_tokens", "predicted_tokens", "argmax_tokens")
@@ -49,41 +57,7 @@ _DAMAGE = (
 """What reading a damaged file may raise."""
 
 
-def save_trace(trace: Trace, path: Path, *, kind: str | None = None) -> None:
-    """Write a trace to a file.
-
-    Args:
-        trace: what was seen.
-        path: the file.
-        kind: ``npz``, ``json``, ``html``, ``svg``, ``png`` or ``pdf``; the file's ending says it
-            unless given. Of ``.json`` and ``.html`` the name may end in ``.gz``: then they are
-            packed. A picture is of one head where the trace holds one; otherwise of all
-            layers and heads of one kind, cross-attention first.
-
-    Raises:
-        InputError: the kind is not known, or there is nothing to draw.
-        OutputError: the file cannot be written.
-    """
-    writers: dict[str, Callable[[Trace, Path], None]] = {
-        "npz": _save_npz,
-        "json": _save_json,
-        "html": _save_page,
-        **dict.fromkeys(("svg", "png", "pdf"), _save_picture),
-    }
-    kind = kind or Path(_unpacked_name(path)).suffix.removeprefix(".")
-    if kind not in writers:
-        raise InputError(
-            f"A trace's file must end in .{', .'.join(writers)}, but is named {path.name}."
-        )
-    try:
-        writers[kind](trace, path)
-    except (PellucidError, BrokenPipeError):
-        raise
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def load_trace(path: str | Path) -> Trace:
+def read_trace(path: str | Path) -> TraceData:
     """Read a trace back, equal to the one that was written.
 
     Raises:
@@ -92,7 +66,7 @@ def load_trace(path: str | Path) -> Trace:
     """
     path = Path(path)
     readers = {".npz": _read_npz, ".json": _read_json}
-    reader = readers.get(Path(_unpacked_name(path)).suffix)
+    reader = readers.get(Path(name_without_gz(path)).suffix)
     if reader is None:
         raise InputError(
             f"A trace to read must be a .npz, .json or .json.gz file, but is named {path.name}."
@@ -113,8 +87,8 @@ def load_trace(path: str | Path) -> Trace:
         ) from None
 
 
-def _unpacked_name(path: Path) -> str:
-    """In small letters, without ``.gz``, which is for text: a ``.npz`` or a picture has none."""
+def name_without_gz(path: Path) -> str:
+    """Lower a file's name and drop ``.gz``, which only text has: ``.npz`` and pictures do not."""
     name = path.name.lower()
     return name.removesuffix(".gz") if name.endswith((".json.gz", ".html.gz")) else name
 
@@ -147,7 +121,7 @@ class NpzWriter:
         with self._telling(), self._archive.open(entry, "w", force_zip64=True) as stream:
             _write_array(stream, array)
 
-    def finish(self, trace: Trace) -> None:
+    def finish(self, trace: TraceData) -> None:
         """Write what is around the arrays."""
         for name, array in _surroundings(trace).items():
             self.keep(name, array)
@@ -160,7 +134,7 @@ class NpzWriter:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise _unwritable(self._path, error) from None
+            raise unwritable(self._path, error) from None
 
     def __enter__(self) -> Self:
         return self
@@ -186,7 +160,7 @@ def _write_array(stream: IO[bytes], array: np.ndarray) -> None:
     np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
 
 
-def _surroundings(trace: Trace) -> dict[str, np.ndarray]:
+def _surroundings(trace: TraceData) -> dict[str, np.ndarray]:
     """Tokens as unicode arrays, ids and logs as numbers, records as JSON in a 0-d string array."""
     found: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
     for name in TOKENS:
@@ -200,14 +174,16 @@ def _surroundings(trace: Trace) -> dict[str, np.ndarray]:
     return found
 
 
-def _save_npz(trace: Trace, path: Path) -> None:
+def write_npz(trace: TraceData, path: Path) -> None:
+    """Write the arrays and what is around them as ``.npz``."""
     with NpzWriter(path) as writer:
         for name, array in trace.arrays.items():
             writer.keep(name, array)
         writer.finish(trace)
 
 
-def _save_json(trace: Trace, path: Path) -> None:
+def write_json(trace: TraceData, path: Path) -> None:
+    """Write the arrays and what is around them as ``.json``."""
     surroundings: dict[str, Any] = {"format": FORMAT}
     for name in (*TOKENS, *IDS, *LOGS):
         value = getattr(trace, name)
@@ -225,18 +201,6 @@ def _save_json(trace: Trace, path: Path) -> None:
         numbers = json.dumps(values, allow_nan=False)
         parts.append(f", {json.dumps(name)}: {numbers}")
     write_text(path, "".join(parts) + "}\n")
-
-
-def _save_page(trace: Trace, path: Path) -> None:
-    from pellucid.inside.show.page.html import trace_page
-
-    write_bytes(path, trace_page(trace).encode())
-
-
-def _save_picture(trace: Trace, path: Path) -> None:
-    from pellucid.inside.show.figures.choose import draw_picture
-
-    draw_picture(trace, path)
 
 
 def _without_infinities(value: Any) -> Any:
@@ -284,7 +248,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     return values
 
 
-def _to_trace(values: Mapping[str, Any]) -> Trace:
+def _to_trace(values: Mapping[str, Any]) -> TraceData:
     arrays = {name: array for name, array in values.items() if name not in NAMES}
     for name, array in arrays.items():
         if array.dtype.kind != "f" or np.isnan(array).any():
@@ -294,7 +258,7 @@ def _to_trace(values: Mapping[str, Any]) -> Trace:
         for name in (*TOKENS, *IDS, *LOGS)
     }
     named |= {name: dict(values[name]) for name in RECORDS}
-    trace = Trace(arrays=arrays, **named)
+    trace = TraceData(arrays=arrays, **named)
     _check_records(trace)
     for name, array in arrays.items():
         if array.shape != _shape_of(trace, name, array):
@@ -302,7 +266,7 @@ def _to_trace(values: Mapping[str, Any]) -> Trace:
     return trace
 
 
-def _check_records(trace: Trace) -> None:
+def _check_records(trace: TraceData) -> None:
     """Make sure that everything is there for every position, and of its kind."""
     source, target = len(trace.source_ids), len(trace.target_ids)
     logs = trace.log_probabilities
@@ -325,7 +289,7 @@ def _check_records(trace: Trace) -> None:
 _NAME = re.compile(r"(encoder|decoder)\.(?:(\d+)\.(self|cross|feed_forward)\.)?([a-z]+)", re.ASCII)
 
 
-def _shape_of(trace: Trace, name: str, array: np.ndarray) -> tuple[int, ...]:
+def _shape_of(trace: TraceData, name: str, array: np.ndarray) -> tuple[int, ...]:
     """The shape that an array of that name must have; widths are as they are."""
     found = _NAME.fullmatch(name)
     if found is None or found[4] not in STAGES:
@@ -340,5 +304,6 @@ def _shape_of(trace: Trace, name: str, array: np.ndarray) -> tuple[int, ...]:
     return rows, array.shape[-1]
 
 
-def _unwritable(path: Path, error: OSError) -> OutputError:
+def unwritable(path: Path, error: OSError) -> OutputError:
+    """Word the error of a file that cannot be written."""
     return OutputError(f"A trace must be writable, but {path} is not ({error}).")

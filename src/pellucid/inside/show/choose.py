@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 
 __all__ = ["CLEAREST", "clearest_head", "mean_entropy"]
 
@@ -14,7 +14,7 @@ CLEAREST = "of all of this kind the head whose rows have the least entropy on th
 
 
 def clearest_head(
-    trace: Trace, names: Sequence[str], heads: Collection[int] | None = None
+    trace: TraceData, names: Sequence[str], heads: Collection[int] | None = None
 ) -> tuple[str, int]:
     """The head with the least entropy on this sentence; that alone says nothing of its use.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 
 __all__ = ["Place", "Step", "follow"]
 
@@ -59,7 +59,7 @@ class Step:
 
 
 def follow(
-    trace: Trace, model: ModelConfig, place: Place, *, column: int | None = None
+    trace: TraceData, model: ModelConfig, place: Place, *, column: int | None = None
 ) -> Iterator[Step]:
     """Follow one row through one head, and then on to the token that is chosen.
 
@@ -95,7 +95,7 @@ def _check_number(what: str, number: int, count: int) -> None:
         )
 
 
-def _way_in(trace: Trace, model: ModelConfig, place: Place) -> Iterator[Step]:
+def _way_in(trace: TraceData, model: ModelConfig, place: Place) -> Iterator[Step]:
     part, row = place.part, place.row
     ids = trace.source_ids if part == "encoder" else trace.target_ids
     scale = f" · √{model.d_model}" if model.embedding_scale == "sqrt" else ""
@@ -120,7 +120,7 @@ _PROJECTIONS = {
 
 
 def _vectors(
-    trace: Trace, model: ModelConfig, place: Place, word: str, column: int
+    trace: TraceData, model: ModelConfig, place: Place, word: str, column: int
 ) -> Iterator[Step]:
     query_K = trace.head(f"{place.site}.query", place.head)[place.row]
     key_K = trace.head(f"{place.site}.key", place.head)[column]
@@ -144,7 +144,7 @@ def _vectors(
     )
 
 
-def _weighing(trace: Trace, model: ModelConfig, place: Place, columns: Sequence[str]) -> Step:
+def _weighing(trace: TraceData, model: ModelConfig, place: Place, columns: Sequence[str]) -> Step:
     stages = {
         stage: trace.head(f"{place.site}.{stage}", place.head)[place.row].astype(np.float64)
         for stage in ("scores", "scaled", "masked", "weights")
@@ -175,7 +175,7 @@ def _weighing(trace: Trace, model: ModelConfig, place: Place, columns: Sequence[
     )
 
 
-def _mixing(trace: Trace, place: Place, columns: Sequence[str]) -> Step:
+def _mixing(trace: TraceData, place: Place, columns: Sequence[str]) -> Step:
     weights_M = trace.head(f"{place.site}.weights", place.head)[place.row]
     value_ME = trace.head(f"{place.site}.value", place.head)
     context_E = trace.head(f"{place.site}.context", place.head)[place.row]
@@ -186,7 +186,7 @@ def _mixing(trace: Trace, place: Place, columns: Sequence[str]) -> Step:
     return _table("Weights times values", "c = Σⱼ αⱼ vⱼ", [*found, ("sum: the context", context_E)])
 
 
-def _way_out(trace: Trace, model: ModelConfig, place: Place) -> Iterator[Step]:
+def _way_out(trace: TraceData, model: ModelConfig, place: Place) -> Iterator[Step]:
     site, row = place.site, place.row
     found = [(f"output: {model.num_heads} heads' contexts · W_O", trace.get(f"{site}.output")[row])]
     word = "plus what entered (residual)" if model.residual else "no residual"
@@ -210,7 +210,7 @@ def _way_out(trace: Trace, model: ModelConfig, place: Place) -> Iterator[Step]:
         yield _table("The last layer norm", "", [(end, trace.get(end)[row])])
 
 
-def _choosing(trace: Trace, row: int) -> Step:
+def _choosing(trace: TraceData, row: int) -> Step:
     logits_V = trace.get("decoder.logits")[row].astype(np.float64)
     log_sum = float(np.logaddexp.reduce(logits_V))
     chosen = float(math.exp(trace.log_probabilities[row]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 
 __all__ = [
     "SPECIAL_TOKENS",
@@ -52,7 +52,7 @@ class View:
         stage: one that has heads, as ``weights`` or ``context``.
     """
 
-    trace: Trace
+    trace: TraceData
     part: str
     layer: int
     kind: str
@@ -200,7 +200,7 @@ class View:
         )
 
 
-def default_view(trace: Trace) -> View:
+def default_view(trace: TraceData) -> View:
     """What is shown where nothing was chosen: one head, cross-attention of the last layer first.
 
     Raises:
@@ -225,7 +225,7 @@ def default_view(trace: Trace) -> View:
     )
 
 
-def views_of(trace: Trace) -> list[View]:
+def views_of(trace: TraceData) -> list[View]:
     """Every head of every array that has heads, in the order of the trace."""
     found = []
     for name in trace.arrays:
@@ -236,7 +236,7 @@ def views_of(trace: Trace) -> list[View]:
     return found
 
 
-def describe_model_of(trace: Trace) -> str:
+def describe_model_of(trace: TraceData) -> str:
     """Which model, how its target was found, and in which precision."""
     name = str(trace.model.get("name") or "")
     model_hash = str(trace.model.get("model_hash") or "unknown")[:8]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
 
 import torch
 
-import pellucid
-from pellucid.config import TrainingConfig
-from pellucid.hardware import describe_machine, reachable_memory
+from pellucid.config import Recipe, TrainingConfig
+from pellucid.hardware import reachable_memory
 from pellucid.train.console.summary import (
     CorpusOutlook,
     TrainingOutlook,
@@ -21,14 +19,18 @@ from pellucid.train.console.summary import (
     screen,
 )
 from pellucid.train.console.unused import settings_without_effect
+from pellucid.train.learner import Learner
 from pellucid.train.run.checkpoint import TrainingState
+from pellucid.train.start.prepare import PreparedData
 from pellucid.train.update.step import Updated
 from pellucid.train.weights.schedule import learning_rate
 
-if TYPE_CHECKING:
-    from pellucid.train.loop import Trainer
-
-__all__ = ["Interval", "announce", "describe_interval", "expected_time", "provenance"]
+__all__ = [
+    "Interval",
+    "announce",
+    "describe_interval",
+    "expected_time",
+]
 
 
 class Interval:
@@ -71,22 +73,41 @@ def describe_interval(interval: Interval, state: TrainingState, epoch: int, rate
     )
 
 
-def announce(trainer: Trainer, choices: Sequence[str]) -> None:
-    """Say on one screen what is going to happen.
+def announce(
+    recipe: Recipe,
+    prepared: PreparedData,
+    learner: Learner,
+    choices: Sequence[str],
+    *,
+    num_batches: int,
+    is_new_budget: bool,
+) -> Iterator[str]:
+    """Describe on one screen what is going to happen.
 
     Args:
-        trainer: about to start.
+        recipe: everything about the run.
+        prepared: its data.
+        learner: about to start.
         choices: sentences about settings that were chosen.
+        num_batches: batches in an epoch.
+        is_new_budget: whether the tokens of a batch were settled now, and not by an earlier start.
+
+    Returns:
+        What is to be logged: the screen, then a line each.
     """
-    learner, store, training = trainer.learner, trainer.prepared.store, trainer.training
-    state, tokenizer = learner.state, learner.tokenizer
+    training, store, tokenizer, state = (
+        recipe.training,
+        prepared.store,
+        learner.tokenizer,
+        learner.state,
+    )
     budget = state.max_tokens_per_batch
     outlook = TrainingOutlook(
-        corpora=_corpora(trainer),
+        corpora=_corpora(prepared),
         dropped=store.dropped,
         source_tokens=int(store.source_lengths.sum()),
         target_tokens=int(store.target_lengths.sum()),
-        validation_pairs=len(trainer.prepared.validation),
+        validation_pairs=len(prepared.validation),
         source_vocabulary_size=tokenizer.source_vocabulary_size,
         target_vocabulary_size=tokenizer.target_vocabulary_size,
         is_joint=tokenizer.config.sharing == "joint",
@@ -94,27 +115,26 @@ def announce(trainer: Trainer, choices: Sequence[str]) -> None:
         memory_bytes=learner.expected_memory(),
         available_bytes=reachable_memory(learner.device),
         steps=training.max_steps,
-        epochs=training.max_steps * training.accumulate / trainer.feed.batches_in_epoch(0),
+        epochs=training.max_steps * training.accumulate / num_batches,
         seconds=None,
         device=str(learner.device),
         threads=torch.get_num_threads(),
         processes=learner.processes,
         precision=learner.precision,
         kernels=learner.kernels.words,
-        words=_words(trainer),
+        words=_words(recipe, learner),
         choices=choices,
     )
-    trainer.run.log(screen(outlook))
-    for line in settings_without_effect(trainer.recipe):
-        trainer.run.log(line)
-    if trainer.is_new_budget and budget < training.max_tokens_per_batch:
-        trainer.run.log(
+    yield screen(outlook)
+    yield from settings_without_effect(recipe)
+    if is_new_budget and budget < training.max_tokens_per_batch:
+        yield (
             f"Lowered training.max_tokens_per_batch from {training.max_tokens_per_batch} to "
             f"{budget}: more would not fit into "
             f"{describe_bytes(reachable_memory(learner.device) or 0)}."
         )
     if state.step:
-        trainer.run.log(f"Going on after step {state.step}.")
+        yield f"Going on after step {state.step}."
 
 
 def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_update: float) -> str:
@@ -133,15 +153,12 @@ def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_up
     )
 
 
-def _corpora(trainer: Trainer) -> list[CorpusOutlook]:
-    return [
-        CorpusOutlook(corpus.name, corpus.kept, corpus.weight)
-        for corpus in trainer.prepared.corpora
-    ]
+def _corpora(prepared: PreparedData) -> list[CorpusOutlook]:
+    return [CorpusOutlook(corpus.name, corpus.kept, corpus.weight) for corpus in prepared.corpora]
 
 
-def _words(trainer: Trainer) -> list[str]:
-    training, learner = trainer.training, trainer.learner
+def _words(recipe: Recipe, learner: Learner) -> list[str]:
+    training = recipe.training
     peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
     batch = f"{learner.state.max_tokens_per_batch:,} tokens a batch"
     if training.accumulate > 1:
@@ -162,28 +179,6 @@ def _words(trainer: Trainer) -> list[str]:
         words.append(f"Averaging: {training.averaging}.")
     if training.freeze:
         words.append(f"Frozen: {', '.join(training.freeze)}.")
-    if trainer.recipe.start.model:
-        words.append(f"Starts from {trainer.recipe.start.model}.")
+    if recipe.start.model:
+        words.append(f"Starts from {recipe.start.model}.")
     return words
-
-
-def provenance(trainer: Trainer) -> dict[str, Any]:
-    """What a bundle's manifest tells of the training so far."""
-    state, store = trainer.learner.state, trainer.prepared.store
-    start = trainer.recipe.start
-    return {
-        "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
-        "data": {"fingerprint": store.fingerprint, "pairs": len(store), "dropped": store.dropped},
-        "training": {
-            "step": state.step,
-            "target_tokens": state.target_tokens,
-            "seed": trainer.training.seed,
-            "precision": state.precision,
-            "processes": state.processes,
-            "skipped_updates": state.skipped_updates,
-            **({"started_from": start.model_hash} if start.model else {}),
-        },
-        "metrics": {"validation_bleu": state.best_bleu, "best_step": state.best_step},
-        "durations": {"training_seconds": round(state.seconds, 1)},
-        "machine": describe_machine(),
-    }

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-from torch import nn
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import NAMED_SIZES, StartConfig, load_recipe
@@ -15,10 +13,12 @@ from pellucid.errors import (
     BundleError,
     ConfigurationError,
     InputFileNotFoundError,
-    suggestion,
 )
 
-__all__ = ["freeze", "load_start", "with_start"]
+__all__ = [
+    "load_start",
+    "with_start",
+]
 
 UNTRAINED = "untrained"
 
@@ -131,27 +131,3 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
         "tokenizer": {"sharing": sharing},
         "start": {"model": str(Path(model)), "model_hash": model_hash},
     }
-
-
-def freeze(model: nn.Module, beginnings: Sequence[str]) -> None:
-    """Keep the weights as they are whose names begin so.
-
-    Raises:
-        ConfigurationError: nothing begins so, or nothing would be left to train.
-    """
-    named = dict(model.named_parameters())
-    for beginning in beginnings:
-        chosen = [name for name in named if f"{name}.".startswith(f"{beginning}.")]
-        if not chosen:
-            parts = {".".join(name.split(".")[:n]) for name in named for n in (1, 2, 3)}
-            raise ConfigurationError(
-                f"training.freeze must name parts of the model, but {beginning!r} is none. "
-                + suggestion(beginning, sorted(parts))
-            )
-        for name in chosen:
-            named[name].requires_grad_(False)
-    if not any(parameter.requires_grad for parameter in named.values()):
-        raise ConfigurationError(
-            f"training.freeze must leave something to train, but {', '.join(beginnings)} is the "
-            "whole model."
-        )

@@ -26,7 +26,7 @@ from pellucid.text.corpus import resolve_folder
 from pellucid.text.scan import corpora
 from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.train.run.folder import RunFolder
-from pellucid.train.update.guided_head import build_links, link_tokens, read_links
+from pellucid.train.start.links import build_links, link_tokens, read_links
 
 __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 

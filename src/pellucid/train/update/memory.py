@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pellucid.attention.stages import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
+from pellucid.attention.fast import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.hardware import available_memory

@@ -28,8 +28,8 @@ from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.hardware import keep_freed_memory, set_threads, share_threads, some_threads
 from pellucid.model import Transformer
 from pellucid.processes import Child, end_all, serve_parent, to_bytes
-from pellucid.train.start.from_model import freeze
 from pellucid.train.update.passes import Passes, Piece, is_out_of_memory, tensors_of, trained
+from pellucid.train.weights.freeze import freeze
 
 __all__ = ["SharedPasses", "be_partner", "can_share", "choose_processes"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.errors import InputError
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.figures.draw import (
     FIVE_STAGES,
     draw_grid_figure,
@@ -18,7 +18,7 @@ from pellucid.inside.show.view import views_of
 __all__ = ["draw_picture"]
 
 
-def draw_picture(trace: Trace, path: Path) -> None:
+def draw_picture(trace: TraceData, path: Path) -> None:
     """Draw one head where the trace holds one, otherwise every layer and head of one kind.
 
     Of one head with all stages it draws the five stages side by side. Of several kinds it takes the

@@ -14,7 +14,7 @@ import numpy as np
 
 from pellucid.errors import InputError
 from pellucid.inside.heads.compare import Difference, compare_maps
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.figures.panels import (
     MOST_NUMBERS,
     Look,
@@ -51,7 +51,7 @@ LINE = 0.135
 
 
 def draw_trace_figure(
-    trace: Trace,
+    trace: TraceData,
     path: str | Path,
     *,
     part: str,
@@ -169,7 +169,7 @@ def draw_difference_figure(
 
 
 def draw_grid_figure(
-    trace: Trace,
+    trace: TraceData,
     path: str | Path,
     *,
     part: str,
@@ -240,7 +240,7 @@ def draw_grid_figure(
 
 
 def draw_stages_figure(
-    trace: Trace, path: str | Path, *, part: str, layer: int, kind: str, head: int
+    trace: TraceData, path: str | Path, *, part: str, layer: int, kind: str, head: int
 ) -> None:
     """Draw the five stages of one head side by side, from scores to context vectors.
 

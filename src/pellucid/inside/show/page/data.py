@@ -13,7 +13,7 @@ import numpy as np
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES
 from pellucid.inside.heads.rows import head_rows
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.colors import BLUE_ORANGE, CIVIDIS
 from pellucid.inside.show.view import View, default_view, views_of
 
@@ -32,7 +32,7 @@ FIGURES = {
 """What heads can be sorted by, and what it is."""
 
 
-def page_data(trace: Trace) -> str:
+def page_data(trace: TraceData) -> str:
     """Everything that the page's script shows, as JSON that may stand within HTML.
 
     Raises:
@@ -98,7 +98,7 @@ def _describe(views: Iterable[View]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _figures(trace: Trace) -> dict[str, dict[str, float]]:
+def _figures(trace: TraceData) -> dict[str, dict[str, float]]:
     """The figures of each head whose weights are held, and are weights in every row."""
     if not any(name.endswith(".weights") for name in trace.arrays):
         return {}

@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 
 from pellucid.inside.ask import HEAD_STAGES
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.colors import ink_on, shade
 from pellucid.inside.show.page.data import FIGURES, page_data
 from pellucid.inside.show.page.map import isolated, static_map
@@ -101,7 +101,7 @@ def _align(cell: str) -> str:
     return ' class="number"' if is_number else ""
 
 
-def attention_maps(trace: Trace) -> str:
+def attention_maps(trace: TraceData) -> str:
     """Every layer and head of cross-attention of one translation as a map of weights from 0 to 1.
 
     Each row is labelled with the token it reads and the token it predicts. Weights from 1 % are
@@ -139,7 +139,7 @@ def _cell(weight: float, what: str) -> str:
     return f'<td title="{title}" style="background:{ground};color:{ink_on(color)}">{number}</td>'
 
 
-def trace_page(trace: Trace) -> str:
+def trace_page(trace: TraceData) -> str:
     """Make a page that shows every head a trace holds, with all numbers.
 
     It loads nothing and can load nothing: its own policy forbids it.
@@ -187,7 +187,7 @@ def _digest(script: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def _pair(trace: Trace) -> str:
+def _pair(trace: TraceData) -> str:
     text = str(trace.decoding.get("text") or "")
     lines = [
         ("Source", " ".join(trace.source_tokens)),
@@ -205,7 +205,7 @@ def _options() -> str:
     return "".join(f'<option value="{name}">{what}</option>' for name, what in named.items())
 
 
-def _tokens(trace: Trace) -> str:
+def _tokens(trace: TraceData) -> str:
     decoded = trace.decode_log_probabilities
     heads = [
         "row",
@@ -235,7 +235,7 @@ def _tokens(trace: Trace) -> str:
     )
 
 
-def _checks(trace: Trace) -> str:
+def _checks(trace: TraceData) -> str:
     rows = "".join(
         f"<tr><td>{escape(_CHECKS.get(name, name))}</td>"
         f'<td class="number">{difference:.1e}</td></tr>'
@@ -255,7 +255,7 @@ def _checks(trace: Trace) -> str:
     return f"<section><h2>Checks</h2>{verdict}{table if rows else ''}</section>"
 
 
-def _rest(trace: Trace) -> str:
+def _rest(trace: TraceData) -> str:
     others = sum(1 for name in trace.arrays if name.rpartition(".")[2] not in HEAD_STAGES)
     kept = (
         ""

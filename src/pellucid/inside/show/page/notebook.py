@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from pellucid.errors import InputError
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.page.map import static_map
 from pellucid.inside.show.view import default_view
 
@@ -28,7 +28,7 @@ _STYLE = """
 """
 
 
-def fragment(trace: Trace) -> str:
+def fragment(trace: TraceData) -> str:
     """A trace as safe HTML: its words, one head's map, its checks. No script, nothing loaded.
 
     Args:

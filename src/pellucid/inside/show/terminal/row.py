@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.colors import ink_on, shade, to_hex
 from pellucid.inside.show.view import views_of
 
 __all__ = ["draw_row"]
 
 
-def draw_row(trace: Trace, row: int) -> list[Text]:
+def draw_row(trace: TraceData, row: int) -> list[Text]:
     """Draw what one decoder row attends to, a line for each layer and head of cross-attention.
 
     Every source token is shown on the color of its weight; the largest weights also as a number

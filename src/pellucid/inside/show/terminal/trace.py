@@ -9,7 +9,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from pellucid.inside.record.data import Trace
+from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.steps import Step
 from pellucid.inside.show.terminal.map import draw_matrix, row_labels, say_matrix
 from pellucid.inside.show.view import View, describe_model_of
@@ -17,7 +17,7 @@ from pellucid.inside.show.view import View, describe_model_of
 __all__ = ["describe_array", "draw_array", "draw_step", "draw_tokens", "say_array", "say_step"]
 
 
-def describe_array(trace: Trace, name: str, head: int | None) -> tuple[str, ...]:
+def describe_array(trace: TraceData, name: str, head: int | None) -> tuple[str, ...]:
     """Say what an array is, how its numbers are to be read, and where it comes from."""
     if head is not None:
         return _view(trace, name, head).caption()
@@ -30,7 +30,7 @@ def describe_array(trace: Trace, name: str, head: int | None) -> tuple[str, ...]
     return (f"{stage}, {where}.", f"{rows}; columns: {columns}.", describe_model_of(trace))
 
 
-def draw_array(trace: Trace, name: str, head: int | None, *, width: int) -> Iterator[Text]:
+def draw_array(trace: TraceData, name: str, head: int | None, *, width: int) -> Iterator[Text]:
     """Draw an array: a map where it is one, otherwise the numbers of each position."""
     if name == "decoder.logits":
         yield from map(Text, _likeliest(trace))
@@ -39,7 +39,7 @@ def draw_array(trace: Trace, name: str, head: int | None, *, width: int) -> Iter
     yield from draw_matrix(values, rows, columns, is_share=name.endswith(".weights"), width=width)
 
 
-def say_array(trace: Trace, name: str, head: int | None) -> Iterator[str]:
+def say_array(trace: TraceData, name: str, head: int | None) -> Iterator[str]:
     """Say an array in sentences."""
     if name == "decoder.logits":
         yield from _likeliest(trace)
@@ -48,13 +48,13 @@ def say_array(trace: Trace, name: str, head: int | None) -> Iterator[str]:
     yield from say_matrix(values, rows, columns, is_share=name.endswith(".weights"))
 
 
-def _view(trace: Trace, name: str, head: int) -> View:
+def _view(trace: TraceData, name: str, head: int) -> View:
     part, layer, kind, stage = name.split(".")
     return View(trace, part, int(layer), kind, head, stage)
 
 
 def _matrix(
-    trace: Trace, name: str, head: int | None
+    trace: TraceData, name: str, head: int | None
 ) -> tuple[np.ndarray, list[str], Sequence[str]]:
     if head is not None:
         view = _view(trace, name, head)
@@ -66,7 +66,7 @@ def _matrix(
     return values_LD, row_labels(trace.query_tokens(part), predicted), numbers
 
 
-def _likeliest(trace: Trace, most: int = 5) -> Iterator[str]:
+def _likeliest(trace: TraceData, most: int = 5) -> Iterator[str]:
     logits_TV = trace.get("decoder.logits").astype(np.float64)
     for row, logits_V in enumerate(logits_TV):
         read, predicted = trace.target_tokens[row], trace.predicted_tokens[row]
@@ -79,7 +79,7 @@ def _likeliest(trace: Trace, most: int = 5) -> Iterator[str]:
         )
 
 
-def draw_tokens(trace: Trace) -> Iterator[str]:
+def draw_tokens(trace: TraceData) -> Iterator[str]:
     """Say what each decoder row reads and predicts, and how sure it is."""
     for row, read in enumerate(trace.target_tokens):
         probability = math.exp(trace.log_probabilities[row])

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pellucid.attention.stages import attend_fast
+from pellucid.attention.fast import attend_fast
 from pellucid.model import Dropout
 from pellucid.model.layers import MultiHeadAttention
 from pellucid.train.fast.rows.few_shapes import fill_rows, rows_at_once, shapes_matter

@@ -1,0 +1,138 @@
+"""All heads over many sentences, and over the checkpoints of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pellucid.bundle import Bundle, load_bundle
+from pellucid.errors import InputError, InputFileNotFoundError
+from pellucid.evaluate.links import GoldLinks
+from pellucid.inside.align.links import LinkRule
+from pellucid.inside.align.maps import Convention
+from pellucid.inside.heads.rows import Gold, HeadRow, head_rows, mean_rows
+from pellucid.inside.pair import make_pair
+from pellucid.inside.replay import replay
+from pellucid.text.token_words import words_of_tokens
+
+__all__ = [
+    "Moment",
+    "find_checkpoints",
+    "follow_heads",
+    "table_of_heads",
+]
+
+
+def table_of_heads(
+    bundle: Bundle,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    gold: Sequence[GoldLinks] | None = None,
+    convention: Convention = "predicts",
+    rule: LinkRule = "both",
+    has_cut_effects: bool = False,
+) -> list[HeadRow]:
+    """The figures of every head of a model, averaged over given pairs.
+
+    Args:
+        bundle: the model.
+        pairs: sources and targets.
+        gold: the right links of each pair.
+        convention: whether a decoder row counts for the token it predicts or reads.
+        rule: which links a map gives.
+        has_cut_effects: whether each head is cut in each pair, which takes a run each.
+
+    Raises:
+        InputError: there are no pairs, or one cannot go through the model.
+    """
+    if gold is not None and len(gold) != len(pairs):
+        raise InputError(
+            f"There must be gold links for each pair, but there are {len(gold)} for {len(pairs)}."
+        )
+    tables = []
+    for index, (source, target) in enumerate(pairs):
+        pair = make_pair(bundle, source, target)
+        right = None
+        if gold is not None:
+            right = Gold(
+                gold[index],
+                words_of_tokens(bundle.tokenizer, "source", source, pair.source_ids),
+                words_of_tokens(bundle.tokenizer, "target", target, pair.target_ids),
+                convention,
+                rule,
+            )
+        cut = pair if has_cut_effects else None
+        tables.append(head_rows(replay(pair), pair=cut, gold=right))
+    return mean_rows(tables)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The heads of one checkpoint.
+
+    Attributes:
+        step: how many updates it had; 0 is the untrained model.
+        rows: the figures of each head, over all sentences.
+    """
+
+    step: int
+    rows: tuple[HeadRow, ...]
+
+
+def find_checkpoints(run: Path) -> list[tuple[int, Path]]:
+    """The checkpoints that a run folder keeps, by step, the untrained model first.
+
+    Raises:
+        InputFileNotFoundError: there are none.
+    """
+    found = [
+        (int(path.name.removeprefix("step-")), path)
+        for path in (run / "checkpoints").glob("step-*")
+        if path.name.removeprefix("step-").isdecimal()
+    ]
+    if (run / "untrained").is_dir():
+        found.append((0, run / "untrained"))
+    if not found:
+        raise InputFileNotFoundError(
+            f"A run folder must keep checkpoints to be followed, but {run} has none. "
+            "Name the folder of a run, and see training.keep_checkpoints in its recipe."
+        )
+    return sorted(found)
+
+
+def follow_heads(
+    run: Path,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    gold: Sequence[GoldLinks] | None = None,
+    convention: Convention = "predicts",
+    rule: LinkRule = "both",
+) -> list[Moment]:
+    """See how the heads change over a run: their entropy, and with gold links their error.
+
+    Args:
+        run: a run folder with checkpoints.
+        pairs: sources and targets, run through every checkpoint, teacher-forced.
+        gold: the right links of each pair.
+        convention: whether a decoder row counts for the token it predicts or reads.
+        rule: which links a map gives.
+
+    Returns:
+        A moment for each checkpoint that is kept, the first step first.
+
+    Raises:
+        InputFileNotFoundError: the folder has no checkpoints.
+        InputError: there are no pairs, or one cannot go through the model.
+    """
+    return [
+        Moment(
+            step,
+            tuple(
+                table_of_heads(
+                    load_bundle(path), pairs, gold=gold, convention=convention, rule=rule
+                )
+            ),
+        )
+        for step, path in find_checkpoints(run)
+    ]

@@ -1,0 +1,99 @@
+"""A trace that saves and shows itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pellucid.errors import InputError, PellucidError
+from pellucid.files import write_bytes
+from pellucid.inside.record.data import TraceData
+from pellucid.inside.record.files import (
+    name_without_gz,
+    read_trace,
+    unwritable,
+    write_json,
+    write_npz,
+)
+
+__all__ = ["Trace", "load_trace", "save_trace"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace(TraceData):
+    """What was seen of one pair of source and target; it can save and show itself.
+
+    The data and its checks are `TraceData`, which lies below everything that draws it. Saving a
+    page or a picture needs the drawing modules, so it lies above them, here.
+    """
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file whose ending says how: ``.npz`` and ``.json`` hold all of it.
+
+        Raises:
+            InputError: the ending is not known.
+            OutputError: the file cannot be written.
+        """
+        save_trace(self, Path(path))
+
+    def _repr_html_(self) -> str:
+        from pellucid.inside.show.page.notebook import fragment
+
+        return fragment(self)
+
+
+def load_trace(path: str | Path) -> Trace:
+    """Read a trace back, equal to the one that was written.
+
+    Raises:
+        InputFileNotFoundError: there is no such file.
+        InputError: the file is damaged, is not a trace, or is of a later version.
+    """
+    return Trace(**vars(read_trace(path)))
+
+
+def save_trace(trace: TraceData, path: Path, *, kind: str | None = None) -> None:
+    """Write a trace to a file.
+
+    Args:
+        trace: what was seen.
+        path: the file.
+        kind: ``npz``, ``json``, ``html``, ``svg``, ``png`` or ``pdf``; the file's ending says it
+            unless given. Of ``.json`` and ``.html`` the name may end in ``.gz``: then they are
+            packed. A picture is of one head where the trace holds one; otherwise of all
+            layers and heads of one kind, cross-attention first.
+
+    Raises:
+        InputError: the kind is not known, or there is nothing to draw.
+        OutputError: the file cannot be written.
+    """
+    writers: dict[str, Callable[[TraceData, Path], None]] = {
+        "npz": write_npz,
+        "json": write_json,
+        "html": _save_page,
+        **dict.fromkeys(("svg", "png", "pdf"), _save_picture),
+    }
+    kind = kind or Path(name_without_gz(path)).suffix.removeprefix(".")
+    if kind not in writers:
+        raise InputError(
+            f"A trace's file must end in .{', .'.join(writers)}, but is named {path.name}."
+        )
+    try:
+        writers[kind](trace, path)
+    except (PellucidError, BrokenPipeError):
+        raise
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def _save_page(trace: TraceData, path: Path) -> None:
+    from pellucid.inside.show.page.html import trace_page
+
+    write_bytes(path, trace_page(trace).encode())
+
+
+def _save_picture(trace: TraceData, path: Path) -> None:
+    from pellucid.inside.show.figures.choose import draw_picture
+
+    draw_picture(trace, path)
