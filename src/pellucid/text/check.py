@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -141,9 +142,11 @@ class DataReport:
                 f"{finding.severity}: {finding.sentence}", WIDTH, subsequent_indent="  "
             )
             if finding.severity == "note":
-                lines += _show_places(finding.examples)
-            else:
-                lines += [line for example in finding.examples for line in _show(example)]
+                lines += _indented("; ".join(map(_place, finding.examples)))
+                continue
+            for example in finding.examples:
+                lines += _indented(_place(example))
+                lines += [_cut(f"    {line}") for line in (example.source, example.target)]
         return lines
 
     def brief(self) -> list[str]:
@@ -264,42 +267,22 @@ def _explained(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator
         kind, share = KINDS[hit.kind], hit.count / len(scan)
         elsewhere = train if hit.kind.endswith("in training") else scan
         others = [elsewhere.where(index)[0] for index in hit.others]
-        examples = [
-            Example(*scan.where(index), *texts[index]) for index in hit.indices if index in texts
-        ]
-        examples = [
-            replace(example, other=others[number] if others else "")
-            for number, example in enumerate(examples)
-        ]
+        examples = tuple(
+            Example(*scan.where(index), *texts[index], other)
+            for index, other in zip_longest(hit.indices, others, fillvalue="")
+            if index in texts
+        )
+        pairs = f"{hit.count:,} {NAMES[scan.split]} {'pair' if hit.count == 1 else 'pairs'}"
+        percent = f"{100 * share:.{2 if share < 0.1 else 0}f} %"
         yield Finding(
             "warning" if share >= kind.warn_from else "note",
             hit.kind,
             scan.split,
             hit.count,
             share,
-            f"{_pairs(hit.count, scan.split)} ({_percent(share)}): {kind.words}. {kind.advice}",
-            tuple(examples),
+            f"{pairs} ({percent}): {kind.words}. {kind.advice}",
+            examples,
         )
-
-
-def _pairs(count: int, split: Split) -> str:
-    return f"{count:,} {NAMES[split]} {'pair' if count == 1 else 'pairs'}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %" if share < 0.1 else f"{100 * share:.0f} %"
-
-
-def _show(example: Example) -> list[str]:
-    """Where it is, and both sides."""
-    return [
-        *_indented(_place(example), 2),
-        *(_cut(f"    {line}") for line in (example.source, example.target)),
-    ]
-
-
-def _show_places(examples: Sequence[Example]) -> list[str]:
-    return _indented("; ".join(map(_place, examples)), 2)
 
 
 def _place(example: Example) -> str:
@@ -307,8 +290,8 @@ def _place(example: Example) -> str:
     return f"{example.source_where} | {example.target_where}{other}"
 
 
-def _indented(text: str, columns: int) -> list[str]:
-    margin = " " * columns
+def _indented(text: str) -> list[str]:
+    margin = "  "
     return textwrap.wrap(
         text,
         WIDTH,

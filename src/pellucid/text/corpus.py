@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
@@ -74,22 +74,13 @@ def check_files(data: DataConfig, base: Path) -> None:
         InputFileNotFoundError: a file is missing; names the key.
     """
     folder = resolve_folder(data.folder, base)
-    for key in (
-        "train_source",
-        "train_target",
-        "train",
-        "train_alignments",
-        "validation_source",
-        "validation_target",
-        "validation",
-        "test_source",
-        "test_target",
-        "test",
-    ):
-        for name in getattr(data, key):
-            if key in ("train", "validation", "test"):
-                _kind_of(name, key)
-            _check_file(folder / name, key)
+    for split in get_args(Split):
+        for key in (f"{split}_source", f"{split}_target", split, f"{split}_alignments"):
+            # Only training text has alignments.
+            for name in getattr(data, key, ()):
+                if key == split:
+                    _kind_of(name, key)
+                _check_file(folder / name, key)
 
 
 def read_pairs(data: DataConfig, split: Split, base: Path) -> Iterator[Pair]:

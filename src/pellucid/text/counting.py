@@ -68,27 +68,26 @@ def count_text(data: DataConfig, tokenizer: TokenizerConfig, base: Path) -> Text
     """
     form = tokenizer.normalization
     sides = (_SideCounts(), _SideCounts())
-    pairs, epoch_words, num_words = 0, 0.0, [0, 0]
+    pairs, source_words, target_words, epoch_words = 0, 0, 0, 0.0
     too_many = 1 + CERTAINLY_TOO_LONG * data.max_length
     parts = corpora(data, "train")
     for corpus, weight in zip(parts, data.train_weights or [1.0] * len(parts), strict=True):
         for pair in read_pairs(corpus.data, "train", base):
-            texts = pair.source, pair.target
-            words = [
-                side.add(normalize(text, form)) for side, text in zip(sides, texts, strict=True)
-            ]
-            if all(0 < number < too_many for number in words):
+            in_source = sides[0].add(normalize(pair.source, form))
+            in_target = sides[1].add(normalize(pair.target, form))
+            if 0 < in_source < too_many and 0 < in_target < too_many:
                 pairs += 1
-                epoch_words += weight * words[1]
-                num_words = [sum(both) for both in zip(num_words, words, strict=True)]
+                source_words += in_source
+                target_words += in_target
+                epoch_words += weight * in_target
     per_side = [side.finish() for side in sides]
     joint = tokenizer.sharing == "joint"
     frequencies = [per_side[0] + per_side[1]] if joint else per_side
     distinct = [len(side.distinct) for side in sides]
     return TextCounts(
         pairs=pairs,
-        source_words=num_words[0],
-        target_words=num_words[1],
+        source_words=source_words,
+        target_words=target_words,
         epoch_words=epoch_words,
         characters=max(int(np.count_nonzero(found)) for found in frequencies),
         common_characters=max(_needed(found, COMMON_COVERAGE) for found in frequencies),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,9 +62,9 @@ def judge(scan: Scan, usual: Scan) -> Iterator[Hit]:
         yield Hit(name, count, tuple(scan.examples[name]))
     for name in ("source", "target"):
         side, model = getattr(scan, name), getattr(usual, name)
-        yield _first(f"{name} script", _in_other_script(side, scan, model, usual))
-        yield _first(f"long {name}", _too_long(side))
-    yield _first("ratio", _unbalanced(scan))
+        yield _hit(f"{name} script", _places(_in_other_script(side, scan, model, usual)))
+        yield _hit(f"long {name}", _places(_too_long(side)))
+    yield _hit("ratio", _places(_unbalanced(scan)))
     yield from _repeated(scan)
 
 
@@ -73,8 +73,7 @@ def shared_pairs(scan: Scan) -> Iterator[Hit]:
     pairs = dict(sorted(scan.shared.items()))
     sources = {a: b for a, b in sorted(scan.shared_sources.items()) if a not in pairs}
     for kind, found in (("in training", pairs), ("source in training", sources)):
-        indices, others = tuple(found), tuple(found.values())
-        yield Hit(kind, len(found), indices[:MOST_EXAMPLES], others[:MOST_EXAMPLES])
+        yield _hit(kind, list(found), list(found.values()))
 
 
 def shifted_stretches(scan: Scan) -> Iterator[Shift]:
@@ -100,9 +99,13 @@ def _of_lines(
     return source.lengths[part], target.lengths[part], source.anchors[part], target.anchors[part]
 
 
-def _first(kind: str, is_odd: NDArray[np.bool_]) -> Hit:
-    indices = np.flatnonzero(is_odd)
-    return Hit(kind, len(indices), tuple(indices[:MOST_EXAMPLES].tolist()))
+def _hit(kind: str, indices: Sequence[int], others: Sequence[int] = ()) -> Hit:
+    return Hit(kind, len(indices), tuple(indices[:MOST_EXAMPLES]), tuple(others[:MOST_EXAMPLES]))
+
+
+def _places(is_it: NDArray[np.bool_]) -> list[int]:
+    places: list[int] = np.flatnonzero(is_it).tolist()
+    return places
 
 
 def _in_other_script(side: Side, scan: Scan, model: Side, usual: Scan) -> NDArray[np.bool_]:
@@ -149,11 +152,11 @@ def _repeated(scan: Scan) -> Iterator[Hit]:
     filled = np.flatnonzero(is_filled)
     pairs = np.asarray(scan.pair_hashes, dtype=np.uint64)
     copies, originals = _again(pairs[filled])
-    yield _again_hit("copy", filled[copies], filled[originals])
+    yield _hit("copy", filled[copies].tolist(), filled[originals].tolist())
     different = np.delete(filled, copies)
     sources = np.asarray(scan.source_hashes, dtype=np.uint64)
     later, first = _again(sources[different])
-    yield _again_hit("several targets", different[later], different[first])
+    yield _hit("several targets", different[later].tolist(), different[first].tolist())
 
 
 def _again(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -165,8 +168,3 @@ def _again(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.in
     places, firsts = order[later], order[first]
     by_place = np.argsort(places)
     return places[by_place], firsts[by_place]
-
-
-def _again_hit(kind: str, indices: NDArray[np.int64], others: NDArray[np.int64]) -> Hit:
-    few = slice(0, MOST_EXAMPLES)
-    return Hit(kind, len(indices), tuple(indices[few].tolist()), tuple(others[few].tolist()))

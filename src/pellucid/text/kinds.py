@@ -8,12 +8,12 @@ from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
 from pellucid.text.marian import MarianTokenizer
 from pellucid.text.subwords import SentencePieceTokenizer
-from pellucid.text.tokenizer import Lines, Tokenizer
+from pellucid.text.tokenizer import LearnedTokenizer, Lines, Tokenizer
 from pellucid.text.words import WordTokenizer
 
 __all__ = ["learn_tokenizer", "load_tokenizer"]
 
-_KINDS: dict[str, type[SentencePieceTokenizer] | type[WordTokenizer]] = {
+_KINDS: dict[str, type[LearnedTokenizer]] = {
     "sentencepiece": SentencePieceTokenizer,
     "words": WordTokenizer,
 }

@@ -12,14 +12,13 @@ from typing import Any
 
 from pellucid.config import TokenizerRecipe
 from pellucid.errors import ConfigurationError, DataError, PellucidError
-from pellucid.text.tokenizer import SPECIAL_TOKENS, Lines, prepare_lines
+from pellucid.text.tokenizer import SPACE_SIGN, SPECIAL_TOKENS, Lines, prepare_lines
 
-__all__ = ["SPACE_SIGN", "STAND_INS", "train_model"]
+__all__ = ["STAND_INS", "train_model"]
 
 # SentencePiece writes a space as U+2581 and cannot tell it from a real U+2581. A real one
 # therefore passes through as a noncharacter that the text does not use, and then gets the byte
 # tokens of U+2581 itself.
-SPACE_SIGN = "\u2581"
 STAND_INS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 
 # A trained model's bytes depend on the number of threads (unigram sums in their order, and the

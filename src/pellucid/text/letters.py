@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import cache
 
-__all__ = ["is_unspaced", "is_word_letter", "word_pattern"]
+__all__ = ["combining_marks", "is_unspaced", "is_word_letter", "word_pattern"]
 
 # Scripts that write no spaces: Thai, Lao, Burmese, Khmer, kana, Bopomofo and Chinese characters.
 # Every place in them may be the edge of a word.
@@ -17,15 +17,17 @@ _UNSPACED = (
 
 
 @cache
+def combining_marks() -> str:
+    """Every mark that joins the letter before it, such as an accent."""
+    # Between these two ranges Unicode keeps ideographs and nothing else.
+    letters = map(chr, (*range(0x300, 0x20000), *range(0xE0000, 0xE1000)))
+    return "".join(letter for letter in letters if unicodedata.category(letter)[0] == "M")
+
+
+@cache
 def word_pattern() -> re.Pattern[str]:
     """The pattern of a whole run of word letters; apostrophes and hyphens end it."""
-    unspaced = _unspaced_pattern()
-    # Between these two ranges Unicode keeps ideographs and nothing else.
-    marks = "".join(
-        letter
-        for letter in map(chr, (*range(0x300, 0x20000), *range(0xE0000, 0xE1000)))
-        if unicodedata.category(letter) in ("Mn", "Mc", "Me") and not unspaced.match(letter)
-    )
+    marks = _unspaced_pattern().sub("", combining_marks())
     return re.compile(rf"(?:[^\W_{_UNSPACED}]+|[{marks}]+)+")
 
 

@@ -9,7 +9,14 @@ import sentencepiece
 
 from pellucid.config import TokenizerConfig
 from pellucid.errors import BundleError
-from pellucid.text.tokenizer import Tokenizer, read_tokens, take_file, write_tokens
+from pellucid.text.tokenizer import (
+    Tokenizer,
+    damaged_model,
+    file_names,
+    read_tokens,
+    take_file,
+    write_tokens,
+)
 
 __all__ = ["MarianTokenizer", "PieceVocabulary"]
 
@@ -116,15 +123,11 @@ class MarianTokenizer(Tokenizer):
         Raises:
             BundleError: a file is missing, damaged, or disagrees with the configuration.
         """
-        is_joint = config.sharing == "joint"
+        source_list, target_list = file_names(config, "vocabulary.txt")
         return cls(
             config,
-            *(
-                _load_side(
-                    config, files, side, "vocabulary.txt" if is_joint else f"{side}.txt", where
-                )
-                for side in ("source", "target")
-            ),
+            _load_side(config, files, "source", source_list, where),
+            _load_side(config, files, "target", target_list, where),
         )
 
     def language_code(self, text: str) -> str:
@@ -135,12 +138,10 @@ class MarianTokenizer(Tokenizer):
     def files(self) -> dict[str, bytes]:
         """The models and lists that a bundle keeps, by name."""
         models = {"source.model": self._source.to_bytes(), "target.model": self._target.to_bytes()}
-        if self.config.sharing == "joint":
-            return {**models, "vocabulary.txt": write_tokens(self._source.tokens)}
-        return {
-            **models,
-            "source.txt": write_tokens(self._source.tokens),
-            "target.txt": write_tokens(self._target.tokens),
+        source_list, target_list = file_names(self.config, "vocabulary.txt")
+        return models | {
+            source_list: write_tokens(self._source.tokens),
+            target_list: write_tokens(self._target.tokens),
         }
 
 
@@ -170,7 +171,4 @@ def _load_side(
             has_codes=side == "source",
         )
     except RuntimeError:
-        raise BundleError(
-            f"{side}.model must be a SentencePiece model, but its {len(model)} bytes are not one "
-            f"({where}/{side}.model). The file is damaged; copy it again."
-        ) from None
+        raise damaged_model(f"{side}.model", model, where) from None

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Self, cast, final
+from typing import Literal, final
 
 import sentencepiece
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
-from pellucid.text.learning import SPACE_SIGN, STAND_INS, train_model
+from pellucid.text.learning import STAND_INS, train_model
 from pellucid.text.merges import MergeDropout
 from pellucid.text.tokenizer import (
+    SPACE_SIGN,
     SPECIAL_TOKENS,
+    LearnedTokenizer,
     Lines,
-    Tokenizer,
-    config_of,
+    damaged_model,
     take_file,
 )
 
@@ -67,12 +68,14 @@ class SubwordVocabulary:
 
     def encode(self, text: str) -> list[int]:
         """Cut one text into ids."""
-        stand_in = self._stand_in(text) if SPACE_SIGN in text else None
-        if stand_in is None:
-            ids: list[int] = self._processor.encode(text)
-            return ids
-        ids = self._processor.encode(text.replace(SPACE_SIGN, stand_in))
-        return _replace_run(ids, self._byte_ids(stand_in), self._byte_ids(SPACE_SIGN))
+        if SPACE_SIGN in text:
+            # A text that holds every stand-in loses its U+2581.
+            for stand_in in self._stand_ins:
+                if stand_in not in text:
+                    ids = self._processor.encode(text.replace(SPACE_SIGN, stand_in))
+                    return _replace_run(ids, self._byte_ids(stand_in), self._byte_ids(SPACE_SIGN))
+        encoded: list[int] = self._processor.encode(text)
+        return encoded
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Cut many texts into ids, on every core."""
@@ -148,10 +151,6 @@ class SubwordVocabulary:
         """The serialized model."""
         return self._model
 
-    def _stand_in(self, text: str) -> str | None:
-        """A noncharacter that the text does not hold; where it holds all, U+2581 gets lost."""
-        return next((letter for letter in self._stand_ins if letter not in text), None)
-
     def _byte_ids(self, letter: str) -> list[int]:
         return [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in letter.encode()]
 
@@ -166,48 +165,34 @@ def _replace_run(ids: list[int], old: list[int], new: list[int]) -> list[int]:
 
 
 @final
-class SentencePieceTokenizer(Tokenizer):
+class SentencePieceTokenizer(LearnedTokenizer):
     """A tokenizer of subwords: ``tokenizer.model``, or ``source.model`` and ``target.model``."""
 
-    @classmethod
-    def learn(cls, recipe: TokenizerRecipe, sources: Lines, targets: Lines) -> Self:
-        """Learn the pieces from training text.
-
-        Args:
-            recipe: the recipe's tokenizer section.
-            sources: gives the source lines.
-            targets: gives the target lines.
-
-        Raises:
-            ConfigurationError: the vocabulary size is impossible for this text.
-            DataError: there is no text.
-        """
-        if recipe.sharing == "joint":
-            both = SubwordVocabulary(train_model(recipe, sources, targets))
-            return cls(config_of(recipe), both, both)
-        source = SubwordVocabulary(train_model(recipe, sources))
-        return cls(config_of(recipe), source, SubwordVocabulary(train_model(recipe, targets)))
+    _JOINT_FILE = "tokenizer.model"
+    _source: SubwordVocabulary
+    _target: SubwordVocabulary
 
     @classmethod
-    def load(cls, config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Self:
-        """Read the pieces from a bundle's files.
+    def _learn_vocabulary(cls, recipe: TokenizerRecipe, *sides: Lines) -> SubwordVocabulary:
+        return SubwordVocabulary(train_model(recipe, *sides))
 
-        Args:
-            config: the bundle's tokenizer section.
-            files: bytes by file name; others than the tokenizer's are ignored.
-            where: the bundle, for messages.
-
-        Raises:
-            BundleError: a file is missing, damaged, or disagrees with the configuration.
-        """
-        if config.sharing == "joint":
-            both = _load_vocabulary(config, files, "tokenizer.model", where)
-            return cls(config, both, both)
-        return cls(
-            config,
-            _load_vocabulary(config, files, "source.model", where),
-            _load_vocabulary(config, files, "target.model", where),
-        )
+    @classmethod
+    def _load_vocabulary(
+        cls, config: TokenizerConfig, files: Mapping[str, bytes], name: str, where: str
+    ) -> SubwordVocabulary:
+        model = take_file(files, name, where)
+        try:
+            vocabulary = SubwordVocabulary(model)
+        except (RuntimeError, UnicodeDecodeError):
+            raise damaged_model(name, model, where) from None
+        expected = (config.pad_id, config.unk_id, config.bos_id, config.eos_id)
+        if vocabulary.special_ids != expected:
+            raise BundleError(
+                f"The ids of <pad>, <unk>, <s> and </s> must be {expected} as config.json says, "
+                f"but are {vocabulary.special_ids} ({where}/{name}). The two files belong to "
+                "different models; copy the whole folder again."
+            )
+        return vocabulary
 
     def segmenter(
         self, side: Literal["source", "target"], count: int, *, dropout: float, seed: int
@@ -223,47 +208,15 @@ class SentencePieceTokenizer(Tokenizer):
             dropout: the probability that a merge is left out.
             seed: of what is left out.
         """
-        vocabulary = cast("SubwordVocabulary", self._source if side == "source" else self._target)
-        end = self.config.eos_id
-        if vocabulary.has_probabilities:
+        vocabulary = self._source if side == "source" else self._target
+        merges = None if vocabulary.has_probabilities else vocabulary.merges(dropout, seed)
 
-            def likeliest(text: str) -> list[tuple[list[int], float]]:
-                ways = vocabulary.encode_n_best(self.normalized(text), count)
-                return [([*ids, end], score) for ids, score in ways]
+        def segment(text: str) -> list[tuple[list[int], float]]:
+            text = self.normalized(text)
+            if merges is None:
+                ways = vocabulary.encode_n_best(text, count)
+            else:
+                ways = [(ids, 0.0) for ids in vocabulary.encode_by_merges(text, count, merges)]
+            return [([*ids, self.config.eos_id], score) for ids, score in ways]
 
-            return likeliest
-        merges = vocabulary.merges(dropout, seed)
-
-        def drawn(text: str) -> list[tuple[list[int], float]]:
-            ways = vocabulary.encode_by_merges(self.normalized(text), count, merges)
-            return [([*ids, end], 0.0) for ids in ways]
-
-        return drawn
-
-    def files(self) -> dict[str, bytes]:
-        """The model files that a bundle keeps, by name."""
-        if self.config.sharing == "joint":
-            return {"tokenizer.model": self._source.to_bytes()}
-        return {"source.model": self._source.to_bytes(), "target.model": self._target.to_bytes()}
-
-
-def _load_vocabulary(
-    config: TokenizerConfig, files: Mapping[str, bytes], name: str, where: str
-) -> SubwordVocabulary:
-    """Read and check one model file."""
-    model = take_file(files, name, where)
-    try:
-        vocabulary = SubwordVocabulary(model)
-    except (RuntimeError, UnicodeDecodeError):
-        raise BundleError(
-            f"{name} must be a SentencePiece model, but its {len(model)} bytes are not one "
-            f"({where}/{name}). The file is damaged; copy it again."
-        ) from None
-    expected = (config.pad_id, config.unk_id, config.bos_id, config.eos_id)
-    if vocabulary.special_ids != expected:
-        raise BundleError(
-            f"The ids of <pad>, <unk>, <s> and </s> must be {expected} as config.json says, but "
-            f"are {vocabulary.special_ids} ({where}/{name}). The two files belong to "
-            "different models; copy the whole folder again."
-        )
-    return vocabulary
+        return segment

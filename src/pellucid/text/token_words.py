@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
-from pellucid.text import Tokenizer
-from pellucid.text.words import JOINER, bare_words, split_words
+from pellucid.text.tokenizer import SPACE_SIGN, Tokenizer
+from pellucid.text.words import bare_words, split_words, without_joiner
 
 __all__ = [
     "is_punctuation",
@@ -17,7 +17,6 @@ __all__ = [
 ]
 
 _SPACES = re.compile(r"[^\S\u00a0\u2007\u202f]+")
-_SPACE_SIGN = "\u2581"
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -52,7 +51,7 @@ def words_of_tokens(
     surfaces: list[str | None]
     if tokenizer.config.kind == "words":
         cut = bare_words if tokenizer.config.drop_punctuation else split_words
-        surfaces = [_without_joiner(token) for token in cut(tokenizer.normalized(line))]
+        surfaces = [_letters([without_joiner(token)]) for token in cut(tokenizer.normalized(line))]
         has_space = [False] * len(surfaces)
     else:
         read = tokenizer.source_tokens if side == "source" else tokenizer.target_tokens
@@ -106,11 +105,11 @@ def _surfaces(
         byte = _BYTE.fullmatch(token)
         if byte is None:
             pending = b""
-        has_space.append(token.startswith(_SPACE_SIGN))
+        has_space.append(token.startswith(SPACE_SIGN))
         if id_ == unk_id:
             surfaces.append(None)
         elif byte is None:
-            surfaces.append(_letters([token.replace(_SPACE_SIGN, " ")]))
+            surfaces.append(_letters([token.replace(SPACE_SIGN, " ")]))
         else:
             pending += bytes.fromhex(byte[1])
             surfaces.append("")
@@ -126,13 +125,7 @@ def _letters(pieces: Sequence[str]) -> str:
     return "".join("".join(pieces).split())
 
 
-def _without_joiner(token: str) -> str:
-    return _letters([token[1:] if len(token) > 1 and token[0] == JOINER else token])
-
-
 def is_punctuation(token: str) -> bool:
     """Whether a token has nothing but punctuation marks, joined to the word before it or not."""
-    letters = token.replace("\u2581", "").strip()
-    if len(letters) > 1:
-        letters = letters.removeprefix(JOINER)
+    letters = without_joiner(token.replace(SPACE_SIGN, "").strip())
     return bool(letters) and all(unicodedata.category(letter)[0] == "P" for letter in letters)

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol, Self
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
 from pellucid.text.normalization import normalize
 
 __all__ = [
+    "SPACE_SIGN",
     "SPECIAL_TOKENS",
+    "LearnedTokenizer",
     "Lines",
     "Tokenizer",
     "Vocabulary",
-    "config_of",
+    "damaged_model",
+    "file_names",
     "prepare_lines",
-    "prepare_text",
     "read_tokens",
     "take_file",
     "write_tokens",
 ]
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
+
+SPACE_SIGN = "\u2581"
+"""SentencePiece's sign for a space."""
 
 Lines = Callable[[], Iterable[str]]
 """Gives the lines of one side of the training text, afresh at each call.
@@ -97,7 +102,7 @@ class Tokenizer(ABC):
 
         Only ``drop_punctuation`` takes away more than this.
         """
-        return prepare_text(text, self.config)
+        return _prepare(text, self.config)
 
     def language_code(self, text: str) -> str:
         """What a source text begins with that holds for all of it, as ``>>fra<<``; mostly nothing.
@@ -149,8 +154,87 @@ class Tokenizer(ABC):
         return [[*ids, self.config.eos_id] for ids in encoded]
 
 
-def prepare_text(text: str, config: TokenizerConfig) -> str:
-    """Bring a text into the form that is cut: lower case where asked for, then normalized."""
+class LearnedTokenizer(Tokenizer):
+    """A tokenizer that is learned from training text and keeps one file for each vocabulary."""
+
+    _JOINT_FILE: ClassVar[str]
+    """The file of a joint vocabulary."""
+
+    @classmethod
+    def learn(cls, recipe: TokenizerRecipe, sources: Lines, targets: Lines) -> Self:
+        """Learn the vocabularies from training text.
+
+        Args:
+            recipe: the recipe's tokenizer section.
+            sources: gives the source lines.
+            targets: gives the target lines.
+
+        Raises:
+            ConfigurationError: the vocabulary size is impossible for this text.
+            DataError: the text is empty.
+        """
+        # What a bundle keeps of the recipe: the rest only says how to learn.
+        config = TokenizerConfig(
+            **{name: getattr(recipe, name) for name in TokenizerConfig.model_fields}
+        )
+        if recipe.sharing == "joint":
+            joint = cls._learn_vocabulary(recipe, sources, targets)
+            return cls(config, joint, joint)
+        return cls(
+            config, cls._learn_vocabulary(recipe, sources), cls._learn_vocabulary(recipe, targets)
+        )
+
+    @classmethod
+    def load(cls, config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Self:
+        """Read the vocabularies from a bundle's files.
+
+        Args:
+            config: the bundle's tokenizer section.
+            files: bytes by file name; others than the tokenizer's are ignored.
+            where: the bundle, for messages.
+
+        Raises:
+            BundleError: a file is missing, damaged, or disagrees with the configuration.
+        """
+        source_file, target_file = file_names(config, cls._JOINT_FILE)
+        source = cls._load_vocabulary(config, files, source_file, where)
+        if target_file == source_file:
+            return cls(config, source, source)
+        return cls(config, source, cls._load_vocabulary(config, files, target_file, where))
+
+    def files(self) -> dict[str, bytes]:
+        """The vocabulary files that a bundle keeps, by name."""
+        sides = (self._source.to_bytes(), self._target.to_bytes())
+        return dict(zip(file_names(self.config, self._JOINT_FILE), sides, strict=True))
+
+    @classmethod
+    @abstractmethod
+    def _learn_vocabulary(cls, recipe: TokenizerRecipe, *sides: Lines) -> Vocabulary:
+        """Learn one vocabulary from the lines of one side or both."""
+
+    @classmethod
+    @abstractmethod
+    def _load_vocabulary(
+        cls, config: TokenizerConfig, files: Mapping[str, bytes], name: str, where: str
+    ) -> Vocabulary:
+        """Read and check one vocabulary file."""
+
+
+def file_names(config: TokenizerConfig, joint: str) -> tuple[str, str]:
+    """Name the source's and the target's file: twice the same for a joint vocabulary.
+
+    Args:
+        config: the bundle's tokenizer section.
+        joint: the file of a joint vocabulary; separate ones have its ending.
+    """
+    if config.sharing == "joint":
+        return joint, joint
+    ending = joint.rpartition(".")[2]
+    return f"source.{ending}", f"target.{ending}"
+
+
+def _prepare(text: str, config: TokenizerConfig) -> str:
+    """Bring a text into the form that is cut: lower case if asked for, then normalized."""
     return normalize(text.lower() if config.lowercase else text, config.normalization)
 
 
@@ -158,12 +242,7 @@ def prepare_lines(recipe: TokenizerRecipe, *sides: Lines) -> Iterator[str]:
     """The training lines of some sides, one side after the other, in the form that is cut."""
     for side in sides:
         for line in side():
-            yield prepare_text(line, recipe)
-
-
-def config_of(recipe: TokenizerRecipe) -> TokenizerConfig:
-    """What a bundle keeps of a recipe's tokenizer section."""
-    return TokenizerConfig(**{name: getattr(recipe, name) for name in TokenizerConfig.model_fields})
+            yield _prepare(line, recipe)
 
 
 def take_file(files: Mapping[str, bytes], name: str, where: str) -> bytes:
@@ -178,6 +257,14 @@ def take_file(files: Mapping[str, bytes], name: str, where: str) -> bytes:
             "Copy the whole folder again."
         )
     return files[name]
+
+
+def damaged_model(name: str, model: bytes, where: str) -> BundleError:
+    """Word the error of a file that SentencePiece cannot read."""
+    return BundleError(
+        f"{name} must be a SentencePiece model, but its {len(model)} bytes are not one "
+        f"({where}/{name}). The file is damaged; copy it again."
+    )
 
 
 def read_tokens(files: Mapping[str, bytes], name: str, where: str) -> list[str]:

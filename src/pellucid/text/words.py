@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +11,11 @@ from typing import Self, final
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError, ConfigurationError, DataError
+from pellucid.text.letters import combining_marks
 from pellucid.text.tokenizer import (
     SPECIAL_TOKENS,
+    LearnedTokenizer,
     Lines,
-    Tokenizer,
-    config_of,
     prepare_lines,
     read_tokens,
     write_tokens,
@@ -29,6 +28,7 @@ __all__ = [
     "bare_words",
     "join_words",
     "split_words",
+    "without_joiner",
 ]
 
 JOINER = "\uffed"
@@ -65,8 +65,11 @@ def split_words(text: str) -> list[str]:
 
 def join_words(tokens: Iterable[str]) -> str:
     """Put tokens together to the text that `split_words` cut."""
-    parts = (token[1:] if _is_joined(token) else f" {token}" for token in tokens)
-    return "".join(parts).removeprefix(" ")
+    text = ""
+    for token in tokens:
+        bare = without_joiner(token)
+        text += bare if bare != token else f" {token}"
+    return text.removeprefix(" ")
 
 
 def bare_words(text: str) -> list[str]:
@@ -83,20 +86,15 @@ def bare_words(text: str) -> list[str]:
     ]
 
 
-def _is_joined(token: str) -> bool:
-    """Whether no space stands before a token; the joiner alone is that character itself."""
-    return len(token) > 1 and token[0] == JOINER
+def without_joiner(token: str) -> str:
+    """Drop the joiner before a token; a token that is only this character keeps it."""
+    return token.removeprefix(JOINER) or token
 
 
 @cache
 def _cutter() -> re.Pattern[str]:
     """The pattern of white space, words, and single other characters."""
-    marks = "".join(
-        chr(code)
-        for code in range(0x300, sys.maxunicode + 1)
-        if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")
-    )
-    word = rf"(?:[^\W_]|[{marks}])+"
+    word = rf"(?:[^\W_]|[{combining_marks()}])+"
     # Apostrophes, hyphens and the invisible joiners of Persian and Indic scripts bind a word.
     return re.compile(rf"\s+|{word}(?:['\u2019\u2010\u2011\u200c\u200d-]{word})*|.", re.DOTALL)
 
@@ -140,9 +138,10 @@ class WordVocabulary:
 
 
 @final
-class WordTokenizer(Tokenizer):
+class WordTokenizer(LearnedTokenizer):
     """A tokenizer of whole words: ``vocabulary.txt``, or ``source.txt`` and ``target.txt``.
 
+    The most frequent words come first, equally frequent ones in the order of their characters.
     By default a text whose words are all known comes back exactly. ``lowercase`` and
     ``drop_punctuation`` lose case and punctuation on purpose.
 
@@ -150,106 +149,60 @@ class WordTokenizer(Tokenizer):
         Notes "Transformers", section 3.1.
     """
 
+    _JOINT_FILE = "vocabulary.txt"
+
     @classmethod
-    def learn(cls, recipe: TokenizerRecipe, sources: Lines, targets: Lines) -> Self:
-        """Collect the words of the training text.
-
-        The most frequent come first, equally frequent ones in the order of their characters.
-        Memory grows with the number of different words, not with the text.
-
-        Args:
-            recipe: the recipe's tokenizer section.
-            sources: gives the source lines.
-            targets: gives the target lines.
-
-        Raises:
-            ConfigurationError: the vocabulary size leaves no room for a word.
-            DataError: there are no words.
-        """
-        if recipe.sharing == "joint":
-            both = _collect_words(recipe, sources, targets)
-            return cls(config_of(recipe), both, both)
-        return cls(
-            config_of(recipe), _collect_words(recipe, sources), _collect_words(recipe, targets)
+    def _learn_vocabulary(cls, recipe: TokenizerRecipe, *sides: Lines) -> WordVocabulary:
+        room = recipe.vocabulary_size - len(SPECIAL_TOKENS)
+        if room < 1:
+            raise ConfigurationError(
+                "tokenizer.vocabulary_size must leave room for a word after the four special "
+                f"tokens, but is {recipe.vocabulary_size}. Raise it."
+            )
+        cut = bare_words if recipe.drop_punctuation else split_words
+        # Memory grows with the number of different words, not with the text.
+        counts: Counter[str] = Counter()
+        for line in prepare_lines(recipe, *sides):
+            counts.update(cut(line))
+        words = [
+            word
+            for word, count in counts.items()
+            # A line break ends a line of the vocabulary file, so it cannot be a token.
+            if count >= recipe.min_word_count and "\n" not in word
+        ]
+        if not words:
+            raise DataError(
+                "The training text must hold words to learn a vocabulary from, but no word occurs "
+                f"{recipe.min_word_count} times or more. Check the files in the recipe's data "
+                "section, or lower tokenizer.min_word_count."
+            )
+        words.sort(key=lambda word: (-counts[word], word))
+        return WordVocabulary(
+            [*SPECIAL_TOKENS, *words[:room]], drop_punctuation=recipe.drop_punctuation
         )
 
     @classmethod
     def load(cls, config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Self:
-        """Read the words from a bundle's files.
-
-        Args:
-            config: the bundle's tokenizer section.
-            files: bytes by file name; others than the tokenizer's are ignored.
-            where: the bundle, for messages.
-
-        Raises:
-            BundleError: a file is missing or damaged; says the line.
-        """
-        expected = tuple(range(len(SPECIAL_TOKENS)))
-        actual = (config.pad_id, config.unk_id, config.bos_id, config.eos_id)
-        if actual != expected:
+        """Read the vocabularies from a bundle's files, as `LearnedTokenizer.load` does."""
+        ids = (config.pad_id, config.unk_id, config.bos_id, config.eos_id)
+        if ids != tuple(range(len(SPECIAL_TOKENS))):
             raise BundleError(
                 "The ids of <pad>, <unk>, <s> and </s> must be 0, 1, 2, 3 with whole words, but "
-                f"config.json says {', '.join(map(str, actual))} ({where}). Copy the whole folder "
+                f"config.json says {', '.join(map(str, ids))} ({where}). Copy the whole folder "
                 "again."
             )
-        if config.sharing == "joint":
-            both = _load_words(config, files, "vocabulary.txt", where)
-            return cls(config, both, both)
-        return cls(
-            config,
-            _load_words(config, files, "source.txt", where),
-            _load_words(config, files, "target.txt", where),
-        )
+        return super().load(config, files, where)
 
-    def files(self) -> dict[str, bytes]:
-        """The vocabulary files that a bundle keeps, by name."""
-        if self.config.sharing == "joint":
-            return {"vocabulary.txt": self._source.to_bytes()}
-        return {"source.txt": self._source.to_bytes(), "target.txt": self._target.to_bytes()}
-
-
-def _collect_words(recipe: TokenizerRecipe, *sides: Lines) -> WordVocabulary:
-    """Count the words of some sides and keep the most frequent."""
-    room = recipe.vocabulary_size - len(SPECIAL_TOKENS)
-    if room < 1:
-        raise ConfigurationError(
-            "tokenizer.vocabulary_size must leave room for a word beside the four special "
-            f"tokens, but is {recipe.vocabulary_size}. Raise it."
-        )
-    cut = bare_words if recipe.drop_punctuation else split_words
-    counts: Counter[str] = Counter()
-    for line in prepare_lines(recipe, *sides):
-        counts.update(cut(line))
-    words = [
-        word
-        for word, count in counts.items()
-        # A line break ends a line of the vocabulary file, so it cannot be a token.
-        if count >= recipe.min_word_count and "\n" not in word
-    ]
-    if not words:
-        raise DataError(
-            "The training text must hold words to learn a vocabulary from, but none occurs "
-            f"{recipe.min_word_count} times or more. Check the files in the recipe's data "
-            "section, or lower tokenizer.min_word_count."
-        )
-    words.sort(key=lambda word: (-counts[word], word))
-    return WordVocabulary(
-        [*SPECIAL_TOKENS, *words[:room]], drop_punctuation=recipe.drop_punctuation
-    )
-
-
-def _load_words(
-    config: TokenizerConfig, files: Mapping[str, bytes], name: str, where: str
-) -> WordVocabulary:
-    """Read and check one vocabulary file."""
-    place = f"{where}/{name}"
-    tokens = read_tokens(files, name, where)
-    for number, special in enumerate(SPECIAL_TOKENS, start=1):
-        found = tokens[number - 1] if number <= len(tokens) else "the end of the file"
-        if found != special:
-            raise BundleError(
-                f"Line {number} of a vocabulary must be {special}, but is {found!r} "
-                f"({place}:{number}). The file is damaged; copy it again."
-            )
-    return WordVocabulary(tokens, drop_punctuation=config.drop_punctuation)
+    @classmethod
+    def _load_vocabulary(
+        cls, config: TokenizerConfig, files: Mapping[str, bytes], name: str, where: str
+    ) -> WordVocabulary:
+        tokens = read_tokens(files, name, where)
+        for number, special in enumerate(SPECIAL_TOKENS, start=1):
+            found = tokens[number - 1] if number <= len(tokens) else "the end of the file"
+            if found != special:
+                raise BundleError(
+                    f"Line {number} of a vocabulary must be {special}, but is {found!r} "
+                    f"({where}/{name}:{number}). The file is damaged; copy it again."
+                )
+        return WordVocabulary(tokens, drop_punctuation=config.drop_punctuation)
