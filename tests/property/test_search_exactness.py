@@ -178,6 +178,16 @@ def test_constrained_beam_as_wide_as_the_space_equals_counting(
         assert_same(found, wanted, 7)
 
 
+def test_sentence_with_more_required_tokens_may_end_before_the_others() -> None:
+    model = make_model(3)
+    requests = [Request(source, max_length=9, required=((2,),)) for source in SOURCES * 2]
+    requests[3] = Request(SOURCES[3], max_length=4, required=((2, 3, 4),))
+    together = search(model, requests, sentences=len(requests), beam=5, stopping="never")
+    for request, found in zip(requests, together, strict=True):
+        (apart,) = search(model, [request], beam=5, stopping="never")
+        assert [one.ids for one in found.hypotheses] == [one.ids for one in apart.hypotheses]
+
+
 def test_constraint_that_nothing_can_meet_gives_no_hypothesis() -> None:
     request = Request(SOURCES[0], max_length=4, required=((2, 3),), forbidden=((3,),))
     (found,) = search(make_model(3), [request], beam=13)

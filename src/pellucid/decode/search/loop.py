@@ -225,7 +225,6 @@ class Search:
                 board.count_places()[:, 0],
                 self._phrases,
                 self._progress,
-                board.request_B.clamp(min=0),
             )
         return choose_in_groups(
             values_AV,

@@ -17,7 +17,6 @@ def choose_with_phrases(
     num_places_B: Tensor,
     phrases: RequiredPhrases,
     progress: Progress,
-    request_B: Tensor,
 ) -> Choice:
     """Choose so that hypotheses with few and with many required tokens all keep places.
 
@@ -29,7 +28,6 @@ def choose_with_phrases(
         num_places_B: how many may be chosen.
         phrases: what must appear.
         progress: how much of it each row has.
-        request_B: whose phrases they are.
 
     Source:
         Post and Vilar 2018, "Fast Lexically Constrained Decoding with Dynamic Beam Allocation";
@@ -40,6 +38,8 @@ def choose_with_phrases(
     sentence_B1 = torch.arange(sentences, device=token_BC.device)[:, None]
     rows_of_candidates = (sentence_B1 * width + parent_BC).flatten()
     after = phrases.advance(progress.reorder(rows_of_candidates), token_BC.flatten())
+    # Not the request now in the slot: an empty slot's progress is that of its last request.
+    request_B = progress.request_A.view(sentences, width)[:, 0]
     place_BW, is_taken_BW = allocate(
         score_BC,
         phrases.banks(after).view_as(token_BC),
@@ -47,7 +47,5 @@ def choose_with_phrases(
         width=width,
         num_banks_B=phrases.total(request_B) + 1,
     )
-    nothing_B = torch.zeros(sentences, dtype=torch.float64, device=token_BC.device)
-    return Choice(
-        parent_BC.gather(1, place_BW), token_BC.gather(1, place_BW), is_taken_BW, nothing_B
-    )
+    zero_B = torch.zeros(sentences, dtype=torch.float64, device=token_BC.device)
+    return Choice(parent_BC.gather(1, place_BW), token_BC.gather(1, place_BW), is_taken_BW, zero_B)
