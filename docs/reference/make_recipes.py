@@ -1,10 +1,12 @@
-"""Write recipes.md from the configuration classes themselves."""
+"""Write recipes.md from the configuration classes: keys, defaults, bounds and meanings."""
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +15,59 @@ from pellucid.config import NAMED_SIZES, Recipe, Strict
 HEAD = """\
 # Recipes
 
-A recipe is one TOML file: everything one training run needs. An unknown key is an error that names
-the nearest known one. `--set section.key=value` changes a key from the command line. The resolved
-recipe, every default spelled out, is kept in the run and in the bundle.
+A recipe is one TOML file: everything that one training run needs. An unknown key is an error that
+names the nearest known one. `--set section.key=value` changes a key from the command line. A list
+of one text may be written without brackets. The resolved recipe, every default spelled out, is kept
+in the run and in the bundle.
 
-What a recipe leaves out may be chosen for its text, as [Training](../guides/training.md) says; the
-tables have what holds otherwise. A size is always meant: `size = "tiny"` unless it is chosen or
-given, and the keys beside it change it.
+Some settings that a recipe leaves out are chosen for its text ([Training](../guides/training.md));
+otherwise the defaults below hold. The size is `tiny` unless another is chosen or given, and every
+other key of `[model]` changes it.
 
 *Written by `python docs/reference/make_recipes.py`.*
 """
 
 
-def describe(section: type[Strict], name: str) -> list[str]:
-    """One section: what its class says, and a table of its keys."""
-    rows = ["", f"## [{name}]", "", inspect.getdoc(section) or ""]
-    rows += ["", "| key | default | may be |", "| --- | --- | --- |"]
-    for key, schema in section.model_json_schema()["properties"].items():
-        rows.append(f"| `{key}` | {default_of(key, schema)} | {allowed(schema)} |")
-    return rows
+def read_meanings(section: type[Strict]) -> dict[str, tuple[str, str]]:
+    """Read the comments of a section's source.
+
+    Returns:
+        For each field the topic, from the comment that opens its group (empty without one), and
+        the meaning, from the string below the field.
+    """
+    found = {}
+    for kind in reversed(section.__mro__):
+        if not issubclass(kind, Strict):
+            continue
+        source, topic = inspect.getsource(kind), ""
+        (tree,) = ast.parse(source).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in itertools.pairwise(tree.body):
+            if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+                continue
+            above = source.splitlines()[field.lineno - 2].strip()
+            topic = above.removeprefix("# ") if above.startswith("# ") else topic
+            if isinstance(text, ast.Expr) and field.target.id in section.model_fields:
+                meaning = " ".join(ast.literal_eval(text.value).split())
+                found[field.target.id] = (topic, meaning)
+    return found
+
+
+def describe(section: type[Strict], name: str) -> Iterator[str]:
+    """Write the lines of one section: its docstring, and a table for each topic."""
+    yield from ("", f"## [{name}]", "", *_markdown(inspect.getdoc(section) or "").splitlines())
+    meanings = read_meanings(section)
+    keys = section.model_json_schema()["properties"].items()
+    for topic, group in itertools.groupby(keys, key=lambda pair: meanings[pair[0]][0]):
+        yield from ("", f"### {topic}") if topic else ()
+        yield from ("", "| key | default | may be | meaning |", "| --- | --- | --- | --- |")
+        for key, schema in group:
+            meaning = _markdown(meanings[key][1])
+            yield f"| `{key}` | {default_of(key, schema)} | {allowed(schema)} | {meaning} |"
 
 
 def default_of(key: str, schema: Mapping[str, Any]) -> str:
-    """What holds where nothing is said, as TOML has it."""
+    """Write the default of a key as TOML has it."""
     if key in NAMED_SIZES["tiny"]:
         return "that of `size`"
     if key in ("d_key", "d_value"):
@@ -44,7 +76,7 @@ def default_of(key: str, schema: Mapping[str, Any]) -> str:
 
 
 def allowed(schema: Mapping[str, Any]) -> str:
-    """What values a key takes."""
+    """Write the values that a key takes."""
     if "anyOf" in schema:
         return " or ".join(allowed(one) for one in schema["anyOf"] if one.get("type") != "null")
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])
@@ -59,13 +91,19 @@ def allowed(schema: Mapping[str, Any]) -> str:
         "number": "number",
         "string": "text",
     }
+    if schema["type"] == "integer" and schema.get("exclusiveMinimum") == 0:
+        schema = {"minimum": 1, **schema, "exclusiveMinimum": None}
     limits = (
         ("minimum", "from"),
         ("exclusiveMinimum", "above"),
         ("maximum", "to"),
-        ("exclusiveMaximum", "below"),
+        ("exclusiveMaximum", "to below"),
     )
-    bounds = [f"{word} {_number(schema[limit])}" for limit, word in limits if limit in schema]
+    bounds = [
+        f"{word} {_number(schema[limit])}"
+        for limit, word in limits
+        if schema.get(limit) is not None
+    ]
     return " ".join((words[schema["type"]], *bounds))
 
 
@@ -73,19 +111,23 @@ def _number(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
+def _markdown(text: str) -> str:
+    return text.replace("``", "`")
+
+
 def page() -> str:
-    """The whole page."""
+    """Write the whole page."""
     rows = [HEAD.rstrip()]
     for name, field in Recipe.model_fields.items():
         section = field.annotation
         assert isinstance(section, type)
         rows += describe(section, name)
         if name == "model":
-            rows += ["", "`size` is one of:", "", "| size | " + " | ".join(NAMED_SIZES["tiny"])]
-            rows[-1] += " |"
-            rows.append("| --- " * (1 + len(NAMED_SIZES["tiny"])) + "|")
+            sizes = NAMED_SIZES["tiny"]
+            rows += ["", "### Named sizes", "", f"| `size` | {' | '.join(sizes)} |"]
+            rows.append("| --- " * (1 + len(sizes)) + "|")
             for size, values in NAMED_SIZES.items():
-                rows.append(f"| `{size}` | " + " | ".join(map(str, values.values())) + " |")
+                rows.append(f"| `{size}` | {' | '.join(map(str, values.values()))} |")
     return "\n".join(rows) + "\n"
 
 

@@ -146,7 +146,7 @@ def test_bundle_config_error_inside_a_section_has_the_dotted_key() -> None:
 
 
 def test_bundle_config_without_a_section_says_which() -> None:
-    with pytest.raises(ConfigurationError, match=r"'model' must be given.* \(config.json\)"):
+    with pytest.raises(ConfigurationError, match=r"'model' is missing \(config.json\)"):
         validate(BundleConfig, {"tokenizer": {}}, "config.json")
 
 

@@ -170,9 +170,9 @@ def test_number_of_absurd_size_is_refused_naming_its_key(
 @pytest.mark.parametrize(
     ("data", "fragments"),
     [
-        ("", ["'data'", "must be given"]),
-        ("[data]\n", ["data", "train_source", "train_target", "none"]),
-        ("[data]\ntrain = 'a.tsv'\n", ["data", "validation", "none"]),
+        ("", ["'data'", "is missing"]),
+        ("[data]\n", ["No train text was given", "train_source", "train_target"]),
+        ("[data]\ntrain = 'a.tsv'\n", ["No validation text was given", "validation_source"]),
         (
             "[data]\ntrain_source = ['a', 'b']\ntrain_target = 'c'\nvalidation = 'v'\n",
             ["data", "train_source", "train_target", "2", "1"],

@@ -1,15 +1,20 @@
-"""What the pages show runs, and pages that are written by a script are up to date."""
+"""Code that the pages show runs, and pages that a script writes are up to date."""
 
 from __future__ import annotations
 
 import re
 import runpy
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import pellucid.config
+from pellucid.config import Recipe, Strict
+
 ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
 
 
 def python_blocks(page: Path) -> str:
@@ -34,7 +39,53 @@ def test_python_of_a_page_runs_on_any_model(
         assert "tensor" in capsys.readouterr().out
 
 
-def test_reference_of_recipes_is_up_to_date() -> None:
-    folder = ROOT / "docs" / "reference"
-    page = runpy.run_path(str(folder / "make_recipes.py"))["page"]()
-    assert (folder / "recipes.md").read_text(encoding="utf-8") == page, "run `make docs`"
+@pytest.fixture(scope="module")
+def make_recipes() -> dict[str, Any]:
+    return runpy.run_path(str(REFERENCE / "make_recipes.py"))
+
+
+def test_reference_of_recipes_is_up_to_date(make_recipes: dict[str, Any]) -> None:
+    page = (REFERENCE / "recipes.md").read_text(encoding="utf-8")
+    assert page == make_recipes["page"](), "run `make docs`"
+
+
+def test_reference_of_recipes_has_every_key_with_a_meaning() -> None:
+    page = (REFERENCE / "recipes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
+    assert Counter(key for key, _ in rows) == Counter(
+        key
+        for section in Recipe.model_fields.values()
+        for key in section.annotation.model_fields  # type: ignore[union-attr]
+    )
+    assert all(len(meaning.split()) > 1 for _, meaning in rows)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [one for one in vars(pellucid.config).values() if isinstance(one, type) and one is not Strict],
+)
+def test_every_field_of_configuration_has_a_meaning(
+    make_recipes: dict[str, Any], section: type[Strict]
+) -> None:
+    meanings = make_recipes["read_meanings"](section)
+    assert list(meanings) == list(section.model_fields)
+    assert all(meaning.endswith((".", ")")) for _, meaning in meanings.values())
+
+
+class Measured(Strict):
+    # Length
+    width: int = 1
+    """In pixels,
+    as shown."""
+    height: int = 2
+    # Not a topic of a field below it
+
+    depth: int = 3
+    """In layers."""
+
+
+def test_guard_field_without_a_meaning_is_found(make_recipes: dict[str, Any]) -> None:
+    assert make_recipes["read_meanings"](Measured) == {
+        "width": ("Length", "In pixels, as shown."),
+        "depth": ("Length", "In layers."),
+    }

@@ -22,7 +22,8 @@ from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.links import link_tokens, read_links
 from pellucid.train.start.prepare import prepare_data
 from pellucid.train.update.guided_head import GuidedHead
-from pellucid.train.update.passes import Passes, Piece, split_batch
+from pellucid.train.update.passes import Passes
+from pellucid.train.update.pieces import Piece, split_batch
 from pellucid.train.update.step import Updater
 from pellucid.train.weights.optimizer import Optimizer
 
@@ -148,7 +149,7 @@ def test_pairs_that_are_read_twice_pull_the_head_as_read_once(tmp_path: Path) ->
             dropout=0.0, guided_head=(LAYER, HEAD), guided_weight=2.0, r_drop=r_drop
         )
         passes = Passes(model, training, "float32")
-        passes.follow()
+        passes.refresh_weights()
         passes.sum_gradients(1, [Piece(0, 1.0, batch)])
         gradients.append(model.decoder.layers[LAYER].cross_attention.query.weight.grad)
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
@@ -215,15 +216,15 @@ def test_links_stay_with_their_pairs_where_pairs_are_dropped(tmp_path: Path) -> 
     ("changes", "wording"),
     [
         ({"training": {"guided_head": [1]}}, r"must be \[layer, head\]"),
-        ({"training": {"guided_head": [0, 1]}}, "data.train_alignments must be set beside"),
-        ({"data": {"train_alignments": "x"}}, "training.guided_head must be set beside"),
+        ({"training": {"guided_head": [0, 1]}}, "training.guided_head needs data.train_alignments"),
+        ({"data": {"train_alignments": "x"}}, "data.train_alignments needs training.guided_head"),
         (
             {"training": {"guided_head": [1, 0]}, "data": {"train_alignments": "x"}},
-            "layer 1 is not among 0 to 0",
+            "The layer of training.guided_head must be from 0 to 0, but is 1",
         ),
         (
             {"training": {"guided_head": [0, 2]}, "data": {"train_alignments": "x"}},
-            "head 2 is not among 0 to 1",
+            "The head of training.guided_head must be from 0 to 1, but is 2",
         ),
         ({"data": {"train_alignments": ["x", "y"]}}, "one file for each of the 1 training"),
         (

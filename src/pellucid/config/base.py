@@ -1,34 +1,50 @@
-"""What all configuration shares: frozen, strict, and errors a person can act on."""
+"""The base of every section of configuration: frozen, strict, with errors a person can act on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pellucid.errors import ConfigurationError, suggestion
 
-__all__ = ["Count", "Rate", "Steps", "Strict", "Width", "validate"]
+__all__ = ["Count", "Rate", "Several", "Steps", "Strict", "Width", "validate"]
 
 Count = Annotated[int, Field(gt=0, le=2**24)]
-"""How many of something that takes memory: more than anybody has, few enough to be added up."""
+"""A number of things that take memory; the bound is far above any real use."""
 
 Width = Annotated[int, Field(gt=0, le=2**16)]
-"""One side of a matrix, or how many matrices there are side by side."""
+"""One side of a matrix, or the number of matrices that lie next to each other."""
 
 Steps = Annotated[int, Field(gt=0, le=10**12)]
-"""How many of something that takes time."""
+"""A number of things that take time."""
 
 Rate = Annotated[float, Field(ge=0, le=100)]
-"""A learning rate, or what is multiplied by one."""
+"""A learning rate, or a factor of one."""
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+Item = TypeVar("Item")
+Several = Annotated[tuple[Item, ...], BeforeValidator(_listed)]
+"""A list; a single text may be written without brackets."""
 
 
 class Strict(BaseModel):
-    """A frozen section of configuration that refuses what it does not know."""
+    """A frozen section of configuration that refuses unknown keys.
+
+    Each field's meaning is the string below it, and a comment opens each group of fields;
+    docs/reference/recipes.md is made from them. Pydantic would read the strings itself with
+    ``use_attribute_docstrings``, but that would add 50 ms to the start of every command.
+    """
 
     short_cuts: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Keys that a validator turns into others, by section, so that they are suggested too."""
+    """Keys that a validator replaces by others, for each section; suggested like fields."""
 
     model_config = ConfigDict(
         frozen=True, strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=()
@@ -43,12 +59,12 @@ def validate(section: type[Section], values: Mapping[str, Any], where: str) -> S
 
     Args:
         section: the class to build.
-        values: what a TOML or JSON file said.
+        values: the content of a TOML or JSON file.
         where: the file, for the message.
 
     Raises:
-        ConfigurationError: one sentence about the first thing that is wrong, with the dotted
-            key, the value, the file, and the nearest known name for an unknown key.
+        ConfigurationError: one sentence about the first problem, with the dotted key, the value,
+            the file, and the nearest known name for an unknown key.
     """
     try:
         return section.model_validate(values)
@@ -58,28 +74,23 @@ def validate(section: type[Section], values: Mapping[str, Any], where: str) -> S
 
 
 def _sentence(section: type[Strict], problem: dict[str, Any], where: str) -> str:
+    """Word one of pydantic's errors."""
     path = [str(part) for part in problem["loc"]]
     key = ".".join(path) or section.__name__
-    given = problem.get("input")
     if problem["type"] == "extra_forbidden":
-        known = [
-            *_known_keys(section, path[:-1]),
-            *section.short_cuts.get(".".join(path[:-1]), ()),
-        ]
-        return f"Every key must be known, but {key!r} is not ({where}). " + suggestion(
-            path[-1], known
-        )
+        short_cuts = section.short_cuts.get(".".join(path[:-1]), ())
+        hint = suggestion(path[-1], [*_known_keys(section, path[:-1]), *short_cuts])
+        return f"The key {key!r} is unknown ({where}). {hint}"
     if problem["type"] == "missing":
-        return f"The key {key!r} must be given, but is missing ({where}). Add it."
-    if problem["type"] == "value_error":
-        message = str(problem["ctx"]["error"])
-        return f"{message} ({where}{', ' + key if path else ''})."
+        return f"The key {key!r} is missing ({where}). Add it."
+    if problem["type"] == "value_error":  # from a validator of ours, which words the sentence
+        return f"{problem['ctx']['error']} ({where}{', ' + key if path else ''})."
     rule = problem["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
-    return f"{key} must be {rule}, but is {given!r} ({where}). Change it."
+    return f"{key} must be {rule}, but is {problem.get('input')!r} ({where}). Change it."
 
 
 def _known_keys(section: type[Strict], path: list[str]) -> Iterator[str]:
-    """The keys of the nested section that a path leads to."""
+    """List the keys of the nested section at a path."""
     current: Any = section
     for part in path:
         field = current.model_fields.get(part) if _is_section(current) else None

@@ -1,4 +1,4 @@
-"""``config.json``: what a bundle says of itself."""
+"""``config.json``: the configuration inside a bundle."""
 
 from __future__ import annotations
 
@@ -15,18 +15,26 @@ __all__ = ["BundleConfig", "LanguagesConfig"]
 
 
 class LanguagesConfig(Strict):
-    """The two languages, as codes such as ``en`` and ``fr``; empty where nobody said."""
+    """The two languages."""
 
     source: str = ""
+    """Code of the source language, such as ``en``; empty if unknown."""
     target: str = ""
+    """Code of the target language, such as ``fr``; empty if unknown."""
 
 
 class BundleConfig(Strict):
     """The whole of ``config.json``."""
 
     format: Literal[1] = 1
+    """Version of the bundle format."""
     precision: Precision = "float32"
+    """Precision of the stored weights."""
     languages: LanguagesConfig = Field(default_factory=LanguagesConfig)
+    """Source and target language."""
     decoding: DecodingConfig = Field(default_factory=DecodingConfig)
+    """Defaults of a translation."""
     model: ModelConfig
+    """Sizes and switches."""
     tokenizer: TokenizerConfig
+    """Kind and special tokens."""

@@ -1,4 +1,4 @@
-"""How to ask for a translation: every option of a search, and what contradicts what."""
+"""The options of a translation, and which of them exclude each other."""
 
 from __future__ import annotations
 
@@ -22,28 +22,9 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class DecodingConfig(Strict):
-    """One class for a bundle's defaults, the command line's options and Python's keywords.
+    """The search for a translation: a bundle's defaults, the command line's and Python's options.
 
-    Search: a ``beam`` of 1 is greedy; ``n_best`` are given back. Finished hypotheses are ranked
-    by their log-probability over the ``length_penalty``, of length Y with ``</s>``:
-    ``gnmt`` ((5 + Y) / 6)^alpha, ``average`` Y^alpha, ``none`` 1. ``stopping`` is ``safe`` (as soon
-    as nothing that is still growing could win), ``heuristic`` (as soon as nothing that is still
-    growing leads now), or ``never`` (at the maximum length). With ``diverse_groups`` the beam is
-    divided, and a token costs ``diversity`` for each time an earlier group has just chosen it.
-
-    Sampling: from the softmax at a ``temperature``, among the ``top_k`` likeliest (0: all), the
-    fewest that hold ``top_p`` of the mass, and those with at least ``epsilon``.
-
-    Length: at most ``max_length`` tokens, or where it is 0 ``max_length_ratio`` times the source's
-    plus ``max_length_offset``, and never more than the model's ``max_target_length``; at least
-    ``min_length`` and ``min_length_ratio`` times the source's. ``</s>`` counts.
-
-    Repetition: no ``no_repeat_ngram`` tokens twice in the same order (0: allowed); a token that
-    was written before has its log-probability multiplied by ``repetition_penalty``.
-
-    ``alternatives`` asks for the ``n_best`` likeliest tokens after the prefix, each continued to
-    the end. ``strict`` gives the same text whatever else is translated beside it. ``precision`` is
-    that of the weights in the products.
+    Lengths are in tokens and count ``</s>``.
 
     Source:
         Wu et al. 2016, "Google's Neural Machine Translation System", equation 14; Vijayakumar et
@@ -51,29 +32,65 @@ class DecodingConfig(Strict):
         Hewitt et al. 2022 (epsilon), Keskar et al. 2019 (repetition).
     """
 
+    # Search
     beam: int = Field(default=1, ge=1, le=1000)
+    """Hypotheses that grow together; 1 is greedy search."""
     n_best: int = Field(default=1, ge=1, le=1000)
+    """Hypotheses to return for each sentence."""
     length_penalty: Literal["gnmt", "average", "none"] = "gnmt"
+    """Divisor of the log-probability when finished hypotheses of length Y are ranked: ``gnmt``
+    is ((5 + Y) / 6)^alpha, ``average`` is Y^alpha, ``none`` is 1."""
     alpha: NonNegativeFloat = 0.6
+    """Exponent of the length penalty."""
     stopping: Literal["safe", "heuristic", "never"] = "safe"
+    """When to stop a sentence: ``safe`` as soon as no growing hypothesis can still win,
+    ``heuristic`` as soon as no growing hypothesis leads now, ``never`` at the maximum length."""
     diverse_groups: PositiveInt = 1
+    """Groups that the beam is divided into, so that hypotheses differ."""
     diversity: NonNegativeFloat = 0.5
+    """Penalty of a token for each time an earlier group has just chosen it."""
+
+    # Sampling
     sample: bool = False
+    """Draw each token from the softmax instead of searching for the best hypothesis."""
     temperature: PositiveFloat = 1.0
+    """Divisor of the logits before drawing."""
     top_k: NonNegativeInt = 0
+    """Draw among this many likeliest tokens only; 0 allows all."""
     top_p: Share = 1.0
+    """Draw among the fewest tokens that hold this share of the probability."""
     epsilon: float = Field(default=0.0, ge=0, lt=1)
+    """Draw among tokens with at least this probability."""
     seed: NonNegativeInt = 1
+    """Seed of the draws."""
+
+    # Length
     max_length_ratio: PositiveFloat = 2.0
+    """Maximum length, unless ``max_length`` is given: this times the source's length, plus
+    ``max_length_offset``."""
     max_length_offset: PositiveInt = 20
+    """See ``max_length_ratio``."""
     max_length: NonNegativeInt = 0
+    """Maximum length; 0 takes it from ``max_length_ratio``. The model's ``max_target_length`` is
+    a limit in any case."""
     min_length: NonNegativeInt = 0
+    """Minimum length in tokens."""
     min_length_ratio: NonNegativeFloat = 0.0
+    """Minimum length as a multiple of the source's; the larger of the two minimums holds."""
+
+    # Repetition
     no_repeat_ngram: NonNegativeInt = 0
+    """Never write the same sequence of this many tokens twice; 0 allows it."""
     repetition_penalty: float = Field(default=1.0, ge=1)
+    """Factor of the log-probability of a token that was written before."""
+
+    # What to return, and how exactly
     alternatives: bool = False
+    """Return the ``n_best`` likeliest tokens after the prefix, each continued to the end."""
     strict: bool = False
+    """Give the same text whatever is translated in the same batch."""
     precision: Precision = "float32"
+    """Precision of the weights in matrix products."""
 
     @model_validator(mode="after")
     def _check_together(self) -> DecodingConfig:
@@ -85,7 +102,7 @@ class DecodingConfig(Strict):
             ),
             (
                 self.sample and self.diverse_groups > 1,
-                "diverse_groups must be 1 when sampling: samples differ anyway",
+                "diverse_groups cannot be combined with sample: samples differ anyway",
             ),
             (
                 not (self.sample or self.alternatives) and self.n_best > self.beam,
@@ -94,12 +111,12 @@ class DecodingConfig(Strict):
             ),
             (
                 self.beam % self.diverse_groups != 0,
-                "beam must be a multiple of diverse_groups, "
-                f"but {self.beam} is not a multiple of {self.diverse_groups}",
+                f"beam must be a multiple of diverse_groups ({self.diverse_groups}), "
+                f"but is {self.beam}",
             ),
             (
                 self.alternatives and self.sample,
-                "alternatives must be asked for without sample: they are the likeliest tokens, "
+                "alternatives cannot be combined with sample: they are the likeliest tokens, "
                 "not drawn ones",
             ),
             (
@@ -113,7 +130,7 @@ class DecodingConfig(Strict):
             ),
             (
                 self.strict and self.sample,
-                "strict must be off when sampling: it is about searches that choose the best",
+                "strict cannot be combined with sample: only searches have one best result",
             ),
         ):
             if is_wrong:

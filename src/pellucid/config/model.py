@@ -1,4 +1,4 @@
-"""What a model is: its sizes, and the switches that take the architecture apart."""
+"""The model: its sizes, and the switches that take the architecture apart."""
 
 from __future__ import annotations
 
@@ -10,73 +10,83 @@ from pellucid.config.base import Strict, Width
 
 __all__ = ["NAMED_SIZES", "ModelConfig"]
 
+_SIZES = ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
 NAMED_SIZES: dict[str, dict[str, int]] = {
-    "tiny": {
-        "d_model": 128,
-        "d_ff": 256,
-        "num_heads": 4,
-        "num_encoder_layers": 4,
-        "num_decoder_layers": 4,
-    },
-    "small": {
-        "d_model": 256,
-        "d_ff": 1024,
-        "num_heads": 8,
-        "num_encoder_layers": 3,
-        "num_decoder_layers": 3,
-    },
-    "base": {
-        "d_model": 512,
-        "d_ff": 2048,
-        "num_heads": 8,
-        "num_encoder_layers": 6,
-        "num_decoder_layers": 6,
-    },
-    "big": {
-        "d_model": 1024,
-        "d_ff": 4096,
-        "num_heads": 16,
-        "num_encoder_layers": 6,
-        "num_decoder_layers": 6,
-    },
+    name: dict(zip(_SIZES, numbers, strict=True))
+    for name, numbers in {
+        "tiny": (128, 256, 4, 4, 4),
+        "small": (256, 1024, 8, 3, 3),
+        "base": (512, 2048, 8, 6, 6),
+        "big": (1024, 4096, 16, 6, 6),
+    }.items()
 }
 
 
 class ModelConfig(Strict):
-    """Everything that decides a model's function and the shapes of its weights.
+    """A model's function and the shapes of its weights.
 
-    The defaults are the paper's base model; a recipe has those of its ``size``. ``d_key`` and
-    ``d_value`` are per head and default to ``d_model / num_heads``; they are free, so
-    ``num_heads * d_value`` need not be ``d_model``. The vocabulary sizes are 0 in a recipe, where
-    the tokenizer decides them.
+    The defaults are the paper's base model; a recipe has the sizes of its ``size``.
 
     Source:
         Vaswani et al. 2017, "Attention Is All You Need", section 3 and table 3.
     """
 
+    # Size
     architecture: Literal["transformer"] = "transformer"
+    """Kind of model."""
     d_model: Width = 512
+    """Width of the vectors between layers."""
     d_ff: int = Field(default=2048, gt=0, le=2**18)
+    """Inner width of the feed-forward layers."""
     num_heads: Width = 8
+    """Heads of each attention."""
     d_key: Width
+    """Width of queries and keys per head."""
     d_value: Width
+    """Width of values per head; ``num_heads * d_value`` need not be ``d_model``."""
     num_encoder_layers: int = Field(default=6, gt=0, le=1000)
+    """Layers of the encoder."""
     num_decoder_layers: int = Field(default=6, gt=0, le=1000)
+    """Layers of the decoder."""
+
+    # Layers
     norm: Literal["post", "pre", "none"] = "post"
+    """Place of layer normalization: after each residual sum, or before each sub-layer."""
     layer_norm_epsilon: PositiveFloat = 1e-5
+    """Number added to the variance, so that it is never 0."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
+    """Activation inside the feed-forward layers."""
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "none"] = "sinusoidal"
+    """Positional encoding. ``sinusoidal`` alternates sines and cosines as in the paper,
+    ``sinusoidal_halves`` has all sines before all cosines as in Marian."""
     embedding_scale: Literal["sqrt", "none"] = "sqrt"
+    """Factor of the embeddings: the square root of ``d_model``, or 1."""
     projection_bias: bool = False
+    """Biases of the query, key, value and output projections."""
     tied_embeddings: Literal["all", "decoder", "none"] = "all"
+    """Embeddings that are one table: source, target and output (``all``), or target and output
+    (``decoder``)."""
+
+    # Vocabularies and lengths
     source_vocabulary_size: int = Field(default=0, ge=0, le=2**24)
+    """Tokens of the source vocabulary. 0 in a recipe, where the tokenizer decides."""
     target_vocabulary_size: int = Field(default=0, ge=0, le=2**24)
+    """Tokens of the target vocabulary. 0 in a recipe, where the tokenizer decides."""
     max_source_length: int = Field(default=1024, gt=0, le=10**12)
+    """Most tokens of a source, ``</s>`` included."""
     max_target_length: int = Field(default=1024, gt=0, le=10**12)
+    """Most tokens of a target, ``</s>`` included."""
+
+    # Switches that take the architecture apart
     residual: bool = True
+    """Residual connections around the sub-layers."""
     scale_scores: bool = True
+    """Divide attention scores by the square root of ``d_key``."""
     look_ahead_mask: bool = True
+    """Hide later positions from the decoder's self-attention."""
     projections: Literal["qkv", "qk", "none"] = "qkv"
+    """Learned projections: ``qkv`` of queries, keys and values; ``qk`` puts the attention weights
+    on the keys; ``none`` attends with the vectors themselves."""
 
     @model_validator(mode="before")
     @classmethod
@@ -87,14 +97,14 @@ class ModelConfig(Strict):
         d_model = filled.get("d_model", cls.model_fields["d_model"].default)
         num_heads = filled.get("num_heads", cls.model_fields["num_heads"].default)
         if not (isinstance(d_model, int) and isinstance(num_heads, int) and num_heads > 0):
-            return {"d_key": 1, "d_value": 1, **filled}
+            return {"d_key": 1, "d_value": 1, **filled}  # the wrong field itself is reported
         for name in ("d_key", "d_value"):
             if name in filled:
                 continue
             if d_model % num_heads:
                 raise ValueError(
-                    f"d_model must be a multiple of num_heads when {name} is not given, "
-                    f"but {d_model} is not a multiple of {num_heads}"
+                    f"d_model must be a multiple of num_heads ({num_heads}) unless {name} is "
+                    f"given, but is {d_model}"
                 )
             filled[name] = d_model // num_heads
         return filled
@@ -108,22 +118,19 @@ class ModelConfig(Strict):
             )
         if self.projections == "qk" and self.d_key != self.d_value:
             raise ValueError(
-                "d_value must equal d_key when the weights are put on the keys "
-                f"(projections = 'qk'), but is {self.d_value} beside {self.d_key}"
+                f"d_value must equal d_key ({self.d_key}) if the weights are put on the keys "
+                f"(projections = 'qk'), but is {self.d_value}"
             )
-        if self.projections == "none" and not (
-            self.d_key == self.d_value and self.d_key * self.num_heads == self.d_model
-        ):
+        widths = (self.num_heads * self.d_key, self.num_heads * self.d_value)
+        if self.projections == "none" and widths != (self.d_model, self.d_model):
             raise ValueError(
-                "num_heads * d_key and num_heads * d_value must be d_model without projections, "
-                f"but are {self.num_heads * self.d_key} and {self.num_heads * self.d_value} "
-                f"beside {self.d_model}"
+                "num_heads * d_key and num_heads * d_value must be d_model "
+                f"({self.d_model}) without projections, but are {widths[0]} and {widths[1]}"
             )
-        if self.tied_embeddings == "all" and (
-            self.source_vocabulary_size != self.target_vocabulary_size
-        ):
+        sizes = (self.source_vocabulary_size, self.target_vocabulary_size)
+        if self.tied_embeddings == "all" and sizes[0] != sizes[1]:
             raise ValueError(
-                "The two vocabularies must have one size when all embeddings are tied, but have "
-                f"{self.source_vocabulary_size} and {self.target_vocabulary_size}"
+                "source_vocabulary_size and target_vocabulary_size must be equal if all "
+                f"embeddings are tied, but are {sizes[0]} and {sizes[1]}"
             )
         return self

@@ -1,20 +1,13 @@
-"""A recipe: everything one training run needs, in one TOML file."""
+"""A recipe: everything that one training run needs, in one TOML file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    Field,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from pellucid.config.base import Strict
+from pellucid.config.base import Several, Strict
 from pellucid.config.decoding import DecodingConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig
 from pellucid.config.tokenizer import TokenizerConfig
@@ -28,66 +21,63 @@ SPECIAL_TOKENS = 4
 
 
 class DataConfig(Strict):
-    """Where the text is, and which pairs are left out.
+    """The text, and the pairs to leave out of it.
 
-    Either ``train_source`` and ``train_target`` name parallel files (line i of one translates
-    line i of the other), or ``train`` names files that hold both sides: ``.tsv`` (source, tab,
-    target) or ``.jsonl`` (objects with ``source`` and ``target``); all plain or ``.gz``. The
-    same for ``validation``. Relative names start from ``folder``, and ``folder`` from the
-    recipe's own place. A folder written ``$NAME`` is taken from the environment. ``test_source``,
-    ``test_target`` and ``test`` may name the text that the model will be measured on: nothing is
-    learned or chosen from it, the data check alone looks whether it is in the training text.
+    Parallel files are two files in which line i of one translates line i of the other. Files of
+    pairs hold both sides: ``.tsv`` (source, tab, target) or ``.jsonl`` (objects with ``source``
+    and ``target``). All may be plain or ``.gz``.
 
-    ``train_weights`` says, one number for each training corpus (the pairs of files first, then
-    those of ``train``), how many times an epoch passes over it: 2 shows every pair twice, 0.5 a
-    fresh half of the pairs. Without it every corpus has 1.
-
-    ``train_alignments`` names, one for each training corpus in the same order, files of word links
-    in the Pharaoh format, a line a pair, for ``training.guided_head``.
-
-    A pair is left out where a side has more than ``max_length`` tokens, ``</s>`` included, or
-    ``max_length_ratio`` times the tokens of the other. With ``pad_to`` above 0 every sequence is
-    padded to so many tokens, and longer pairs are left out: one shape for all batches, at the cost
-    of computing the padding.
+    The test text is optional: nothing is learned or chosen from it. Only the data check reads it,
+    to see if it is in the training text.
     """
 
+    # Place and languages
     folder: str = ""
+    """Folder that relative names start from; itself relative to the recipe's. ``$NAME`` is taken
+    from the environment."""
     source_language: str = ""
+    """Code of the source language, such as ``en``."""
     target_language: str = ""
-    train_source: tuple[str, ...] = ()
-    train_target: tuple[str, ...] = ()
-    train: tuple[str, ...] = ()
-    train_weights: tuple[Annotated[float, Field(gt=0, le=1000)], ...] = ()
-    train_alignments: tuple[str, ...] = ()
-    validation_source: tuple[str, ...] = ()
-    validation_target: tuple[str, ...] = ()
-    validation: tuple[str, ...] = ()
-    test_source: tuple[str, ...] = ()
-    test_target: tuple[str, ...] = ()
-    test: tuple[str, ...] = ()
-    max_length: PositiveInt = 256
-    max_length_ratio: PositiveFloat = 9.0
-    pad_to: NonNegativeInt = 0
+    """Code of the target language, such as ``fr``."""
 
-    @field_validator(
-        "train_source",
-        "train_target",
-        "train",
-        "train_weights",
-        "train_alignments",
-        "validation_source",
-        "validation_target",
-        "validation",
-        "test_source",
-        "test_target",
-        "test",
-        mode="before",
-    )
-    @classmethod
-    def _one_or_many(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return (value,)
-        return tuple(value) if isinstance(value, list) else value
+    # Training text
+    train_source: Several[str] = ()
+    """Source sides of parallel files."""
+    train_target: Several[str] = ()
+    """Target sides of parallel files, in the same order."""
+    train: Several[str] = ()
+    """Files of pairs."""
+    train_weights: Several[Annotated[float, Field(gt=0, le=1000)]] = ()
+    """Passes over each corpus in an epoch: 2 shows every pair twice, 0.5 a fresh half of the pairs.
+    One number for each corpus, parallel files first; 1 for all unless given."""
+    train_alignments: Several[str] = ()
+    """Word links for ``training.guided_head``, one file for each corpus, parallel files first: in
+    Pharaoh format, one pair of sentences a line."""
+
+    # Validation text
+    validation_source: Several[str] = ()
+    """Source sides of parallel files."""
+    validation_target: Several[str] = ()
+    """Target sides of parallel files, in the same order."""
+    validation: Several[str] = ()
+    """Files of pairs."""
+
+    # Test text
+    test_source: Several[str] = ()
+    """Source sides of parallel files."""
+    test_target: Several[str] = ()
+    """Target sides of parallel files, in the same order."""
+    test: Several[str] = ()
+    """Files of pairs."""
+
+    # Pairs to leave out
+    max_length: PositiveInt = 256
+    """Leave out a pair if a side has more tokens than this, ``</s>`` included."""
+    max_length_ratio: PositiveFloat = 9.0
+    """Leave out a pair if a side has more than this many times the tokens of the other."""
+    pad_to: NonNegativeInt = 0
+    """Pad every sequence to this many tokens and leave out longer pairs; 0 pads to the longest of
+    a batch. All batches then have one shape, at the cost of computing the padding."""
 
     @model_validator(mode="after")
     def _check_sides(self) -> DataConfig:
@@ -102,8 +92,8 @@ class DataConfig(Strict):
                 )
             if not both and not source and split != "test":
                 raise ValueError(
-                    f"{split}_source and {split}_target (or {split}) must name the files of "
-                    f"the {split} text, but name none"
+                    f"No {split} text was given: {split}_source and {split}_target (or {split}) "
+                    "must name its files"
                 )
         num_corpora = len(self.train_source) + len(self.train)
         for key, what in (("train_weights", "number"), ("train_alignments", "file")):
@@ -117,37 +107,33 @@ class DataConfig(Strict):
 
 
 class TokenizerRecipe(TokenizerConfig):
-    """How to learn the tokenizer: what the bundle stores, and how to get there.
+    """The tokenizer to learn: what the bundle will store, and how to get there."""
 
-    ``vocabulary_size`` is per vocabulary, the four special tokens included; of whole words the
-    most frequent are kept. ``model_type``, ``byte_fallback``, ``character_coverage``,
-    ``split_by_script`` and ``max_training_lines`` (learn from a sample of more lines than this)
-    belong to SentencePiece, ``min_word_count`` to whole words. With ``split_by_script`` letters,
-    digits and punctuation never share a piece; text that was tokenized before is cut shorter
-    without: ``d&apos;`` is one piece then, and four with it.
-    """
-
+    # Learning
     vocabulary_size: int = Field(default=8000, gt=0, le=2**24)
+    """Tokens of each vocabulary, the four special tokens included. Of whole words the most frequent
+    are kept."""
     model_type: Literal["bpe", "unigram"] = "bpe"
+    """SentencePiece: byte-pair encoding, or a unigram model."""
     byte_fallback: bool = True
+    """SentencePiece: write unknown characters as bytes."""
     character_coverage: float = Field(default=1.0, ge=0.98, le=1.0)
+    """SentencePiece: share of all characters in the text that the vocabulary must cover."""
     split_by_script: bool = True
+    """SentencePiece: never put letters, digits and punctuation into one piece. Without it, text
+    that was tokenized before becomes shorter: ``d&apos;`` is one piece instead of four."""
     max_training_lines: int = Field(default=5_000_000, ge=1000)
+    """SentencePiece: learn from a sample of this many lines if there are more."""
     min_word_count: PositiveInt = 1
+    """Whole words: leave out words that occur less often."""
 
     @model_validator(mode="after")
     def _check_recipe(self) -> TokenizerRecipe:
-        without_effect = {
-            "sentencepiece": ("min_word_count",),
-            "words": (
-                "model_type",
-                "byte_fallback",
-                "character_coverage",
-                "split_by_script",
-                "max_training_lines",
-            ),
-        }[self.kind]
-        for name in without_effect:
+        of_sentencepiece = (
+            *("model_type", "byte_fallback", "character_coverage", "split_by_script"),
+            "max_training_lines",
+        )
+        for name in of_sentencepiece if self.kind == "words" else ("min_word_count",):
             value, default = getattr(self, name), type(self).model_fields[name].default
             if value != default:
                 raise ValueError(
@@ -159,6 +145,7 @@ class TokenizerRecipe(TokenizerConfig):
                 f"tokenizer.vocabulary_size must be more than the {SPECIAL_TOKENS} special tokens, "
                 f"but is {self.vocabulary_size}"
             )
+        # Imported models have other ids, but nothing new is learned with them.
         ids = (self.pad_id, self.unk_id, self.bos_id, self.eos_id)
         if ids != (0, 1, 2, 3) or self.target_start_id not in ids:
             raise ValueError(
@@ -170,14 +157,13 @@ class TokenizerRecipe(TokenizerConfig):
 
 
 class StartConfig(Strict):
-    """The trained model that training starts from, as ``--from`` names it; empty: random weights.
-
-    A relative name starts from the folder that the command is given in. ``model_hash`` is that
-    model's, so that a run is not continued from another one.
-    """
+    """The trained model that training starts from, as ``--from`` names it."""
 
     model: str = ""
+    """Bundle or run folder, relative to the folder that the command is given in; empty for random
+    weights."""
     model_hash: str = ""
+    """That model's hash, so that a run is not resumed from another one."""
 
 
 class Recipe(Strict):
@@ -189,11 +175,17 @@ class Recipe(Strict):
     short_cuts: ClassVar[Mapping[str, tuple[str, ...]]] = {"model": ("size",)}
 
     data: DataConfig
+    """The text."""
     tokenizer: TokenizerRecipe = Field(default_factory=TokenizerRecipe)
+    """The tokenizer to learn."""
     model: ModelConfig
+    """The model to train."""
     training: TrainingConfig = Field(default_factory=TrainingConfig)
+    """The course of training."""
     start: StartConfig = Field(default_factory=StartConfig)
+    """The model to start from."""
     decoding: DecodingConfig = Field(default_factory=DecodingConfig)
+    """The bundle's defaults of a translation."""
 
     @model_validator(mode="before")
     @classmethod
@@ -225,16 +217,12 @@ class Recipe(Strict):
                 f"but is {self.training.both_directions_steps}"
             )
         longest = min(self.model.max_source_length, self.model.max_target_length)
-        if self.data.max_length > longest:
-            raise ValueError(
-                "data.max_length must be at most the model's own limits, but is "
-                f"{self.data.max_length} beside {longest}"
-            )
-        if self.data.pad_to > longest:
-            raise ValueError(
-                "data.pad_to must be at most the model's own limits, but is "
-                f"{self.data.pad_to} beside {longest}"
-            )
+        for name in ("max_length", "pad_to"):
+            if (value := getattr(self.data, name)) > longest:
+                raise ValueError(
+                    f"data.{name} must be at most model.max_source_length and "
+                    f"model.max_target_length ({longest}), but is {value}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -244,7 +232,7 @@ class Recipe(Strict):
             given, missing = "training.guided_head", "data.train_alignments"
             if not guided:
                 given, missing = missing, given
-            raise ValueError(f"{missing} must be set beside {given}, but is not")
+            raise ValueError(f"{given} needs {missing}, but {missing} was not given")
         if not guided:
             return self
         for name, index, count in (
@@ -253,8 +241,8 @@ class Recipe(Strict):
         ):
             if index >= count:
                 raise ValueError(
-                    f"training.guided_head must be a layer and a head that there are, but {name} "
-                    f"{index} is not among 0 to {count - 1}"
+                    f"The {name} of training.guided_head must be from 0 to {count - 1}, "
+                    f"but is {index}"
                 )
         if self.training.both_directions_steps:
             raise ValueError(

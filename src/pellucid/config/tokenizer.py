@@ -1,4 +1,4 @@
-"""How text becomes tokens."""
+"""The tokenizer of a bundle: text to tokens."""
 
 from __future__ import annotations
 
@@ -12,25 +12,32 @@ __all__ = ["TokenizerConfig"]
 
 
 class TokenizerConfig(Strict):
-    """What a bundle says of its tokenizer.
+    """A tokenizer, as a bundle's ``config.json`` describes it."""
 
-    ``normalization`` is NFC by default: it composes accents and changes nothing else, so the
-    no-break spaces of correct French survive (SentencePiece's own default erases them).
-    ``lowercase`` and ``drop_punctuation`` belong to whole words (``kind = "words"``) and lose
-    information on purpose. ``bos_id`` is None where there is no ``<s>``: models of Marian start
-    from their padding.
-    """
-
+    # Text
     kind: Literal["sentencepiece", "words"] = "sentencepiece"
+    """Subwords of SentencePiece, or whole words."""
     sharing: Literal["joint", "separate"] = "joint"
+    """One vocabulary for both languages, or one for each."""
     normalization: Literal["nfc", "nfkc", "none"] = "nfc"
+    """Unicode form. NFC composes accents and changes nothing else, so that the no-break spaces of
+    correct French survive; SentencePiece's own default erases them."""
     lowercase: bool = False
+    """Lower-case the text; whole words only."""
     drop_punctuation: bool = False
+    """Drop punctuation; whole words only."""
+
+    # Special tokens
     pad_id: int = Field(default=0, ge=0)
+    """Id of the padding."""
     unk_id: int = Field(default=1, ge=0)
+    """Id of an unknown token."""
     bos_id: int | None = Field(default=2, ge=0)
+    """Id of ``<s>``. ``null`` in models of Marian that have no ``<s>``."""
     eos_id: int = Field(default=3, ge=0)
+    """Id of ``</s>``."""
     target_start_id: int = Field(default=2, ge=0)
+    """Id that every target starts from; models of Marian start from their padding."""
 
     @model_validator(mode="after")
     def _check_kind_and_ids(self) -> TokenizerConfig:

@@ -21,10 +21,10 @@ def parse_toml(data: bytes, where: str) -> dict[str, Any]:
     """Parse TOML.
 
     Raises:
-        ConfigurationError: it is not UTF-8 or not TOML, with the line.
+        ConfigurationError: the bytes are not UTF-8 or not TOML, with the line.
     """
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))
+        return tomllib.loads(data.decode("utf-8-sig"))  # editors may write a byte-order mark
     except UnicodeDecodeError as error:
         raise ConfigurationError(
             f"A recipe must be UTF-8 text, but byte {error.start + 1} is not ({where})."
@@ -38,7 +38,7 @@ def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
 
     Raises:
         ConfigurationError: one sentence with the file, the dotted key and the nearest name.
-        InputFileNotFoundError: no such file.
+        InputFileNotFoundError: the file does not exist.
     """
     values = parse_toml(read_bytes(path), str(path))
     return validate(Recipe, apply_overrides(values, overrides), str(path))
@@ -47,10 +47,10 @@ def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
 def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """Put ``section.key=value`` changes on top of a nested mapping.
 
-    A value is read as TOML where it is TOML (``3``, ``true``, ``["a", "b"]``), otherwise as text.
+    A value is read as TOML if it is TOML (``3``, ``true``, ``["a", "b"]``), otherwise as text.
 
     Raises:
-        ConfigurationError: an override is not of that form.
+        ConfigurationError: an override does not have that form.
     """
     changed = {
         key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()

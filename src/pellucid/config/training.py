@@ -1,79 +1,18 @@
-"""How to train: everything that is neither data nor model."""
+"""Training: every setting that belongs neither to the data nor to the model."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import (
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    field_validator,
-)
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, field_validator
 
-from pellucid.config.base import Count, Rate, Steps, Strict
+from pellucid.config.base import Count, Rate, Several, Steps, Strict
 
 __all__ = ["TrainingConfig"]
 
 
 class TrainingConfig(Strict):
-    """How to train: the paper's settings unless a recipe says otherwise.
-
-    **Rate.** It rises linearly to ``learning_rate`` over ``warmup_steps``. Then it falls with the
-    inverse square root of the step, the paper's ``schedule``; or on a line or half a cosine to
-    ``min_learning_rate`` at ``max_steps``; or stays. ``learning_rate = 0`` asks for the paper's
-    peak, ``d_model^-0.5 * warmup_steps^-0.5``. ``muon`` moves every matrix that is no embedding
-    at ``muon_learning_rate``, on the same schedule, and everything else as ``adamw`` does.
-
-    **Batch.** A batch has at most ``max_tokens_per_batch`` positions on either side, padding
-    included. An update sums the gradients of ``accumulate`` batches, and a gradient longer than
-    ``max_gradient_norm`` is shortened to that (0: never). On a processor
-    ``processes`` share each batch and the threads; with ``auto`` one on the package's own kernels,
-    on PyTorch's about one a thread, in bfloat16 one for two, as long as 1,000 of
-    ``max_tokens_per_batch`` fall to each and memory allows. A run keeps its number.
-
-    **Kernels.** What the passes run on, on a processor: with ``auto`` the package's own kernels
-    where they are built for it and for such a model, else PyTorch's; ``own`` refuses to do
-    without, ``pytorch`` leaves them. The last digits of all numbers depend on it.
-
-    **Regularization.** ``dropout`` as in the paper; ``attention_dropout`` on the weights of
-    attention, ``feed_forward_dropout`` on what its activation gives, ``token_dropout`` on whole
-    embeddings, of source and target; all four rise from 0 over ``dropout_warmup_steps``, for what
-    is hardly learned need not be guarded against overfitting, and without noise the decoder finds
-    the source sooner; ``subword_samples`` above 0 draws every sentence anew in every epoch from
-    that many of its segmentations: of a unigram vocabulary the likeliest, p^``subword_alpha``; of
-    byte-pair encoding such as leave out each merge with probability ``subword_dropout``.
-
-    **Two readings.** With ``r_drop`` above 0 every pair is read twice in an update, under two
-    dropout masks, and what both readings say of each target token is pulled together by so much
-    (α of R-Drop). An update takes about twice as long; a small text teaches more so.
-
-    **Directions.** In the first ``both_directions_steps`` each pair is read from source to target
-    or from target to source, as drawn anew every time: a small text teaches a little more so. Then
-    only what is wanted is learned. It needs one vocabulary for both languages.
-
-    **Averaging.** What is validated and kept as the model: the weights as they are (``none``),
-    their running average (each update keeps ``average_decay`` of it), or the mean of the
-    ``average_count`` last or best validated weights.
-
-    **Log.** A line every ``log_every`` updates. Every ``validate_every`` the validation text is
-    translated, and ``validation_samples`` sentences of it are shown.
-
-    **End.** The first of ``max_steps``, ``max_minutes`` (0: no limit) and ``patience`` validations
-    without a better BLEU (0: never).
-
-    **Checkpoints.** One at every validation, and one whenever ``save_minutes`` have passed since
-    the last (0: never). The newest ``keep_checkpoints`` stay.
-
-    **Guided head.** ``guided_head``, a layer and a head of cross-attention (``[]``: none), is
-    taught the links of ``data.train_alignments`` by a loss of ``guided_weight``; a link counts for
-    the decoder row that ``predicts`` its target token or for the one that ``reads`` it
-    (``guided_convention``).
-
-    ``freeze`` names weights that stay as they are, by how their names begin (``encoder``,
-    ``decoder.layers.0``). ``precision`` is that of the products; weights, sums and the optimizer
-    are float32. With ``compile`` PyTorch compiles the passes, for which it needs a C++ compiler.
+    """The course of training; the defaults are the paper's settings.
 
     Source:
         Vaswani et al. 2017, section 5; Kudo 2018, "Subword Regularization"; Provilkov et al.
@@ -83,52 +22,132 @@ class TrainingConfig(Strict):
         Transformer Models".
     """
 
+    # Machine
     seed: NonNegativeInt = 1
+    """Seed of everything random: first weights, order of the text, dropout, draws."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Device to compute on; ``auto`` takes a CUDA device if there is one."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Precision of matrix products; ``auto`` takes bfloat16 if the device is fast at it. Weights,
+    sums and the optimizer are always float32."""
     kernels: Literal["auto", "own", "pytorch"] = "auto"
+    """Kernels of the forward and backward pass on a processor. ``auto`` takes the package's own if
+    they are built and fit the model, otherwise PyTorch's; ``own`` refuses to train without them.
+    The choice changes the last digits of all numbers."""
     compile: bool = False
+    """Compile the passes with ``torch.compile``, which needs a C++ compiler."""
     processes: Literal["auto"] | int = "auto"
+    """Processes that share each batch and the threads of a processor, from 1 to 256. ``auto`` takes
+    one on own kernels; on PyTorch's about one per thread (in bfloat16 one per two threads), as long
+    as each gets 1,000 of ``max_tokens_per_batch`` and memory allows. A run keeps its number."""
+
+    # Batch
     max_tokens_per_batch: Count = 4096
+    """Most positions of a batch on either side, padding included."""
     accumulate: int = Field(default=1, gt=0, le=10_000)
+    """Batches whose gradients an update sums."""
+
+    # Optimizer and learning rate
     optimizer: Literal["adam", "adamw", "muon"] = "adam"
+    """``muon`` moves every matrix except embeddings by Muon, and all other weights by AdamW."""
     learning_rate: Rate = 0.0
+    """Peak of the learning rate; 0 takes the paper's, d_model^-0.5 · warmup_steps^-0.5."""
     muon_learning_rate: float = Field(default=0.005, gt=0, le=100)
+    """Peak of the learning rate of the matrices that Muon moves, on the same schedule."""
     min_learning_rate: Rate = 0.0
+    """Learning rate at ``max_steps`` with the schedules ``linear`` and ``cosine``."""
     warmup_steps: Steps = 4000
+    """Updates over which the learning rate rises linearly to its peak."""
     schedule: Literal["inverse_square_root", "linear", "cosine", "constant"] = "inverse_square_root"
+    """Course of the learning rate after the warm-up: the paper's fall with the inverse square root
+    of the step, a line, half a cosine, or none."""
     beta1: float = Field(default=0.9, ge=0, lt=1)
+    """Adam's decay of the mean gradient."""
     beta2: float = Field(default=0.98, ge=0, lt=1)
+    """Adam's decay of the mean squared gradient."""
     epsilon: PositiveFloat = 1e-9
+    """Adam's number added to the divisor."""
     weight_decay: Rate = 0.0
+    """Share, times the learning rate, by which an update shrinks every matrix except embeddings;
+    not with ``adam``."""
+
+    # Regularization
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
+    """Share of the target probability that is spread over the whole vocabulary."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Dropout where the paper has it: after each sub-layer and on the embedded input."""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout of attention weights."""
     feed_forward_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout after the activation of the feed-forward layers."""
     token_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout of the whole embedding of a token, source or target."""
     dropout_warmup_steps: int = Field(default=0, ge=0, le=10**12)
+    """Updates over which all four rates of dropout rise from 0. What is hardly learned cannot be
+    overfitted yet, and without noise the decoder finds the source sooner."""
     subword_samples: int = Field(default=0, ge=0, le=1000)
+    """Segmentations of a sentence from which every epoch draws one; 0 always uses the best."""
     subword_alpha: float = Field(default=0.2, ge=0)
+    """With a unigram vocabulary, segmentations are drawn by p^``subword_alpha``."""
     subword_dropout: float = Field(default=0.1, ge=0, le=1)
+    """With byte-pair encoding, a segmentation leaves out each merge with this probability."""
     r_drop: float = Field(default=0.0, ge=0, le=100)
+    """R-Drop's weight α: above 0, an update reads every pair twice, under two dropout masks, and
+    pulls both predictions of each target token together. It takes about twice as long; a small
+    text teaches more."""
+
+    # Both directions
     both_directions_steps: int = Field(default=0, ge=0, le=10**12)
-    guided_head: tuple[NonNegativeInt, ...] = ()
+    """First updates in which each pair is read from source to target or from target to source, as
+    drawn each time; a small text teaches a little more. Needs one joint vocabulary."""
+
+    # Guided head
+    guided_head: Several[NonNegativeInt] = ()
+    """Layer and head of cross-attention that learn the links of ``data.train_alignments``."""
     guided_weight: float = Field(default=0.05, gt=0, le=1e6)
+    """Weight of the guided head's loss."""
     guided_convention: Literal["predicts", "reads"] = "predicts"
+    """Decoder row that a link belongs to: the one that predicts its target token, or the one that
+    reads it."""
+
+    # Gradient and frozen weights
     max_gradient_norm: NonNegativeFloat = 0.0
-    freeze: tuple[str, ...] = ()
+    """A longer gradient is scaled down to this norm; 0 never scales."""
+    freeze: Several[str] = ()
+    """Weights to leave as they are, by the beginnings of their names: ``encoder``,
+    ``decoder.layers.0``."""
+
+    # Averaging
     averaging: Literal["none", "running", "last", "best"] = "none"
+    """Model to validate and keep: the weights as they are (``none``), their running average, or the
+    mean of the last or best validated weights."""
     average_decay: float = Field(default=0.999, ge=0, lt=1)
+    """Share of the running average that each update keeps."""
     average_count: int = Field(default=10, gt=0, le=1000)
+    """Validated weights in the mean of ``last`` and ``best``."""
+
+    # End, by whichever comes first
     max_steps: Steps = 100_000
+    """Most updates."""
     max_minutes: NonNegativeFloat = 0.0
+    """Most minutes; 0 sets no limit."""
     patience: NonNegativeInt = 0
+    """Validations without a better BLEU; 0 sets no limit."""
+
+    # Validation, checkpoints and log
     validate_every: Steps = 1000
+    """Updates between validations, each of which translates the validation text and saves a
+    checkpoint."""
     save_minutes: NonNegativeFloat = 5.0
+    """Minutes after a checkpoint until the next one; 0 saves only at validations."""
     validation_samples: NonNegativeInt = 3
+    """Translations that a validation shows."""
     log_every: Steps = 50
+    """Updates between lines of the log."""
     tensorboard: bool = False
+    """Write the figures for TensorBoard too."""
     keep_checkpoints: int = Field(default=2, ge=2)
+    """Newest checkpoints to keep."""
 
     @field_validator("processes", mode="before")
     @classmethod
@@ -138,13 +157,6 @@ class TrainingConfig(Strict):
                 f"training.processes must be 'auto' or between 1 and 256, but is {value!r}"
             )
         return value
-
-    @field_validator("freeze", "guided_head", mode="before")
-    @classmethod
-    def _one_or_many(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return (value,)
-        return tuple(value) if isinstance(value, list) else value
 
     @field_validator("guided_head")
     @classmethod
