@@ -16,11 +16,7 @@ from pellucid.model import Transformer
 from pellucid.model.layers import MultiHeadAttention
 from pellucid.text import Tokenizer
 
-__all__ = [
-    "Pair",
-    "attention_at",
-    "make_pair",
-]
+__all__ = ["Pair", "attention_at", "make_pair"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,9 +25,7 @@ from pellucid.inside.traces import Trace
 from pellucid.model import Transformer
 from pellucid.model.layers import MultiHeadAttention
 
-__all__ = [
-    "replay",
-]
+__all__ = ["replay"]
 
 Keep = Callable[[str, np.ndarray], None]
 

@@ -16,12 +16,7 @@ from pellucid.inside.pair import make_pair
 from pellucid.inside.replay import replay
 from pellucid.text.token_words import words_of_tokens
 
-__all__ = [
-    "Moment",
-    "find_checkpoints",
-    "follow_heads",
-    "table_of_heads",
-]
+__all__ = ["Moment", "find_checkpoints", "follow_heads", "table_of_heads"]
 
 
 def table_of_heads(

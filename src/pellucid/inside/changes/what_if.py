@@ -185,11 +185,7 @@ def what_if(
 
 @torch.inference_mode()
 def decode_under(
-    pair: Pair,
-    probe: Probe | None,
-    *,
-    prefix_ids: Sequence[int] = (),
-    max_length: int,
+    pair: Pair, probe: Probe | None, *, prefix_ids: Sequence[int] = (), max_length: int
 ) -> Output:
     """Decode the pair's source greedily, with a probe at every step.
 

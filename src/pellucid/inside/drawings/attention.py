@@ -106,10 +106,7 @@ def draw_heads(canvas: Canvas, counts: Counts) -> None:
         canvas.box(box, [f"head {head}", f"d_k {config.d_key}", f"d_v {d_value}"], fill="attention")
         canvas.arrow([(x, source.top), (x, box.bottom)], shape=f"L × {width}")
         canvas.arrow([(x, box.top), (x, joined.bottom)], shape=f"L×{d_value}", count=_count(each))
-    canvas.box(
-        joined,
-        ["concatenation", f"{heads} heads × {d_value} = {heads * d_value}"],
-    )
+    canvas.box(joined, ["concatenation", f"{heads} heads × {d_value} = {heads * d_value}"])
     output = Box(middle, -340, 260, 44)
     canvas.box(output, ["W_O", f"{heads * d_value} × {width}"], fill="attention")
     canvas.arrow([(middle, joined.top), (middle, output.bottom)], shape=f"L × {heads * d_value}")

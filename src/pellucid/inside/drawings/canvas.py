@@ -9,12 +9,7 @@ from html import escape
 
 __all__ = ["COUNT", "FILLS", "Box", "Canvas"]
 
-FILLS = {
-    "attention": "#d3e3f2",
-    "network": "#fbe0c4",
-    "table": "#ece7cf",
-    "plain": "#f0f0f0",
-}
+FILLS = {"attention": "#d3e3f2", "network": "#fbe0c4", "table": "#ece7cf", "plain": "#f0f0f0"}
 """Grounds of boxes; every box also says in words what it is."""
 
 FONT = "'DejaVu Sans', Verdana, 'Segoe UI', 'Helvetica Neue', sans-serif"

@@ -34,13 +34,7 @@ def draw_whole(canvas: Canvas, counts: Counts) -> None:
     _draw_output(decoder)
     top = encoder.top - 34
     canvas.arrow(
-        [
-            (LEFT, encoder.top),
-            (LEFT, top),
-            (BUS, top),
-            (BUS, cross.y),
-            (cross.left, cross.y),
-        ],
+        [(LEFT, encoder.top), (LEFT, top), (BUS, top), (BUS, cross.y), (cross.left, cross.y)],
         shape=f"S × {counts.config.d_model}",
     )
     canvas.text(LEFT - 7, top + 17, encoder.pending, anchor="end", size=11, color=COUNT)

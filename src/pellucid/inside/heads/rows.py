@@ -24,15 +24,7 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.record.data import TraceData
 from pellucid.text.token_words import is_punctuation
 
-__all__ = [
-    "SORTABLE",
-    "Gold",
-    "HeadRow",
-    "cut_effects",
-    "head_rows",
-    "mean_rows",
-    "sort_rows",
-]
+__all__ = ["SORTABLE", "Gold", "HeadRow", "cut_effects", "head_rows", "mean_rows", "sort_rows"]
 
 
 @dataclass(frozen=True)
@@ -105,10 +97,7 @@ SORTABLE = (*FIGURES, "alignment_error")
 
 
 def head_rows(
-    trace: TraceData,
-    *,
-    pair: Pair | None = None,
-    gold: Gold | None = None,
+    trace: TraceData, *, pair: Pair | None = None, gold: Gold | None = None
 ) -> list[HeadRow]:
     """Make the figures of every head whose weights a trace holds.
 

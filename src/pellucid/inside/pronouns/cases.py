@@ -153,12 +153,7 @@ def choose_reading(hits: Mapping[str, np.ndarray], names: Iterable[str]) -> str:
 
 
 def share_of_hits(
-    name: str,
-    hits: np.ndarray,
-    cases: Sequence[Case],
-    *,
-    num_resamples: int = 1000,
-    seed: int = 1,
+    name: str, hits: np.ndarray, cases: Sequence[Case], *, num_resamples: int = 1000, seed: int = 1
 ) -> Share:
     """Turn hits into a share with an interval.
 
@@ -211,11 +206,7 @@ def share_by(
 
 def _rules(case: Case) -> dict[str, Sequence[float]]:
     places = [float(place) for place in range(len(case.nouns))]
-    return {
-        "random noun": [0.0] * len(places),
-        "nearest noun": places,
-        "first noun": places[::-1],
-    }
+    return {"random noun": [0.0] * len(places), "nearest noun": places, "first noun": places[::-1]}
 
 
 RULES = ("random noun", "nearest noun", "first noun")

@@ -197,11 +197,7 @@ def fit_logistic(
 
 
 def _accuracy(
-    name: str,
-    features: np.ndarray,
-    labels: np.ndarray,
-    is_test: np.ndarray,
-    cases: Sequence[Case],
+    name: str, features: np.ndarray, labels: np.ndarray, is_test: np.ndarray, cases: Sequence[Case]
 ) -> Share:
     """Learn on one side and test on the other, with features scaled as the training's are."""
     training = features[~is_test]

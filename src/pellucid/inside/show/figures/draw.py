@@ -24,13 +24,7 @@ from pellucid.inside.show.figures.panels import (
     panel_of,
     room_of,
 )
-from pellucid.inside.show.figures.style import (
-    Lettering,
-    Sheet,
-    check_ending,
-    save_figure,
-    wrap,
-)
+from pellucid.inside.show.figures.style import Lettering, Sheet, check_ending, save_figure, wrap
 from pellucid.inside.show.view import SPECIAL_TOKENS, View, describe_model_of
 
 __all__ = [
@@ -293,10 +287,7 @@ def _look_of_one(panel: Panel, lettering: Lettering) -> Look:
 
 
 def _caption_lines(
-    lettering: Lettering,
-    caption: Sequence[str],
-    width: float,
-    cells: tuple[int, ...] = (0, 0),
+    lettering: Lettering, caption: Sequence[str], width: float, cells: tuple[int, ...] = (0, 0)
 ) -> list[str]:
     sentences = [lettering.write(sentence) for sentence in caption]
     if max(cells) > MOST_NUMBERS:

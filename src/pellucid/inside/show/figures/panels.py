@@ -225,8 +225,7 @@ def _hatch(axes: Any, forbidden_LM: np.ndarray, *, dense: bool) -> None:
             "linewidth": 0,
         }
         axes.add_collection(
-            PatchCollection(patches, hatch="//////" if dense else "////", **style),
-            autolim=False,
+            PatchCollection(patches, hatch="//////" if dense else "////", **style), autolim=False
         )
 
 

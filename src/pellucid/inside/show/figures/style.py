@@ -130,12 +130,7 @@ class Sheet:
     def axes(self, left: float, top: float, width: float, height: float) -> Any:
         """A panel with its upper left corner at a place."""
         bottom = self.height - top - height
-        box = (
-            left / self.width,
-            bottom / self.height,
-            width / self.width,
-            height / self.height,
-        )
+        box = (left / self.width, bottom / self.height, width / self.width, height / self.height)
         return self.figure.add_axes(box)
 
     def text(self, left: float, top: float, text: str, **style: Any) -> None:
