@@ -27,34 +27,24 @@ def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
     for name, x in columns.items():
         source = first if name == "Q" else second
         count, per_head = sizes[name]
-        words = (
-            [f"W_{name}", f"{width} × {per_head}"]
-            if count
-            else [
-                "the keys" if (name, config.projections) == ("V", "qk") else "a block of the input"
-            ]
-        )
-        tops[name] = canvas.box(Box(x, projected, 150, 44), words, fill="attention")
-        canvas.arrow(
-            [(x, source.top), (x, tops[name].bottom)],
-            shape=f"{'L' if name == 'Q' else 'M'} × {width}",
+        words = [f"W_{name}", f"{width} × {per_head}"]
+        if not count:
+            is_keys = (name, config.projections) == ("V", "qk")
+            words = ["the keys" if is_keys else "a block of the input"]
+        shape = f"{'L' if name == 'Q' else 'M'} × {width}"
+        tops[name] = canvas.stack(
+            source, Box(x, projected, 150, 44), words, fill="attention", shape=shape
         )
     y = projected - STEP - 8
     scores = canvas.box(Box(230, y, 350, 40), ["Q Kᵀ", "every query by every key"])
     for name, letter in (("Q", "L"), ("K", "M")):
-        canvas.arrow(
-            [(columns[name], tops[name].top), (columns[name], scores.bottom)],
-            shape=f"{name}: {letter} × {d_key}",
-            count=_count(sizes[name][0] // heads),
-        )
+        shape, count = f"{name}: {letter} × {d_key}", sizes[name][0] // heads
+        canvas.rise(columns[name], tops[name].top, scores.bottom, shape=shape, count=count)
     last, mixed = _draw_stages(canvas, counts, scores)
-    canvas.arrow(
-        [(columns["V"], tops["V"].top), (columns["V"], mixed.bottom)],
-        shape=f"V: M × {d_value}",
-        count=_count(sizes["V"][0] // heads),
-    )
-    canvas.arrow([(last.x, last.top), (last.x, mixed.bottom)], shape="weights: L × M")
-    canvas.arrow([(mixed.x, mixed.top), (mixed.x, mixed.top - 46)], shape=f"context: L × {d_value}")
+    shape, count = f"V: M × {d_value}", sizes["V"][0] // heads
+    canvas.rise(columns["V"], tops["V"].top, mixed.bottom, shape=shape, count=count)
+    canvas.rise(last.x, last.top, mixed.bottom, shape="weights: L × M")
+    canvas.rise(mixed.x, mixed.top, mixed.top - 46, shape=f"context: L × {d_value}")
     canvas.text(
         mixed.x,
         mixed.top - 56,
@@ -76,9 +66,7 @@ def _draw_stages(canvas: Canvas, counts: Counts, scores: Box) -> tuple[Box, Box]
     below = scores
     for shape, words, is_dashed in steps:
         box = Box(scores.x, below.y - STEP, 200, 40)
-        canvas.box(box, words, is_dashed=is_dashed)
-        canvas.arrow([(box.x, below.top), (box.x, box.bottom)], shape=f"{shape}: L × M")
-        below = box
+        below = canvas.stack(below, box, words, is_dashed=is_dashed, shape=f"{shape}: L × M")
     mixed = Box(380, below.y - STEP, 450, 40)
     canvas.box(mixed, ["weights · V", "a mixture of the values"], fill="attention")
     return below, mixed
@@ -102,20 +90,13 @@ def draw_heads(canvas: Canvas, counts: Counts) -> None:
         if head < 0:
             canvas.text(x, -110, "⋯", size=22)
             continue
+        words = [f"head {head}", f"d_k {config.d_key}", f"d_v {d_value}"]
         box = Box(x, -110, 100, 50)
-        canvas.box(box, [f"head {head}", f"d_k {config.d_key}", f"d_v {d_value}"], fill="attention")
-        canvas.arrow([(x, source.top), (x, box.bottom)], shape=f"L × {width}")
-        canvas.arrow([(x, box.top), (x, joined.bottom)], shape=f"L×{d_value}", count=_count(each))
-    canvas.box(joined, ["concatenation", f"{heads} heads × {d_value} = {heads * d_value}"])
+        canvas.stack(source, box, words, fill="attention", shape=f"L × {width}")
+        canvas.rise(x, box.top, joined.bottom, shape=f"L×{d_value}", count=each)
+    size = heads * d_value
+    canvas.box(joined, ["concatenation", f"{heads} heads × {d_value} = {size}"])
+    words = ["W_O", f"{size} × {width}"]
     output = Box(middle, -340, 260, 44)
-    canvas.box(output, ["W_O", f"{heads * d_value} × {width}"], fill="attention")
-    canvas.arrow([(middle, joined.top), (middle, output.bottom)], shape=f"L × {heads * d_value}")
-    canvas.arrow(
-        [(middle, output.top), (middle, output.top - 60)],
-        shape=f"L × {width}",
-        count=_count(counts.output),
-    )
-
-
-def _count(number: int) -> str:
-    return f"{number:,}" if number else ""
+    canvas.stack(joined, output, words, fill="attention", shape=f"L × {size}")
+    canvas.rise(middle, output.top, output.top - 60, shape=f"L × {width}", count=counts.output)

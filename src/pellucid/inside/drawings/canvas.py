@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["COUNT", "FILLS", "Box", "Canvas"]
+__all__ = ["COUNT", "FILLS", "Box", "Canvas", "in_words"]
 
 FILLS = {"attention": "#d3e3f2", "network": "#fbe0c4", "table": "#ece7cf", "plain": "#f0f0f0"}
 """Grounds of boxes; every box also says in words what it is."""
@@ -67,12 +67,7 @@ class Canvas:
     ) -> Box:
         """Draw a box with lines of words in it, the first in bold."""
         dash = ' stroke-dasharray="5 3"' if is_dashed else ""
-        self._shapes.append(
-            f'<rect x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" '
-            f'height="{box.height:g}" rx="5" fill="{FILLS[fill]}" stroke="{FAINT}"{dash}/>'
-        )
-        self._reach(box.left, box.top)
-        self._reach(box.right, box.bottom)
+        self._rectangle(box, f'rx="5" fill="{FILLS[fill]}" stroke="{FAINT}"{dash}')
         start = box.y - (len(lines) - 1) * LINE_HEIGHT / 2
         for index, line in enumerate(lines):
             self.text(box.x, start + index * LINE_HEIGHT, line, is_bold=index == 0)
@@ -80,12 +75,7 @@ class Canvas:
 
     def frame(self, box: Box, words: str) -> None:
         """Draw a frame around several boxes, with words at its upper left corner."""
-        self._shapes.append(
-            f'<rect x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" '
-            f'height="{box.height:g}" rx="9" fill="none" stroke="{FAINT}" stroke-width="1.5"/>'
-        )
-        self._reach(box.left, box.top)
-        self._reach(box.right, box.bottom)
+        self._rectangle(box, f'rx="9" fill="none" stroke="{FAINT}" stroke-width="1.5"')
         self.text(box.left + 8, box.top - 9, words, anchor="start", is_bold=True)
 
     def arrow(
@@ -93,42 +83,55 @@ class Canvas:
         points: Sequence[tuple[float, float]],
         *,
         shape: str = "",
-        count: str = "",
+        count: int = 0,
         is_dashed: bool = False,
     ) -> None:
         """Draw an arrow through points.
 
         Args:
             points: from the first to the last.
-            shape: of what flows, written to the right of the last piece's middle.
-            count: of parameters in the step it comes from, written to the left.
+            shape: of what flows, written to the right of the middle of the last piece.
+            count: of parameters in the step that it comes from, written to the left unless 0.
             is_dashed: whether it is dashed.
         """
-        path = " ".join(f"{x:g},{y:g}" for x, y in points)
         dash = ' stroke-dasharray="5 3"' if is_dashed else ""
-        self._shapes.append(
-            f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="1.3"'
-            f'{dash} marker-end="url(#head)"/>'
-        )
-        for point in points:
-            self._reach(*point)
+        self.line(points, style=f'{dash} marker-end="url(#head)"')
         (x_1, y_1), (x_2, y_2) = points[-2:]
         x, y = (x_1 + x_2) / 2, (y_1 + y_2) / 2
         if y_1 == y_2:
             self.text(x, y - 9, shape, size=11)
-            self.text(x, y + 11, count, size=11, color=COUNT)
+            self.text(x, y + 11, in_words(count), size=11, color=COUNT)
             return
         self.text(x + 7, y, shape, anchor="start", size=11)
-        self.text(x - 7, y, count, anchor="end", size=11, color=COUNT)
+        self.text(x - 7, y, in_words(count), anchor="end", size=11, color=COUNT)
 
-    def line(self, points: Sequence[tuple[float, float]]) -> None:
-        """Draw a line without an end."""
+    def rise(self, x: float, start: float, end: float, *, shape: str = "", count: int = 0) -> None:
+        """Draw an arrow straight up, from one height to another."""
+        self.arrow([(x, start), (x, end)], shape=shape, count=count)
+
+    def stack(
+        self,
+        below: Box,
+        box: Box,
+        lines: Sequence[str],
+        *,
+        shape: str,
+        count: int = 0,
+        fill: str = "plain",
+        is_dashed: bool = False,
+    ) -> Box:
+        """Draw a box, and the arrow that rises into it from the box below."""
+        self.box(box, lines, fill=fill, is_dashed=is_dashed)
+        self.rise(box.x, below.top, box.bottom, shape=shape, count=count)
+        return box
+
+    def line(self, points: Sequence[tuple[float, float]], *, style: str = "") -> None:
+        """Draw a line without a head."""
         path = " ".join(f"{x:g},{y:g}" for x, y in points)
         self._shapes.append(
-            f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="1.3"/>'
+            f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="1.3"{style}/>'
         )
-        for point in points:
-            self._reach(*point)
+        self._reach(*points)
 
     def text(
         self,
@@ -151,8 +154,7 @@ class Canvas:
         )
         width = len(words) * size * (0.68 if is_bold else 0.62)
         left = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
-        self._reach(left, y - size / 2)
-        self._reach(left + width, y + size / 2)
+        self._reach((left, y - size / 2), (left + width, y + size / 2))
 
     def notes(self, sentences: Sequence[str]) -> None:
         """Write sentences below everything, each from a new line."""
@@ -177,6 +179,20 @@ class Canvas:
             f'</defs>\n<rect {box} fill="#ffffff"/>\n' + "\n".join(self._shapes) + "\n</svg>\n"
         )
 
-    def _reach(self, x: float, y: float) -> None:
-        self._left, self._right = min(self._left, x), max(self._right, x)
-        self._top, self._bottom = min(self._top, y), max(self._bottom, y)
+    def _rectangle(self, box: Box, style: str) -> None:
+        self._shapes.append(
+            f'<rect x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" '
+            f'height="{box.height:g}" {style}/>'
+        )
+        self._reach((box.left, box.top), (box.right, box.bottom))
+
+    def _reach(self, *points: tuple[float, float]) -> None:
+        """Widen the drawing so that it holds some points."""
+        for x, y in points:
+            self._left, self._right = min(self._left, x), max(self._right, x)
+            self._top, self._bottom = min(self._top, y), max(self._bottom, y)
+
+
+def in_words(count: int) -> str:
+    """Write a count of parameters; 0 is left out."""
+    return f"{count:,}" if count else ""

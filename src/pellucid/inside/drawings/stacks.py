@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pellucid.inside.drawings.canvas import Box, Canvas
 from pellucid.inside.drawings.counts import Counts
 
@@ -15,21 +17,13 @@ WIDE = 230.0
 def draw_training(canvas: Canvas, counts: Counts) -> None:
     """All rows of the target at once, each reading the right token and predicting the next."""
     _draw_encoder(canvas, counts, "every source token at once")
-    way_in = canvas.box(
-        Box(RIGHT, 0, WIDE, 54),
-        ["target, one to the right", "<s> y₁ y₂ … : T tokens", "all rows at once"],
-        fill="table",
-    )
-    note = "a row sees itself and before" if counts.config.look_ahead_mask else "a row sees all"
-    top = _draw_decoder(canvas, counts, way_in, rows="T", note=note)
-    logits = _draw_logits(canvas, counts, top, "T")
-    loss = Box(RIGHT, logits.y - STEP, WIDE, 44)
-    canvas.box(loss, ["loss", "each row against y₁ y₂ … </s>"])
-    size = counts.config.target_vocabulary_size
-    canvas.arrow(
-        [(RIGHT, logits.top), (RIGHT, loss.bottom)],
-        shape=f"T × {size:,}",
-        count=_count(counts.logits),
+    _, loss = _draw_decoder(
+        canvas,
+        counts,
+        start=["target, one to the right", "<s> y₁ y₂ … : T tokens", "all rows at once"],
+        end=["loss", "each row against y₁ y₂ … </s>"],
+        rows="T",
+        note="a row sees itself and before" if counts.config.look_ahead_mask else "a row sees all",
     )
     canvas.text(RIGHT, loss.top - 14, "gradients flow back to every weight", size=11)
 
@@ -37,88 +31,87 @@ def draw_training(canvas: Canvas, counts: Counts) -> None:
 def draw_inference(canvas: Canvas, counts: Counts) -> None:
     """One row a turn: the token chosen last goes in, the next one comes out."""
     _draw_encoder(canvas, counts, "once for a sentence")
-    way_in = canvas.box(
-        Box(RIGHT, 0, WIDE, 54),
-        ["the token chosen last", "at first <s>", "one row a turn"],
-        fill="table",
+    way_in, chosen = _draw_decoder(
+        canvas,
+        counts,
+        start=["the token chosen last", "at first <s>", "one row a turn"],
+        end=["choose a token", "greedy, beam or sampling"],
+        rows="1",
+        note="keys, values before: cached",
     )
-    top = _draw_decoder(canvas, counts, way_in, rows="1", note="keys, values before: cached")
-    logits = _draw_logits(canvas, counts, top, "1")
-    chosen = Box(RIGHT, logits.y - STEP, WIDE, 44)
-    canvas.box(chosen, ["choose a token", "greedy, beam or sampling"])
-    size = counts.config.target_vocabulary_size
-    canvas.arrow(
-        [(RIGHT, logits.top), (RIGHT, chosen.bottom)],
-        shape=f"1 × {size:,}",
-        count=_count(counts.logits),
-    )
-    beside = RIGHT + WIDE / 2 + 60
-    canvas.arrow(
-        [
-            (chosen.right, chosen.y),
-            (beside, chosen.y),
-            (beside, way_in.y),
-            (way_in.right, way_in.y),
-        ],
-        is_dashed=True,
-    )
+    side = RIGHT + WIDE / 2 + 60
+    turn = [(chosen.right, chosen.y), (side, chosen.y), (side, way_in.y), (way_in.right, way_in.y)]
+    canvas.arrow(turn, is_dashed=True)
     middle = (chosen.y + way_in.y) / 2
-    canvas.text(beside + 8, middle - 8, "next turn:", anchor="start", size=11)
-    canvas.text(beside + 8, middle + 8, "1 token", anchor="start", size=11)
+    canvas.text(side + 8, middle - 8, "next turn:", anchor="start", size=11)
+    canvas.text(side + 8, middle + 8, "1 token", anchor="start", size=11)
 
 
 def _draw_encoder(canvas: Canvas, counts: Counts, note: str) -> None:
+    """The encoder's layers, and the bus that carries its output to every decoder layer."""
     config = counts.config
     width = f"S × {config.d_model}"
     box = canvas.box(Box(LEFT, 0, WIDE, 54), ["source", "S tokens with </s>", note], fill="table")
     count = counts.source_embedding + counts.positions("encoder")
     for index in range(config.num_encoder_layers):
-        layer = Box(LEFT, -(index + 1) * STEP, WIDE, 44)
         words = [f"encoder layer {index}", "self-attention, feed-forward"]
-        canvas.box(layer, words, fill="network")
-        canvas.arrow([(LEFT, box.top), (LEFT, layer.bottom)], shape=width, count=_count(count))
-        box, count = layer, counts.encoder_layer
+        box = _stack(canvas, box, 44, words, fill="network", shape=width, count=count)
+        count = counts.encoder_layer
     top = box.top - 44
-    highest = -config.num_decoder_layers * STEP
-    canvas.arrow(
-        [(LEFT, box.top), (LEFT, top)],
-        shape=f"memory: {width}",
-        count=_count(count + counts.final_norm),
-    )
-    for index in range(config.num_decoder_layers):
-        y = -(index + 1) * STEP
+    count += counts.final_norm
+    canvas.rise(LEFT, box.top, top, shape=f"memory: {width}", count=count)
+    heights = [-(index + 1) * STEP for index in range(config.num_decoder_layers)]
+    for y in heights:
         canvas.arrow([(BUS, y), (RIGHT - WIDE / 2, y)], shape=width)
-    ends = [top, highest, -STEP]
+    ends = [top, *heights]
     canvas.line([(LEFT, top), (BUS, top)])
     canvas.line([(BUS, min(ends)), (BUS, max(ends))])
 
 
-def _draw_decoder(canvas: Canvas, counts: Counts, way_in: Box, *, rows: str, note: str) -> Box:
+def _draw_decoder(
+    canvas: Canvas,
+    counts: Counts,
+    *,
+    start: Sequence[str],
+    end: Sequence[str],
+    rows: str,
+    note: str,
+) -> tuple[Box, Box]:
+    """The decoder from the tokens that go in to the logits and their use: the first and last box.
+
+    Args:
+        canvas: to draw on.
+        counts: parameters of each step.
+        start: the words of the first box.
+        end: the words of the last box.
+        rows: how many rows run at once.
+        note: what is said of a row in every layer.
+    """
     config = counts.config
     shape = f"{rows} × {config.d_model}"
-    box = way_in
+    way_in = box = canvas.box(Box(RIGHT, 0, WIDE, 54), start, fill="table")
     count = counts.target_embedding + counts.positions("decoder")
     for index in range(config.num_decoder_layers):
-        layer = Box(RIGHT, -(index + 1) * STEP, WIDE, 54)
         words = [f"decoder layer {index}", "self-, cross-attention, feed-forward", note]
-        canvas.box(layer, words, fill="network")
-        canvas.arrow([(RIGHT, box.top), (RIGHT, layer.bottom)], shape=shape, count=_count(count))
-        box, count = layer, counts.decoder_layer
-    return box
-
-
-def _draw_logits(canvas: Canvas, counts: Counts, top: Box, rows: str) -> Box:
-    config = counts.config
-    box = Box(RIGHT, top.y - STEP, WIDE, 44)
+        box = _stack(canvas, box, 54, words, fill="network", shape=shape, count=count)
+        count = counts.decoder_layer
     tied = "the embeddings' matrix" if config.tied_embeddings != "none" else "its own matrix"
-    canvas.box(box, ["logits", tied], fill="table")
-    canvas.arrow(
-        [(RIGHT, top.top), (RIGHT, box.bottom)],
-        shape=f"{rows} × {config.d_model}",
-        count=_count(counts.decoder_layer + counts.final_norm),
-    )
-    return box
+    count += counts.final_norm
+    box = _stack(canvas, box, 44, ["logits", tied], fill="table", shape=shape, count=count)
+    shape = f"{rows} × {config.target_vocabulary_size:,}"
+    return way_in, _stack(canvas, box, 44, end, shape=shape, count=counts.logits)
 
 
-def _count(number: int) -> str:
-    return f"{number:,}" if number else ""
+def _stack(
+    canvas: Canvas,
+    below: Box,
+    height: float,
+    words: Sequence[str],
+    *,
+    shape: str,
+    count: int,
+    fill: str = "plain",
+) -> Box:
+    """Put the next box of a column above the last one."""
+    box = Box(below.x, below.y - STEP, WIDE, height)
+    return canvas.stack(below, box, words, fill=fill, shape=shape, count=count)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pellucid.inside.drawings.canvas import COUNT, Box, Canvas
+from collections.abc import Sequence
+from typing import Literal
+
+from pellucid.inside.drawings.canvas import COUNT, Box, Canvas, in_words
 from pellucid.inside.drawings.counts import Counts
 
 __all__ = ["draw_whole"]
@@ -16,56 +19,70 @@ BESIDE = 130.0
 
 def draw_whole(canvas: Canvas, counts: Counts) -> None:
     """Both stacks; a layer of each is drawn in full and stands for all of its kind."""
-    encoder = _Column(canvas, counts, LEFT, "S")
-    encoder.enter("source", counts.source_embedding, counts.config.source_vocabulary_size)
-    encoder.begin_layer()
-    encoder.sublayer("self-attention")
-    encoder.sublayer("feed-forward")
-    encoder.end_layer("encoder", counts.config.num_encoder_layers, counts.encoder_layer)
-    encoder.leave()
-    decoder = _Column(canvas, counts, RIGHT, "T")
-    decoder.enter("target", counts.target_embedding, counts.config.target_vocabulary_size)
-    decoder.begin_layer()
-    decoder.sublayer("masked self-attention" if counts.config.look_ahead_mask else "self-attention")
-    cross = decoder.sublayer("cross-attention")
-    decoder.sublayer("feed-forward")
-    decoder.end_layer("decoder", counts.config.num_decoder_layers, counts.decoder_layer)
-    decoder.leave()
+    encoder = _Column(canvas, counts, "encoder")
+    encoder.draw(["self-attention", "feed-forward"])
+    decoder = _Column(canvas, counts, "decoder")
+    masked = "masked " if counts.config.look_ahead_mask else ""
+    sublayers = [f"{masked}self-attention", "cross-attention", "feed-forward"]
+    _, cross, _ = decoder.draw(sublayers)
     _draw_output(decoder)
     top = encoder.top - 34
     canvas.arrow(
         [(LEFT, encoder.top), (LEFT, top), (BUS, top), (BUS, cross.y), (cross.left, cross.y)],
-        shape=f"S × {counts.config.d_model}",
+        shape=encoder.shape,
     )
-    canvas.text(LEFT - 7, top + 17, encoder.pending, anchor="end", size=11, color=COUNT)
+    count = in_words(encoder.pending)
+    canvas.text(LEFT - 7, top + 17, count, anchor="end", size=11, color=COUNT)
     canvas.text(LEFT + 8, top - 10, "memory, to every decoder layer", anchor="start", size=11)
 
 
 class _Column:
     """A stack of boxes that grows upwards; each arrow carries its shape and its count."""
 
-    def __init__(self, canvas: Canvas, counts: Counts, x: float, length: str) -> None:
-        self.canvas, self.counts, self.x = canvas, counts, x
-        self.shape = f"{length} × {counts.config.d_model}"
-        self.length = length
+    def __init__(self, canvas: Canvas, counts: Counts, part: Literal["encoder", "decoder"]) -> None:
+        self.canvas, self.counts, self.part = canvas, counts, part
+        self.x, self.length = (LEFT, "S") if part == "encoder" else (RIGHT, "T")
+        self.shape = f"{self.length} × {counts.config.d_model}"
         self.top = 0.0
-        self.pending = ""
-        self._layer_bottom = 0.0
+        self.pending = 0
+        """Parameters of the last box, written at the arrow out of it."""
 
-    def box(self, words: list[str], count: int, *, fill: str = "plain", shape: str = "") -> Box:
+    def draw(self, sublayers: Sequence[str]) -> list[Box]:
+        """Draw one half of the model, with one layer in full; gives the boxes of its sub-layers."""
+        counts, config = self.counts, self.counts.config
+        if self.part == "encoder":
+            self._enter("source", counts.source_embedding, config.source_vocabulary_size)
+            num_layers, count = config.num_encoder_layers, counts.encoder_layer
+        else:
+            self._enter("target", counts.target_embedding, config.target_vocabulary_size)
+            num_layers, count = config.num_decoder_layers, counts.decoder_layer
+        self._lengthen(12)
+        bottom = self.top + 2
+        boxes = [self._sublayer(name) for name in sublayers]
+        top = self.top - 10
+        frame = Box(self.x, (top + bottom) / 2, 2 * BESIDE + 24, bottom - top)
+        self.canvas.frame(frame, f"{num_layers} × {self.part} layer")
+        self.canvas.text(self.x + 8, top - 9, f"{count:,} each", anchor="start", color=COUNT)
+        self._lengthen(30)
+        if counts.final_norm:
+            self.box(["layer norm"], counts.final_norm)
+        return boxes
+
+    def box(self, words: Sequence[str], count: int, *, fill: str = "plain", shape: str = "") -> Box:
         """Add a box and the arrow into it."""
         box = Box(self.x, self.top - STEP + HIGH / 2, WIDE, HIGH)
-        self.canvas.arrow(
-            [(self.x, self.top), (self.x, box.bottom)],
-            shape=shape or self.shape,
-            count=self.pending,
-        )
+        shape = shape or self.shape
+        self.canvas.rise(self.x, self.top, box.bottom, shape=shape, count=self.pending)
         self.canvas.box(box, words, fill=fill)
-        self.top = box.top
-        self.pending = f"{count:,}" if count else ""
+        self.top, self.pending = box.top, count
         return box
 
-    def enter(self, side: str, count: int, size: int) -> None:
+    def _lengthen(self, by: float) -> None:
+        """Draw a piece of line without a head."""
+        self.canvas.line([(self.x, self.top), (self.x, self.top - by)])
+        self.top -= by
+
+    def _enter(self, side: str, count: int, size: int) -> None:
         """From token ids to the first layer's input."""
         config = self.counts.config
         self.canvas.text(self.x, 10, f"{side}: {self.length} token ids", is_bold=True)
@@ -73,29 +90,14 @@ class _Column:
         table = f"{size:,} × {config.d_model}" + (", the source's" if is_shared else "")
         self.box([f"{side} embedding", table], count, fill="table", shape=f"{self.length} ids")
         scale = f"× √{config.d_model}" if config.embedding_scale == "sqrt" else ""
-        part = "encoder" if side == "source" else "decoder"
         if config.positions != "none":
             kind = config.positions.replace("_", " in ")
             words = [f"{scale} + positions".strip(), kind]
-            self.box(words, self.counts.positions(part), fill="table")
+            self.box(words, self.counts.positions(self.part), fill="table")
         elif scale:
             self.box([scale], 0)
 
-    def begin_layer(self) -> None:
-        """Begin the frame of a layer."""
-        self.top -= 12
-        self.canvas.line([(self.x, self.top + 12), (self.x, self.top)])
-        self._layer_bottom = self.top
-
-    def end_layer(self, part: str, num_layers: int, count: int) -> None:
-        """Draw the frame of a layer, and say how many there are."""
-        bottom, top = self._layer_bottom + 2, self.top - 10
-        wide = 2 * BESIDE + 24
-        box = Box(self.x, (top + bottom) / 2, wide, bottom - top)
-        self.canvas.frame(box, f"{num_layers} × {part} layer")
-        self.canvas.text(self.x + 8, top - 9, f"{count:,} each", anchor="start", color=COUNT)
-
-    def sublayer(self, name: str) -> Box:
+    def _sublayer(self, name: str) -> Box:
         """A sub-layer with the norm and the residual connection around it."""
         counts, norm = self.counts, self.counts.config.norm
         start = self.top - 6
@@ -117,13 +119,6 @@ class _Column:
         if norm == "post":
             self.box(["layer norm"], counts.norm)
         return box
-
-    def leave(self) -> None:
-        """The norm at the end of a pre-norm stack."""
-        self.top -= 30
-        self.canvas.line([(self.x, self.top + 30), (self.x, self.top)])
-        if self.counts.final_norm:
-            self.box(["layer norm"], self.counts.final_norm)
 
 
 def _draw_output(decoder: _Column) -> None:
