@@ -10,11 +10,11 @@ from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import DecodingConfig, Precision, validate
 from pellucid.decode import (
-    Asker,
     Constraints,
     Decoder,
     Hypothesis,
     Request,
+    RequestBuilder,
     SpecialIds,
 )
 from pellucid.decode.workers import WorkerPool, is_worth
@@ -65,7 +65,7 @@ class Translator:
         self.bundle = bundle
         self._models = (model, *others)
         self.workers = workers
-        self._asker = Asker(tokenizer, [one.config for one in self._models])
+        self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._models])
         ids = tokenizer.config
         never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
         special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never - {ids.eos_id}))
@@ -199,7 +199,7 @@ class Translator:
             self.tokenizer,
             sources,
             targets,
-            too_long=self._asker.too_long,
+            too_long=self._request_builder.too_long,
             batch_tokens=batch_tokens,
         )
 
@@ -299,9 +299,9 @@ class Translator:
         split_long: bool,
     ) -> list[Request]:
         """The requests of a line: one, or one for each part of a line that is split."""
-        damage, problem = not_utf8(text), self._asker.too_long(ids)
+        damage, problem = not_utf8(text), self._request_builder.too_long(ids)
         if problem is None and damage is None:
-            return [self._asker.ask(text, ids, constraints, config)]
+            return [self._request_builder.build(text, ids, constraints, config)]
         if damage is not None or not split_long:
             raise InputError(damage or problem)
         if constraints.required or constraints.prefix:
@@ -312,10 +312,10 @@ class Translator:
         code = self.tokenizer.language_code(text)
         parts = [f"{code} {part}".lstrip() for part in split_sentences(text.removeprefix(code))]
         encoded = self.tokenizer.encode_sources(parts)
-        if any(map(self._asker.too_long, encoded)):
+        if any(map(self._request_builder.too_long, encoded)):
             raise InputError(f"{problem} One of its sentences is too long by itself.")
         return [
-            self._asker.ask(part, ids, constraints, config)
+            self._request_builder.build(part, ids, constraints, config)
             for part, ids in zip(parts, encoded, strict=True)
         ]
 

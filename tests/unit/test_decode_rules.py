@@ -16,8 +16,9 @@ from torch import Tensor
 
 from pellucid.config import DecodingConfig, TokenizerRecipe
 from pellucid.decode.constraints.forbidden import Spelling
+from pellucid.decode.constraints.history import History, Rule
 from pellucid.decode.constraints.request import Request
-from pellucid.decode.constraints.rules import Rule, Written, make_rules
+from pellucid.decode.constraints.rules import make_rules
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer, learn_tokenizer
 
@@ -39,7 +40,7 @@ def apply(rules: list[Rule], values_AV: Tensor, histories: list[list[int]], *whi
     """What the rules leave of the values; the histories are padded with rubbish."""
     longest = max(map(len, histories), default=0)
     rubbish = random.Random(longest)
-    written = Written(
+    history = History(
         torch.tensor(
             [ids + rubbish.choices([-7, 1, 10**9], k=longest - len(ids)) for ids in histories],
             dtype=torch.long,
@@ -49,7 +50,7 @@ def apply(rules: list[Rule], values_AV: Tensor, histories: list[list[int]], *whi
     )
     edited_AV = values_AV.clone()
     for rule in rules:
-        rule(edited_AV, written)
+        rule(edited_AV, history)
     return edited_AV
 
 
@@ -136,12 +137,12 @@ def test_rules_rows_that_count_beyond_the_columns_are_harmless() -> None:
         repetition_penalty=2.0,
     )
     length_A = torch.full((A,), 3 * T)
-    written = Written(
+    history = History(
         torch.ones(A, T, dtype=torch.long), length_A, torch.zeros(A, dtype=torch.long)
     )
     values_AV = torch.full((A, V), -1.0)
     for rule in rules:
-        rule(values_AV, written)
+        rule(values_AV, history)
     assert not values_AV.isnan().any()
     assert values_AV.max() <= -1.0
 

@@ -23,7 +23,7 @@ from pellucid.cli.lines.job import load_job
 from pellucid.cli.options import CONSTRAINTS
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
-from pellucid.decode import Asker, Constraints, Request, workers
+from pellucid.decode import Constraints, Request, RequestBuilder, workers
 from pellucid.decode.workers import WorkerPool, is_worth
 from pellucid.errors import BundleError, ConfigurationError, InputError, PellucidError
 from pellucid.hardware import share_threads
@@ -121,9 +121,9 @@ def test_impossible_number_of_workers_is_refused(count: int) -> None:
 
 
 def test_request_comes_out_as_it_went_in(alone: Translator) -> None:
-    asker = Asker(alone.tokenizer, [alone.model.config])
+    builder = RequestBuilder(alone.tokenizer, [alone.model.config])
     ids = alone.tokenizer.encode_source("The cat slept.")
-    asked = asker.ask('"Chat"\u2028\udcff', ids, ASKED, DecodingConfig(min_length=3, beam=2))
+    asked = builder.build('"Chat"\u2028\udcff', ids, ASKED, DecodingConfig(min_length=3, beam=2))
     asked = Request(**{**vars(asked), "forbidden": ((5,), (7, 11))})
     assert all(getattr(asked, name) for name in vars(asked)), "every field should have something"
     answerer = workers._Answerer(alone.decoder, alone.tokenizer)

@@ -1,6 +1,6 @@
 """Token ids in, token ids out: search and scoring."""
 
-from pellucid.decode.constraints.build_request import Asker
+from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints, Request
 from pellucid.decode.decoder import Decoder
 from pellucid.decode.fast.engine import Engine
@@ -11,7 +11,6 @@ from pellucid.decode.scoring import score_tokens
 from pellucid.decode.search.loop import Found, Search, SpecialIds
 
 __all__ = [
-    "Asker",
     "Constraints",
     "Decoder",
     "Engine",
@@ -19,6 +18,7 @@ __all__ = [
     "Found",
     "Hypothesis",
     "Request",
+    "RequestBuilder",
     "Search",
     "SpecialIds",
     "choose_likeliest",

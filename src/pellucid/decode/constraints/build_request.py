@@ -14,10 +14,10 @@ from pellucid.errors import InputError
 from pellucid.text import Tokenizer
 from pellucid.text.letters import is_word_letter
 
-__all__ = ["Asker"]
+__all__ = ["RequestBuilder"]
 
 
-class Asker:
+class RequestBuilder:
     """Turns texts into requests, for a tokenizer and its models; the shortest limits count."""
 
     def __init__(self, tokenizer: Tokenizer, models: Sequence[ModelConfig]) -> None:
@@ -29,7 +29,7 @@ class Asker:
     def _spelling(self) -> Spelling:
         return Spelling(self._tokenizer)
 
-    def ask(
+    def build(
         self, text: str, source_ids: list[int], constraints: Constraints, config: DecodingConfig
     ) -> Request:
         """Make the request of one line.

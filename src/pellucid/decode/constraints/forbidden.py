@@ -11,7 +11,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from pellucid.decode.constraints.written import Written, lower, newest, pad_rows
+from pellucid.decode.constraints.history import History, last_tokens, lower_values, pad_rows
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer
 from pellucid.text.letters import is_word_letter
@@ -239,16 +239,16 @@ class TextRule:
             for part, fill in enumerate((0, 0, -1))
         )
 
-    def __call__(self, values_AV: Tensor, written: Written) -> None:
+    def __call__(self, values_AV: Tensor, history: History) -> None:
         """Forbid what would complete a phrase."""
-        group_A = self._group_R[written.request_A]
-        tail_A1X = self._read_tails(written)[:, None]
+        group_A = self._group_R[history.request_A]
+        tail_A1X = self._read_tails(history)[:, None]
         fits_AQ = ((tail_A1X & self._mask_GQX[group_A]) == self._pattern_GQX[group_A]).all(-1)
-        is_last_A = written.length_A + 1 >= self._max_length_R[written.request_A]
+        is_last_A = history.length_A + 1 >= self._max_length_R[history.request_A]
         kind_AY = self._kind_GY[group_A]
         is_banned_AY = (kind_AY == 0) | ((kind_AY == 1) & is_last_A[:, None])
         is_banned_AY &= fits_AQ.gather(1, self._context_GY[group_A])
-        lower(values_AV, self._token_GY[group_A], is_banned_AY, -torch.inf)
+        lower_values(values_AV, self._token_GY[group_A], is_banned_AY, -torch.inf)
         must_go_on_A = (fits_AQ & self._is_whole_GQ[group_A]).any(1)
         if must_go_on_A.any():
             values_AV.masked_fill_(must_go_on_A[:, None] & self._leaves_V, -torch.inf)
@@ -266,10 +266,10 @@ class TextRule:
             mask[first] |= _OPEN
         return pattern, mask
 
-    def _read_tails(self, written: Written) -> Tensor:
+    def _read_tails(self, history: History) -> Tensor:
         """The last bytes of each row's text with what stands beside them; then the next byte's."""
         count, width = self._num_bytes, self._codes_UX.shape[1]
-        recent_AI = newest(written, count + 1)
+        recent_AI = last_tokens(history, count + 1)
         opens_AI = self._opens_U[recent_AI]
         codes_AJX = self._codes_UX[recent_AI[:, 1:]]
         begins_AJX = ((codes_AJX & _FIRST) > 0) & opens_AI[:, :-1, None]

@@ -15,8 +15,8 @@ from typing import final
 import torch
 from torch import Tensor
 
+from pellucid.decode.constraints.history import pad_rows
 from pellucid.decode.constraints.request import Request
-from pellucid.decode.constraints.written import pad_rows
 from pellucid.decode.logits import best_of_rows
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer

@@ -10,10 +10,8 @@ from torch import Tensor
 
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.forbidden import Spelling, TextRule
+from pellucid.decode.constraints.history import History, Rule, last_tokens, lower_values, pad_rows
 from pellucid.decode.constraints.request import Request
-from pellucid.decode.constraints.written import Rule as Rule
-from pellucid.decode.constraints.written import Written as Written
-from pellucid.decode.constraints.written import lower, newest, pad_rows
 from pellucid.errors import InputError
 
 __all__ = ["make_rules"]
@@ -39,7 +37,7 @@ def make_rules(
     may write.
 
     Args:
-        requests: what `Written.request_A` points into.
+        requests: what `History.request_A` points into.
         config: the options of the search.
         eos_id: what ends a sentence.
         vocabulary_size: how many tokens there are.
@@ -115,7 +113,7 @@ class _Never:
     def __init__(self, never: Sequence[int], device: Device) -> None:
         self._ids = torch.tensor(list(never), device=device)
 
-    def __call__(self, values_AV: Tensor, written: Written) -> None:
+    def __call__(self, values_AV: Tensor, history: History) -> None:
         values_AV.index_fill_(1, self._ids, -torch.inf)
 
 
@@ -127,8 +125,8 @@ class _MinimumLength:
         self._min_length_R = torch.tensor(min_lengths, device=device)
         self._eos_id = eos_id
 
-    def __call__(self, values_AV: Tensor, written: Written) -> None:
-        is_short_A = written.length_A + 1 < self._min_length_R[written.request_A]
+    def __call__(self, values_AV: Tensor, history: History) -> None:
+        is_short_A = history.length_A + 1 < self._min_length_R[history.request_A]
         values_AV[:, self._eos_id].masked_fill_(is_short_A, -torch.inf)
 
 
@@ -139,18 +137,18 @@ class _NoRepeatedNgram:
     def __init__(self, size: int) -> None:
         self._size = size
 
-    def __call__(self, values_AV: Tensor, written: Written) -> None:
-        tokens_AT, num_before = written.tokens_AT, self._size - 1
+    def __call__(self, values_AV: Tensor, history: History) -> None:
+        tokens_AT, num_before = history.tokens_AT, self._size - 1
         num_places = tokens_AT.shape[1] - num_before
         if num_places <= 0:
             return
-        last_AY = newest(written, num_before)
+        last_AY = last_tokens(history, num_before)
         columns_X = torch.arange(num_places, device=tokens_AT.device)
-        is_repeated_AX = columns_X + num_before < written.length_A[:, None]
+        is_repeated_AX = columns_X + num_before < history.length_A[:, None]
         for offset in range(num_before):
             window_AX = tokens_AT[:, offset : offset + num_places]
             is_repeated_AX &= window_AX == last_AY[:, offset, None]
-        lower(values_AV, tokens_AT[:, num_before:], is_repeated_AX, -torch.inf)
+        lower_values(values_AV, tokens_AT[:, num_before:], is_repeated_AX, -torch.inf)
 
 
 @final
@@ -168,12 +166,14 @@ class _RepetitionPenalty:
     def __init__(self, factor: float) -> None:
         self._factor = factor
 
-    def __call__(self, values_AV: Tensor, written: Written) -> None:
-        tokens_AT = written.tokens_AT
+    def __call__(self, values_AV: Tensor, history: History) -> None:
+        tokens_AT = history.tokens_AT
         columns_T = torch.arange(tokens_AT.shape[1], device=tokens_AT.device)
-        is_written_AT = columns_T < written.length_A[:, None]
+        is_written_AT = columns_T < history.length_A[:, None]
         tokens_AT = tokens_AT.where(is_written_AT, 0)
-        lower(values_AV, tokens_AT, is_written_AT, values_AV.gather(1, tokens_AT) * self._factor)
+        lower_values(
+            values_AV, tokens_AT, is_written_AT, values_AV.gather(1, tokens_AT) * self._factor
+        )
 
 
 @final
@@ -198,13 +198,13 @@ class _ForbiddenSequences:
         self._last_GQ = pad_rows([[ids[-1] for ids in group] for group in sets], -1, device)
         self._group_R = torch.tensor(set_of_request, device=device)
 
-    def __call__(self, values_AV: Tensor, written: Written) -> None:
-        group_A = self._group_R[written.request_A]
+    def __call__(self, values_AV: Tensor, history: History) -> None:
+        group_A = self._group_R[history.request_A]
         before_AQX, last_AQ = self._before_GQX[group_A], self._last_GQ[group_A]
-        last_A1X = newest(written, self._num_before)[:, None]
-        # -1 fits any token; before the beginning newest gives -1 too, which no sequence asks for.
+        last_A1X = last_tokens(history, self._num_before)[:, None]
+        # -1 matches any token. last_tokens also gives -1 before the beginning; no sequence asks it.
         fits_AQ = ((before_AQX == -1) | (before_AQX == last_A1X)).all(-1)
-        lower(values_AV, last_AQ, fits_AQ & (last_AQ >= 0), -torch.inf)
+        lower_values(values_AV, last_AQ, fits_AQ & (last_AQ >= 0), -torch.inf)
 
 
 @final
@@ -227,9 +227,9 @@ class _WholeWords:
         self._group_R = torch.tensor(set_of_request, device=device)
         self._goes_on_V = ~spelling.leaves_V.to(device)
 
-    def __call__(self, values_AV: Tensor, written: Written) -> None:
-        tokens_AQX = self._tokens_GQX[self._group_R[written.request_A]]
-        last_A1X = newest(written, self._width)[:, None]
+    def __call__(self, values_AV: Tensor, history: History) -> None:
+        tokens_AQX = self._tokens_GQX[self._group_R[history.request_A]]
+        last_A1X = last_tokens(history, self._width)[:, None]
         is_written_AQ = ((tokens_AQX == -1) | (tokens_AQX == last_A1X)).all(-1)
         values_AV.masked_fill_(is_written_AQ.any(1)[:, None] & self._goes_on_V, -torch.inf)
 
@@ -250,13 +250,13 @@ class _ForcedPrefix:
         self._length_R = torch.tensor([len(prefix) for prefix in prefixes], device=device)
         self._others = others
 
-    def __call__(self, values_AV: Tensor, written: Written) -> None:
-        request_A, last = written.request_A, self._prefix_RX.shape[1] - 1
-        is_inside_A1 = (written.length_A < self._length_R[request_A])[:, None]
-        forced_A1 = self._prefix_RX[request_A, written.length_A.clamp(max=last)][:, None]
+    def __call__(self, values_AV: Tensor, history: History) -> None:
+        request_A, last = history.request_A, self._prefix_RX.shape[1] - 1
+        is_inside_A1 = (history.length_A < self._length_R[request_A])[:, None]
+        forced_A1 = self._prefix_RX[request_A, history.length_A.clamp(max=last)][:, None]
         value_A1 = values_AV.gather(1, forced_A1)
         for rule in self._others:
-            rule(values_AV, written)
+            rule(values_AV, history)
         if not is_inside_A1.any():
             return
         values_AV.masked_fill_(is_inside_A1, -torch.inf)

@@ -24,7 +24,7 @@ from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.constraints.rules import make_rules
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.logits import log_normalizer
-from pellucid.decode.search.board import NOBODY, Board
+from pellucid.decode.search.beams import NO_REQUEST, Beams
 from pellucid.decode.search.phrases import choose_with_phrases
 from pellucid.decode.search.sampling import draw, uniforms
 from pellucid.decode.search.selection import Choice, choose_in_groups
@@ -123,7 +123,7 @@ class Search:
         self._encoded: range = range(0)
         self._found: defaultdict[int, list[Hypothesis]] = defaultdict(list)
         with torch.inference_mode():
-            self.board = Board(requests, config, self._size, self._device)
+            self.beams = Beams(requests, config, self._size, self._device)
             self._state = stepper.open(self._size, config.beam)
             self._newest_A = torch.full((self._size * config.beam,), special.start)
             self._newest_A = self._newest_A.to(self._device)
@@ -142,30 +142,30 @@ class Search:
     @torch.inference_mode()
     def step(self) -> list[tuple[int, Found]]:
         """Read one token of every hypothesis and choose; hands out the answers that are ready."""
-        board = self.board
+        beams = self.beams
         logits_AV = self._stepper.step(self._state, self._newest_A)
         normalizer_A = log_normalizer(logits_AV)
         values_AV, logs_AV = self._apply_rules(logits_AV, normalizer_A)
         choice = self._choose(values_AV, normalizer_A)
-        board.margin_B = torch.minimum(board.margin_B, choice.margin_B)
+        beams.margin_B = torch.minimum(beams.margin_B, choice.margin_B)
 
         sentences_B1 = torch.arange(self._size, device=self._device)[:, None]
-        parents_A = (sentences_B1 * board.width + choice.parent_BW).flatten()
+        parents_A = (sentences_B1 * beams.width + choice.parent_BW).flatten()
         tokens_A = choice.token_BW.flatten()
         value_A = values_AV[parents_A, tokens_A]
         log_A = value_A if logs_AV is None else logs_AV[parents_A, tokens_A]
         if not self._is_normalized:
             value_A = log_A = (value_A - normalizer_A[parents_A]).clamp_(max=0)
-        total_BW = board.total_BW.gather(1, choice.parent_BW) + value_A.view_as(choice.parent_BW)
+        total_BW = beams.total_BW.gather(1, choice.parent_BW) + value_A.view_as(choice.parent_BW)
         total_BW = total_BW.masked_fill(~choice.is_taken_BW, -math.inf)
 
-        if board.width > 1:
+        if beams.width > 1:
             self._state.reorder(choice.parent_BW)
-        board.write(parents_A, tokens_A, log_A)
+        beams.write(parents_A, tokens_A, log_A)
         if self._phrases is not None:
             self._progress = self._phrases.advance(self._progress.reorder(parents_A), tokens_A)
             is_met_BW = self._phrases.is_met(self._progress).view_as(total_BW)
-            is_last_B1 = (board.length_B >= board.limit_B)[:, None]
+            is_last_B1 = (beams.length_B >= beams.limit_B)[:, None]
             total_BW = total_BW.masked_fill(is_last_B1 & ~is_met_BW, -math.inf)
         self._newest_A = tokens_A
         return self._settle(total_BW, choice.token_BW == self._special.eos)
@@ -174,10 +174,10 @@ class Search:
         """The tokens on which all hypotheses agree, growing or finished, of a search for one."""
         if self.is_over:
             return ()
-        length = int(self.board.length_B[0])
-        growing_X = (self.board.total_BW[0] > -math.inf).nonzero()[:, 0]
+        length = int(self.beams.length_B[0])
+        growing_X = (self.beams.total_BW[0] > -math.inf).nonzero()[:, 0]
         texts = [hypothesis.ids for hypothesis in self._found[0]]
-        texts += [tuple(ids) for ids in self.board.tokens_AT[growing_X, :length].tolist()]
+        texts += [tuple(ids) for ids in self.beams.tokens_AT[growing_X, :length].tolist()]
         columns = zip(*texts, strict=False)
         return tuple(column[0] for column in takewhile(lambda ids: len(set(ids)) == 1, columns))
 
@@ -195,19 +195,19 @@ class Search:
             values_AV = logits_AV.sub_(normalizer_A[:, None]).clamp_(max=0)
             logs_AV = values_AV.clone() if self._config.repetition_penalty > 1 else None
         if self._rules:
-            written = self.board.written
+            history = self.beams.history
             for rule in self._rules:
-                rule(values_AV, written)
+                rule(values_AV, history)
         if self._phrases is not None:
             unmet_A = ~self._phrases.is_met(self._progress)
             values_AV[:, self._special.eos].masked_fill_(unmet_A, -math.inf)
         return values_AV, logs_AV
 
     def _choose(self, values_AV: Tensor, normalizer_A: Tensor) -> Choice:
-        board, config = self.board, self._config
+        beams, config = self.beams, self._config
         if self._uniform_RT is not None:
             uniform_A = self._uniform_RT[
-                board.request_B, board.length_B % self._uniform_RT.shape[1]
+                beams.request_B, beams.length_B % self._uniform_RT.shape[1]
             ]
             token_A = draw(
                 values_AV,
@@ -217,19 +217,19 @@ class Search:
                 top_p=config.top_p,
                 epsilon=config.epsilon,
             )
-            return Choice.alone(token_A, is_taken_B1=board.total_BW > -math.inf)
+            return Choice.single(token_A, is_taken_B1=beams.total_BW > -math.inf)
         if self._phrases is not None:
             return choose_with_phrases(
                 values_AV,
-                board.total_BW,
-                board.count_places()[:, 0],
+                beams.total_BW,
+                beams.count_places()[:, 0],
                 self._phrases,
                 self._progress,
             )
         return choose_in_groups(
             values_AV,
-            board.total_BW,
-            board.count_places(),
+            beams.total_BW,
+            beams.count_places(),
             normalizer_A=None if self._is_normalized else normalizer_A,
             diversity=config.diversity,
             extra=int(config.strict),
@@ -237,25 +237,25 @@ class Search:
 
     def _settle(self, total_BW: Tensor, is_end_BW: Tensor) -> list[tuple[int, Found]]:
         """Collect what is finished, answer what is done, and go on with those that wait."""
-        board = self.board
-        is_finished_BW, is_cut_BW = board.settle(total_BW, is_end_BW)
+        beams = self.beams
+        is_finished_BW, is_cut_BW = beams.settle(total_BW, is_end_BW)
         leaving_A = (is_finished_BW | is_cut_BW).flatten().nonzero()[:, 0]
         if len(leaving_A):
-            score_BW = board.note_scores(total_BW, is_finished_BW)
-            for request, hypothesis in board.hypotheses(leaving_A, score_BW, is_finished_BW):
+            score_BW = beams.note_scores(total_BW, is_finished_BW)
+            for request, hypothesis in beams.hypotheses(leaving_A, score_BW, is_finished_BW):
                 self._found[request].append(hypothesis)
-        done_X = board.is_done().nonzero()[:, 0]
+        done_X = beams.is_done().nonzero()[:, 0]
         if not len(done_X):
             return []
         answers = [
             (request, self._answer(request, margin))
             for request, margin in zip(
-                board.request_B[done_X].tolist(), board.margin_B[done_X].tolist(), strict=True
+                beams.request_B[done_X].tolist(), beams.margin_B[done_X].tolist(), strict=True
             )
         ]
-        board.leave(done_X)
+        beams.leave(done_X)
         self._state.retire(done_X)
-        self._fill((board.request_B == NOBODY).nonzero()[:, 0])
+        self._fill((beams.request_B == NO_REQUEST).nonzero()[:, 0])
         return answers
 
     def _answer(self, request: int, margin: float) -> Found:
@@ -279,11 +279,11 @@ class Search:
             )
             requests_X = torch.tensor(list(self._encoded[:taken]), device=self._device)
             self._state.insert(free[:taken], self._memory, chosen_X)
-            self.board.begin(free[:taken], requests_X)
-            self._newest_A[self.board.rows_of(free[:taken])] = self._special.start
+            self.beams.begin(free[:taken], requests_X)
+            self._newest_A[self.beams.rows_of(free[:taken])] = self._special.start
             self._encoded, free = self._encoded[taken:], free[taken:]
         if self._phrases is not None and not must_be_empty and self._size:
-            request_A = self.board.request_B.clamp(min=0).repeat_interleave(self.board.width)
+            request_A = self.beams.request_B.clamp(min=0).repeat_interleave(self.beams.width)
             self._progress = self._phrases.start(request_A)
         if not self._num_waiting and 4 * len(free) >= self._size:
             self._shrink()
@@ -304,14 +304,14 @@ class Search:
 
     def _shrink(self) -> None:
         """Go on with the places where somebody is, so that nothing is computed for nobody."""
-        kept_B = (self.board.request_B != NOBODY).nonzero()[:, 0]
+        kept_B = (self.beams.request_B != NO_REQUEST).nonzero()[:, 0]
         if len(kept_B) == self._size:
             return
-        rows_A = self.board.rows_of(kept_B)
+        rows_A = self.beams.rows_of(kept_B)
         self._size = len(kept_B)
         if self._size:
             self._newest_A = self._newest_A[rows_A]
-            self.board.keep(kept_B)
+            self.beams.keep(kept_B)
             self._state.keep(kept_B)
             if self._phrases is not None:
                 self._progress = self._progress.reorder(rows_A)

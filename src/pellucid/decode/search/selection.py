@@ -35,7 +35,7 @@ class Choice:
     margin_B: Tensor
 
     @staticmethod
-    def alone(token_B: Tensor, is_taken_B1: Tensor) -> Choice:
+    def single(token_B: Tensor, is_taken_B1: Tensor) -> Choice:
         """Every hypothesis goes on by itself, with a token that was drawn for it."""
         token_B1 = token_B[:, None]
         nowhere_B = torch.full(token_B.shape, math.inf, dtype=torch.float64, device=token_B.device)
@@ -73,9 +73,9 @@ def choose_best(value_AX: Tensor, id_AX: Tensor, total_BW: Tensor, num_places_B:
     )
 
 
-def _choose_alone(value_AX: Tensor, id_AX: Tensor, total_B1: Tensor) -> Choice:
+def _choose_single(value_AX: Tensor, id_AX: Tensor, total_B1: Tensor) -> Choice:
     """What `choose_best` does, for a beam of 1."""
-    choice = Choice.alone(id_AX[:, 0], total_B1 > -math.inf)
+    choice = Choice.single(id_AX[:, 0], total_B1 > -math.inf)
     if value_AX.shape[1] > 1:
         lead_A = (value_AX[:, 0] - value_AX[:, 1]).to(choice.margin_B.dtype)
         choice = replace(choice, margin_B=lead_A.nan_to_num(nan=math.inf))
@@ -110,7 +110,7 @@ def choose_in_groups(
     width = total_BW.shape[1] // groups
     count = min(width + extra, values_AV.shape[1])
     if width == groups == 1:
-        return _choose_alone(*best_of_rows(values_AV, count), total_BW)
+        return _choose_single(*best_of_rows(values_AV, count), total_BW)
     values_BWV = values_AV.view(sentences, -1, values_AV.shape[1])
     penalty_BV = torch.zeros_like(values_BWV[:, 0]) if groups > 1 else None
     if normalizer_A is not None:

@@ -10,17 +10,17 @@ from torch import Tensor
 
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
-from pellucid.decode.constraints.rules import Written
+from pellucid.decode.constraints.rules import History
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.search.penalty import LengthPenalty
 
-__all__ = ["NOBODY", "Board"]
+__all__ = ["NO_REQUEST", "Beams"]
 
-NOBODY = -1
+NO_REQUEST = -1
 """The request of a place where nothing is translated."""
 
 
-class Board:
+class Beams:
     """Texts, sums and finished hypotheses of the sentences that are searched side by side.
 
     Row b · width + w is hypothesis w of sentence b. A hypothesis that does not exist, or is
@@ -47,7 +47,7 @@ class Board:
         self.penalty = LengthPenalty(config, longest, device)
         self._limit_R = torch.tensor([r.max_length for r in requests], device=device)
         rows, kept = sentences * self.width, min(config.n_best, self.width)
-        self.request_B = torch.full((sentences,), NOBODY, device=device)
+        self.request_B = torch.full((sentences,), NO_REQUEST, device=device)
         self.length_B = torch.zeros(sentences, dtype=torch.long, device=device)
         self.total_BW = _nothing(sentences, self.width, device)
         self.num_finished_BG = torch.zeros(sentences, self.groups, dtype=torch.long, device=device)
@@ -67,8 +67,8 @@ class Board:
         self.margin_B[places_X] = math.inf
 
     def leave(self, places_X: Tensor) -> None:
-        """Take sentences that are done off the board."""
-        self.request_B[places_X] = NOBODY
+        """Take sentences that are done off the beams."""
+        self.request_B[places_X] = NO_REQUEST
         self.total_BW[places_X] = -math.inf
 
     def keep(self, places_B: Tensor) -> None:
@@ -92,10 +92,10 @@ class Board:
         return self._limit_R[self.request_B]
 
     @property
-    def written(self) -> Written:
+    def history(self) -> History:
         """What the rows have written, for the rules."""
         longest = max(1, int(self.length_B.max()))
-        return Written(
+        return History(
             self.tokens_AT[:, :longest],
             self.length_B.repeat_interleave(self.width),
             self.request_B.clamp(min=0).repeat_interleave(self.width),
@@ -154,7 +154,7 @@ class Board:
             if self.stopping == "heuristic":  # What could still come may be better, or not.
                 gap_B = (self.best_BN[:, -1] - bound_B).abs().nan_to_num(nan=math.inf)
                 self.margin_B = torch.minimum(self.margin_B, gap_B)
-        return is_done_B & (self.request_B != NOBODY)
+        return is_done_B & (self.request_B != NO_REQUEST)
 
     def hypotheses(
         self, rows_A: Tensor, score_BW: Tensor, is_finished_BW: Tensor

@@ -9,11 +9,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Rule", "Written", "lower", "newest", "pad_rows"]
+__all__ = ["History", "Rule", "last_tokens", "lower_values", "pad_rows"]
 
 
 @dataclass
-class Written:
+class History:
     """The tokens of each row of a search.
 
     Attributes:
@@ -33,21 +33,21 @@ class Rule(Protocol):
     It keeps no state, so rows may be reordered, dropped and replaced between two steps.
     """
 
-    def __call__(self, values_AV: Tensor, written: Written) -> None:
+    def __call__(self, values_AV: Tensor, history: History) -> None:
         """Edit natural log-probabilities; what may not be written gets minus infinity."""
 
 
-def newest(written: Written, count: int) -> Tensor:
+def last_tokens(history: History, count: int) -> Tensor:
     """The last tokens of each row, the newest one last.
 
     Args:
-        written: the rows.
+        history: the rows.
         count: how many tokens.
 
     Returns:
         Ids of shape (rows, count); -1 before the beginning.
     """
-    tokens_AT, length_A = written.tokens_AT, written.length_A
+    tokens_AT, length_A = history.tokens_AT, history.length_A
     columns_AX = length_A[:, None] + torch.arange(-count, 0, device=length_A.device)
     last = tokens_AT.shape[1] - 1
     if last < 0:
@@ -55,7 +55,9 @@ def newest(written: Written, count: int) -> Tensor:
     return tokens_AT.gather(1, columns_AX.clamp(0, last)).masked_fill(columns_AX < 0, -1)
 
 
-def lower(values_AV: Tensor, ids_AX: Tensor, is_meant_AX: Tensor, value: Tensor | float) -> None:
+def lower_values(
+    values_AV: Tensor, ids_AX: Tensor, is_meant_AX: Tensor, value: Tensor | float
+) -> None:
     """Lower the values of some tokens of each row, in place; no value is raised.
 
     Args:
