@@ -1,7 +1,19 @@
-"""The exception tree, and how a message is worded.
+"""The exception tree, and the wording of messages.
 
-Every error a user can cause is one sentence: what must be, what it is, where, and what to do
-now. Each class is also the natural built-in, so that ``except ValueError`` keeps working.
+A message is one sentence about the fault and one about what to do now::
+
+    <what> must be <rule>, but is <value> (<file:line, field or option>). <What to do now.>
+
+Each class is also the natural built-in, so that ``except ValueError`` keeps working::
+
+    PellucidError                      exit code 1: the machine, the disk or the training failed
+    ├── InputError (ValueError)        exit code 2: the user's input must change
+    │   ├── ConfigurationError         a recipe, an option or a configuration file
+    │   ├── DataError                  a text file
+    │   ├── BundleError                a model folder
+    │   └── InputFileNotFoundError     a missing file or folder (also FileNotFoundError)
+    ├── OutputError (OSError)          the place to write to
+    └── TrainingError (RuntimeError)   a training that cannot continue
 """
 
 from __future__ import annotations
@@ -23,23 +35,23 @@ __all__ = [
 
 
 class PellucidError(Exception):
-    """The root of everything this package raises on purpose.
+    """The root of every error that this package raises on purpose.
 
-    ``exit_code`` is what the command line ends with: 1 when the world failed, 2 when the input
-    must change.
+    Attributes:
+        exit_code: the exit code of a command that ends with this error.
     """
 
     exit_code = 1
 
 
 class InputError(PellucidError, ValueError):
-    """Something that the user gave must be different."""
+    """The user's input must change."""
 
     exit_code = 2
 
 
 class ConfigurationError(InputError):
-    """A recipe, an option or a configuration file says something impossible."""
+    """A recipe, an option or a configuration file asks for something impossible."""
 
 
 class DataError(InputError):
@@ -47,11 +59,11 @@ class DataError(InputError):
 
 
 class InputFileNotFoundError(InputError, FileNotFoundError):
-    """A file or folder that was named does not exist."""
+    """A file or folder does not exist."""
 
 
 class BundleError(InputError):
-    """A model folder is damaged, incomplete, or not ours."""
+    """A model folder is damaged, incomplete, or of another format."""
 
 
 class OutputError(PellucidError, OSError):
@@ -59,18 +71,18 @@ class OutputError(PellucidError, OSError):
 
 
 class TrainingError(PellucidError, RuntimeError):
-    """Training cannot go on."""
+    """Training cannot continue."""
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Word a hint about a name that does not exist.
 
     Args:
-        name: what was written.
-        known: what could have been written.
+        name: the unknown name.
+        known: the names that exist.
 
     Returns:
-        ``"Did you mean 'x'?"`` when something is near, otherwise ``"Known are: a, b, c."``
+        ``"Did you mean 'x'?"`` if a known name is similar, otherwise ``"Known are: a, b, c."``
     """
     options = sorted(known)
     near = difflib.get_close_matches(name, options, n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-r"""Files: what ends a line, gzip, hashes, and writes that survive a crash.
+r"""Files: lines, gzip, hashes, and writes that survive a crash.
 
 A line ends at ``\n`` and at nothing else; one ``\r`` before it is dropped. Python's
 ``splitlines`` also cuts at U+2028, form feeds and others, which shifts parallel files against
@@ -39,47 +39,74 @@ __all__ = [
     "tidy_folder",
     "write_bytes",
     "write_text",
+    "writing",
 ]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 1 << 24
-"""In bytes. A line is held in memory as a whole."""
+"""Most bytes of a line, which is held in memory as a whole."""
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/(\d+)")
 _MOST_LINKS = 40
-"""As many as Linux follows."""
+"""Symbolic links to follow, as many as Linux does."""
+
+
+@contextmanager
+def _reading(path: Path | str) -> Iterator[None]:
+    """Turn the system's errors within the block into ours."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise InputFileNotFoundError(
+            f"The file {path} does not exist. Check the name and the folder."
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"The file must be readable, but {path} is not: {error.strerror or error}."
+        ) from error
+
+
+@contextmanager
+def writing(path: Path | str) -> Iterator[None]:
+    """Turn the system's errors within the block into one about an output that cannot be written.
+
+    Raises:
+        OutputError: the disk is full, read-only, or the folder is missing.
+        BrokenPipeError: the reader of the pipe went away.
+    """
+    try:
+        yield
+    except (PellucidError, BrokenPipeError):
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"The output must be writable, but {path} is not: {error.strerror or error}. "
+            "Free some space or choose another folder."
+        ) from error
 
 
 def open_binary(path: Path | str) -> BinaryIO:
-    """Open a file for reading, unpacking gzip where the content says so; ``-`` is standard input.
+    """Open a file for reading; ``-`` is standard input. A gzip file, known by content, is unpacked.
 
     Raises:
-        InputFileNotFoundError: nothing is there.
+        InputFileNotFoundError: the file does not exist.
         DataError: it is a folder or cannot be read.
     """
     if str(path) == "-":
         if sys.stdin is None:
             raise DataError("Standard input must be open, but is closed. Name a file instead.")
         return sys.stdin.buffer
-    try:
-        # Opened once only: a named pipe can be read a single time.
+    with _reading(path):
+        # Opened only once: a named pipe can be read a single time.
         stream = Path(path).open("rb")  # noqa: SIM115
         if stream.peek(2)[:2] != _GZIP_MAGIC:
             return stream
         unpacked = gzip.GzipFile(fileobj=stream)
-        # So that closing one closes both.
+        # Closing the one then closes both.
         unpacked.myfileobj = stream  # type: ignore[assignment]
         return unpacked  # type: ignore[return-value]
-    except FileNotFoundError as error:
-        raise InputFileNotFoundError(
-            f"The file must exist, but {path} does not. Check the name and the folder."
-        ) from error
-    except OSError as error:
-        raise DataError(
-            f"The file must be readable, but {path} is not: {error.strerror or error}."
-        ) from error
 
 
 def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str]:
@@ -90,8 +117,8 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
 
     Args:
         path: a plain or gzip file; ``-`` is standard input.
-        keeps_damaged: hand out a line that is not UTF-8, each byte that is none as a lone
-            surrogate, which `not_utf8` finds again.
+        keeps_damaged: accept a line that is not UTF-8, with each wrong byte as a lone surrogate,
+            which `not_utf8` finds again.
 
     Yields:
         Each line without its end.
@@ -99,30 +126,29 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
     Raises:
         DataError: a line is not UTF-8 (with file and line) or longer than `LONGEST_LINE`, or the
             gzip data is damaged.
-        InputFileNotFoundError: nothing is there.
+        InputFileNotFoundError: the file does not exist.
     """
     stream = open_binary(path)
     number = 0
-    try:
-        for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), start=1):
-            if len(raw) > LONGEST_LINE:
-                raise DataError(
-                    f"A line must have at most {LONGEST_LINE} bytes, but has more "
-                    f"({path}:{number}). Check that the file is text, and break its lines."
-                )
-            yield decode_line(raw, path, number, keeps_damaged=keeps_damaged)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(
-            f"A .gz file must be whole, but {path} is damaged after line {number}: {error}. "
-            "Copy or compress it again."
-        ) from error
-    except OSError as error:
-        raise DataError(
-            f"The file must be readable, but {path} is not: {error.strerror or error}."
-        ) from error
-    finally:
-        if str(path) != "-":
-            stream.close()
+    # A file that is not text may be one endless line, so reading stops at the limit.
+    lines = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
+    with _reading(path):
+        try:
+            for number, raw in enumerate(lines, start=1):
+                if len(raw) > LONGEST_LINE:
+                    raise DataError(
+                        f"A line must have at most {LONGEST_LINE} bytes, but has more "
+                        f"({path}:{number}). Check that the file is text, and break its lines."
+                    )
+                yield decode_line(raw, path, number, keeps_damaged=keeps_damaged)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(
+                f"A .gz file must be whole, but {path} is damaged after line {number}: {error}. "
+                "Copy or compress it again."
+            ) from error
+        finally:
+            if str(path) != "-":
+                stream.close()
 
 
 def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: bool = False) -> str:
@@ -130,9 +156,9 @@ def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: boo
 
     Args:
         raw: the bytes, with or without the line end.
-        path: for the message.
+        path: the file, for the message.
         number: the line's number, from 1.
-        keeps_damaged: as for `read_lines`; a file of two bytes a character is refused all the same.
+        keeps_damaged: as for `read_lines`; UTF-16 is refused in any case.
 
     Raises:
         DataError: the bytes are not UTF-8.
@@ -155,11 +181,12 @@ def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: boo
 
 
 def not_utf8(line: str) -> str | None:
-    """Say what of a line is no text, in a sentence; None where all of it is."""
+    """Say in a sentence where a line is not text, or return None."""
     try:
         line.encode()
     except UnicodeEncodeError as error:
         code = ord(line[error.start])
+        # Python's surrogateescape maps a wrong byte b to U+DC00 + b.
         what = f"byte 0x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"U+{code:04X}"
         return (
             f"A line must be UTF-8 text, but after {error.start} characters comes {what}. Convert "
@@ -177,39 +204,34 @@ def read_bytes(path: Path) -> bytes:
     """Read a whole file.
 
     Raises:
-        InputFileNotFoundError: nothing is there.
+        InputFileNotFoundError: the file does not exist.
         DataError: it cannot be read.
     """
-    try:
+    with _reading(path):
         return path.read_bytes()
-    except FileNotFoundError as error:
-        raise InputFileNotFoundError(f"The file must exist, but {path} does not.") from error
-    except OSError as error:
-        raise DataError(
-            f"The file must be readable, but {path} is not: {error.strerror or error}."
-        ) from error
 
 
 def hash_bytes(data: bytes) -> str:
-    """SHA-256 of some bytes, in hexadecimal."""
+    """Return the SHA-256 of some bytes, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal, at bounded memory."""
+    """Return the SHA-256 of a file's bytes, in hexadecimal, at bounded memory."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def is_packed(path: Path) -> bool:
-    """Whether the name ends in ``.gz``."""
+    """Tell whether the name ends in ``.gz``."""
     return path.suffix.lower() == ".gz"
 
 
 def is_device(path: Path) -> bool:
-    """Whether it is a device or a pipe, which must never be replaced by a file.
+    """Tell whether a path is a device or a pipe, which must never be replaced by a file.
 
-    So is a name for one of this process's descriptors, as ``/dev/stdout``, whatever is behind it.
+    A name of one of this process's descriptors, such as ``/dev/stdout``, counts as one even if it
+    leads to a file.
     """
     if _descriptor(path) is not None:
         return True
@@ -217,7 +239,7 @@ def is_device(path: Path) -> bool:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Which of this process's descriptors a name stands for, itself or through links."""
+    """Return the descriptor of this process that a name or its links stand for, if any."""
     for _ in range(_MOST_LINKS):
         path = Path(os.path.normpath(path.absolute()))
         if found := _DESCRIPTOR.fullmatch(str(path)):
@@ -233,8 +255,8 @@ def _descriptor(path: Path) -> int | None:
 def open_to_write(path: Path) -> BinaryIO:
     """Open a file for writing, from its start.
 
-    What is a name for one of this process's descriptors, as ``/dev/stdout``, is gone on with
-    where it stands instead: a file behind it keeps what it holds.
+    A name of one of this process's descriptors, such as ``/dev/stdout``, is an exception: writing
+    continues at its position, and a file behind it keeps its content.
 
     Raises:
         OSError: it cannot be opened.
@@ -246,14 +268,14 @@ def open_to_write(path: Path) -> BinaryIO:
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves either the old or the new content, never a part.
 
-    The bytes go to ``NAME.part`` beside it, are flushed to disk, and renamed. A device or a pipe
-    takes them as they come; a link stays one, and what it points to is written. For a name that
-    ends in ``.gz`` they are packed, equal bytes to equal bytes.
+    The bytes go to ``NAME.part`` in the same folder, are flushed to disk, and renamed. A device or
+    a pipe is written directly; a link stays one, and its target is written. If the name ends in
+    ``.gz``, the bytes are packed, equal bytes to equal bytes.
 
     Raises:
-        OutputError: the folder cannot take the file (full, read-only, missing), or there is no
-            name, as in ``.``.
-        BrokenPipeError: whoever read the pipe went away.
+        OutputError: the folder cannot take the file (full, read-only, missing), or the path has no
+            name, as ``.``.
+        BrokenPipeError: the reader of the pipe went away.
     """
     if not path.name:
         raise OutputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
@@ -262,22 +284,16 @@ def write_bytes(path: Path, data: bytes) -> None:
     target = Path(os.path.realpath(path))
     part = target.with_name(target.name + ".part")
     try:
-        if is_device(path):
-            with open_to_write(path) as stream:
+        with writing(path):
+            if is_device(path):
+                with open_to_write(path) as stream:
+                    stream.write(data)
+                return
+            with part.open("wb") as stream:
                 stream.write(data)
-            return
-        with part.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(target)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(
-            f"The output must be writable, but {path} is not: {error.strerror or error}. "
-            "Free some space or choose another folder."
-        ) from error
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(target)
     finally:
         with suppress(OSError):
             part.unlink()
@@ -292,73 +308,67 @@ def write_text(path: Path, text: str) -> None:
 def new_folder(path: Path) -> Iterator[Path]:
     """Fill a folder so that it appears whole under its name, or not at all.
 
-    Yields a fresh folder beside it; at the end that one is flushed and renamed, and an older
-    folder of the name is deleted after the new one stands. A failure leaves the older one; what a
-    crash leaves, `tidy_folder` puts in order.
+    Yields a new folder next to it. At the end that folder is flushed and renamed; an older folder
+    of this name is deleted only afterwards. A failure leaves the older one. `tidy_folder` repairs
+    what a crash leaves.
 
     Raises:
         OutputError: the disk cannot take it.
     """
     if path.exists() and not path.is_dir():
         raise OutputError(f"The output must be a folder, but {path} is a file. Name another.")
-    part, older = _beside(path, "part"), _beside(path, "older")
+    part, older = _hidden(path, "part"), _hidden(path, "older")
     try:
-        tidy_folder(path)
-        _make_folder(path.parent)
-        part.mkdir()
-        yield part
-        flush_folder(part)
-        if path.exists():
-            path.rename(older)
-        part.rename(path)
-        flush_folder(path.parent)
-    except PellucidError:
-        raise
-    except OSError as error:
-        raise OutputError(
-            f"The output must be writable, but {path} is not: {error.strerror or error}. "
-            "Free some space or choose another folder."
-        ) from error
+        with writing(path):
+            tidy_folder(path)
+            _make_folder(path.parent)
+            part.mkdir()
+            yield part
+            flush_folder(part)
+            if path.exists():
+                path.rename(older)
+            part.rename(path)
+            flush_folder(path.parent)
     finally:
         with suppress(OSError):
             tidy_folder(path)
 
 
 def tidy_folder(path: Path) -> None:
-    """Clean up beside a folder's name what a crash left of `new_folder` or `delete_folder`.
+    """Clean up what a crash within `new_folder` or `delete_folder` left next to a folder's name.
 
-    A folder that had to make room, and whose successor did not come, is put back; what is half
-    made or half deleted goes.
+    An older folder is put back if the new one did not take its place. Folders that are half made
+    or half deleted are deleted.
 
     Raises:
         OSError: the folder cannot be put back.
     """
-    older = _beside(path, "older")
+    older = _hidden(path, "older")
     if older.exists() and not path.exists():
         older.rename(path)
     for kind in ("part", "older", "gone"):
-        shutil.rmtree(_beside(path, kind), ignore_errors=True)
+        shutil.rmtree(_hidden(path, kind), ignore_errors=True)
 
 
 def delete_folder(path: Path) -> None:
     """Delete a folder so that a crash leaves either all of it under its name, or nothing.
 
     Raises:
-        OSError: it cannot be taken away; it is whole.
+        OSError: it cannot be moved away; it is whole.
     """
-    gone = _beside(path, "gone")
+    gone = _hidden(path, "gone")
     shutil.rmtree(gone, ignore_errors=True)
     path.rename(gone)
     flush_folder(path.parent)
     shutil.rmtree(gone, ignore_errors=True)
 
 
-def _beside(path: Path, kind: str) -> Path:
+def _hidden(path: Path, kind: str) -> Path:
     return path.with_name(f".{path.name}.{kind}")
 
 
 def _make_folder(path: Path) -> None:
-    """Make a folder and those above it, each flushed into the one that holds it."""
+    """Make a folder and its parents, and flush each one's entry to disk."""
     if path.is_dir():
         return
     _make_folder(path.parent)

@@ -1,8 +1,8 @@
 """Random numbers as pure functions of (seed, purpose, indices).
 
 Nothing here keeps state: the same arguments give the same numbers on every machine, in every
-process and in any order of asking. A checkpoint therefore needs a step number and no generator
-state, and an interrupted run can go on bit for bit.
+process and in any order of calls. A checkpoint therefore needs a step number and no generator
+state, and an interrupted run can resume bit for bit.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ def derive_key(seed: int, purpose: str, *indices: int | str) -> int:
 
     Args:
         seed: the run's seed.
-        purpose: what the numbers are for, such as ``"dropout"`` or ``"order"``.
-        indices: where they are used: epoch, step, place.
+        purpose: the use of the numbers, such as ``"dropout"`` or ``"order"``.
+        indices: the place of use: epoch, step, name.
 
     Returns:
         An integer in [0, 2^128).
     """
+    # U+001F separates the parts, so that ("a", "bc") and ("ab", "c") differ.
     text = "\x1f".join([str(seed), purpose, *(str(index) for index in indices)])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")
 
@@ -35,7 +36,7 @@ def generator(seed: int, purpose: str, *indices: int | str) -> np.random.Generat
 
 
 def generator_state(seed: int, purpose: str, *indices: int | str) -> np.ndarray:
-    """The four 64-bit words from which all numbers of a fresh generator follow."""
+    """Return the four 64-bit words from which all numbers of a fresh generator follow."""
     fresh = np.random.SFC64(derive_key(seed, purpose, *indices))
     state: np.ndarray = fresh.state["state"]["state"]
     return state
@@ -45,10 +46,10 @@ def random_bytes(count: int, seed: int, purpose: str, *indices: int | str) -> np
     """Draw uniformly random bytes, cut from 64-bit numbers.
 
     Args:
-        count: how many bytes.
+        count: number of bytes.
         seed: the run's seed.
-        purpose: what they are for.
-        indices: where they are used.
+        purpose: their use.
+        indices: their place of use.
 
     Returns:
         ``uint8`` array of ``count`` values. The order of bytes is little-endian everywhere.

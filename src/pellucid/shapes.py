@@ -24,10 +24,10 @@ AXES: dict[str, str] = {
     "N": "layers",
     "W": "beam width",
     "A": "rows of a batch whose sentence is still growing",
-    "P": "target positions of a whole batch, padding left out",
+    "P": "target positions of a whole batch, without padding",
     "C": "rows of one chunk of those positions",
-    "J": "positions of a whole batch, padding too, one below the other; those that attend",
-    "I": "the same, attended to",
+    "J": "all positions of a batch as rows, with padding; those that attend",
+    "I": "all positions of a batch as rows, with padding; those attended to",
     "R": "requests of a search",
     "G": "groups of a beam, or different sets of phrases",
     "Q": "phrases of a request",
@@ -43,9 +43,9 @@ def axes_of(name: str) -> str | None:
         name: a variable name such as ``"scores_BHLM"``.
 
     Returns:
-        ``"BHLM"``, or None where the name carries no axes.
+        ``"BHLM"``, or None if the name has no axes.
     """
     stem, _, axes = name.rpartition("_")
-    if stem and axes and all(letter in AXES for letter in axes) and axes[-1] != "_":
+    if stem and axes and all(letter in AXES for letter in axes):
         return axes
     return None

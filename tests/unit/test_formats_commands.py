@@ -184,7 +184,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     ),
     "no source.spm": (replace("source.spm", None), "must hold source.spm"),
     "target.spm damaged": (shorten("target.spm"), "target.spm must be a SentencePiece model"),
-    "no vocab.json": (replace("vocab.json", None), "must exist"),
+    "no vocab.json": (replace("vocab.json", None), "does not exist"),
     "vocab.json without <unk>": (replace("vocab.json", b'{"a": 0}'), "<unk> must have one id"),
     "an id twice": (replace("vocab.json", b'{"<unk>": 1, "b": 1}'), "stands for '<unk>' and 'b'"),
     "an id too large": (replace("vocab.json", b'{"<unk>": 330}'), "'<unk>' has 330"),
