@@ -32,8 +32,9 @@ format: setup ## put the code into its format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix-only --quiet .
 
-test: setup ## run every test, one process a core (threads of their own would get in each other's way)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8
+test: setup ## run every test, one process a core, and name the ten slowest
+	@# More threads in a process would only wait for the cores of the other processes.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 10
 
 bench: setup ## measure quality and speed on Multi30k (needs MULTI30K, a day)
 	$(BIN)/python benchmarks/padding.py

@@ -1,41 +1,60 @@
-"""What several tests need."""
+"""Settings and fixtures that several tests share."""
 
 from __future__ import annotations
 
+import gc
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from forked import Forked, start_python
 from hypothesis import settings
+from small_runs import make_recipe, write_text
 
-# How long an example takes is the machine's affair.
+# The time limit is for a test as a whole: a busy machine may be slow at one example.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 ROOT = Path(__file__).resolve().parent.parent
+SOURCE = {"PYTHONPATH": str(ROOT / "src")}
 
+# `nohup`, background jobs and build servers start programs that ignore signals to end, and so would
+# every program that a test starts. A signal with a handler is not ignored in a new program, and a
+# handler that does nothing keeps it from ending the tests.
+for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
+    number = getattr(signal, name, None)  # Windows has only the first.
+    if number is not None and signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    # A shell's background job ignores Ctrl-C, and so would every command that is tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_finish() -> None:
+    """Keep Python from searching everything that was loaded for cycles again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., subprocess.Popen[bytes]]
 
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The folder of the project."""
+    """The project's folder."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name; a package by its own."""
+    """The file of every module of the package, by the module's dotted name."""
     source = ROOT / "src"
     found = {}
     for path in sorted((source / "pellucid").rglob("*.py")):
@@ -44,44 +63,80 @@ def modules() -> dict[str, Path]:
     return found
 
 
-@pytest.fixture(scope="session")
-def run_python() -> Run:
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start a program as `subprocess.Popen` does; it is killed if the test leaves it running."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(
+        command: list[str],
+        *,
+        kind: type[subprocess.Popen[bytes]] = subprocess.Popen,
+        **options: Any,
+    ) -> subprocess.Popen[bytes]:
+        started.append(kind(command, **{"env": os.environ | SOURCE} | options))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def finish(
+    process: subprocess.Popen[bytes], stdin: str | bytes
+) -> subprocess.CompletedProcess[str]:
+    """Give a process its input and wait for its end, or kill it."""
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    try:
+        output, errors = process.communicate(data, timeout=100)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(
+        process.args, process.returncode, (output or b"").decode(), (errors or b"").decode()
+    )
+
+
+@pytest.fixture
+def run_python(start: Start) -> Run:
     """Run ``python ARGUMENTS`` and hand back exit code, output and errors as UTF-8 text."""
 
     def run(
-        *arguments: str, stdin: str | bytes = b"", env: dict[str, str] | None = None
+        *arguments: str, stdin: str | bytes = b"", env: dict[str, str] | None = None, **options: Any
     ) -> subprocess.CompletedProcess[str]:
-        data = stdin.encode() if isinstance(stdin, str) else stdin
-        done = subprocess.run(
+        process = start(
             [sys.executable, *arguments],
-            input=data,
-            capture_output=True,
-            env=os.environ | {"PYTHONPATH": str(ROOT / "src")} | (env or {}),
-            timeout=120,
-            check=False,
+            **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | options,
+            env=os.environ | SOURCE | (env or {}),
         )
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
+        return finish(process, stdin)
 
     return run
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def run_cli(run_python: Run) -> Run:
     """Run ``pellucid ARGUMENTS``."""
 
-    def run(
-        *arguments: str, stdin: str | bytes = b"", env: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        return run_python("-m", "pellucid", *arguments, stdin=stdin, env=env)
+    def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        return run_python("-m", "pellucid", *arguments, **options)
+
+    return run
+
+
+@pytest.fixture
+def run_forked(run_cli: Run) -> Run:
+    """Run ``pellucid ARGUMENTS`` in a process that need not load PyTorch first."""
+
+    def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        return run_cli(*arguments, kind=Forked, **options)
 
     return run
 
 
 @pytest.fixture
 def run_here(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run ``pellucid ARGUMENTS`` in this process, which saves loading PyTorch each time."""
+    """Run ``pellucid ARGUMENTS`` in this process, which is quickest but shares its state."""
     from pellucid.cli import main
 
     def run(*arguments: str, stdin: str | bytes = b"") -> subprocess.CompletedProcess[str]:
@@ -103,6 +158,38 @@ def run_here(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 @pytest.fixture
+def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the report of a training run, which takes longer than a small training."""
+    monkeypatch.setattr("pellucid.train.loop.write_report", lambda run: None)
+
+
+@pytest.fixture
+def forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the Python processes that the package starts to share its work."""
+    monkeypatch.setattr(subprocess, "Popen", start_python)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the text of `small_runs` and the run of its recipe, to be copied."""
+    from pellucid.train import train
+
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pellucid.train.loop.write_report", lambda run: None)
+        write_text(folder)
+        train(make_recipe(), folder / "run", recipe_folder=folder, progress=False)
+    return folder
+
+
+@pytest.fixture
+def finished_run(trained: Path, tmp_path: Path) -> Path:
+    """A run of 23 steps in the test's folder, next to its text."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "run"
+
+
+@pytest.fixture
 def write_lines(tmp_path: Path) -> Callable[..., str]:
     """Write lines into a file of the test's folder and hand back its path."""
 
@@ -116,7 +203,7 @@ def write_lines(tmp_path: Path) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def bundle_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole bundle with an untrained model over a few whole words."""
+    """A complete bundle of an untrained model whose vocabulary is a few whole words."""
     import torch
 
     from pellucid.bundle import save_bundle

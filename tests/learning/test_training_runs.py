@@ -1,18 +1,18 @@
-"""A training run as a whole: its folder, its limits, and going on where it stopped."""
+"""A training run as a whole: its folder, its limits, and resuming where it stopped."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Forked
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 import pellucid
@@ -28,7 +28,11 @@ from pellucid.train.learner import Learner
 from pellucid.train.validation import Validation
 from pellucid.translator import Translator
 
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., subprocess.Popen[bytes]]
 
+
+@pytest.mark.report
 def test_run_folder_holds_what_the_format_says(tmp_path: Path) -> None:
     write_text(tmp_path)
     summary = train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
@@ -70,28 +74,29 @@ EVERYTHING_ON = {
 
 
 @pytest.mark.parametrize(
-    ("stop_at", "settings"),
+    ("stops", "settings"),
     [
-        (3, {}),
-        (10, {}),
-        (17, {}),
-        (13, EVERYTHING_ON),
-        (13, EVERYTHING_ON | {"processes": 2}),
-        (13, {"averaging": "best"}),
-        (13, {"guided_head": [0, 1]}),
+        # Before the first validation, with it, and in the middle of the second epoch.
+        ((3, 10, 17), {}),
+        ((13,), EVERYTHING_ON),
+        ((13,), EVERYTHING_ON | {"processes": 2}),
+        ((13,), {"averaging": "best"}),
+        ((13,), {"guided_head": [0, 1]}),
     ],
 )
+@pytest.mark.usefixtures("forked_children")
 def test_resumed_training_ends_with_the_same_bytes(
-    stop_at: int, settings: dict[str, Any], tmp_path: Path
+    stops: tuple[int, ...], settings: dict[str, Any], tmp_path: Path
 ) -> None:
     write_text(tmp_path)
     data = {"train_alignments": "train.align"} if "guided_head" in settings else {}
     recipe = make_recipe(data=data, training=settings)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     train(recipe, whole, recipe_folder=tmp_path, progress=False)
-    # A run that is stopped validates where it stops, which averages of validated weights notice.
-    first = make_recipe(data=data, training={**settings, "max_steps": stop_at})
-    train(first, parts, recipe_folder=tmp_path, progress=False)
+    for stop_at in stops:
+        # A run validates where it stops, which averages of validated weights notice.
+        part = make_recipe(data=data, training={**settings, "max_steps": stop_at})
+        train(part, parts, recipe_folder=tmp_path, progress=False)
     train(recipe, parts, recipe_folder=tmp_path, progress=False)
     last = Path("checkpoints") / "step-00000023"
     names = ["model.safetensors", "optimizer.safetensors"]
@@ -111,7 +116,7 @@ def test_resumed_training_ends_with_the_same_bytes(
 
 
 def test_a_checkpoint_without_an_average_is_gone_on_from(tmp_path: Path) -> None:
-    """As versions before averages wrote them, which listed nothing either."""
+    """Versions before averages wrote such checkpoints, which list no files."""
     write_text(tmp_path)
     run = tmp_path / "run"
     train(make_recipe(training={"max_steps": 10}), run, recipe_folder=tmp_path, progress=False)
@@ -126,7 +131,7 @@ def test_a_checkpoint_without_an_average_is_gone_on_from(tmp_path: Path) -> None
 
 
 def score_by_step(monkeypatch: pytest.MonkeyPatch, bleus: dict[int, float]) -> list[DecodingConfig]:
-    """Let validations have these BLEUs, by step; with what they would have searched."""
+    """Set the BLEU of each validation by its step; hands back the searches asked for."""
     searches: list[DecodingConfig] = []
     steps: list[int] = []
     judged = Learner.judged_model
@@ -225,15 +230,12 @@ def test_two_seeds_differ_and_one_seed_repeats(tmp_path: Path) -> None:
 
 
 def test_damaged_newest_checkpoint_is_skipped_and_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_text(tmp_path)
-    run = tmp_path / "run"
-    train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+    run = finished_run
     expected = model_bytes(run / "checkpoints" / "step-00000023")
     weights = run / "checkpoints" / "step-00000023" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
-    capsys.readouterr()
     train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
     said = capsys.readouterr().err
     assert "Skipped a damaged checkpoint" in said
@@ -241,14 +243,13 @@ def test_damaged_newest_checkpoint_is_skipped_and_said(
     assert model_bytes(run / "checkpoints" / "step-00000023") == expected
 
 
-def test_run_folder_of_another_recipe_is_refused_naming_the_key(tmp_path: Path) -> None:
-    write_text(tmp_path)
-    run = tmp_path / "run"
-    train(make_recipe(training={"max_steps": 2}), run, recipe_folder=tmp_path, progress=False)
-    before = model_bytes(run / "bundle")
+def test_run_folder_of_another_recipe_is_refused_naming_the_key(
+    finished_run: Path, tmp_path: Path
+) -> None:
+    before, other = model_bytes(finished_run / "bundle"), make_recipe(training={"dropout": 0.3})
     with pytest.raises(ConfigurationError, match=r"training\.dropout differs"):
-        train(make_recipe(training={"dropout": 0.3}), run, recipe_folder=tmp_path, progress=False)
-    assert model_bytes(run / "bundle") == before
+        train(other, finished_run, recipe_folder=tmp_path, progress=False)
+    assert model_bytes(finished_run / "bundle") == before
 
 
 def test_run_folder_that_holds_something_else_is_refused_and_kept(tmp_path: Path) -> None:
@@ -308,27 +309,24 @@ def test_separate_vocabularies_and_fixed_size_train_and_translate(tmp_path: Path
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_while_training_saves_and_the_same_command_goes_on(
-    number: signal.Signals, code: int, tmp_path: Path
+    number: signal.Signals, code: int, tmp_path: Path, start: Start, run_forked: Run
 ) -> None:
     write_text(tmp_path)
-    recipe = make_recipe(training={"max_steps": 100_000, "validate_every": 100_000})
-    (tmp_path / "recipe.toml").write_text(to_toml(recipe))
-    command = [sys.executable, "-m", "pellucid", "train", str(tmp_path / "recipe.toml")]
-    command += ["--out", str(tmp_path / "run")]
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}
-    )
+    endless = {"max_steps": 100_000, "validate_every": 100_000, "max_minutes": 3.0}
+    (tmp_path / "recipe.toml").write_text(to_toml(make_recipe(training=endless)))
+    words = ["train", str(tmp_path / "recipe.toml"), "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "pellucid", *words]
+    process = start(command, kind=Forked, stderr=subprocess.PIPE)
     assert process.stderr is not None
-    while "step" not in process.stderr.readline():
+    while b"step" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    said = process.communicate(timeout=60)[1].decode()
     assert process.returncode == code, said
     assert "Stopped after step" in said
     (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
     step = int(checkpoint.name.removeprefix("step-"))
-    changed = [*command, "--set", f"training.max_steps={step + 1}"]
-    done = subprocess.run(changed, capture_output=True, text=True, timeout=60, check=False)
+    done = run_forked(*words, "--set", f"training.max_steps={step + 1}")
     assert done.returncode == 0, done.stderr
     assert f"Going on after step {step}" in done.stderr
     assert (tmp_path / "run" / "bundle" / "manifest.json").is_file()
@@ -347,17 +345,18 @@ def test_time_limit_ends_training_with_a_bundle(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["gone", "cut"])
 @pytest.mark.parametrize("more_steps", [0, 7])
 def test_best_model_that_is_gone_is_said_and_chosen_anew(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str, more_steps: int
+    finished_run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: str,
+    more_steps: int,
 ) -> None:
-    write_text(tmp_path)
-    run = tmp_path / "run"
-    train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+    run = finished_run
     if damage == "gone":
         shutil.rmtree(run / "bundle")
     else:
         weights = run / "bundle" / "model.safetensors"
         weights.write_bytes(weights.read_bytes()[:-1])
-    capsys.readouterr()
     recipe = make_recipe(training={"max_steps": 23 + more_steps})
     summary = train(recipe, run, recipe_folder=tmp_path, progress=False)
     assert "cannot be read, so the best from here on takes its place" in capsys.readouterr().err
@@ -365,20 +364,20 @@ def test_best_model_that_is_gone_is_said_and_chosen_anew(
     assert summary.best_step >= 23
 
 
-def test_other_text_is_refused_also_where_its_tokens_were_deleted(tmp_path: Path) -> None:
-    write_text(tmp_path)
-    run = tmp_path / "run"
-    train(make_recipe(training={"max_steps": 7}), run, recipe_folder=tmp_path, progress=False)
+def test_other_text_is_refused_also_if_its_tokens_were_deleted(
+    finished_run: Path, tmp_path: Path
+) -> None:
+    run, longer = finished_run, make_recipe(training={"max_steps": 27})
     shutil.rmtree(run / "data")
     texts = {path: path.read_bytes() for path in tmp_path.glob("train.*")}
     for path, text in texts.items():
         path.write_bytes(b"".join(reversed(text.splitlines(keepends=True))))
     with pytest.raises(ConfigurationError, match="fingerprint is not that in"):
-        train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
+        train(longer, run, recipe_folder=tmp_path, progress=False)
     shutil.rmtree(run / "data")
     for path, text in texts.items():
         path.write_bytes(text)
-    assert train(make_recipe(), run, recipe_folder=tmp_path, progress=False).steps == 23
+    assert train(longer, run, recipe_folder=tmp_path, progress=False).steps == 27
 
 
 def test_validation_text_whose_targets_are_all_empty_is_refused(tmp_path: Path) -> None:

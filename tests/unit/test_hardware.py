@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,15 @@ def test_reachable_memory_counts_what_is_held_already() -> None:
     del held
 
 
+@pytest.fixture
+def _nothing_frozen() -> Iterator[None]:
+    """Let Python look for cycles among all objects, which the tests' settings prevent."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("_nothing_frozen")
 def test_lasting_objects_are_left_alone_within_a_block_and_no_longer() -> None:
     assert gc.get_freeze_count() == 0
     with leave_lasting_objects():
@@ -95,11 +105,9 @@ def test_lasting_objects_are_left_alone_within_a_block_and_no_longer() -> None:
     assert gc.get_freeze_count() == 0
 
 
+@pytest.mark.usefixtures("_nothing_frozen")
 def test_what_others_left_alone_stays_so() -> None:
     gc.freeze()
-    try:
-        with leave_lasting_objects():
-            pass
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
+    with leave_lasting_objects():
+        pass
+    assert gc.get_freeze_count() > 0

@@ -1,0 +1,18 @@
+"""What a process that is forked from this one need not load: libraries and every command."""
+
+from __future__ import annotations
+
+import gc
+import pkgutil
+from importlib import import_module
+
+from pellucid.cli import commands
+
+for name in ("torch._dynamo", "matplotlib.figure", "pellucid.train"):
+    import_module(name)
+for module in pkgutil.iter_modules(commands.__path__, f"{commands.__name__}."):
+    import_module(module.name)
+
+# Python's search for cycles would write to the objects, and so copy them for every fork.
+gc.collect()
+gc.freeze()
