@@ -191,11 +191,12 @@ def test_a_guided_head_learns_the_links_in_its_convention(tmp_path: Path) -> Non
             data={"train_alignments": "train.align"},
             training={
                 "guided_head": [0, 1],
-                "guided_weight": 1.0,
+                "guided_weight": 3.0,
                 "guided_convention": convention,
-                "learning_rate": 0.01,
-                "max_steps": 150,
-                "validate_every": 150,
+                "learning_rate": 0.015,
+                "dropout": 0.0,
+                "max_steps": 80,
+                "validate_every": 80,
             },
         )
         run = tmp_path / convention
