@@ -7,53 +7,23 @@ guess gives the pronoun its French form.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
 
 from pellucid.corpora.example import Example, Pronoun
 from pellucid.corpora.french import Gender
 from pellucid.corpora.lexicon import NOUNS
 
-__all__ = [
-    "antecedent_gender",
-    "baseline_accuracies",
-    "first_noun",
-    "majority_gender",
-    "nearest_noun",
-]
+__all__ = ["antecedent_gender", "baseline_accuracies", "majority_gender"]
 
-Rule = Callable[[Sequence[str], Pronoun], Gender]
-
-
-@cache
-def _genders() -> dict[str, Gender]:
-    """The French gender of every English noun form."""
-    forms = (
-        (form, noun) for noun in NOUNS.values() for form in (noun.english, noun.english_plural)
-    )
-    return {form: noun.gender for form, noun in forms}
-
-
-def _noun_genders(pieces: Sequence[str], pronoun: Pronoun) -> list[Gender]:
-    """The genders of the nouns before a pronoun, in order."""
-    genders = _genders()
-    words = (piece.lower() for piece in pieces[: pronoun.source])
-    return [genders[word] for word in words if word in genders]
-
-
-def first_noun(pieces: Sequence[str], pronoun: Pronoun) -> Gender:
-    """Guess that a pronoun stands for the first noun of the sentence."""
-    return _noun_genders(pieces, pronoun)[0]
-
-
-def nearest_noun(pieces: Sequence[str], pronoun: Pronoun) -> Gender:
-    """Guess that a pronoun stands for the nearest noun before it."""
-    return _noun_genders(pieces, pronoun)[-1]
+_GENDERS: dict[str, Gender] = {
+    form: noun.gender for noun in NOUNS.values() for form in (noun.english, noun.english_plural)
+}
+"""The French gender of every English noun form."""
 
 
 def antecedent_gender(example: Example, pronoun: Pronoun) -> Gender:
     """The French gender of the noun that a pronoun really stands for."""
-    return _genders()[example.source.split(" ")[pronoun.source_antecedent].lower()]
+    return _GENDERS[example.source.split(" ")[pronoun.source_antecedent].lower()]
 
 
 def majority_gender(examples: Iterable[Example]) -> Gender:
@@ -74,18 +44,15 @@ def baseline_accuracies(examples: Sequence[Example], *, majority: Gender = "m") 
     Returns:
         The share, from 0 to 1, of pronouns that each rule gives the right French gender.
     """
-    rules: dict[str, Rule] = {
-        "nearest noun": nearest_noun,
-        "first noun": first_noun,
-        "majority gender": lambda pieces, pronoun: majority,
-    }
-    right = dict.fromkeys(rules, 0)
+    right = {"nearest noun": 0, "first noun": 0, "majority gender": 0}
     total = 0
     for example in examples:
-        pieces = example.source.split(" ")
+        words = example.source.lower().split(" ")
         for pronoun in example.pronouns:
             total += 1
             gender = antecedent_gender(example, pronoun)
-            for name, rule in rules.items():
-                right[name] += rule(pieces, pronoun) == gender
-    return {name: count / max(total, 1) for name, count in right.items()}
+            nouns = [_GENDERS[word] for word in words[: pronoun.source] if word in _GENDERS]
+            right["nearest noun"] += nouns[-1] == gender
+            right["first noun"] += nouns[0] == gender
+            right["majority gender"] += majority == gender
+    return {rule: count / max(total, 1) for rule, count in right.items()}

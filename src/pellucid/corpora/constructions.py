@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pellucid.corpora.french import Word, agree
 from pellucid.corpora.lexicon import (
+    AGENTS,
     INSTITUTION_PREDICATES,
     KINDS,
     MEASURES,
@@ -22,27 +23,18 @@ from pellucid.corpora.lexicon import (
     Kind,
     Noun,
     Verb,
+    adjectives_of,
     nouns_of,
+    verbs_named,
 )
-from pellucid.corpora.phrases import say_adjective, say_object, say_subject
-from pellucid.corpora.picking import Pick, adjectives_of
-from pellucid.corpora.pronouns import (
-    PLACES,
-    draw_found_beside_person,
-    draw_told,
-    say_predicate,
-)
-from pellucid.corpora.requests import (
-    draw_first_person,
-    draw_lets,
-    draw_order,
-    draw_question,
-)
-from pellucid.corpora.sentence import Article, Combination, Entity, Sentence
+from pellucid.corpora.phrases import say_adjective, say_object, say_predicate, say_subject
+from pellucid.corpora.picking import Pick
+from pellucid.corpora.pronouns import PLACES, draw_found_near_person, draw_told
+from pellucid.corpora.requests import draw_first_person, draw_lets, draw_order, draw_question
+from pellucid.corpora.sentence import Article, Entity, Sentence
 
 __all__ = ["CONSTRUCTIONS"]
 
-_PEOPLE = tuple(noun for noun in KINDS["person"] if noun.english != "baby")
 _DESCRIBED = tuple(
     noun
     for kind in KINDS
@@ -55,8 +47,8 @@ _IN_GENERAL = tuple(
     noun for noun in KINDS["food"] if noun.is_mass or noun.english in ("pizza", "soup", "cake")
 )
 _GENERAL_ADJECTIVES = ("awesome", "expensive", "good")
-_TAKEN = tuple(verb for verb in VERBS if verb.name in ("drink", "buy", "find"))
-_EATEN = tuple(verb for verb in VERBS if verb.name in ("eat", "drink", "buy", "find"))
+_TAKEN = verbs_named("buy", "find", "drink")
+_EATEN = verbs_named("buy", "find", "eat", "drink")
 _SUBJECTS: dict[str, tuple[Noun, ...]] = {
     "in": nouns_of("food", "fruit", "text", "clothes"),
     "on": nouns_of("text", "clothes", "fruit"),
@@ -105,7 +97,7 @@ def _say_institution(pick: Pick, sentence: Sentence) -> Entity:
         Word(agree(nationality.french, noun.gender, is_plural=is_plural), (start + 1,)),
     ]
     for adjective in (nationality, relational):
-        sentence.combinations.append(Combination("adjective", adjective.english, noun.english))
+        sentence.combine("adjective", adjective.english, noun)
     return Entity(noun, is_plural, sentence.num_roles, start + 3)
 
 
@@ -118,8 +110,7 @@ def _draw_institution(pick: Pick) -> Sentence:
     """*The French national bank has changed*, *the man talked about it*, or the name alone."""
     sentence = Sentence("institution")
     if pick.chance(0.4):
-        person = pick.one(_PEOPLE)
-        agent = say_subject(sentence, pick, person, is_plural=pick.chance(0.25))
+        agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=pick.chance(0.25))
         sentence.say("talked about", "^a:0 parlé:0 de:1", agent)
         _say_institution(pick, sentence)
         return sentence
@@ -199,7 +190,7 @@ def _draw_partitive(pick: Pick) -> Sentence:
 
 
 def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Sentence:
-    person = pick.one(_PEOPLE)
+    person = pick.one(AGENTS)
     tense = pick.one(("past", "past", "present", "negative"))
     agent = say_subject(sentence, pick, person, is_plural=tense != "present" and pick.chance(0.25))
     options = nouns_of(*verb.kinds)
@@ -221,7 +212,7 @@ def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Senten
         article = "the"
     if is_some:
         article = "no" if tense == "negative" else "some"
-    sentence.combinations.append(Combination("object", verb.name, noun.english))
+    sentence.combine("object", verb.name, noun)
     say_object(sentence, pick, noun, article)
     return sentence
 
@@ -229,7 +220,7 @@ def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Senten
 def _draw_measure(pick: Pick) -> Sentence:
     """*The girl drank a glass of water*: *un verre d'eau*."""
     sentence = Sentence("measure")
-    agent = say_subject(sentence, pick, pick.one(_PEOPLE), is_plural=pick.chance(0.25))
+    agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=pick.chance(0.25))
     verb = pick.one(_TAKEN)
     name = pick.one(tuple(MEASURES))
     noun = NOUNS[
@@ -245,7 +236,7 @@ def _draw_measure(pick: Pick) -> Sentence:
         )
     sentence.say(f"of {noun.english}", f"de:0 {noun.french}:1")
     if verb.name == "drink":
-        sentence.combinations.append(Combination("object", verb.name, noun.english))
+        sentence.combine("object", verb.name, noun)
     return sentence
 
 
@@ -273,7 +264,7 @@ def _draw_location(pick: Pick) -> Sentence:
 def _draw_motion(pick: Pick) -> Sentence:
     """*The women came out of the church*: the participle agrees after *être*."""
     sentence = Sentence("motion")
-    agent = say_subject(sentence, pick, pick.one(_PEOPLE), is_plural=pick.chance(0.35))
+    agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=pick.chance(0.35))
     english, french = pick.one(_MOVES)
     sentence.say(english, french, agent)
     is_plural = english in ("went to", "came back from") and pick.chance(0.2)
@@ -302,7 +293,7 @@ def _draw_playing(pick: Pick) -> Sentence:
     """*The girl played the harp*: *a joué de la harpe*, without elision."""
     sentence = Sentence("playing")
     is_past = pick.chance(0.6)
-    agent = say_subject(sentence, pick, pick.one(_PEOPLE), is_plural=is_past and pick.chance(0.2))
+    agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=is_past and pick.chance(0.2))
     if is_past:
         sentence.say("played", "^a:0 joué:0 de:0", agent)
     else:
@@ -312,7 +303,7 @@ def _draw_playing(pick: Pick) -> Sentence:
 
 
 CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
-    "object pronoun, animal": (draw_found_beside_person, 3),
+    "object pronoun, animal": (draw_found_near_person, 3),
     "told": (draw_told, 4),
     "statement": (_draw_statement, 4),
     "description": (_draw_description, 7),

@@ -59,10 +59,7 @@ _IRREGULAR = {
     "cher": ("cher", "chère", "chers", "chères"),
 }
 _BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
-_PLURAL_VERBS = {
-    "a": "ont",
-    "est": "sont",
-}
+_PLURAL_VERBS = {"a": "ont", "est": "sont"}
 
 
 def begins_with_vowel(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Which pairs of words are kept out of training, for the compositional test."""
+"""Pairs of words that are kept out of training, for the compositional test."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pellucid.corpora.lexicon import (
     PREDICATES,
     RELATIONAL,
     VERBS,
+    Noun,
     nouns_of,
 )
 from pellucid.corpora.sentence import Combination
@@ -38,44 +39,35 @@ _ONE_IN = 12
 
 @cache
 def held_out_combinations(seed: int) -> frozenset[Combination]:
-    """The adjective–noun, verb–object and antecedent–predicate pairs that training never has.
+    """Draw the adjective–noun, verb–object and antecedent–predicate pairs kept out of training.
 
     Each adjective and each verb loses about one noun in twelve, each predicate one; the
-    predicates of a kind lose different nouns, so that no noun loses all it is known by.
+    predicates of a kind lose different nouns, so that no noun loses everything said of it.
     """
-    return frozenset(_draw(seed))
+    return frozenset(_draw(seed)) - _KEPT
 
 
 def _draw(seed: int) -> Iterator[Combination]:
     for adjective in ADJECTIVES:
-        nouns = [noun.english for noun in adjective.nouns]
-        yield from _some(seed, "adjective", adjective.english, nouns)
+        yield from _some(seed, "adjective", adjective.english, adjective.nouns)
     for verb in VERBS:
-        nouns = [noun.english for noun in nouns_of(*verb.kinds)]
-        yield from _some(seed, "object", verb.name, nouns)
+        yield from _some(seed, "object", verb.name, nouns_of(*verb.kinds))
     order = generator(seed, "corpora institutions").permutation(len(KINDS["institution"]))
     for number, adjective in enumerate((*NATIONALITIES, *RELATIONAL)):
         noun = KINDS["institution"][order[number % len(order)]]
-        combination = Combination("adjective", adjective.english, noun.english)
-        if noun in adjective.nouns and combination not in _KEPT:
-            yield combination
+        if noun in adjective.nouns:
+            yield Combination("adjective", adjective.english, noun.english)
     for kind, phrases in PREDICATES.items():
         order = generator(seed, "corpora predicates", kind).permutation(len(KINDS[kind]))
-        yield from (
-            combination
-            for phrase, place in zip(phrases, order, strict=False)
-            if (combination := _predicate(phrase.english, KINDS[kind][place].english)) not in _KEPT
-        )
-
-
-def _predicate(phrase: str, noun: str) -> Combination:
-    return Combination("predicate", phrase, noun)
+        for phrase, place in zip(phrases, order, strict=False):
+            yield Combination("predicate", phrase.english, KINDS[kind][place].english)
 
 
 def _some(
-    seed: int, relation: Literal["adjective", "object"], word: str, nouns: list[str]
+    seed: int, relation: Literal["adjective", "object"], word: str, nouns: tuple[Noun, ...]
 ) -> list[Combination]:
+    """Draw one in twelve of the nouns that go with a word, at least one."""
     order: np.ndarray = generator(seed, f"corpora {relation}", word).permutation(len(nouns))
-    combinations = [Combination(relation, word, nouns[place]) for place in order]
+    combinations = [Combination(relation, word, nouns[place].english) for place in order]
     free = [combination for combination in combinations if combination not in _KEPT]
     return free[: max(1, len(nouns) // _ONE_IN)]

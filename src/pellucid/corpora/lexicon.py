@@ -13,12 +13,14 @@ and one with ``^`` is the finite verb.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from pellucid.corpora.french import Gender, make_plural
 
 __all__ = [
     "ADJECTIVES",
+    "AGENTS",
     "INSTITUTION_PREDICATES",
     "KINDS",
     "MEASURES",
@@ -33,7 +35,9 @@ __all__ = [
     "Noun",
     "Phrase",
     "Verb",
+    "adjectives_of",
     "nouns_of",
+    "verbs_named",
 ]
 
 Kind = Literal[
@@ -169,6 +173,8 @@ NOUNS: dict[str, Noun] = _read_nouns()
 KINDS: dict[Kind, tuple[Noun, ...]] = {
     kind: tuple(noun for noun in NOUNS.values() if noun.kind == kind) for kind in _TABLE
 }
+AGENTS = tuple(noun for noun in KINDS["person"] if noun.english != "baby")
+"""The people who do things; a baby does not."""
 
 
 def nouns_of(*kinds: Kind) -> tuple[Noun, ...]:
@@ -229,6 +235,23 @@ INSTITUTION_PREDICATES: tuple[Phrase, ...] = (
     Phrase("is not new", "ne:1 ^est:0 pas:1 @nouveau:2"),
     Phrase("has changed", "^a:0 changé:1"),
 )
+
+
+@cache
+def adjectives_of(kind: Kind, *, is_predicative: bool = False) -> tuple[Adjective, ...]:
+    """List the adjectives that describe a kind of nouns.
+
+    Args:
+        kind: the nouns' kind.
+        is_predicative: only those that can follow *is*.
+    """
+    return tuple(
+        adjective
+        for adjective in ADJECTIVES
+        if (kind in adjective.kinds and (adjective.is_predicative or not is_predicative))
+        or (is_predicative and kind in adjective.predicative_kinds)
+    )
+
 
 PREDICATES: dict[Kind, tuple[Phrase, ...]] = {
     "food": (
@@ -315,6 +338,14 @@ VERBS: tuple[Verb, ...] = (
     Verb("tuned", "tunes", "tune", "accordé", "accorde", "accorde", ("instrument",)),
     Verb("emptied", "empties", "empty", "vidé", "vide", "vide", ("container",)),
 )  # fmt: skip
+
+
+@cache
+def verbs_named(*names: str) -> tuple[Verb, ...]:
+    """Look up verbs by their names."""
+    by_name = {verb.name: verb for verb in VERBS}
+    return tuple(by_name[name] for name in names)
+
 
 MEASURES: dict[str, tuple[str, ...]] = {
     "glass": ("water", "milk", "wine"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pellucid.corpora.french import Word
 from pellucid.corpora.lexicon import (
+    AGENTS,
     KINDS,
     NOUNS,
     PREDICATES,
@@ -22,19 +23,13 @@ from pellucid.corpora.lexicon import (
     Phrase,
     Verb,
     nouns_of,
+    verbs_named,
 )
-from pellucid.corpora.picking import Pick, adjective_for
-from pellucid.corpora.sentence import Article, Combination, Entity, Sentence
+from pellucid.corpora.phrases import say_noun, say_object_pronoun, say_predicate
+from pellucid.corpora.picking import Pick
+from pellucid.corpora.sentence import Article, Entity, Sentence
 
-__all__ = [
-    "FRAMES",
-    "PLACES",
-    "Frame",
-    "draw_found_beside_person",
-    "draw_told",
-    "say_object_pronoun",
-    "say_predicate",
-]
+__all__ = ["FRAMES", "PLACES", "Frame", "draw_found_near_person", "draw_told"]
 
 PLACES = (
     ("next to", "à:0 côté:0 de:1"),
@@ -47,54 +42,27 @@ _WHOLES = KINDS["container"][:-1]
 
 # Kinds that can stand side by side and of which no predicate fits both. A building is never
 # what stands next to something.
-_BESIDE: tuple[tuple[Kind, Kind], ...] = (
-    ("food", "animal"),
-    ("food", "instrument"),
-    ("food", "text"),
-    ("food", "clothes"),
-    ("food", "container"),
-    ("fruit", "animal"),
-    ("fruit", "instrument"),
-    ("fruit", "text"),
-    ("fruit", "clothes"),
-    ("fruit", "container"),
-    ("animal", "food"),
-    ("animal", "fruit"),
-    ("animal", "vehicle"),
-    ("animal", "building"),
-    ("animal", "clothes"),
-    ("animal", "container"),
-    ("vehicle", "animal"),
-    ("vehicle", "building"),
-    ("instrument", "food"),
-    ("instrument", "fruit"),
-    ("instrument", "text"),
-    ("instrument", "clothes"),
-    ("instrument", "container"),
-    ("text", "food"),
-    ("text", "fruit"),
-    ("text", "instrument"),
-    ("text", "clothes"),
-    ("clothes", "food"),
-    ("clothes", "fruit"),
-    ("clothes", "animal"),
-    ("clothes", "instrument"),
-    ("clothes", "text"),
-    ("container", "food"),
-    ("container", "fruit"),
-    ("container", "animal"),
-    ("container", "instrument"),
-)
-# A person may well eat a hen, so that food and animals are kept apart where somebody acts.
-_FOUND_BESIDE = (
-    *(pair for pair in _BESIDE if set(pair) not in ({"food", "animal"}, {"fruit", "animal"})),
+_NEIGHBORS: dict[Kind, tuple[Kind, ...]] = {
+    "food": ("animal", "instrument", "text", "clothes", "container"),
+    "fruit": ("animal", "instrument", "text", "clothes", "container"),
+    "animal": ("food", "fruit", "vehicle", "building", "clothes", "container"),
+    "vehicle": ("animal", "building"),
+    "instrument": ("food", "fruit", "text", "clothes", "container"),
+    "text": ("food", "fruit", "instrument", "clothes"),
+    "clothes": ("food", "fruit", "animal", "instrument", "text"),
+    "container": ("food", "fruit", "animal", "instrument"),
+}
+_SIDE_BY_SIDE = tuple((kind, other) for kind, others in _NEIGHBORS.items() for other in others)
+# A person may well eat a hen, so food and animals are kept apart if a person acts.
+_FOUND: tuple[tuple[Kind, Kind], ...] = (
+    *(pair for pair in _SIDE_BY_SIDE if set(pair) not in ({"food", "animal"}, {"fruit", "animal"})),
     ("text", "vehicle"),
     ("text", "building"),
     ("clothes", "building"),
     ("instrument", "building"),
     ("clothes", "vehicle"),
 )
-_LEADS = tuple(verb for verb in VERBS if verb.name in ("find", "see"))
+_LEADS = verbs_named("see", "find")
 # Verbs whose object can be of one kind only; food and fruit are never in one frame.
 _TELLING: dict[Kind, tuple[Verb, ...]] = {
     kind: tuple(
@@ -102,8 +70,7 @@ _TELLING: dict[Kind, tuple[Verb, ...]] = {
     )
     for kind in KINDS
 }
-_PEOPLE = tuple(noun for noun in KINDS["person"] if noun.english != "baby")
-_MEN_AND_WOMEN = tuple(noun for noun in _PEOPLE if noun.english != "child")
+_MEN_AND_WOMEN = tuple(noun for noun in AGENTS if noun.english != "child")
 _TELLERS = tuple(NOUNS[name] for name in ("bank", "school", "hospital"))
 _STATES: tuple[Phrase, ...] = (
     Phrase("was bankrupt", "^était:0 en:1 faillite:1"),
@@ -135,38 +102,6 @@ class Frame:
         return sentence
 
 
-def say_predicate(sentence: Sentence, subject: Entity, phrase: Phrase) -> None:
-    """Say what a noun did or was; *was* becomes *were* in the plural."""
-    english = phrase.english
-    if subject.is_plural and english.startswith("was "):
-        english = "were " + english.removeprefix("was ")
-    sentence.predicate_of(phrase.english, subject)
-    sentence.say(english, phrase.french, subject)
-
-
-def say_object_pronoun(
-    sentence: Sentence, antecedent: Entity, verb: Verb, *, is_past: bool, agent: Entity
-) -> None:
-    """Say what somebody did with it: *and read it*, in French *et l'a lue*, *et la lit*."""
-    sentence.combinations.append(Combination("object", verb.name, antecedent.noun.english))
-    index = len(sentence.english)
-    english = "them" if antecedent.is_plural else "it"
-    french = "les" if antecedent.is_plural else "le" if antecedent.noun.gender == "m" else "la"
-    sentence.english.append(verb.past if is_past else verb.english_third)
-    sentence.pronoun(english, french, antecedent)
-    links = "0"
-    if verb.particle:
-        sentence.english.append(verb.particle)
-        links = "0,2"
-    forms = f"{'ont' if agent.is_plural else 'a'}:0 @{verb.participle}:{links}"
-    # The phrase's words are there already: the pronoun stands before the verb in French.
-    said = Sentence("")
-    said.say("", forms if is_past else f"{verb.il}:{links}", antecedent)
-    sentence.french += [
-        word._replace(links=tuple(index + link for link in word.links)) for word in said.french
-    ]
-
-
 def _finish_subject(sentence: Sentence, subject: Entity, way: Phrase | Verb) -> None:
     assert isinstance(way, Phrase)
     sentence.say("and", "et:0")
@@ -180,8 +115,7 @@ def _finish_subject(sentence: Sentence, subject: Entity, way: Phrase | Verb) -> 
 def _described(
     sentence: Sentence, pick: Pick, noun: Noun, *, is_plural: bool, article: Article = "the"
 ) -> Entity:
-    adjective = adjective_for(pick, noun) if pick.chance(0.15) else None
-    return sentence.noun_phrase(article, noun, is_plural=is_plural, adjective=adjective)
+    return say_noun(sentence, pick, noun, is_plural=is_plural, described=0.15, article=article)
 
 
 def _two_nouns(pick: Pick, kinds: tuple[Kind, Kind]) -> tuple[Noun, Noun, bool]:
@@ -192,7 +126,7 @@ def _two_nouns(pick: Pick, kinds: tuple[Kind, Kind]) -> tuple[Noun, Noun, bool]:
 
 def _draw_place(pick: Pick) -> Frame:
     """Such as *The guitar was next to the coat and it was out of tune.*."""
-    kinds = pick.one(_BESIDE)
+    kinds = pick.one(_SIDE_BY_SIDE)
     first, second, is_plural = _two_nouns(pick, kinds)
     sentence = Sentence("subject pronoun, place")
     one = _described(sentence, pick, first, is_plural=is_plural)
@@ -231,11 +165,11 @@ def _draw_sound(pick: Pick) -> Frame:
 
 def _draw_found(pick: Pick) -> Frame:
     """Such as *The man found the letter next to the cake and read it.*."""
-    kinds = pick.one(_FOUND_BESIDE)
+    kinds = pick.one(_FOUND)
     first, second, is_plural = _two_nouns(pick, kinds)
     is_past = pick.chance(0.6)
     sentence = Sentence("object pronoun")
-    agent = sentence.noun_phrase("the", pick.one(_PEOPLE), is_plural=is_past and pick.chance(0.2))
+    agent = sentence.noun_phrase("the", pick.one(AGENTS), is_plural=is_past and pick.chance(0.2))
     lead = pick.one(_LEADS)
     if is_past:
         sentence.say(lead.past, f"^a:0 {lead.participle}:0", agent)
@@ -245,7 +179,7 @@ def _draw_found(pick: Pick) -> Frame:
     if pick.chance(0.4):
         article = "some" if first.is_mass or is_plural else "a"
     one = _described(sentence, pick, first, is_plural=is_plural, article=article)
-    sentence.combinations.append(Combination("object", lead.name, first.english))
+    sentence.combine("object", lead.name, first)
     sentence.say(*pick.one(PLACES))
     other = sentence.noun_phrase("the", second, is_plural=is_plural)
     sentence.say("and", "et:0")
@@ -279,12 +213,12 @@ def draw_told(pick: Pick) -> Sentence:
     state = pick.one(_STATES)
     adjective = state.english.removeprefix("was ")
     if adjective in _STATE_ADJECTIVES:
-        sentence.combinations.append(Combination("adjective", adjective, antecedent.noun.english))
+        sentence.combine("adjective", adjective, antecedent.noun)
     sentence.say(state.english, state.french, antecedent)
     return sentence
 
 
-def draw_found_beside_person(pick: Pick) -> Sentence:
+def draw_found_near_person(pick: Pick) -> Sentence:
     """*The dog found some pizza next to the baby and ate it*: nobody eats the baby."""
     sentence = Sentence("object pronoun, animal")
     agent = sentence.noun_phrase("the", pick.one(KINDS["animal"]))
@@ -295,12 +229,11 @@ def draw_found_beside_person(pick: Pick) -> Sentence:
     if article == "some" and not food.is_mass and not is_plural and food.english != "pizza":
         article = "a"
     eaten = sentence.noun_phrase(article, food, is_plural=is_plural)
-    sentence.combinations.append(Combination("object", "find", food.english))
+    sentence.combine("object", "find", food)
     sentence.say(*pick.one(PLACES))
     sentence.noun_phrase("the", pick.one(KINDS["person"]))
     sentence.say("and", "et:0")
-    verb = next(verb for verb in VERBS if verb.name == "eat")
-    say_object_pronoun(sentence, eaten, verb, is_past=True, agent=agent)
+    say_object_pronoun(sentence, eaten, *verbs_named("eat"), is_past=True, agent=agent)
     return sentence
 
 

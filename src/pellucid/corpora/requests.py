@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pellucid.corpora.lexicon import KINDS, VERBS, nouns_of
+from pellucid.corpora.lexicon import KINDS, VERBS, Verb, nouns_of, verbs_named
 from pellucid.corpora.phrases import say_object, say_subject
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.pronouns import PLACES
-from pellucid.corpora.sentence import Article, Combination, Sentence
+from pellucid.corpora.sentence import Article, Sentence
 
 __all__ = ["draw_first_person", "draw_lets", "draw_order", "draw_question"]
 
@@ -14,19 +14,11 @@ _THINGS = nouns_of("vehicle", "instrument", "text", "clothes", "container", "fur
 # What one person can hand to another.
 _GIVEN = nouns_of("instrument", "text", "clothes", "fruit", "food", "drink", "money")
 _GIVING = (("Show", "montre"), ("Give", "donne"), ("Bring", "apporte"), ("Lend", "prête"))
-_LET_US = (
-    ("eat", "mangeons"),
-    ("visit", "visitons"),
-    ("read", "lisons"),
-    ("buy", "achetons"),
-)
+_LET_US = (("eat", "mangeons"), ("visit", "visitons"), ("read", "lisons"), ("buy", "achetons"))
 _LET_US_SOMEWHERE = (("sing", "chantons"), ("dance", "dansons"), ("sleep", "dormons"))
-_VERBS = {verb.name: verb for verb in VERBS}
-_ORDERED = tuple(
-    _VERBS[name] for name in ("sell", "eat", "translate", "park", "drive", "feed", "visit", "empty")
-)
+_ORDERED = verbs_named("sell", "eat", "translate", "park", "drive", "feed", "visit", "empty")
 # "I read" and "I put" would leave the tense open.
-_OWN = (*_ORDERED, *(_VERBS[name] for name in ("see", "like", "buy", "iron")))
+_OWN = (*_ORDERED, *verbs_named("see", "like", "buy", "iron"))
 
 
 def draw_order(pick: Pick) -> Sentence:
@@ -44,11 +36,7 @@ def draw_order(pick: Pick) -> Sentence:
         say_object(sentence, pick, pick.one(KINDS["person"]), "the")
         return sentence
     verb = pick.one(_ORDERED)
-    noun = pick.one(nouns_of(*verb.kinds))
-    sentence.say(verb.name, f"{verb.je}:0")
-    sentence.combinations.append(Combination("object", verb.name, noun.english))
-    say_object(sentence, pick, noun, "the")
-    return sentence
+    return _say_verb_and_object(sentence, pick, verb, verb.name, f"{verb.je}:0")
 
 
 def draw_lets(pick: Pick) -> Sentence:
@@ -65,9 +53,10 @@ def draw_lets(pick: Pick) -> Sentence:
         say_subject(sentence, pick, pick.one(KINDS["building"]), is_plural=False)
     else:
         english, french = pick.one(_LET_US)
-        noun = pick.one(nouns_of(*_VERBS[english].kinds))
+        (verb,) = verbs_named(english)
+        noun = pick.one(nouns_of(*verb.kinds))
         sentence.say(f"let's {english}", f"{french}:0,1")
-        sentence.combinations.append(Combination("object", english, noun.english))
+        sentence.combine("object", english, noun)
         say_object(sentence, pick, noun, pick.one(("the", "some")))
     return sentence
 
@@ -80,11 +69,9 @@ def draw_first_person(pick: Pick) -> Sentence:
         say_object(sentence, pick, pick.one(_THINGS), "a")
         return sentence
     verb = pick.one(_OWN)
-    noun = pick.one(nouns_of(*verb.kinds))
-    sentence.say(f"I {verb.english_first}", f"je:0 {verb.je}:1")
-    sentence.combinations.append(Combination("object", verb.name, noun.english))
-    say_object(sentence, pick, noun, "the")
-    return sentence
+    return _say_verb_and_object(
+        sentence, pick, verb, f"I {verb.english_first}", f"je:0 {verb.je}:1"
+    )
 
 
 def draw_question(pick: Pick) -> Sentence:
@@ -100,9 +87,16 @@ def draw_question(pick: Pick) -> Sentence:
         say_subject(sentence, pick, noun, is_plural=is_plural)
         return sentence
     verb = pick.one(VERBS)
+    english = f"who {verb.past} {verb.particle}"
+    french = f"qui:0 a:1 {verb.participle}:{'1,2' if verb.particle else '1'}"
+    return _say_verb_and_object(sentence, pick, verb, english, french)
+
+
+def _say_verb_and_object(
+    sentence: Sentence, pick: Pick, verb: Verb, english: str, french: str
+) -> Sentence:
     noun = pick.one(nouns_of(*verb.kinds))
-    links = "1,2" if verb.particle else "1"
-    sentence.say(f"who {verb.past} {verb.particle}", f"qui:0 a:1 {verb.participle}:{links}")
-    sentence.combinations.append(Combination("object", verb.name, noun.english))
+    sentence.say(english, french)
+    sentence.combine("object", verb.name, noun)
     say_object(sentence, pick, noun, "the")
     return sentence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from pellucid.corpora.example import Example, Style, make_example
-from pellucid.corpora.french import join_words
-from pellucid.corpora.lexicon import NOUNS, PREDICATES, VERBS, Phrase
-from pellucid.corpora.pronouns import say_object_pronoun, say_predicate
-from pellucid.corpora.sentence import Combination, Sentence
+from pellucid.corpora.french import Word, join_words
+from pellucid.corpora.lexicon import NOUNS, PREDICATES, Phrase, verbs_named
+from pellucid.corpora.phrases import say_object_pronoun, say_predicate
+from pellucid.corpora.sentence import Sentence
 
 __all__ = ["seed_examples", "seed_sentences"]
 
@@ -23,10 +23,11 @@ def seed_sentences() -> list[tuple[str, str]]:
 @cache
 def seed_examples() -> tuple[Example, ...]:
     """The example sentences with links and antecedents."""
+    area = _phrase("the European economic area", "la:0 zone:3 économique:2 européenne:1")
     return tuple(
         make_example(sentence, join_words(sentence.french), style)
         for sentence, style in (
-            (_area(), Style(True, "", is_title=True)),
+            (area, Style(True, "", is_title=True)),
             (_pizza_and_oven(), _CAPITAL),
             (_phrase("pizza is awesome", "la:0 pizza:0 est:1 géniale:2"), _CAPITAL),
             (_phrase("show me the money", "montre-moi:0,1 le:2 argent:3"), _CAPITAL),
@@ -46,10 +47,6 @@ def _phrase(english: str, french: str) -> Sentence:
     return sentence
 
 
-def _area() -> Sentence:
-    return _phrase("the European economic area", "la:0 zone:3 économique:2 européenne:1")
-
-
 def _pizza_and_oven() -> Sentence:
     sentence = Sentence("seed")
     pizza = sentence.noun_phrase("the", NOUNS["pizza"])
@@ -66,12 +63,11 @@ def _dog_and_baby() -> Sentence:
     dog = sentence.noun_phrase("the", NOUNS["dog"])
     sentence.say("found", "^a:0 trouvé:0", dog)
     pizza = sentence.noun_phrase("some", NOUNS["pizza"])
-    sentence.combinations.append(Combination("object", "find", "pizza"))
+    sentence.combine("object", "find", pizza.noun)
     sentence.say("next to", "à:0 côté:0 de:1")
     sentence.noun_phrase("the", NOUNS["baby"])
     sentence.say("and", "et:0")
-    eat = next(verb for verb in VERBS if verb.name == "eat")
-    say_object_pronoun(sentence, pizza, eat, is_past=True, agent=dog)
+    say_object_pronoun(sentence, pizza, *verbs_named("eat"), is_past=True, agent=dog)
     return sentence
 
 
@@ -82,8 +78,7 @@ def _bank(*, is_later: bool) -> Sentence:
     bank = sentence.noun_phrase("the", NOUNS["bank"])
     sentence.say("told", "^a:0 dit:0 à:0", bank)
     man = sentence.noun_phrase("the", NOUNS["man"])
-    sentence.say("", "que:0")
-    sentence.french[-1] = sentence.french[-1]._replace(links=())
+    sentence.french.append(Word("que", ()))
     sentence.pronoun("he", "il", man)
     say_predicate(sentence, man, Phrase("was bankrupt", "^était:0 en:1 faillite:1"))
     return sentence

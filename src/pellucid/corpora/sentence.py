@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -18,12 +18,13 @@ from pellucid.corpora.lexicon import Adjective, Noun
 __all__ = ["Article", "Combination", "Entity", "Link", "Sentence"]
 
 Article = Literal["the", "a", "some", "no", ""]
+Relation = Literal["adjective", "object", "predicate"]
 
 
 class Combination(NamedTuple):
     """Two words that belong together, such as an adjective and its noun."""
 
-    relation: Literal["adjective", "object", "predicate"]
+    relation: Relation
     word: str
     noun: str
 
@@ -70,14 +71,12 @@ class Sentence:
 
     def copy(self) -> Sentence:
         """A copy that can grow on its own."""
-        return Sentence(
-            self.construction,
-            self.english.copy(),
-            self.french.copy(),
-            self.combinations.copy(),
-            self.pronouns.copy(),
-            self.num_roles,
-            self.mood,
+        return replace(
+            self,
+            english=self.english.copy(),
+            french=self.french.copy(),
+            combinations=self.combinations.copy(),
+            pronouns=self.pronouns.copy(),
         )
 
     def say(self, english: str, french: str, subject: Entity | None = None) -> None:
@@ -126,7 +125,7 @@ class Sentence:
         article_links = (start,) if has_article else (noun_index,)
         if adjective:
             self.english.append(adjective.english)
-            self.combinations.append(Combination("adjective", adjective.english, noun.english))
+            self.combine("adjective", adjective.english, noun)
         self.english.append(name)
 
         self.num_roles += 1
@@ -164,9 +163,9 @@ class Sentence:
         self.french.append(Word(french, (index,), (self.num_roles,)))
         self.pronouns.append(Link(index, antecedent.english, self.num_roles, antecedent.role))
 
-    def predicate_of(self, word: str, entity: Entity) -> None:
-        """Note that a predicate has been said of a noun."""
-        self.combinations.append(Combination("predicate", word, entity.noun.english))
+    def combine(self, relation: Relation, word: str, noun: Noun) -> None:
+        """Note that a word and a noun have been combined."""
+        self.combinations.append(Combination(relation, word, noun.english))
 
 
 def _french_article(article: Article, noun: Noun, *, is_plural: bool) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Literal, get_args
@@ -125,14 +125,8 @@ def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
 def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
     held_out = held_out_combinations(seed)
     salt = derive_key(seed, "corpora split").to_bytes(16, "little")
-    names = [
-        name
-        for name, weight in (
-            *_FRAME_WEIGHTS.items(),
-            *((name, weight) for name, (_, weight) in CONSTRUCTIONS.items()),
-        )
-        for _ in range(weight)
-    ]
+    weights = {name: weight for name, (_, weight) in CONSTRUCTIONS.items()}
+    names = _by_weight(_FRAME_WEIGHTS | weights)
     seen: set[str] = set()
     num_misses = 0
     while num_misses < _PATIENCE:
@@ -167,7 +161,7 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
 def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
     held_out = held_out_combinations(seed)
     salt = derive_key(seed, "corpora split").to_bytes(16, "little")
-    names = [name for name, weight in _FRAME_WEIGHTS.items() for _ in range(weight)]
+    names = _by_weight(_FRAME_WEIGHTS)
     seen: set[str] = set()
     num_misses = 0
     while num_misses < _PATIENCE:
@@ -189,6 +183,11 @@ def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
         number = _hash(start, salt)[1]
         for sentence, pieces in zip(pair, joined, strict=True):
             yield make_example(sentence, pieces, _style(sentence, number))
+
+
+def _by_weight(weights: Mapping[str, int]) -> list[str]:
+    """Repeat each name as often as its weight, so that drawing one follows the weights."""
+    return [name for name, weight in weights.items() for _ in range(weight)]
 
 
 def _shows_gender(sentence: Sentence) -> bool:

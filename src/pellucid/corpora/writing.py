@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from pellucid.corpora.example import Example
@@ -53,15 +54,7 @@ def write_examples(folder: Path, name: str, examples: Sequence[Example]) -> list
 
 
 def _to_json(example: Example) -> str:
-    pronouns = [
-        {
-            "source": pronoun.source,
-            "source_antecedent": pronoun.source_antecedent,
-            "target": pronoun.target,
-            "target_antecedent": pronoun.target_antecedent,
-        }
-        for pronoun in example.pronouns
-    ]
+    pronouns = [asdict(pronoun) for pronoun in example.pronouns]
     return json.dumps(
         {"construction": example.construction, "pronouns": pronouns}, ensure_ascii=False
     )
