@@ -1,16 +1,18 @@
-"""Ctrl-C, SIGTERM and SIGHUP in every phase of training: what is left, and how it goes on."""
+"""Ctrl-C, SIGTERM and SIGHUP in every phase of training: what is left, and how it resumes."""
 
 from __future__ import annotations
 
 import os
 import pty
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Forked
 from killed_runs import fingerprints
 from small_runs import make_recipe, write_text
 
@@ -30,28 +32,24 @@ PHASES = {
     "saving": (checkpoint, "write_bundle", 2),
     "reading again": (checkpoint, "verify_files", 3),
 }
-"""What runs in a phase, and at which of its calls the signal comes."""
-
-
-@pytest.fixture(autouse=True)
-def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures take longer than all the rest here."""
-    monkeypatch.setattr(loop, "write_report", lambda run: None)
+"""A function that runs in each phase, and the number of its call at which the signal comes."""
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The fingerprints of a run that was left alone."""
+    """The fingerprints of a run that no signal interrupts."""
     folder = tmp_path_factory.mktemp("whole")
     write_text(folder)
-    train(RECIPE, folder / "run", recipe_folder=folder, progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "write_report", lambda run: None)
+        train(RECIPE, folder / "run", recipe_folder=folder, progress=False)
     return fingerprints(folder / "run")
 
 
 def interrupt(
     patch: pytest.MonkeyPatch, phase: str, numbers: list[signal.Signals]
 ) -> list[Callable[[], None]]:
-    """Let signals come in a phase; hands back what has been sent."""
+    """Send signals in a phase; hands back the list of those that were sent."""
     holder, name, at_call = PHASES[phase]
     plain, calls, sent = getattr(holder, name), [0], []
 
@@ -70,7 +68,7 @@ def interrupt(
 def run_interrupted(
     folder: Path, patch: pytest.MonkeyPatch, phase: str, numbers: list[signal.Signals]
 ) -> int:
-    """Train until the signals come; the exit code that the command line makes of it."""
+    """Train until the signals come, and hand back the command's exit code."""
     with patch.context() as inner:
         sent = interrupt(inner, phase, numbers)
         with pytest.raises((KeyboardInterrupt, SystemExit)) as caught:
@@ -82,8 +80,17 @@ def run_interrupted(
     return caught.value.code
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("phase", PHASES)
+ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+
+
+@pytest.mark.parametrize(
+    ("phase", "number", "code"),
+    [
+        # Signals take turns: all phases deal with both alike.
+        *((phase, *ENDS[place % 2]) for place, phase in enumerate(PHASES)),
+        ("training", *ENDS[0]),
+    ],
+)
 def test_signal_in_a_phase_ends_with_its_code_and_loses_nothing(
     phase: str,
     number: signal.Signals,
@@ -124,20 +131,24 @@ def test_second_signal_leaves_at_once_with_the_last_checkpoint(
     assert fingerprints(tmp_path / "run") == whole
 
 
-def test_a_terminal_that_is_closed_ends_the_run_with_all_saved(tmp_path: Path) -> None:
-    """The terminal takes no more, neither the bar nor what is said last."""
+def test_a_terminal_that_is_closed_ends_the_run_with_all_saved(
+    tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """The terminal accepts neither the bar nor the last message."""
     write_text(tmp_path)
-    endless = make_recipe(training={"max_steps": 10**6, "validate_every": 10**6, "log_every": 1})
-    (tmp_path / "recipe.toml").write_text(to_toml(endless))
+    endless = {"max_steps": 10**6, "validate_every": 10**6, "log_every": 1, "max_minutes": 3.0}
+    (tmp_path / "recipe.toml").write_text(to_toml(make_recipe(training=endless)))
     command = [sys.executable, "-m", "pellucid", "train", str(tmp_path / "recipe.toml")]
-    process, terminal = pty.fork()
-    if process == 0:
-        os.execv(sys.executable, [*command, "--out", str(tmp_path / "run")])
+    terminal, theirs = pty.openpty()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    command += ["--out", str(tmp_path / "run")]
+    process = start(command, kind=Forked, start_new_session=True, **streams)
+    os.close(theirs)
     said = b""
     while b"step     15" not in said:
         said += os.read(terminal, 1 << 16)
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 129
+    assert process.wait() == 129
     newest, _ = load_newest_checkpoint(tmp_path / "run" / "checkpoints")
     assert newest is not None
     assert newest.state.step >= 15
