@@ -1,4 +1,4 @@
-"""The machine: threads, and what to call it in a log."""
+"""The machine: device, precision, threads and memory."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ __all__ = [
 
 
 def set_threads(threads: int | None) -> int:
-    """Use this many processor threads; None leaves PyTorch's choice.
+    """Use this many processor threads; None keeps PyTorch's choice.
 
     Returns:
-        How many are in use.
+        The number of threads in use.
 
     Raises:
         ConfigurationError: fewer than one, or more than a thousand.
@@ -49,7 +49,7 @@ def set_threads(threads: int | None) -> int:
 
 
 def share_threads(processes: int) -> int:
-    """How many of the processor threads in use each of some processes gets, at least one."""
+    """Divide the processor threads in use among processes: threads for each, at least one."""
     return max(1, torch.get_num_threads() // processes)
 
 
@@ -65,7 +65,7 @@ def some_threads(threads: int) -> Iterator[None]:
 
 
 def describe_machine() -> str:
-    """One line about processor, threads and versions, for logs and manifests."""
+    """Describe processor, threads and versions in one line, for logs and manifests."""
     return (
         f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}, "
         f"{torch.get_num_threads()} of {os.cpu_count()} threads, {platform.system()}, "
@@ -74,22 +74,22 @@ def describe_machine() -> str:
 
 
 def choose_device(asked: Literal["auto", "cpu", "cuda"]) -> torch.device:
-    """The device to compute on: with ``auto`` a CUDA device where there is one.
+    """Choose the device to compute on: with ``auto`` a CUDA device if there is one.
 
     Raises:
-        ConfigurationError: CUDA is asked for and there is none.
+        ConfigurationError: CUDA was asked for, but there is no CUDA device.
     """
     has_cuda = torch.cuda.is_available()
     if asked == "cuda" and not has_cuda:
         raise ConfigurationError(
-            "A CUDA device must be there for training.device = 'cuda', but PyTorch finds none. "
+            "training.device is 'cuda', but PyTorch does not find a CUDA device. "
             "Use 'auto' or 'cpu', or install a build of PyTorch for your device."
         )
     return torch.device("cuda" if has_cuda and asked != "cpu" else "cpu")
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:
-    """Whether products in bfloat16 are faster there than in float32, and not emulated."""
+    """Tell whether the device computes products in bfloat16 faster than in float32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
@@ -98,20 +98,20 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 def choose_precision(
     asked: Literal["auto", "float32", "bfloat16"], device: torch.device
 ) -> Literal["float32", "bfloat16"]:
-    """The precision of products: with ``auto`` bfloat16 where the device is fast at it."""
+    """Choose the precision of products: with ``auto`` bfloat16 if the device is fast at it."""
     if asked == "auto":
         return "bfloat16" if has_fast_bfloat16(device) else "float32"
     return asked
 
 
 def available_memory(device: torch.device, *, root: Path = Path("/")) -> int | None:
-    """Bytes that may still be allocated there, or None where the system does not say.
+    """Return the bytes that can still be allocated, or None if the system does not say.
 
-    On Linux the least of what the machine and the control groups of this process (containers,
-    batch systems) leave. What they hold of files can be given up and counts as free.
+    On Linux that is the least that the machine and the control groups of this process (containers,
+    batch systems) leave. Cached files can be dropped and count as free.
 
     Args:
-        device: where.
+        device: the device whose memory is meant.
         root: the folder with ``proc`` and ``sys``.
     """
     if device.type == "cuda":
@@ -128,13 +128,12 @@ def available_memory(device: torch.device, *, root: Path = Path("/")) -> int | N
 
 
 def reachable_memory(device: torch.device) -> int | None:
-    """Bytes that this process may come to hold there, those that it holds now included.
-
-    None where the system does not say.
-    """
+    """Return the bytes that this process can hold in total, or None if the system does not say."""
     left = available_memory(device)
-    if left is None or device.type == "cuda":
-        return left if left is None else left + torch.cuda.memory_reserved(device)
+    if left is None:
+        return None
+    if device.type == "cuda":
+        return left + torch.cuda.memory_reserved(device)
     held = 0
     with suppress(OSError, ValueError, IndexError):
         held = int(_lines(Path("/proc/self/statm"))[0].split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -142,12 +141,13 @@ def reachable_memory(device: torch.device) -> int | None:
 
 
 def _memory_groups(root: Path) -> Iterator[Path]:
-    """The folders of the control groups that limit the memory of this process.
+    """List the folders of the control groups that limit the memory of this process.
 
-    A container may see its own group at the top, and its name in ``/proc`` not at all.
+    A container may see its own group at the top, and may not see its name in ``/proc``.
     """
     with suppress(OSError, ValueError):
         for line in _lines(root / "proc/self/cgroup"):
+            # Version 1 has a line per controller, version 2 one line that names no controllers.
             _, controllers, name = line.split(":", 2)
             if controllers and "memory" not in controllers.split(","):
                 continue
@@ -157,7 +157,7 @@ def _memory_groups(root: Path) -> Iterator[Path]:
 
 
 def _left_in(group: Path) -> int | None:
-    """Bytes that a control group's processes may still allocate; None where it sets no limit."""
+    """Return the bytes that a control group still allows, or None if it sets no limit."""
     for limit, used, prefix in (
         ("memory.max", "memory.current", ""),
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
@@ -165,6 +165,7 @@ def _left_in(group: Path) -> int | None:
         with suppress(OSError, ValueError):
             left = int((group / limit).read_text()) - int((group / used).read_text())
             held = dict(line.split() for line in _lines(group / "memory.stat"))
+            # Used memory includes cached files, which the kernel drops when memory is needed.
             kinds = (f"{prefix}active_file", f"{prefix}inactive_file")
             return left + sum(int(held.get(kind, 0)) for kind in kinds)
     return None
@@ -175,12 +176,12 @@ def _lines(path: Path) -> list[str]:
 
 
 def keep_freed_memory() -> None:
-    """Let the allocator keep what is freed, for a process that needs the same again every step.
+    """Keep freed memory in the process, for training, which needs the same blocks every step.
 
-    glibc hands large blocks back to the system, and every use of a new one then begins with page
-    faults, which cost up to a fifth of a training step. Elsewhere this does nothing.
+    glibc returns large blocks to the system, and every new block then begins with page faults,
+    which cost up to a fifth of a training step. With another C library this does nothing.
     """
-    trim_threshold, mmap_threshold, most = -1, -3, 2**31 - 1
+    trim_threshold, mmap_threshold, most = -1, -3, 2**31 - 1  # constants of malloc.h
     highest_of_older_versions = 1 << 25
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL("libc.so.6")
@@ -191,16 +192,16 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def leave_lasting_objects() -> Iterator[None]:
-    """Let Python look for cycles among the objects made within the block alone.
+    """Let Python's garbage collector look only at objects made within the block.
 
-    What there was before, all of PyTorch's modules, would be walked through again and again for
-    nothing, which costs two to four per cent of a small model's step.
+    Older objects, such as PyTorch's modules, would be searched for cycles again and again for
+    nothing, which costs two to four percent of a small model's step.
     """
-    is_asked_by_others = gc.get_freeze_count() > 0
+    is_frozen_by_others = gc.get_freeze_count() > 0
     gc.collect()
     gc.freeze()
     try:
         yield
     finally:
-        if not is_asked_by_others:
+        if not is_frozen_by_others:
             gc.unfreeze()

@@ -1,11 +1,11 @@
-"""Processes that work for this one, each with memory of its own.
+"""Child processes that work for this one, each with its own memory.
 
-Threads of one Python wait for each other at its lock; processes do not. One here is a fresh
-Python: no fork, which the threads of PyTorch do not survive, and no second run of the user's
-script, as `multiprocessing` makes it. Parent and child are the two ends of a socket pair that
-nobody else holds. What they say is bytes, mostly JSON, which gives floats back bit for bit: nothing
-is pickled, and nothing goes to a disk or a network. A child leaves Ctrl-C and SIGTERM to its
-parent, and ends by itself as soon as its parent has.
+Threads of one Python wait for each other at its lock; processes do not. A child is a fresh Python.
+It is not a fork, because PyTorch's threads do not survive one, and it does not run the user's
+script again, as `multiprocessing` would. Parent and child talk over a private socket pair. Messages
+are bytes, mostly JSON, which returns floats bit for bit; nothing is pickled, and nothing touches a
+disk or a network. A child leaves Ctrl-C and SIGTERM to its parent, and ends itself as soon as the
+parent has ended.
 """
 
 from __future__ import annotations
@@ -35,27 +35,28 @@ for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
 from importlib import import_module
 from json import loads
-told = loads(sys.argv[1])
-sys.path[:] = told["path"]
-module, _, function = told["run"].partition(":")
-getattr(import_module(module), function)(**told["arguments"])
+task = loads(sys.argv[1])
+sys.path[:] = task["path"]
+module, _, function = task["run"].partition(":")
+getattr(import_module(module), function)(**task["arguments"])
 """
 
 Take = Callable[[], bytes]
+"""Waits for the next message of the parent and returns it."""
 
 
 class Child:
-    """A process as its parent sees it.
+    """A child process as its parent sees it.
 
     Args:
-        run: the function that it runs, as ``module:function``. It is called with ``descriptor``,
-            its end of the socket pair, besides ``arguments``, and calls `serve_parent`.
-        arguments: for that function, as JSON has them.
-        descriptors: open files that it keeps, under the same numbers.
-        advice: what to do where it cannot start, or ends too soon; a sentence.
+        run: the function to run there, as ``module:function``. It takes ``arguments`` and
+            ``descriptor``, the child's end of the socket pair, and calls `serve_parent`.
+        arguments: keyword arguments of that function; JSON must be able to write them.
+        descriptors: open files that the child inherits under the same numbers.
+        advice: a sentence for the user if the child cannot start or ends too soon.
 
     Raises:
-        PellucidError: the system refused to start it.
+        PellucidError: the system refused to start the process.
     """
 
     def __init__(
@@ -69,31 +70,30 @@ class Child:
         self._advice = advice
         self.connection, theirs = Pipe()
         with theirs:
-            told = {
+            task = {
                 "run": run,
                 "arguments": {**arguments, "descriptor": theirs.fileno()},
                 "path": [str(place) for place in sys.path],
             }
             try:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _PROGRAM, json.dumps(told)],
+                    [sys.executable, "-P", "-c", _PROGRAM, json.dumps(task)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno(), *descriptors],
-                    process_group=0,  # Ctrl-C at a terminal is for the parent alone.
+                    process_group=0,  # Ctrl-C at a terminal then reaches only the parent.
                 )
             except OSError as error:
                 self.connection.close()
                 raise PellucidError(
-                    "A worker process must be able to start, but the system refused: "
-                    f"{error.strerror or error}. {advice}"
+                    f"A worker process could not start: {error.strerror or error}. {advice}"
                 ) from error
 
     def send(self, *messages: bytes) -> None:
-        """Hand over some messages, in order.
+        """Send messages, in order.
 
         Raises:
-            PellucidError: the process has ended.
+            PellucidError: the child has ended.
         """
         try:
             for message in messages:
@@ -102,18 +102,18 @@ class Child:
             raise self._death() from None
 
     def receive(self) -> Any:
-        """Wait for a reply; an error that the process met with is raised here.
+        """Wait for a reply. An error that the child reports is raised here.
 
         Raises:
-            PellucidError: the process has ended, or met with one.
-            MemoryError: its memory ran out.
-            RuntimeError: it met with something unforeseen.
+            PellucidError: the child has ended, or reports such an error.
+            MemoryError: the child ran out of memory.
+            RuntimeError: the child reports any other error.
         """
         try:
             reply = json.loads(self.connection.recv_bytes())
         except (EOFError, OSError):
             raise self._death() from None
-        if isinstance(reply, dict):
+        if isinstance(reply, dict):  # an answer is never an object: see `serve_parent`
             raise _error_of_json(**reply)
         return reply
 
@@ -124,13 +124,11 @@ class Child:
             how = f"was ended by signal {-code}"
         if code == -signal.SIGKILL:
             how += ", as happens when memory runs out"
-        return PellucidError(
-            f"A worker process must last until the end, but one {how}. {self._advice}"
-        )
+        return PellucidError(f"A worker process {how}. {self._advice}")
 
 
 def end_all(children: list[Child]) -> None:
-    """End processes and forget them; they hold nothing that could get lost."""
+    """Kill processes and clear the list; they hold nothing that could get lost."""
     for child in children:
         child.process.kill()
     for child in children:
@@ -140,19 +138,18 @@ def end_all(children: list[Child]) -> None:
 
 
 def serve_parent(descriptor: int, set_up: Callable[[], Callable[[Take], Any]]) -> NoReturn:
-    """Be a child: answer what the parent sends, until it closes its end or an error ends it.
+    """Be a child: answer the parent's messages until it closes its end or an error occurs.
 
     Args:
-        descriptor: of this process's end of the socket pair.
-        set_up: gives the function that makes each reply, which JSON must be able to write and
-            which is no object, from messages that it takes one after the other. Once it has
-            returned, ``"ready"`` is sent.
+        descriptor: this process's end of the socket pair.
+        set_up: returns the function that answers. That function takes as many messages as it
+            needs and returns a reply, which JSON must be able to write and which must not be an
+            object. ``"ready"`` is sent once ``set_up`` has returned.
     """
     connection = Connection(descriptor)
     messages: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(connection, messages), daemon=True).start()
-    # A parent that went away does not want to hear of it.
-    with suppress(OSError):
+    with suppress(OSError):  # the parent has ended: nothing is left to report
         try:
             answer = set_up()
             connection.send_bytes(to_bytes("ready"))
@@ -164,12 +161,12 @@ def serve_parent(descriptor: int, set_up: Callable[[], Callable[[Take], Any]]) -
 
 
 def to_bytes(message: Any) -> bytes:
-    """JSON without a space."""
+    """Write a message as JSON, without spaces."""
     return json.dumps(message, separators=(",", ":")).encode()
 
 
 def _read(connection: Connection, messages: SimpleQueue[bytes]) -> None:
-    """Take in what the parent sends; end the process with it, even in the middle of its work."""
+    """Receive the parent's messages; end this process with the parent, even amid its work."""
     code = 1
     try:
         while True:
@@ -186,7 +183,7 @@ def _error_to_json(error: Exception) -> dict[str, str]:
 
 
 def _error_of_json(kind: str, message: str, trace: str) -> Exception:
-    """The error that a child met with, of its own kind where that is one of ours."""
+    """Rebuild a child's error: of its own class if that is one of ours, else a RuntimeError."""
     found = {**vars(errors), "MemoryError": MemoryError}.get(kind)
     if isinstance(found, type) and issubclass(found, PellucidError | MemoryError):
         error: Exception = found(message)
