@@ -15,14 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pellucid.data.store import TokenStore
+from pellucid.data.store import Gathered, TokenStore
 from pellucid.data.variants import EpochText
 from pellucid.errors import DataError
 
 __all__ = ["Batch", "make_batch", "make_source_batch"]
-
-_Gathered = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Ids of several sequences one after the other, and how many each has."""
 
 
 @final
@@ -127,7 +124,7 @@ def make_source_batch(sequences: Sequence[Sequence[int]], *, pad_id: int) -> tup
     return _pad(tokens, lengths, pad_id=pad_id, width=0)
 
 
-def _exchanged(own: _Gathered, other: _Gathered, turned: NDArray[np.bool_]) -> _Gathered:
+def _exchanged(own: Gathered, other: Gathered, turned: NDArray[np.bool_]) -> Gathered:
     """The rows of one gathering, some of them the other's."""
     own_rows, other_rows = (
         np.split(tokens, np.cumsum(lengths)[:-1]) for tokens, lengths in (own, other)

@@ -26,13 +26,16 @@ from numpy.typing import NDArray
 from pydantic import NonNegativeInt, PositiveInt, ValidationError
 
 from pellucid.config import Strict
-from pellucid.errors import DataError, InputFileNotFoundError, OutputError, PellucidError
+from pellucid.errors import DataError, InputFileNotFoundError, OutputError
 from pellucid.files import new_folder, read_bytes, write_text
 
-__all__ = ["TokenStore", "build_store"]
+__all__ = ["Gathered", "TokenStore", "build_store"]
 
 _DESCRIPTION = "store.json"
 _TOKENS_PER_WRITE = 1 << 16
+
+Gathered = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""The ids of several sequences one after the other, and how many each has."""
 
 
 @final
@@ -118,15 +121,11 @@ class TokenStore:
         """The ids of one target, read-only."""
         return self._target.sequence(index)
 
-    def gather_sources(
-        self, indices: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def gather_sources(self, indices: NDArray[np.int64]) -> Gathered:
         """The ids of several sources one after the other, and how many each has."""
         return self._source.gather(indices)
 
-    def gather_targets(
-        self, indices: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def gather_targets(self, indices: NDArray[np.int64]) -> Gathered:
         """The ids of several targets one after the other, and how many each has."""
         return self._target.gather(indices)
 
@@ -163,8 +162,8 @@ def build_store(
                 "Delete it or choose another."
             )
         with ExitStack() as stack:
-            source = stack.enter_context(_Writer(part, "source", source_vocabulary_size))
-            target = stack.enter_context(_Writer(part, "target", target_vocabulary_size))
+            source = _Writer(part, "source", source_vocabulary_size, stack)
+            target = _Writer(part, "target", target_vocabulary_size, stack)
             for source_ids, target_ids in pairs:
                 source.append(source_ids)
                 target.append(target_ids)
@@ -218,7 +217,7 @@ class _Tokens:
             raise IndexError(f"pair {index} of {len(self.lengths)}")
         return self._tokens[self._offsets[index] : self._offsets[index + 1]]
 
-    def gather(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def gather(self, indices: NDArray[np.int64]) -> Gathered:
         """Several sequences' ids one after the other, and their lengths."""
         lengths = self.lengths[indices].astype(np.int64)
         # Token j of the result is at j plus a shift that is constant within a sequence.
@@ -231,30 +230,20 @@ class _Tokens:
 class _Writer:
     """Appends one side's sequences to its two files, at bounded memory."""
 
-    def __init__(self, folder: Path, name: str, vocabulary_size: int) -> None:
+    def __init__(self, folder: Path, name: str, vocabulary_size: int, stack: ExitStack) -> None:
         self.num_sequences = 0
-        self._folder = folder
         self._name = name
         self._vocabulary_size = vocabulary_size
         self._dtype: Literal["uint16", "uint32"] = (
             "uint16" if vocabulary_size <= np.iinfo(np.uint16).max else "uint32"
         )
+        self._tokens_file = stack.enter_context((folder / f"{name}.tokens").open("wb"))
+        self._offsets_file = stack.enter_context((folder / f"{name}.offsets").open("wb"))
         self._num_tokens = 0
         self._ids: list[int] = []
         self._ends: list[int] = [0]
         self._tokens_hash = hashlib.sha256()
         self._offsets_hash = hashlib.sha256()
-
-    def __enter__(self) -> Self:
-        self._tokens_file = (self._folder / f"{self._name}.tokens").open("wb")
-        self._offsets_file = (self._folder / f"{self._name}.offsets").open("wb")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._tokens_file.close()
-        finally:
-            self._offsets_file.close()
 
     def append(self, ids: Sequence[int]) -> None:
         """Add one sequence."""
@@ -335,13 +324,11 @@ def _map(
         size = path.stat().st_size
         if size != count * dtype.itemsize:
             raise DataError(
-                f"A token store's file must have the size that {_DESCRIPTION} tells, "
+                f"A token store's file must have the size that {_DESCRIPTION} gives, "
                 f"{count * dtype.itemsize} bytes, but {path} has {size}. "
                 f"Delete {path.parent} and build it again."
             )
         return np.memmap(path, dtype=dtype, mode="r", shape=(count,)).view(np.ndarray)
-    except PellucidError:
-        raise
     except OSError as error:
         raise DataError(
             f"A token store's file must be readable, but {path} is not: "

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from pellucid.data.store import TokenStore, build_store
+from pellucid.data.store import Gathered, TokenStore, build_store
 from pellucid.errors import DataError
 from pellucid.files import write_bytes
 from pellucid.randomness import random_bytes
@@ -41,15 +41,11 @@ class EpochText:
         self.source_lengths: NDArray[np.int32] = store.source_lengths[source_rows]
         self.target_lengths: NDArray[np.int32] = store.target_lengths[target_rows]
 
-    def gather_sources(
-        self, indices: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def gather_sources(self, indices: NDArray[np.int64]) -> Gathered:
         """The ids of several sources one after the other, and how many each has."""
         return self._store.gather_sources(self._source_rows[indices])
 
-    def gather_targets(
-        self, indices: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def gather_targets(self, indices: NDArray[np.int64]) -> Gathered:
         """The ids of several targets one after the other, and how many each has."""
         return self._store.gather_targets(self._target_rows[indices])
 
@@ -94,11 +90,10 @@ class VariantStore:
         Source:
             Kudo 2018, "Subword Regularization", section 3.2.
         """
-        rows = [
-            self._draw(side, seed=seed, epoch=epoch, alpha=alpha)
-            for side in range(len(self._scores))
-        ]
-        return EpochText(self.store, rows[0], rows[1])
+        source, target = (
+            self._draw(side, seed=seed, epoch=epoch, alpha=alpha) for side in range(2)
+        )
+        return EpochText(self.store, source, target)
 
     def _draw(self, side: int, *, seed: int, epoch: int, alpha: float) -> NDArray[np.int64]:
         scores = self._scores[side]

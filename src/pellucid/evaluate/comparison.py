@@ -7,16 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pellucid.evaluate.statistics import (
-    Floats,
-    check_resampling,
-    corpus_score,
-    count_statistics,
-    make_metrics,
-    prepare_lines,
-    resample_scores,
-    signature,
-)
+from pellucid.evaluate.statistics import Floats, resample_scores
 
 __all__ = ["Comparison", "Difference", "compare"]
 
@@ -88,33 +79,23 @@ def compare(
     Source:
         Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".
     """
-    check_resampling(num_resamples, seed)
-    hypotheses, baseline, references = prepare_lines(
-        {"hypotheses": hypotheses, "baseline lines": baseline, "references": references},
-        lowercased_tokenized,
+    resampled = resample_scores(
+        {"hypotheses": hypotheses, "baseline lines": baseline},
+        references,
+        lowercased_tokenized=lowercased_tokenized,
+        is_tokenized=is_tokenized,
+        num_resamples=num_resamples,
+        seed=seed,
     )
     differences: dict[str, Difference] = {}
-    for name, metric in make_metrics(
-        is_tokenized=is_tokenized or lowercased_tokenized is not None
-    ).items():
-        statistics, resampled = [], []
-        for lines in (hypotheses, baseline):
-            statistics.append(count_statistics(metric, lines, references))
-            resampled.append(
-                resample_scores(metric, statistics[-1], num_resamples=num_resamples, seed=seed)
-            )
-        score, baseline_score = (corpus_score(metric, rows.sum(axis=0)) for rows in statistics)
+    for name, metric in resampled.items():
+        score, baseline_score = metric.scores
         differences[name] = Difference(
             score=score,
             baseline=baseline_score,
             difference=score - baseline_score,
-            p_value=_p_value(resampled[0] - resampled[1], score - baseline_score),
-            signature=signature(
-                metric,
-                num_resamples=num_resamples,
-                seed=seed,
-                lowercased_tokenized=lowercased_tokenized,
-            ),
+            p_value=_p_value(metric.samples[0] - metric.samples[1], score - baseline_score),
+            signature=metric.signature,
         )
     return Comparison(**differences)
 

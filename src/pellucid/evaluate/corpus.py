@@ -11,13 +11,10 @@ from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.evaluate.statistics import (
     Metric,
-    check_resampling,
+    check_lines,
     corpus_score,
     count_statistics,
-    make_metrics,
-    prepare_lines,
     resample_scores,
-    signature,
 )
 
 __all__ = ["Evaluation", "Score", "corpus_bleu_score", "corpus_chrf_score", "evaluate_corpus"]
@@ -86,30 +83,20 @@ def evaluate_corpus(
         Post 2018, "A Call for Clarity in Reporting BLEU Scores"; Koehn 2004, "Statistical
         Significance Tests for Machine Translation Evaluation".
     """
-    check_resampling(num_resamples, seed)
-    hypotheses, references = prepare_lines(
-        {"hypotheses": hypotheses, "references": references}, lowercased_tokenized
+    resampled = resample_scores(
+        {"hypotheses": hypotheses},
+        references,
+        lowercased_tokenized=lowercased_tokenized,
+        is_tokenized=is_tokenized,
+        num_resamples=num_resamples,
+        seed=seed,
     )
     scores: dict[str, Score] = {}
-    for name, metric in make_metrics(
-        is_tokenized=is_tokenized or lowercased_tokenized is not None
-    ).items():
-        statistics = count_statistics(metric, hypotheses, references)
-        resampled = np.sort(
-            resample_scores(metric, statistics, num_resamples=num_resamples, seed=seed)
-        )
-        cut = num_resamples // 40
-        scores[name] = Score(
-            score=corpus_score(metric, statistics.sum(axis=0)),
-            low=float(resampled[cut]),
-            high=float(resampled[-1 - cut]),
-            signature=signature(
-                metric,
-                num_resamples=num_resamples,
-                seed=seed,
-                lowercased_tokenized=lowercased_tokenized,
-            ),
-        )
+    for name, metric in resampled.items():
+        (score,), (samples,) = metric.scores, np.sort(metric.samples)
+        cut = num_resamples // 40  # 2.5 % of the samples at either end
+        low, high = float(samples[cut]), float(samples[-1 - cut])
+        scores[name] = Score(score=score, low=low, high=high, signature=metric.signature)
     return Evaluation(**scores)
 
 
@@ -124,7 +111,5 @@ def corpus_chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> f
 
 
 def _quick_score(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    hypotheses, references = prepare_lines(
-        {"hypotheses": hypotheses, "references": references}, None
-    )
+    check_lines({"hypotheses": hypotheses, "references": references})
     return corpus_score(metric, count_statistics(metric, hypotheses, references).sum(axis=0))

@@ -7,14 +7,14 @@ is a sure link, ``ipj`` one that is possible: people who made the gold links wer
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from pellucid.errors import DataError, InputError, suggestion
-from pellucid.evaluate.statistics import check_resampling
+from pellucid.evaluate.statistics import check_resampling, draw_samples
 
 __all__ = [
     "SYMMETRIZATIONS",
@@ -223,14 +223,11 @@ def score_counts(
     num_sentences = len(counts)
     if not num_sentences:
         raise DataError("There must be at least one pair to score links, but there is none.")
-    generator = np.random.default_rng(seed)
     errors = np.empty((num_resamples, counts.shape[1]))
-    for index in range(num_resamples):
-        drawn = generator.choice(num_sentences, size=num_sentences, replace=True)
-        times = np.bincount(drawn, minlength=num_sentences)
+    for index, times in enumerate(draw_samples(num_sentences, num_resamples, seed)):
         errors[index] = _shares(np.tensordot(times, counts, axes=1))[2]
     errors.sort(axis=0)
-    cut = num_resamples // 40
+    cut = num_resamples // 40  # 2.5 % of the samples at either end
     rows = np.stack([*_shares(counts.sum(axis=0)), errors[cut], errors[-1 - cut]], axis=1)
     return [
         LinkScore(precision, recall, error, low, high, num_sentences)
@@ -300,16 +297,13 @@ def _grow(joined: set[Link], union: Links) -> None:
     while is_growing:
         is_growing = False
         for link in sorted(joined):
-            for i, j in _beside(link):
+            for down, right in _NEIGHBORS:
+                i, j = link[0] + down, link[1] + right
                 if (i, j) in union - joined and (i not in sources or j not in targets):
                     joined.add((i, j))
                     sources.add(i)
                     targets.add(j)
                     is_growing = True
-
-
-def _beside(link: Link) -> Iterator[Link]:
-    return ((link[0] + down, link[1] + right) for down, right in _NEIGHBORS)
 
 
 def _finish(joined: set[Link], links: Links, *, needs_both: bool) -> None:

@@ -1,12 +1,13 @@
 """Scores from sufficient statistics, so that resampling never reads a sentence twice.
 
 BLEU, chrF and TER of a corpus depend on sums over its sentences (matched n-grams, edits, lengths).
-These are counted once a sentence by sacreBLEU; a bootstrap sample is then one weighted sum.
+sacreBLEU counts these once a sentence; a bootstrap sample is then one weighted sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -21,42 +22,99 @@ from pellucid.evaluate.ter import BoundedTER
 __all__ = [
     "Floats",
     "Metric",
+    "Resampled",
+    "check_lines",
     "check_resampling",
     "corpus_score",
     "count_statistics",
-    "make_metrics",
-    "prepare_lines",
+    "draw_samples",
     "resample_scores",
-    "signature",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
 Metric: TypeAlias = BLEU | CHRF | BoundedTER
 
 
-def make_metrics(*, is_tokenized: bool) -> dict[str, Metric]:
-    """Make the three metrics with sacreBLEU's defaults; tokenised text is not tokenised again."""
-    # force silences advice to detokenise, which is beside the point for text tokenised on purpose.
-    bleu = BLEU(tokenize="none", force=True) if is_tokenized else BLEU()
-    return {"bleu": bleu, "chrf": CHRF(), "ter": BoundedTER()}
+@dataclass(frozen=True)
+class Resampled:
+    """One metric of one system or several, on a corpus and on samples drawn from it.
+
+    Attributes:
+        scores: the corpus score of each system.
+        samples: (systems, samples): the score of each system on each sample, in the order drawn.
+            All systems are scored on the same samples, so they are paired.
+        signature: how the scores were computed: sacreBLEU's, and the Moses chain if it was used.
+    """
+
+    scores: list[float]
+    samples: Floats
+    signature: str
 
 
-def prepare_lines(
-    texts: dict[str, Sequence[str]], lowercased_tokenized: str | None
-) -> list[Sequence[str]]:
-    """Check texts that belong together line by line, and tokenise them if asked to.
+def resample_scores(
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[str],
+    *,
+    lowercased_tokenized: str | None,
+    is_tokenized: bool,
+    num_resamples: int,
+    seed: int,
+) -> dict[str, Resampled]:
+    """Score systems on their corpus, and on corpora of the same size drawn from its sentences.
 
     Args:
-        texts: what each text is (such as ``"hypotheses"``), and its lines.
-        lowercased_tokenized: the language of the Moses chain, or None for text as it is.
+        systems: the lines of each system, with a name for messages (such as ``"hypotheses"``).
+        references: as many lines, made by people.
+        lowercased_tokenized: the language of the Moses chain, or None for the text as it is.
+        is_tokenized: True if both sides are tokenized already.
+        num_resamples: how many samples to draw.
+        seed: of the draws.
 
     Returns:
-        The texts in their order.
+        ``bleu``, ``chrf`` and ``ter``.
 
     Raises:
-        InputError: for something that is not a sequence of strings.
-        DataError: for no lines at all, or different numbers of lines.
-        ConfigurationError: for an unknown language.
+        InputError: a text is not a sequence of strings.
+        DataError: the texts have no lines, or not equally many.
+        ConfigurationError: the language is unknown, there are too few resamples, or the seed is
+            negative.
+    """
+    check_resampling(num_resamples, seed)
+    check_lines({**systems, "references": references})
+    texts = [*systems.values(), references]
+    if lowercased_tokenized is not None:
+        texts = [lowercase_and_tokenize(lines, lowercased_tokenized) for lines in texts]
+    *hypotheses, references = texts
+    # Tokenized text must not be tokenized again; force silences the advice to detokenize it.
+    is_tokenized = is_tokenized or lowercased_tokenized is not None
+    bleu = BLEU(tokenize="none", force=True) if is_tokenized else BLEU()
+    metrics: dict[str, Metric] = {"bleu": bleu, "chrf": CHRF(), "ter": BoundedTER()}
+    found = {}
+    for name, metric in metrics.items():
+        statistics = [count_statistics(metric, lines, references) for lines in hypotheses]
+        samples = np.empty((len(hypotheses), num_resamples))
+        for index, times in enumerate(draw_samples(len(references), num_resamples, seed)):
+            samples[:, index] = [corpus_score(metric, times @ rows) for rows in statistics]
+        scores = [corpus_score(metric, rows.sum(axis=0)) for rows in statistics]
+        signature = metric.get_signature()
+        signature.update("bs", num_resamples)
+        signature.update("seed", seed)
+        text = signature.format()
+        if lowercased_tokenized is not None:
+            text += f"|{moses_signature(lowercased_tokenized)}"
+        found[name] = Resampled(scores, samples, text)
+    return found
+
+
+def check_lines(texts: Mapping[str, Sequence[str]]) -> None:
+    """Check texts that belong together line by line.
+
+    Args:
+        texts: the lines of each text, with a name for messages.
+
+    Raises:
+        InputError: a text is not a sequence of strings.
+        DataError: the texts have no lines, or not equally many.
     """
     for name, lines in texts.items():
         kinds = {type(lines)} if isinstance(lines, str) else {type(line) for line in lines}
@@ -68,9 +126,9 @@ def prepare_lines(
             )
     counts = {name: len(lines) for name, lines in texts.items()}
     if len(set(counts.values())) > 1:
-        told = " and ".join(f"{count} {name}" for name, count in counts.items())
+        listed = " and ".join(f"{count} {name}" for name, count in counts.items())
         raise DataError(
-            f"Texts that are compared must have equally many lines, but there are {told}. "
+            f"Texts that are compared must have equally many lines, but there are {listed}. "
             f"Give texts that belong together line by line."
         )
     if not all(counts.values()):
@@ -78,9 +136,6 @@ def prepare_lines(
             f"Texts that are compared must have at least one line, but {' and '.join(counts)} "
             f"have 0. Give at least one pair of lines."
         )
-    if lowercased_tokenized is None:
-        return list(texts.values())
-    return [lowercase_and_tokenize(lines, lowercased_tokenized) for lines in texts.values()]
 
 
 def check_resampling(num_resamples: int, seed: int) -> None:
@@ -95,6 +150,21 @@ def check_resampling(num_resamples: int, seed: int) -> None:
             f"The seed of the bootstrap must be at least 0, but is {seed} (seed). "
             f"Use 12345, as is usual."
         )
+
+
+def draw_samples(num_sentences: int, num_resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Draw corpora of the same size, with replacement.
+
+    The draws depend only on the arguments; they are also those of sacreBLEU.
+
+    Yields:
+        How often each sentence was drawn: (num_sentences,). One sample at a time, because all at
+        once would need gigabytes for a large corpus.
+    """
+    generator = np.random.default_rng(seed)
+    for _ in range(num_resamples):
+        drawn = generator.choice(num_sentences, size=num_sentences, replace=True)
+        yield np.bincount(drawn, minlength=num_sentences)
 
 
 def count_statistics(
@@ -113,36 +183,3 @@ def count_statistics(
 def corpus_score(metric: Metric, sums: Floats) -> float:
     """Compute the score of a corpus whose statistics add up to ``sums``."""
     return float(metric._compute_score_from_stats(sums.tolist()).score)
-
-
-def resample_scores(metric: Metric, statistics: Floats, *, num_resamples: int, seed: int) -> Floats:
-    """Score corpora of the same size drawn with replacement from the sentences.
-
-    The draws depend only on the seed and the number of sentences: two systems scored with the
-    same seed are therefore paired. They are also the draws of sacreBLEU.
-
-    Returns:
-        ``num_resamples`` scores, in the order drawn.
-    """
-    num_sentences = len(statistics)
-    generator = np.random.default_rng(seed)
-    scores = np.empty(num_resamples)
-    for index in range(num_resamples):
-        # One draw at a time: all at once would need gigabytes for a large corpus.
-        drawn = generator.choice(num_sentences, size=num_sentences, replace=True)
-        times = np.bincount(drawn, minlength=num_sentences)
-        scores[index] = corpus_score(metric, times @ statistics)
-    return scores
-
-
-def signature(
-    metric: Metric, *, num_resamples: int, seed: int, lowercased_tokenized: str | None
-) -> str:
-    """Say how a score was computed: sacreBLEU's signature, and the Moses chain if it was used."""
-    info = metric.get_signature()
-    info.update("bs", num_resamples)
-    info.update("seed", seed)
-    text = info.format()
-    return (
-        text if lowercased_tokenized is None else f"{text}|{moses_signature(lowercased_tokenized)}"
-    )
