@@ -16,7 +16,7 @@ from pellucid.errors import InputError
 from pellucid.inside import Pair
 from pellucid.inside.measures import alti, contributions, mixing_ratio, norms, residual_norms
 from pellucid.inside.measures.alti import shares
-from pellucid.inside.measures.contributions import Attention, see, take_apart
+from pellucid.inside.measures.contributions import Attention, take_apart
 from pellucid.inside.measures.maps import Kind, Part
 from pellucid.inside.measures.rollout import roll_decoder, roll_encoder, rollout
 
@@ -39,7 +39,7 @@ def plain_pair(bundle_folder: Path) -> Pair:
 
 @pytest.mark.parametrize("layer", [0, 1])
 def test_contributions_sum_to_the_output_in_every_form(pair: Pair, layer: int) -> None:
-    seen = see(pair, ("output",))
+    seen = pair.see(("output",))
     for part, kind in ATTENTIONS:
         found = contributions(pair, part, kind, layer)
         output_LD = seen[f"{part}.{layer}.{kind}.output"]
@@ -54,7 +54,7 @@ def test_contributions_sum_to_the_output_in_every_form(pair: Pair, layer: int) -
 def test_parts_and_rest_sum_to_what_leaves_the_sublayer(pair: Pair, part: Part, kind: Kind) -> None:
     site = f"{part}.1.{kind}"
     stage = "norm" if pair.model.config.norm == "post" else "residual"
-    leaving_LD = see(pair, (stage,))[f"{site}.{stage}"]
+    leaving_LD = pair.see((stage,))[f"{site}.{stage}"]
     apart = take_apart(pair, [site])[site]
     for row, leaving_D in enumerate(leaving_LD):
         sum_D = apart.parts(row).sum(dim=0) + apart.rest(row)
@@ -77,9 +77,9 @@ def test_residual_norms_count_the_rows_own_vector(plain_pair: Pair) -> None:
     site = "encoder.0.self"
     apart = take_apart(plain_pair, [site])[site]
     brought_MD = apart.bring(2)
-    brought_MD[2] += see(plain_pair, ("input",))[f"{site}.input"][2]
+    brought_MD[2] += plain_pair.see(("input",))[f"{site}.input"][2]
     norm: Any = plain_pair.model.get_submodule("encoder.layers.0.self_attention_norm")
-    whole_D = see(plain_pair, ("residual",))[f"{site}.residual"][2]
+    whole_D = plain_pair.see(("residual",))[f"{site}.residual"][2]
     deviation = (whole_D.var(correction=0) + norm.eps).sqrt()
     centered_MD = brought_MD - brought_MD.mean(dim=-1, keepdim=True)
     expected_M = (centered_MD / deviation * norm.weight).norm(dim=-1)
@@ -207,7 +207,7 @@ def test_rolling_a_decoder_is_as_computed_by_hand() -> None:
 
 
 def test_rollout_of_one_layer_is_half_the_mean_of_heads(plain_pair: Pair) -> None:
-    weights_HLM = see(plain_pair, ("weights",))["encoder.0.self.weights"]
+    weights_HLM = plain_pair.see(("weights",))["encoder.0.self.weights"]
     expected_LM = weights_HLM.mean(dim=0) / 2 + torch.eye(len(plain_pair.source_ids)) / 2
     found = rollout(plain_pair, part="encoder", layer=0)
     np.testing.assert_allclose(found.matrix, expected_LM, atol=1e-12)
@@ -215,7 +215,7 @@ def test_rollout_of_one_layer_is_half_the_mean_of_heads(plain_pair: Pair) -> Non
 
 def test_rollout_without_residual_is_the_product_of_weights(bundle_folder: Path) -> None:
     pair = small_pair(bundle_folder, residual=False)
-    seen = see(pair, ("weights",))
+    seen = pair.see(("weights",))
     mean_0, mean_1 = (seen[f"encoder.{layer}.self.weights"].mean(dim=0) for layer in (0, 1))
     found = rollout(pair, part="encoder")
     np.testing.assert_allclose(found.matrix, mean_1 @ mean_0, atol=1e-12)
@@ -249,7 +249,7 @@ def test_contributions_of_what_is_not_there_say_so(
 def test_contributions_too_large_for_memory_say_so(
     plain_pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = import_module("pellucid.inside.measures.contributions")
+    module = import_module("pellucid.inside.pair")
     monkeypatch.setattr(module, "available_memory", lambda _: 999)
-    with pytest.raises(InputError, match="The terms must fit into"):
+    with pytest.raises(InputError, match="The terms of an attention must fit"):
         contributions(plain_pair, "decoder", "cross")

@@ -21,7 +21,6 @@ from pellucid.inside.measures import (
     source_words,
     value_zeroing,
 )
-from pellucid.inside.measures.contributions import see
 from pellucid.inside.measures.gradients import carry, gradient_weights
 
 TEXT = "The pizza came out of the oven and it tasted good."
@@ -62,7 +61,7 @@ class _Nudge:
 def test_gradients_are_finite_differences_of_the_logit_in_every_form(pair: Pair, site: str) -> None:
     row = 4
     found = list(gradient_weights(pair))[row][site]
-    weights_HLM = see(pair, ("weights",))[f"{site}.weights"]
+    weights_HLM = pair.see(("weights",))[f"{site}.weights"]
     query, key = (3, 2) if site.startswith("encoder") else (row, 1)
     step = 1e-5
     products = []

@@ -109,9 +109,9 @@ def test_size_is_known_before(whole: Trace, translator: Translator) -> None:
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_tried(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["pellucid.inside.replay"]
+    module = sys.modules["pellucid.inside.pair"]
     monkeypatch.setattr(module, "available_memory", lambda _device: 10_000)
-    with pytest.raises(InputError, match=r"this one takes 0\.0 GiB.*Ask for less"):
+    with pytest.raises(InputError, match=r"but takes 0\.0 GiB.*Ask for less"):
         translator.look(SOURCE, everything=True)
 
 

@@ -10,7 +10,20 @@ from typing import Literal
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError, suggestion
 
-__all__ = ["ATTENTION_STAGES", "HEAD_STAGES", "MAP_STAGES", "STAGES", "Ask", "Wanted"]
+__all__ = [
+    "ATTENTION_STAGES",
+    "HEAD_STAGES",
+    "MAP_STAGES",
+    "STAGES",
+    "Ask",
+    "Kind",
+    "Part",
+    "Wanted",
+    "check_number",
+]
+
+Part = Literal["encoder", "decoder"]
+Kind = Literal["self", "cross"]
 
 ATTENTION_STAGES = (
     "query",
@@ -63,7 +76,7 @@ class Ask:
         everything: every stage, so that nothing is missing from token to token.
     """
 
-    parts: Collection[Literal["encoder", "decoder"]] | None = None
+    parts: Collection[Part] | None = None
     layers: Collection[int] | None = None
     kinds: Collection[Literal["self", "cross", "feed_forward"]] | None = None
     heads: Collection[int] | None = None
@@ -94,11 +107,7 @@ class Ask:
             ("head", self.heads, model.num_heads),
         ):
             for number in numbers or ():
-                if not 0 <= number < count:
-                    raise InputError(
-                        f"A {what} must be from 0 to {count - 1} for this model, but is {number} "
-                        f"({what}). `pellucid inspect` says what a model has."
-                    )
+                check_number(what, number, count)
         if not any(self.arrays(model)):
             raise InputError(
                 "There must be something to look at, but no stage of that name is in that part, "
@@ -142,6 +151,19 @@ class Ask:
         )
 
 
+def check_number(what: str, number: int, count: int, of: str = "this model") -> None:
+    """Make sure that a layer or a head exists.
+
+    Raises:
+        InputError: it does not (with the range).
+    """
+    if not 0 <= number < count:
+        raise InputError(
+            f"A {what} must be from 0 to {count - 1} for {of}, but is {number} ({what}). "
+            "`pellucid inspect` says what a model has."
+        )
+
+
 def _is_in(one: object, asked: Collection[object] | None) -> bool:
     return asked is None or one in asked
 
@@ -155,18 +177,12 @@ def _all_arrays(model: ModelConfig) -> Iterator[Wanted]:
             if stage != "positions" or model.positions != "none":
                 yield Wanted(f"{part}.{stage}", f"{length}D")
         for layer in range(depth):
-            kinds = [("self", length)] if part == "encoder" else [("self", "T"), ("cross", "S")]
-            for kind, keys in kinds:
-                yield from _around(
-                    model, f"{part}.{layer}.{kind}", length, _attention(length, keys)
-                )
-            feed_forward = {"inner": f"{length}F", "activated": f"{length}F"}
-            yield from _around(
-                model,
-                f"{part}.{layer}.feed_forward",
-                length,
-                feed_forward | {"output": f"{length}D"},
-            )
+            inner = {"inner": f"{length}F", "activated": f"{length}F", "output": f"{length}D"}
+            sublayers = {"self": _attention(length, length)}
+            if part == "decoder":
+                sublayers["cross"] = _attention("T", "S")
+            for kind, inside in (sublayers | {"feed_forward": inner}).items():
+                yield from _around(model, f"{part}.{layer}.{kind}", length, inside)
         if model.norm == "pre":
             yield Wanted(f"{part}.norm", f"{length}D")
     yield Wanted("decoder.logits", "TV")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -12,11 +12,13 @@ from torch import Tensor
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError
+from pellucid.hardware import available_memory
+from pellucid.inside.ask import Part
 from pellucid.model import Transformer
 from pellucid.model.layers import MultiHeadAttention
 from pellucid.text import Tokenizer
 
-__all__ = ["Pair", "attention_at", "make_pair"]
+__all__ = ["Keeper", "Pair", "attention_at", "check_memory", "make_pair", "problem_of", "states_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,37 @@ class Pair:
         logs_TV = self.logits(probe=probe, source_ids=source_ids).log_softmax(dim=-1)
         return logs_TV.gather(1, torch.tensor(self.target_ids)[:, None])[:, 0]
 
+    def see(
+        self, stages: Collection[str], *, sites: Collection[str] | None = None
+    ) -> dict[str, Tensor]:
+        """Run the pair once and keep some results, by names such as ``decoder.1.cross.weights``.
+
+        Args:
+            stages: which stages.
+            sites: where, such as ``decoder.1.cross``; everywhere unless given.
+        """
+        keeper = Keeper(stages, sites)
+        self.logits(probe=keeper)
+        return {name: tensor[0] for name, tensor in keeper.found.items()}
+
+
+class Keeper:
+    """A probe that keeps the results of some stages.
+
+    Args:
+        stages: which stages.
+        sites: where; everywhere unless given.
+    """
+
+    def __init__(self, stages: Collection[str], sites: Collection[str] | None = None) -> None:
+        self._stages, self._sites = stages, sites
+        self.found: dict[str, Tensor] = {}
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> None:
+        """Keep one result if it is wanted."""
+        if stage in self._stages and (self._sites is None or site in self._sites):
+            self.found[f"{site}.{stage}"] = tensor
+
 
 def make_pair(
     bundle: Bundle, source: str, target: str | Sequence[int], *, float64: bool = False
@@ -97,30 +130,69 @@ def make_pair(
     target_ids = tokenizer.encode_target(target) if isinstance(target, str) else list(target)
     if not target_ids:
         raise InputError("A translation must have tokens to look inside, but has none.")
-    if isinstance(target, str) and tokenizer.config.unk_id in target_ids:
-        raise InputError(
-            f"A target must be written with the model's vocabulary, but {target!r} has letters or "
-            f"words that are not in it ({_unknown(tokenizer, target)}). Write it differently."
-        )
     source_ids = tokenizer.encode_source(source)
+    written = target if isinstance(target, str) else None
+    problem = problem_of(model, tokenizer, source_ids, target_ids, written)
+    if problem is not None:
+        raise InputError(problem)
+    chosen = bundle.exact_model if float64 else model
+    return Pair(chosen, tokenizer, tuple(source_ids), tuple(target_ids))
+
+
+def problem_of(
+    model: Transformer,
+    tokenizer: Tokenizer,
+    source_ids: Sequence[int],
+    target_ids: Sequence[int],
+    target: str | None,
+) -> str | None:
+    """Say why a pair cannot go through a model, if it cannot.
+
+    Args:
+        model: the model.
+        tokenizer: its tokenizer.
+        source_ids: of the source.
+        target_ids: of the target.
+        target: its text, if it must be written with the vocabulary.
+    """
+    unknown = tokenizer.config.unk_id
+    if target is not None and unknown in target_ids:
+        words = [word for word in target.split() if unknown in tokenizer.encode_target(word)]
+        return (
+            f"A target must be written with the model's vocabulary, but {target!r} has letters or "
+            f"words that are not in it ({', '.join(words) or target}). Write it differently."
+        )
     for side, ids, limit in (
         ("source", source_ids, model.config.max_source_length),
         ("target", target_ids, model.config.max_target_length),
     ):
         if len(ids) > limit:
-            raise InputError(
+            return (
                 f"A {side} must have at most {limit} tokens for this model, but has {len(ids)}. "
-                "Look at one sentence at a time."
+                "Give one sentence at a time."
             )
-    chosen = bundle.exact_model if float64 else model
-    return Pair(chosen, tokenizer, tuple(source_ids), tuple(target_ids))
+    return None
 
 
-def _unknown(tokenizer: Tokenizer, text: str) -> str:
-    unknown = [
-        word for word in text.split() if tokenizer.config.unk_id in tokenizer.encode_target(word)
-    ]
-    return ", ".join(unknown) or text
+def states_of(model: Transformer, part: Part) -> list[str]:
+    """Name the arrays between the layers of one half: what enters the first, what leaves each."""
+    depth = getattr(model.config, f"num_{part}_layers")
+    last = "norm" if model.config.norm == "post" else "residual"
+    return [f"{part}.input", *(f"{part}.{layer}.feed_forward.{last}" for layer in range(depth))]
+
+
+def check_memory(what: str, num_bytes: int, advice: str) -> None:
+    """Make sure that something fits into the memory that is free.
+
+    Raises:
+        InputError: it does not.
+    """
+    available = available_memory(torch.device("cpu"))
+    if available is not None and num_bytes > available:
+        raise InputError(
+            f"{what} must fit into the {available / 2**30:.1f} GiB of free memory, but takes "
+            f"{num_bytes / 2**30:.1f} GiB. {advice}"
+        )
 
 
 def attention_at(model: Transformer, site: str) -> MultiHeadAttention:

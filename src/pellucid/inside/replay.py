@@ -17,10 +17,8 @@ from torch import Tensor
 
 from pellucid.attention import stages
 from pellucid.attention.probe import Probe
-from pellucid.errors import InputError
-from pellucid.hardware import available_memory
 from pellucid.inside.ask import HEAD_STAGES, Ask
-from pellucid.inside.pair import Pair, attention_at
+from pellucid.inside.pair import Pair, attention_at, check_memory
 from pellucid.inside.traces import Trace
 from pellucid.model import Transformer
 from pellucid.model.layers import MultiHeadAttention
@@ -63,7 +61,13 @@ def replay(
     config = pair.model.config
     ask.check(config)
     if keep is None:
-        _check_memory(pair, ask, item_bytes=8 if float64 else 4)
+        lengths = len(pair.source_ids), len(pair.target_ids)
+        check_memory(
+            "A trace",
+            ask.num_bytes(config, *lengths, item_bytes=8 if float64 else 4),
+            "Ask for less with layer, kind, head or stage, or write it to a .npz file, which holds "
+            "one layer at a time.",
+        )
     arrays: dict[str, np.ndarray] = {}
     dtype = np.dtype(np.float64 if float64 else np.float32)
     recorder = _Recorder(pair.model, ask, keep or arrays.__setitem__, changes, dtype)
@@ -161,15 +165,3 @@ class _Recorder:
 def _row_errors(weights_HLM: Tensor, is_masked_HLM: Tensor) -> Tensor:
     """How far each row's sum is from 1; from 0 where it may attend nowhere."""
     return weights_HLM.sum(dim=-1) - (~is_masked_HLM.all(dim=-1)).double()
-
-
-def _check_memory(pair: Pair, ask: Ask, *, item_bytes: int) -> None:
-    lengths = len(pair.source_ids), len(pair.target_ids)
-    size = ask.num_bytes(pair.model.config, *lengths, item_bytes=item_bytes)
-    available = available_memory(torch.device("cpu"))
-    if available is not None and size > available:
-        raise InputError(
-            f"A trace must fit into the {available / 2**30:.1f} GiB of memory that are free, but "
-            f"this one takes {size / 2**30:.1f} GiB. Ask for less with layer, kind, head or stage, "
-            "or write it to a .npz file, which holds one layer at a time."
-        )

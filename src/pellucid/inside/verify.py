@@ -11,7 +11,7 @@ from torch import Tensor
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
-from pellucid.inside.pair import Pair, attention_at
+from pellucid.inside.pair import Pair, attention_at, states_of
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.replay import replay
 from pellucid.model.layers import MultiHeadAttention
@@ -97,9 +97,8 @@ def _entering(pair: Pair, site: str) -> tuple[Tensor, Tensor]:
     entering_LD = torch.from_numpy(arrays[f"{site}.{stage}"])
     if not site.endswith("cross"):
         return entering_LD, entering_LD
-    last = f"encoder.{config.num_encoder_layers - 1}.feed_forward"
-    names = {"pre": "encoder.norm", "post": f"{last}.norm", "none": f"{last}.residual"}
-    return entering_LD, torch.from_numpy(arrays[names[config.norm]])
+    memory = "encoder.norm" if config.norm == "pre" else states_of(pair.model, "encoder")[-1]
+    return entering_LD, torch.from_numpy(arrays[memory])
 
 
 def _project(attention: MultiHeadAttention, what: str, x_D: Tensor, head: int) -> list[float]:

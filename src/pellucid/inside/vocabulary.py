@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pellucid.inside.pair import Pair
 from pellucid.model.layers import EncoderLayer
+from pellucid.model.site import Site
 
 __all__ = ["WordMatch", "best_words", "vectors_of_words"]
 
@@ -55,7 +56,7 @@ def vectors_of_words(
         else model.config.target_vocabulary_size
     )
     table = model.embedding_of("source" if part == "encoder" else "target")
-    x_V1D = stack.enter(torch.arange(size)[:, None], table, offset=position)
+    x_V1D = stack.enter(torch.arange(size)[:, None], table, Site(part), offset=position)
     layer = cast(EncoderLayer, stack.layers[0])
     attention = layer.self_attention
     if layer.self_attention_norm is not None and model.config.norm == "pre":

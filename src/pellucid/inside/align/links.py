@@ -19,11 +19,12 @@ import numpy as np
 from pellucid.errors import DataError
 from pellucid.evaluate.links import Link
 from pellucid.inside.align.maps import PairMaps, View, map_pairs
+from pellucid.inside.pair import problem_of
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
 from pellucid.text.token_words import split_pieces, words_of_tokens
 
-__all__ = ["LINK_RULES", "Aligned", "LinkRule", "align_pairs", "link_words"]
+__all__ = ["LINK_RULES", "Aligned", "LinkRule", "align_pairs", "link_words", "tokens_by_words"]
 
 LinkRule = Literal["best", "both"]
 LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
@@ -63,7 +64,6 @@ def align_pairs(
     views: Sequence[View],
     *,
     rule: LinkRule = "both",
-    batch_tokens: int = 4096,
 ) -> Iterator[Aligned]:
     """Link the words of given pairs, as each of some views sees them.
 
@@ -74,7 +74,6 @@ def align_pairs(
         targets: their translations.
         views: which maps links are read from, in which convention.
         rule: which links a map gives, see `link_words`.
-        batch_tokens: the most positions of one side computed at once.
 
     Yields:
         The links of each pair, in order. A pair with an empty side has none.
@@ -87,15 +86,10 @@ def align_pairs(
             f"There must be one target for each source, but there are {len(sources)} sources "
             f"and {len(targets)} targets."
         )
-    for start in range(0, len(sources), CHUNK):
-        yield from _align_chunk(
-            model,
-            tokenizer,
-            list(zip(sources, targets, strict=True))[start : start + CHUNK],
-            views,
-            rule=rule,
-            batch_tokens=batch_tokens,
-        )
+    pairs = list(zip(sources, targets, strict=True))
+    for start in range(0, len(pairs), CHUNK):
+        chunk = pairs[start : start + CHUNK]
+        yield from _align_chunk(model, tokenizer, chunk, views, rule=rule)
 
 
 def link_words(
@@ -121,9 +115,7 @@ def link_words(
     Returns:
         The links of each map, (source word, target word).
     """
-    is_of_LT = np.zeros((num_words, len(words)))
-    for token, owners in enumerate(words):
-        is_of_LT[list(owners), token] = 1
+    is_of_LT = tokens_by_words(words, num_words).T.copy()
     target_words = np.flatnonzero(is_of_LT.any(axis=1))
     source_words = np.flatnonzero(maps_XTM.any(axis=(0, 1)))
     if not len(target_words) or not len(source_words):
@@ -145,6 +137,14 @@ def link_words(
     ]
 
 
+def tokens_by_words(words: Sequence[range], num_words: int) -> np.ndarray:
+    """1 for each token and word that it belongs to, otherwise 0: ``(tokens, words)``."""
+    is_of = np.zeros((len(words), num_words))
+    for token, owners in enumerate(words):
+        is_of[token, list(owners)] = 1
+    return is_of
+
+
 def _align_chunk(
     model: Transformer,
     tokenizer: Tokenizer,
@@ -152,14 +152,13 @@ def _align_chunk(
     views: Sequence[View],
     *,
     rule: LinkRule,
-    batch_tokens: int,
 ) -> list[Aligned]:
     aligned = []
     ids, places = [], []
     for index, (source, target) in enumerate(pairs):
         sizes = (len(split_pieces(source)), len(split_pieces(target)))
         pair_ids = (tokenizer.encode_source(source), tokenizer.encode_target(target))
-        problem = _problem(model, tokenizer, target, *pair_ids)
+        problem = problem_of(model, tokenizer, *pair_ids, target)
         nothing = (frozenset[Link](),) * len(views)
         aligned.append(Aligned(source, target, *sizes, nothing, (0.0,) * len(views), problem))
         if problem is None and all(sizes):
@@ -175,7 +174,6 @@ def _align_chunk(
         pad_id=tokenizer.config.pad_id,
         start_id=tokenizer.config.target_start_id,
         has_norms=any(view.map == "norms" for view in views),
-        batch_tokens=batch_tokens,
     )
     for maps in all_maps:
         pair = aligned[places[maps.index]]
@@ -197,35 +195,9 @@ def _align_pair(
 ) -> Aligned:
     target_words = words_of_tokens(tokenizer, "target", pair.target, target_ids)
     source_words = words_of_tokens(tokenizer, "source", pair.source, source_ids)
-    is_of_SM = np.zeros((len(source_ids), pair.num_source_words))
-    for token, words in enumerate(source_words):
-        is_of_SM[token, list(words)] = 1
+    # ``</s>`` comes last and belongs to no word.
+    is_of_SM = tokens_by_words([*source_words, range(0)], pair.num_source_words)
     maps_XTS = np.stack([maps.get(view) for view in views])
     links = link_words(maps_XTS @ is_of_SM, target_words, pair.num_target_words, rule)
     end_shares = (maps_XTS[:, :, -1] / maps_XTS.sum(axis=2)).mean(axis=1)
     return replace(pair, links=tuple(links), end_shares=tuple(end_shares.tolist()))
-
-
-def _problem(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    target: str,
-    source_ids: Sequence[int],
-    target_ids: Sequence[int],
-) -> str | None:
-    """Why a pair cannot go through the model, if it cannot."""
-    for side, ids, limit in (
-        ("source", source_ids, model.config.max_source_length),
-        ("target", target_ids, model.config.max_target_length),
-    ):
-        if len(ids) > limit:
-            return (
-                f"A {side} must have at most {limit} tokens for this model, but has {len(ids)}. "
-                "Align one sentence at a time."
-            )
-    if tokenizer.config.unk_id in target_ids:
-        return (
-            f"A target must be written with the model's vocabulary, but {target!r} has letters "
-            "or words that are not in it. Write it differently."
-        )
-    return None

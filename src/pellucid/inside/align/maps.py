@@ -6,9 +6,9 @@ the maps are made of is kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -17,8 +17,9 @@ from torch import Tensor
 from pellucid.config import ModelConfig
 from pellucid.data import make_source_batch
 from pellucid.errors import InputError
+from pellucid.inside.ask import check_number
+from pellucid.inside.pair import Keeper, attention_at
 from pellucid.model import Transformer
-from pellucid.model.layers import DecoderLayer
 
 __all__ = [
     "CONVENTIONS",
@@ -28,14 +29,15 @@ __all__ = [
     "PairMaps",
     "View",
     "all_views",
-    "check_view",
     "map_pairs",
 ]
 
 MapName = Literal["head", "layer-mean", "norms"]
 Convention = Literal["predicts", "reads"]
-MAPS: tuple[MapName, ...] = ("head", "layer-mean", "norms")
-CONVENTIONS: tuple[Convention, ...] = ("predicts", "reads")
+MAPS: tuple[MapName, ...] = get_args(MapName)
+CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
+BATCH_TOKENS = 4096
+"""The most positions of one side computed at once; at least one pair is."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,12 @@ def all_views(
     Raises:
         InputError: the layer or the head does not exist, or nothing is left.
     """
-    check_view(model, layer, head)
+    for what, number, count in (
+        ("layer", layer, model.num_decoder_layers),
+        ("head", head, model.num_heads),
+    ):
+        if number is not None:
+            check_number(what, number, count, "this model's decoder")
     layers = [layer] if layer is not None else [None, *range(model.num_decoder_layers)]
     heads: dict[MapName, list[int | None]] = {
         "head": [*range(model.num_heads)],
@@ -145,23 +152,6 @@ def all_views(
     return views
 
 
-def check_view(model: ModelConfig, layer: int | None, head: int | None) -> None:
-    """Make sure that a layer and a head exist.
-
-    Raises:
-        InputError: one does not (with the range).
-    """
-    for what, number, count in (
-        ("layer", layer, model.num_decoder_layers),
-        ("head", head, model.num_heads),
-    ):
-        if number is not None and not 0 <= number < count:
-            raise InputError(
-                f"A {what} must be from 0 to {count - 1} for this model's decoder, but is "
-                f"{number} ({what}). `pellucid inspect` says what a model has."
-            )
-
-
 @torch.inference_mode()
 def map_pairs(
     model: Transformer,
@@ -171,7 +161,6 @@ def map_pairs(
     pad_id: int,
     start_id: int,
     has_norms: bool,
-    batch_tokens: int = 4096,
 ) -> Iterator[PairMaps]:
     """Run pairs through the model and hand out their maps, pairs of one length together.
 
@@ -182,23 +171,23 @@ def map_pairs(
         pad_id: fills the places without a token.
         start_id: what every target starts from.
         has_norms: whether norms are wanted beside weights.
-        batch_tokens: the most positions of one side computed at once; at least one pair is.
 
     Yields:
         The maps of each pair, not in their order.
     """
     layers = sorted(layers)
-    for group in _group(pairs, batch_tokens):
+    sites = [f"decoder.{layer}.cross" for layer in layers]
+    for group in _group(pairs):
         source_BS, source_mask_BS = make_source_batch([pairs[i][0] for i in group], pad_id=pad_id)
         target_BT, _ = make_source_batch([pairs[i][1] for i in group], pad_id=pad_id)
         target_BT = target_BT.roll(1, dims=1)
         target_BT[:, 0] = start_id
-        probe = _CrossProbe(layers)
+        keeper = Keeper(("weights", "value"), sites)
         memory_BSD = model.encode(source_BS, source_mask_BS)
-        model.decode(target_BT, memory_BSD, source_mask_BS, probe=probe)
+        model.decode(target_BT, memory_BSD, source_mask_BS, probe=keeper)
         maps = {
-            layer: _make_maps(model, layer, *probe.found(layer), has_norms=has_norms)
-            for layer in layers
+            layer: _make_maps(model, site, keeper.found, has_norms=has_norms)
+            for layer, site in zip(layers, sites, strict=True)
         }
         for row, index in enumerate(group):
             sizes = tuple(map(len, pairs[index]))
@@ -206,32 +195,15 @@ def map_pairs(
             yield PairMaps(index, cut, model.config.num_heads)
 
 
-class _CrossProbe:
-    """Keeps the weights and the values of some layers' cross-attention."""
-
-    def __init__(self, layers: Collection[int]) -> None:
-        self._kept = {f"decoder.{layer}.cross": dict[str, Tensor]() for layer in layers}
-
-    def see(self, site: str, stage: str, tensor: Tensor) -> None:
-        """Keep one result if it is wanted."""
-        if site in self._kept and stage in ("weights", "value"):
-            self._kept[site][stage] = tensor
-
-    def found(self, layer: int) -> tuple[Tensor, Tensor]:
-        """``weights_BHTS`` and ``value_BHSE`` of one layer."""
-        kept = self._kept[f"decoder.{layer}.cross"]
-        return kept["weights"], kept["value"]
-
-
 def _make_maps(
-    model: Transformer, layer: int, weights_BHTS: Tensor, value_BHSE: Tensor, *, has_norms: bool
+    model: Transformer, site: str, seen: Mapping[str, Tensor], *, has_norms: bool
 ) -> np.ndarray:
     """All maps of one layer, ``maps_BXTS``, in the order of `_column`."""
+    weights_BHTS, value_BHSE = seen[f"{site}.weights"], seen[f"{site}.value"]
     maps = [weights_BHTS, weights_BHTS.mean(dim=1, keepdim=True)]
     if has_norms:
         _, num_heads, _, width = value_BHSE.shape
-        projection = cast(DecoderLayer, model.decoder.layers[layer]).cross_attention.output.weight
-        projection_HED = projection.T.reshape(num_heads, width, -1)
+        projection_HED = attention_at(model, site).output.weight.T.reshape(num_heads, width, -1)
         transformed_BHSD = value_BHSE @ projection_HED
         weighted_BHTS = weights_BHTS * transformed_BHSD.norm(dim=-1)[:, :, None, :]
         # ‖Σ α f‖² from the heads' products with each other, without a vector for each T × S.
@@ -249,15 +221,13 @@ def _column(view: View, num_heads: int) -> int:
     return start + (num_heads if view.head is None else view.head)
 
 
-def _group(
-    pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int
-) -> Iterator[list[int]]:
+def _group(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[int]]:
     """Places of pairs of about one length, as many as fit."""
     group: list[int] = []
     longest = 0
     for index in sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index]))):
         longest = max(map(len, pairs[index]))
-        if group and (len(group) + 1) * longest > batch_tokens:
+        if group and (len(group) + 1) * longest > BATCH_TOKENS:
             yield group
             group = []
         group.append(index)

@@ -14,7 +14,7 @@ from itertools import groupby
 import torch
 
 from pellucid.attention.probe import Probe
-from pellucid.decode.constraints.required import prefix_ids
+from pellucid.decode.constraints.build_request import prefix_ids
 from pellucid.errors import InputError
 from pellucid.inside.changes.change import Change, Changes
 from pellucid.inside.changes.place import Place, all_heads

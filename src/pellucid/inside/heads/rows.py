@@ -16,7 +16,7 @@ import torch
 
 from pellucid.errors import InputError, suggestion
 from pellucid.evaluate.links import GoldLinks, count_links
-from pellucid.inside.align.links import LinkRule, link_words
+from pellucid.inside.align.links import LinkRule, link_words, tokens_by_words
 from pellucid.inside.align.maps import Convention
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import Place, all_heads
@@ -234,9 +234,8 @@ def _count_links(map_TS: np.ndarray, gold: Gold) -> tuple[int, int, int, int]:
         max((word + 1 for words in side for word in words), default=0)
         for side in (gold.source_words, gold.target_words)
     )
-    is_of_SM = np.zeros((map_TS.shape[1], num_source))
-    for token, words in enumerate(gold.source_words):
-        is_of_SM[token, list(words)] = 1
+    # ``</s>`` comes last and belongs to no word.
+    is_of_SM = tokens_by_words([*gold.source_words, range(0)], num_source)
     (links,) = link_words((rows @ is_of_SM)[None], gold.target_words, num_target, gold.rule)
     return count_links(links, gold.links)
 

@@ -17,11 +17,13 @@ Source:
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 import torch
 
 from pellucid.inside.measures.contributions import Attention, take_apart
-from pellucid.inside.measures.maps import Kind, Map, Part, last_layer, make_map
+from pellucid.inside.measures.maps import Kind, Map, Part, last_layer, make_map, sites_up_to
 from pellucid.inside.measures.rollout import roll_decoder, roll_encoder
 from pellucid.inside.pair import Pair
 
@@ -86,21 +88,15 @@ def shares(attention: Attention) -> np.ndarray:
 
 
 def _whole(pair: Pair, part: Part, layer: int) -> np.ndarray:
-    config = pair.model.config
-    depth = layer + 1 if part == "encoder" else config.num_encoder_layers
-    encoder = [f"encoder.{index}.self" for index in range(depth)]
-    decoder = [
-        (f"decoder.{index}.self", f"decoder.{index}.cross")
-        for index in range(layer + 1 if part == "decoder" else 0)
-    ]
-    apart = take_apart(pair, [*encoder, *(site for sites in decoder for site in sites)])
+    encoder, decoder = sites_up_to(pair, part, layer)
+    apart = take_apart(pair, [*encoder, *chain(*decoder)])
     rolled = roll_encoder([shares(apart[site]) for site in encoder])
     if part == "encoder":
         return rolled
     layers = []
+    num_source = len(pair.source_ids)
     for own, cross in decoder:
         crossed = shares(apart[cross])
-        num_source = len(pair.source_ids)
         kept = crossed[:, num_source:].sum(axis=1)
         layers.append((shares(apart[own]), crossed[:, :num_source], kept))
     return roll_decoder(layers, rolled)

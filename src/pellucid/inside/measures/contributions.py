@@ -23,16 +23,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.errors import InputError
-from pellucid.hardware import available_memory
-from pellucid.inside.measures.maps import Part, last_layer
-from pellucid.inside.pair import Pair, attention_at
+from pellucid.inside.measures.maps import Part, last_layer, sites_up_to
+from pellucid.inside.pair import Pair, attention_at, check_memory
 
-__all__ = ["Attention", "Contributions", "contributions", "see", "take_apart"]
+__all__ = ["Attention", "Contributions", "contributions", "take_apart"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,35 +117,6 @@ class Attention:
         return centered / self.deviation_L1[row] * self.gain_D
 
 
-class _Keeper:
-    """A probe that keeps some stages of some sites, without the axis of batch rows."""
-
-    def __init__(self, stages: Collection[str], sites: Collection[str] | None) -> None:
-        self._stages = stages
-        self._sites = sites
-        self.found: dict[str, Tensor] = {}
-
-    def see(self, site: str, stage: str, tensor: Tensor) -> None:
-        """Keep one result if it is wanted."""
-        if stage in self._stages and (self._sites is None or site in self._sites):
-            self.found[f"{site}.{stage}"] = tensor[0]
-
-
-def see(
-    pair: Pair, stages: Collection[str], *, sites: Collection[str] | None = None
-) -> dict[str, Tensor]:
-    """Run a pair once and keep what is asked for, by names such as ``decoder.1.cross.weights``.
-
-    Args:
-        pair: what goes through.
-        stages: which stages.
-        sites: where; everywhere unless given.
-    """
-    keeper = _Keeper(stages, sites)
-    pair.logits(probe=keeper)
-    return keeper.found
-
-
 @torch.inference_mode()
 def take_apart(pair: Pair, sites: Collection[str] | None = None) -> dict[str, Attention]:
     """Run a pair once and make every attention ready to be taken apart.
@@ -155,15 +126,9 @@ def take_apart(pair: Pair, sites: Collection[str] | None = None) -> dict[str, At
         sites: such as ``decoder.1.cross``; all unless given.
     """
     if sites is None:
-        config = pair.model.config
-        encoder = [f"encoder.{layer}.self" for layer in range(config.num_encoder_layers)]
-        decoder = [
-            f"decoder.{layer}.{kind}"
-            for layer in range(config.num_decoder_layers)
-            for kind in ("self", "cross")
-        ]
-        sites = [*encoder, *decoder]
-    seen = see(pair, ("weights", "value", "input", "output", "residual"), sites=sites)
+        encoder, decoder = sites_up_to(pair, "decoder", last_layer(pair, "decoder", None))
+        sites = [*encoder, *chain(*decoder)]
+    seen = pair.see(("weights", "value", "input", "output", "residual"), sites=sites)
     return {site: _attention(pair, site, seen) for site in sites}
 
 
@@ -218,24 +183,17 @@ def contributions(pair: Pair, part: Part, kind: str, layer: int | None = None) -
             f"{kind} (part, kind). Name one of them."
         )
     site = f"{part}.{last_layer(pair, part, layer)}.{kind}"
-    _check_memory(pair, part, kind)
+    num_rows = len(pair.source_ids) if part == "encoder" else len(pair.target_ids)
+    num_keys = len(pair.source_ids) if kind == "cross" else num_rows
+    config = pair.model.config
+    check_memory(
+        "The terms of an attention",
+        8 * config.num_heads * num_rows * num_keys * config.d_model,
+        "Look at their norms, which need no vector for each term, or at a shorter sentence.",
+    )
     attention = take_apart(pair, [site])[site]
     terms_HLMD = attention.weights_HLM[..., None] * attention.transformed_HMD[:, None]
     sum_LD = terms_HLMD.sum(dim=(0, 2)) + attention.bias_D
     size = attention.output_LD.abs().max().clamp(min=1.0)
     largest = float((sum_LD - attention.output_LD).abs().max() / size)
     return Contributions(terms_HLMD, attention.bias_D, attention.output_LD, largest)
-
-
-def _check_memory(pair: Pair, part: Part, kind: str) -> None:
-    config = pair.model.config
-    rows = len(pair.source_ids) if part == "encoder" else len(pair.target_ids)
-    keys = len(pair.source_ids) if kind == "cross" else rows
-    size = 8 * config.num_heads * rows * keys * config.d_model
-    available = available_memory(torch.device("cpu"))
-    if available is not None and size > available:
-        raise InputError(
-            f"The terms must fit into the {available / 2**30:.1f} GiB of memory that are free, but "
-            f"take {size / 2**30:.1f} GiB. Look at their norms, which need no vector for each "
-            "term, or at a shorter sentence."
-        )

@@ -26,7 +26,7 @@ import torch
 
 from pellucid.errors import InputError
 from pellucid.inside.measures.agreement import on_words
-from pellucid.inside.measures.maps import Map, source_words
+from pellucid.inside.measures.maps import Map, shares_of_rows, source_words
 from pellucid.inside.measures.occlusion import log_probabilities_of
 from pellucid.inside.pair import Pair
 from pellucid.randomness import generator
@@ -151,8 +151,7 @@ def find_raises(
         The worst first.
     """
     weights, deltas = on_words(pair, map_), on_words(pair, effects)
-    total = weights.sum(axis=1, keepdims=True)
-    shares = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    shares = shares_of_rows(weights)
     places = np.argwhere((shares >= least_share) & (deltas < 0))
     found = [
         Raise(row, word, float(shares[row, word]), float(deltas[row, word]))

@@ -28,7 +28,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map
+from pellucid.inside.measures.maps import (
+    Kind,
+    Map,
+    last_layer,
+    make_map,
+    shares_of_rows,
+    sites_up_to,
+)
 from pellucid.inside.pair import Pair
 
 __all__ = ["carry", "gradient_weights", "gradients"]
@@ -83,16 +90,12 @@ def gradients(pair: Pair, *, kind: Kind = "whole", layer: int | None = None) -> 
         layer: of the decoder; the last unless given. With ``whole`` everything up to its end.
     """
     layer = last_layer(pair, "decoder", layer)
-    config = pair.model.config
+    encoder, decoder = sites_up_to(pair, "decoder", layer)
     rows = []
     for row, maps in enumerate(gradient_weights(pair)):
         if kind == "whole":
-            encoder = [maps[f"encoder.{index}.self"] for index in range(config.num_encoder_layers)]
-            decoder = [
-                (maps[f"decoder.{index}.self"], maps[f"decoder.{index}.cross"])
-                for index in range(layer + 1)
-            ]
-            rows.append(carry(encoder, decoder)[row])
+            layers = [(maps[own], maps[cross]) for own, cross in decoder]
+            rows.append(carry([maps[site] for site in encoder], layers)[row])
         else:
             rows.append(maps[f"decoder.{layer}.{kind}"][row])
     return make_map(
@@ -132,7 +135,4 @@ def carry(encoder: list[np.ndarray], decoder: list[tuple[np.ndarray, np.ndarray]
 def _leveled(relevance: np.ndarray) -> np.ndarray:
     """Rows without the identity brought to the sum 1, and the identity again (equations 8, 9)."""
     identity = np.eye(len(relevance))
-    rest = relevance - identity
-    total = rest.sum(axis=1, keepdims=True)
-    leveled: np.ndarray = np.divide(rest, total, out=np.zeros_like(rest), where=total > 0)
-    return leveled + identity
+    return shares_of_rows(relevance - identity) + identity

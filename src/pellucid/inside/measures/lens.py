@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pellucid.inside.ask import Part
 from pellucid.inside.changes.what_if import Output, decode_under
-from pellucid.inside.measures.contributions import see
-from pellucid.inside.measures.maps import Part
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import Pair, states_of
+from pellucid.model.site import Site
 
 __all__ = ["DecoderDepth", "Depth", "Guess", "decoder_lens", "logit_lens"]
 
@@ -81,7 +81,7 @@ def logit_lens(pair: Pair, *, most: int = 5) -> list[Depth]:
     model = pair.model
     found = []
     for depth, states_LD in enumerate(_states(pair, "decoder")):
-        logits_1TV = model.logits(model.decoder.leave(states_LD[None]))
+        logits_1TV = model.logits(model.decoder.leave(states_LD[None], Site("decoder")))
         found.append(Depth(depth, *_read(pair, logits_1TV[0], most)))
     return found
 
@@ -100,7 +100,7 @@ def decoder_lens(pair: Pair, *, most: int = 5, max_length: int | None = 64) -> l
     """
     found = []
     for depth, states_LD in enumerate(_states(pair, "encoder")):
-        probe = _Instead(_last_site(pair), states_LD)
+        probe = _Instead(states_of(pair.model, "encoder")[-1], states_LD)
         about = _read(pair, pair.logits(probe=probe), most)
         written = None if max_length is None else decode_under(pair, probe, max_length=max_length)
         found.append(DecoderDepth(depth, *about, written))
@@ -121,21 +121,9 @@ class _Instead:
 
 def _states(pair: Pair, part: Part) -> list[Tensor]:
     """What enters the first layer of a part, and what leaves each."""
-    config = pair.model.config
-    depth = config.num_encoder_layers if part == "encoder" else config.num_decoder_layers
-    stage = _last_stage(pair)
-    seen = see(pair, ("input", stage))
-    leaving = [seen[f"{part}.{layer}.feed_forward.{stage}"] for layer in range(depth)]
-    return [seen[f"{part}.input"], *leaving]
-
-
-def _last_stage(pair: Pair) -> str:
-    return "norm" if pair.model.config.norm == "post" else "residual"
-
-
-def _last_site(pair: Pair) -> str:
-    last = pair.model.config.num_encoder_layers - 1
-    return f"encoder.{last}.feed_forward.{_last_stage(pair)}"
+    names = states_of(pair.model, part)
+    seen = pair.see({name.rpartition(".")[2] for name in names})
+    return [seen[name] for name in names]
 
 
 def _read(

@@ -8,13 +8,22 @@ from typing import Literal
 
 import numpy as np
 
-from pellucid.errors import InputError
+from pellucid.inside.ask import Part, check_number
 from pellucid.inside.pair import Pair
 from pellucid.text.token_words import is_punctuation
 
-__all__ = ["Kind", "Map", "Part", "last_layer", "make_map", "merge_source_words", "source_words"]
+__all__ = [
+    "Kind",
+    "Map",
+    "Part",
+    "last_layer",
+    "make_map",
+    "merge_source_words",
+    "shares_of_rows",
+    "sites_up_to",
+    "source_words",
+]
 
-Part = Literal["encoder", "decoder"]
 Kind = Literal["self", "cross", "whole"]
 
 OWN = "(own row)"
@@ -158,16 +167,29 @@ def last_layer(pair: Pair, part: Part, layer: int | None) -> int:
     Raises:
         InputError: there is no such layer.
     """
-    config = pair.model.config
-    count = config.num_encoder_layers if part == "encoder" else config.num_decoder_layers
-    if layer is None:
-        return count - 1
-    if not 0 <= layer < count:
-        raise InputError(
-            f"A layer must be from 0 to {count - 1} for this model's {part}, but is {layer} "
-            "(layer). `pellucid inspect` says what a model has."
-        )
+    count = getattr(pair.model.config, f"num_{part}_layers")
+    layer = count - 1 if layer is None else layer
+    check_number("layer", layer, count, f"this model's {part}")
     return layer
+
+
+def sites_up_to(pair: Pair, part: Part, layer: int) -> tuple[list[str], list[tuple[str, str]]]:
+    """Name the attentions through which a layer's end sees the tokens.
+
+    Returns:
+        The encoder's, and of each decoder layer self-attention and cross-attention.
+    """
+    depth = layer + 1 if part == "encoder" else pair.model.config.num_encoder_layers
+    encoder = [f"encoder.{index}.self" for index in range(depth)]
+    rest = range(layer + 1 if part == "decoder" else 0)
+    return encoder, [(f"decoder.{index}.self", f"decoder.{index}.cross") for index in rest]
+
+
+def shares_of_rows(matrix: np.ndarray) -> np.ndarray:
+    """Divide each row by its sum; a row that sums to 0 or less becomes 0."""
+    total = matrix.sum(axis=1, keepdims=True)
+    shares: np.ndarray = np.divide(matrix, total, out=np.zeros_like(matrix), where=total > 0)
+    return shares
 
 
 def source_words(pair: Pair) -> tuple[tuple[int, ...], ...]:

@@ -9,8 +9,8 @@ from typing import cast
 import torch
 
 from pellucid.errors import InputError, suggestion
+from pellucid.inside.ask import check_number
 from pellucid.inside.measures.alti import alti
-from pellucid.inside.measures.contributions import see
 from pellucid.inside.measures.gradients import gradients
 from pellucid.inside.measures.maps import Kind, Map, Part, last_layer, make_map
 from pellucid.inside.measures.norms import norms, residual_norms
@@ -31,20 +31,18 @@ class Measure:
         paper: where it is from.
         meaning: what one number of it is, in a line.
         kinds: what it can be asked of, ``part.kind``; the first of a part is taken unless told.
-        has_heads: whether it can be asked of one head.
-        has_layers: whether it can be asked of one layer, or up to one.
+        make: computes it for a pair.
+        takes: what else `make` takes, of part, kind, layer and head.
         is_signed: whether numbers below 0 have a meaning.
         sums_to_one: whether rows do.
-        make: computes it.
     """
 
     name: str
     paper: str
     meaning: str
     kinds: tuple[str, ...]
-    make: Callable[[Pair, Part, Kind, int | None, int | None], Map]
-    has_heads: bool = False
-    has_layers: bool = True
+    make: Callable[..., Map]
+    takes: tuple[str, ...] = ()
     is_signed: bool = False
     sums_to_one: bool = False
 
@@ -87,22 +85,16 @@ def measure(
             f"{name} must be asked of {' or '.join(asked.kinds)}, but is asked of {part}.{kind} "
             "(part, kind). Name one of them, or another measure."
         )
-    for what, number, has_it in (
-        ("head", head, asked.has_heads),
-        ("layer", layer, asked.has_layers),
-    ):
-        if number is not None and not has_it:
+    given = {"part": part, "kind": kind, "layer": layer, "head": head}
+    for what in ("head", "layer"):
+        if given[what] is not None and what not in asked.takes:
             raise InputError(
-                f"{name} must be asked without a {what}, but is asked of {what} {number} "
+                f"{name} must be asked without a {what}, but is asked of {what} {given[what]} "
                 f"({what}): it is of the whole. Leave the {what} out."
             )
-    count = pair.model.config.num_heads
-    if head is not None and not 0 <= head < count:
-        raise InputError(
-            f"A head must be from 0 to {count - 1} for this model, but is {head} (head). "
-            "`pellucid inspect` says what a model has."
-        )
-    return asked.make(pair, part, kind, layer, head)
+    if head is not None:
+        check_number("head", head, pair.model.config.num_heads)
+    return asked.make(pair, **{what: given[what] for what in asked.takes})
 
 
 @torch.inference_mode()
@@ -116,7 +108,7 @@ def weights(
     """
     layer = last_layer(pair, part, layer)
     site = f"{part}.{layer}.{kind}"
-    weights_HLM = see(pair, ("weights",), sites=[site])[f"{site}.weights"].double()
+    weights_HLM = pair.see(("weights",), sites=[site])[f"{site}.weights"].double()
     return make_map(
         pair,
         "weights",
@@ -139,10 +131,8 @@ _ALL = (
         "Vaswani et al. 2017",
         "with what factor a head adds a position's value",
         _ATTENTIONS,
-        lambda pair, part, kind, layer, head: weights(
-            pair, part=part, kind=kind, layer=layer, head=head
-        ),
-        has_heads=True,
+        weights,
+        takes=("part", "kind", "layer", "head"),
         sums_to_one=True,
     ),
     Measure(
@@ -150,24 +140,24 @@ _ALL = (
         "Kobayashi et al. 2020",
         "how long the vector is that an attention adds from a position",
         _ATTENTIONS,
-        lambda pair, part, kind, layer, head: norms(
-            pair, part=part, kind=kind, layer=layer, head=head
-        ),
-        has_heads=True,
+        norms,
+        takes=("part", "kind", "layer", "head"),
     ),
     Measure(
         "residual-norms",
         "Kobayashi et al. 2021",
         "the same with the residual connection, after the norm",
         _ATTENTIONS,
-        lambda pair, part, kind, layer, _: residual_norms(pair, part=part, kind=kind, layer=layer),
+        residual_norms,
+        takes=("part", "kind", "layer"),
     ),
     Measure(
         "alti",
         "Ferrando et al. 2022 (ALTI, ALTI+)",
         "what share of a vector comes from each token",
         ("decoder.whole", "encoder.whole", *_ATTENTIONS),
-        lambda pair, part, kind, layer, _: alti(pair, part=part, kind=kind, layer=layer),
+        alti,
+        takes=("part", "kind", "layer"),
         sums_to_one=True,
     ),
     Measure(
@@ -175,7 +165,8 @@ _ALL = (
         "Abnar and Zuidema 2020",
         "weights multiplied through the layers, half of each taken to pass by",
         ("decoder.whole", "encoder.whole"),
-        lambda pair, part, _, layer, __: rollout(pair, part=part, layer=layer),
+        rollout,
+        takes=("part", "layer"),
         sums_to_one=True,
     ),
     Measure(
@@ -183,14 +174,16 @@ _ALL = (
         "Chefer et al. 2021",
         "weights that the predicted word's logit grows with, carried through the layers",
         ("decoder.whole", "decoder.cross", "decoder.self"),
-        lambda pair, _, kind, layer, __: gradients(pair, kind=kind, layer=layer),
+        gradients,
+        takes=("kind", "layer"),
     ),
     Measure(
         "value-zeroing",
         "Mohebbi et al. 2023",
         "how far a layer's result turns when a position's values are 0",
         ("decoder.cross", "decoder.self", "encoder.whole", "encoder.self"),
-        lambda pair, part, kind, layer, _: value_zeroing(pair, part=part, kind=kind, layer=layer),
+        value_zeroing,
+        takes=("part", "kind", "layer"),
         sums_to_one=True,
     ),
     Measure(
@@ -198,8 +191,7 @@ _ALL = (
         "Li et al. 2016",
         "by how much a token's log-probability falls when a source word is taken away",
         ("decoder.whole",),
-        lambda pair, *_: occlusion(pair),
-        has_layers=False,
+        occlusion,
         is_signed=True,
     ),
 )

@@ -7,13 +7,12 @@ not measurements of it. `alti` measures the shares instead, and multiplies them 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
-from pellucid.inside.measures.contributions import see
-from pellucid.inside.measures.maps import Map, Part, last_layer, make_map
+from pellucid.inside.measures.maps import Map, Part, last_layer, make_map, sites_up_to
 from pellucid.inside.pair import Pair
 
 __all__ = ["roll_decoder", "roll_encoder", "rollout"]
@@ -75,37 +74,31 @@ def rollout(pair: Pair, *, part: Part, layer: int | None = None) -> Map:
         for cross-attention and one for the row.
     """
     layer = last_layer(pair, part, layer)
-    seen = see(pair, ("weights",))
-    means = {site: one.double().mean(dim=0).numpy() for site, one in seen.items()}
+    seen = pair.see(("weights",))
     share = 0.5 if pair.model.config.residual else 1.0
-    config = pair.model.config
-    depth = layer + 1 if part == "encoder" else config.num_encoder_layers
-    names = [f"encoder.{index}.self.weights" for index in range(depth)]
-    encoder = roll_encoder([_mixed(means[name], share) for name in names])
+
+    def weighed(site: str) -> np.ndarray:
+        mean: np.ndarray = share * seen[f"{site}.weights"].double().mean(dim=0).numpy()
+        return mean
+
+    def mixed(site: str) -> np.ndarray:
+        mean = weighed(site)
+        return mean + (1 - share) * np.eye(len(mean))
+
+    encoder, decoder = sites_up_to(pair, part, layer)
+    matrix = roll_encoder([mixed(site) for site in encoder])
     if part == "decoder":
-        matrix = roll_decoder(list(_decoder_layers(means, layer, share)), encoder)
+        kept = np.full(len(pair.target_ids), 1 - share)
+        layers = [(mixed(own), weighed(cross), kept) for own, cross in decoder]
+        matrix = roll_decoder(layers, matrix)
     return make_map(
         pair,
         "rollout",
         "Abnar and Zuidema 2020, equation 1",
-        encoder if part == "encoder" else matrix,
+        matrix,
         part=part,
         kind="whole",
         layer=layer,
         sums_to_one=True,
         note="mean of heads",
     )
-
-
-def _mixed(weights: np.ndarray, share: float) -> np.ndarray:
-    mixed: np.ndarray = share * weights + (1 - share) * np.eye(len(weights))
-    return mixed
-
-
-def _decoder_layers(
-    means: dict[str, np.ndarray], last: int, share: float
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    for index in range(last + 1):
-        own = _mixed(means[f"decoder.{index}.self.weights"], share)
-        cross = share * means[f"decoder.{index}.cross.weights"]
-        yield own, cross, np.full(len(own), 1 - share)

@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
-from pellucid.inside.measures.contributions import see
-from pellucid.inside.measures.maps import Kind, Map, Part, last_layer, make_map
+from pellucid.inside.measures.maps import Kind, Map, Part, last_layer, make_map, shares_of_rows
 from pellucid.inside.measures.rollout import roll_encoder
 from pellucid.inside.pair import Pair
+from pellucid.model.site import Site
 
 __all__ = ["value_zeroing"]
 
@@ -66,7 +66,7 @@ def value_zeroing(pair: Pair, *, part: Part, kind: Kind, layer: int | None = Non
     """
     layer = last_layer(pair, part, layer)
     depth = range(layer + 1) if kind == "whole" else [layer]
-    seen = see(pair, ("input",))
+    seen = pair.see(("input",))
     memory_1SD = pair.model.encode(torch.tensor([pair.source_ids]))
     maps = []
     for index in depth:
@@ -95,20 +95,12 @@ def _shares(pair: Pair, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndar
     self_mask = causal_mask(length) if has_mask else None
 
     def run(probe: _Zero | None, size: int) -> Tensor:
-        x_BLD, memory_BSD = x_1LD.expand(size, -1, -1), memory_1SD.expand(size, -1, -1)
-        result_BLD: Tensor
-        if part == "encoder":
-            result_BLD = module(x_BLD, None, site=f"{part}.{layer}", probe=probe)
-        else:
-            result_BLD = module(
-                x_BLD,
-                memory_BSD,
-                self_mask=self_mask,
-                cross_mask=None,
-                cache=None,
-                site=f"{part}.{layer}",
-                probe=probe,
-            )
+        inputs = [x_1LD.expand(size, -1, -1)]
+        others: dict[str, Tensor | None] = {"mask": None}
+        if part == "decoder":
+            inputs.append(memory_1SD.expand(size, -1, -1))
+            others = {"self_mask": self_mask, "cross_mask": None, "cache": None}
+        result_BLD: Tensor = module(*inputs, **others, site=Site(f"{part}.{layer}", probe))
         return result_BLD
 
     before_1LD = run(None, 1)
@@ -122,7 +114,5 @@ def _shares(pair: Pair, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndar
         after_BLD = run(_Zero(site, silent_B), len(silent_B))
         columns.append(1 - torch.cosine_similarity(after_BLD, before_1LD, dim=-1))
     changes = torch.cat(columns).T.numpy()
-    changes = np.where(changes < ROUNDING, 0.0, changes)
-    total = changes.sum(axis=1, keepdims=True)
-    shares: np.ndarray = np.divide(changes, total, out=np.zeros_like(changes), where=total > 0)
-    return shares
+    changes[changes < ROUNDING] = 0.0
+    return shares_of_rows(changes)

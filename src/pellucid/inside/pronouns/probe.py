@@ -19,10 +19,9 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from pellucid.errors import InputError
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import Keeper, Pair, states_of
 from pellucid.inside.pronouns.cases import Case, Share, share_of_hits
 from pellucid.randomness import generator
 
@@ -133,28 +132,16 @@ def encoder_vectors(pair: Pair, positions: Sequence[int]) -> dict[str, np.ndarra
         pair: the sentence.
         positions: the word's source tokens.
     """
-    keeper = _Keeper(pair, list(positions))
+    keeper = Keeper({"input", "norm", "residual"})
     pair.model.encode(torch.tensor([pair.source_ids]), probe=keeper)
-    return keeper.found
-
-
-class _Keeper:
-    """Keeps what each layer hands to the next."""
-
-    def __init__(self, pair: Pair, positions: list[int]) -> None:
-        config = pair.model.config
-        self._positions = positions
-        last = "norm" if config.norm == "post" else "residual"
-        self._names = {("encoder", "input"): "input", ("encoder", "norm"): "norm"}
-        for layer in range(config.num_encoder_layers):
-            self._names[(f"encoder.{layer}.feed_forward", last)] = f"layer {layer}"
-        self.found: dict[str, np.ndarray] = {}
-
-    def see(self, site: str, stage: str, tensor: Tensor) -> None:
-        """Keep one result if it is a layer's last."""
-        name = self._names.get((site, stage))
-        if name is not None:
-            self.found[name] = tensor[0, self._positions].mean(dim=0).numpy().copy()
+    first, *layers = states_of(pair.model, "encoder")
+    names = {"input": first} | {f"layer {index}": name for index, name in enumerate(layers)}
+    if pair.model.config.norm == "pre":
+        names["norm"] = "encoder.norm"
+    return {
+        layer: keeper.found[name][0, list(positions)].mean(dim=0).numpy()
+        for layer, name in names.items()
+    }
 
 
 def fit_logistic(
