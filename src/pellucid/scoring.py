@@ -1,4 +1,4 @@
-"""How likely models find given translations: texts in, log-probabilities out."""
+"""Log-probabilities of given translations: texts in, numbers out."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def score_pairs(
     too_long: Callable[[list[int]], str | None],
     batch_tokens: int,
 ) -> list[Scored]:
-    """Say how likely models find given translations, in float32.
+    """Compute log-probabilities of given translations, in float32.
 
     Args:
-        models: with this vocabulary; of several the softmaxes are averaged.
-        tokenizer: theirs.
-        sources: one line each.
-        targets: the translation of each; an empty one is ``</s>`` alone.
-        too_long: why a source cannot be read, if it cannot.
-        batch_tokens: the most positions of one side computed at once.
+        models: one model, or several whose softmaxes are averaged.
+        tokenizer: their tokenizer.
+        sources: the lines to translate.
+        targets: a translation of each; an empty one is only ``</s>``.
+        too_long: says in a sentence why a source cannot be read, or returns None.
+        batch_tokens: most positions of one side computed at once.
 
     Returns:
         One result for each pair, in order.
 
     Raises:
-        DataError: there are not as many targets as sources.
+        DataError: sources and targets differ in number.
     """
     if len(sources) != len(targets):
         raise DataError(
@@ -71,15 +71,17 @@ def _score_group(
     pairs: IdPairs,
     scored: list[Scored],
 ) -> None:
+    """Score the pairs of one batch and write the results into ``scored``."""
     config = tokenizer.config
     sources, targets = zip(*(pairs[index] for index in group), strict=True)
     source_BS, source_mask_BS = make_source_batch(sources, pad_id=config.pad_id)
     target_out_BT, target_mask_BT = make_source_batch(targets, pad_id=config.pad_id)
+    # The decoder reads the target shifted right by one, from the start token.
     target_in_BT = target_out_BT.roll(1, dims=1)
     target_in_BT[:, 0] = config.target_start_id
     batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT, target_mask_BT)
-    each = torch.stack([score_tokens(model, *batch) for model in models])
-    logs_BT = each.logsumexp(dim=0) - math.log(len(each))
+    by_model = torch.stack([score_tokens(model, *batch) for model in models])
+    logs_BT = by_model.logsumexp(dim=0) - math.log(len(models))  # the log of the mean probability
     for row, index in enumerate(group):
         ids = pairs[index][1]
         logs = tuple(logs_BT[row, : len(ids)].tolist())
@@ -102,7 +104,7 @@ def _target_too_long(ids: Sequence[int], limit: int) -> str | None:
 
 
 def _group(pairs: IdPairs, batch_tokens: int) -> list[list[int]]:
-    """Group by the longer side, longest first, so that rows times longest stays in the budget."""
+    """Group pairs by their longer side, longest first, so that rows times length fit the budget."""
     lengths = {index: max(map(len, pair)) for index, pair in pairs.items()}
     groups: list[list[int]] = []
     longest = 0

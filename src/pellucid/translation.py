@@ -1,8 +1,10 @@
-"""What a translator gives back."""
+"""The results of a translator: translations and scored pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 __all__ = ["NOTHING", "Scored", "TranslatedHypothesis", "Translation"]
 
@@ -14,11 +16,11 @@ class TranslatedHypothesis:
     Attributes:
         text: the translation, one line.
         tokens: its pieces, ``</s>`` included.
-        ids: their indices.
-        token_log_probabilities: natural logs of the model's softmax, one a token, before
+        ids: the pieces' ids.
+        token_log_probabilities: natural logs of the model's softmax, one per token, before
             temperature, penalties and constraints.
         log_probability: their sum.
-        score: what hypotheses are ranked by, after the length penalty.
+        score: the ranking value, after the length penalty.
     """
 
     text: str
@@ -28,21 +30,33 @@ class TranslatedHypothesis:
     log_probability: float = 0.0
     score: float = 0.0
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Join the translations of the parts of one line."""
+        return cls(
+            " ".join(part.text for part in parts),
+            tuple(token for part in parts for token in part.tokens),
+            tuple(id_ for part in parts for id_ in part.ids),
+            tuple(log for part in parts for log in part.token_log_probabilities),
+            sum(part.log_probability for part in parts),
+            sum(part.score for part in parts),
+        )
+
 
 NOTHING = TranslatedHypothesis("")
-"""The translation of nothing."""
+"""The translation of an empty line."""
 
 
 @dataclass(frozen=True)
 class Translation:
-    """One line translated.
+    """The translation of one line.
 
-    What is asked of it beside these is the best hypothesis's, empty where there is an error.
+    All other properties are those of the best hypothesis, empty if there is an error.
 
     Attributes:
         source: the line as given.
-        hypotheses: as many as were asked for, where there are as many; the best first.
-        error: one sentence where the line could not be translated, otherwise None.
+        hypotheses: at most ``n_best``, the best first.
+        error: one sentence if the line could not be translated, otherwise None.
     """
 
     source: str
@@ -51,7 +65,7 @@ class Translation:
 
     @property
     def best(self) -> TranslatedHypothesis:
-        """The first hypothesis; an empty one where there is an error."""
+        """The first hypothesis; an empty one if there is an error."""
         return self.hypotheses[0] if self.hypotheses else NOTHING
 
     @property
@@ -66,12 +80,12 @@ class Translation:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Their indices."""
+        """The ids of its pieces."""
         return self.best.ids
 
     @property
     def token_log_probabilities(self) -> tuple[float, ...]:
-        """Natural logs of the model's softmax, one a token."""
+        """Natural logs of the model's softmax, one per token."""
         return self.best.token_log_probabilities
 
     @property
@@ -81,13 +95,13 @@ class Translation:
 
     @property
     def score(self) -> float:
-        """What the best hypothesis was ranked by."""
+        """The ranking value of the best hypothesis."""
         return self.best.score
 
 
 @dataclass(frozen=True)
 class Scored:
-    """One given pair, and how likely the model finds its target.
+    """A given pair with the log-probability of its target.
 
     Attributes as in `TranslatedHypothesis`; ``source`` and ``target`` are the lines as given.
     """

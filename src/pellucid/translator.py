@@ -9,14 +9,7 @@ from typing import Any
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import DecodingConfig, Precision, validate
-from pellucid.decode import (
-    Constraints,
-    Decoder,
-    Hypothesis,
-    Request,
-    RequestBuilder,
-    SpecialIds,
-)
+from pellucid.decode import Constraints, Decoder, Hypothesis, Request, RequestBuilder, SpecialIds
 from pellucid.decode.workers import WorkerPool, is_worth
 from pellucid.errors import BundleError, DataError, InputError
 from pellucid.files import not_utf8
@@ -37,16 +30,15 @@ UNCONSTRAINED = Constraints()
 
 
 class Translator:
-    """Translates and scores with one model, or several together, and a tokenizer.
+    """Translate, score and look inside with one model, or with several together.
 
     Args:
         model: the weights.
         tokenizer: text to ids and back.
-        decoding: how to translate where nothing else is said.
-        bundle: where the model came from, if from disk.
+        decoding: default options of a translation.
+        bundle: the bundle that the model was loaded from, if any.
         others: further models with the same vocabulary; all softmaxes are averaged.
-        workers: processes that translate many lines with the same models, as `make_workers`
-            makes them.
+        workers: processes that translate many lines with the same models, from `make_workers`.
     """
 
     def __init__(
@@ -67,14 +59,15 @@ class Translator:
         self.workers = workers
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._models])
         ids = tokenizer.config
+        # Tokens that a translation never holds; models of Marian have no `<s>`.
         never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
         special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never - {ids.eos_id}))
         self.decoder = Decoder(self._models, special)
 
     def configure(self, **options: Any) -> DecodingConfig:
-        """Join options with the model's own defaults.
+        """Put options on top of the model's defaults.
 
-        Sampling takes the place of a beam that only the defaults ask for.
+        Sampling replaces a beam that only the defaults ask for.
 
         Raises:
             ConfigurationError: an option is unknown, impossible, or contradicts another.
@@ -95,45 +88,47 @@ class Translator:
     ) -> list[Translation]:
         """Translate lines.
 
-        Lines of about one length are searched side by side, and come back in their order. An
-        empty or blank line gives an empty translation. A line that cannot be translated gives
-        no hypothesis and an ``error``; the others are translated.
+        Lines of similar length are searched together; results come back in the given order. A
+        blank line has an empty translation. A line that cannot be translated has no hypothesis
+        and an ``error``; the others are translated.
 
         Args:
-            texts: one sentence or paragraph a line.
-            constraints: what the translations may and must hold: one for all, or one each.
-            split_long: whether a line that is too long for the model is split at sentence ends.
-            batch_tokens: how many positions are computed at once, about.
-            options: those of `DecodingConfig`, over the model's defaults.
+            texts: lines of one sentence or paragraph each.
+            constraints: what translations may and must contain: one for all, or one for each.
+            split_long: split a line that is too long for the model at sentence ends.
+            batch_tokens: approximate number of positions to compute at once.
+            options: fields of `DecodingConfig`, on top of the model's defaults.
 
         Raises:
             ConfigurationError: the options are impossible.
-            DataError: there are not as many constraints as texts, or the texts are one string.
+            DataError: constraints and texts differ in number, or the texts are one string.
         """
-        if isinstance(texts, str):  # A sequence too, of letters.
+        if isinstance(texts, str):  # a string is a sequence too, of letters
             raise DataError("The texts must be a list of lines, but are one string.")
         config = self.configure(**options)
         each = [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
         if len(each) != len(texts):
             raise DataError(
                 "There must be one set of constraints for each text, but there are "
-                f"{len(each)} for {len(texts)}."
+                f"{len(each)} for {len(texts)} texts."
             )
         translations = [Translation(text, (NOTHING,)) for text in texts]
         filled = [index for index, text in enumerate(texts) if text.strip()]
         encoded = self.tokenizer.encode_sources([texts[index] for index in filled])
-        asked: dict[int, list[Request]] = {}
+        requests_of: dict[int, list[Request]] = {}
         for index, ids in zip(filled, encoded, strict=True):
             try:
-                asked[index] = self._ask(texts[index], ids, each[index], config, split_long)
+                requests_of[index] = self._make_requests(
+                    texts[index], ids, each[index], config, split_long
+                )
             except InputError as error:
                 translations[index] = Translation(texts[index], (), error=str(error))
-        requests = [request for parts in asked.values() for request in parts]
+        requests = [request for parts in requests_of.values() for request in parts]
         decoder: Decoder | WorkerPool = self.decoder
         if self.workers is not None and is_worth(len(requests), self.workers.workers):
             decoder = self.workers
         answers = iter(decoder.decode(requests, config, batch_tokens=batch_tokens))
-        for index, parts in asked.items():
+        for index, parts in requests_of.items():
             found = [next(answers) for _ in parts]
             translations[index] = self._to_translation(texts[index], parts, found)
         return translations
@@ -141,17 +136,14 @@ class Translator:
     def stream(
         self, text: str, *, constraints: Constraints = UNCONSTRAINED, **options: Any
     ) -> Iterator[str]:
-        """Translate one line and hand its text out piece by piece, as soon as it is decided.
+        """Translate one line and yield its text piece by piece, as soon as it is decided.
 
         With a beam, text is decided once all hypotheses agree on it.
 
         Args:
             text: the line.
-            constraints: what its translation may and must hold.
-            options: those of `DecodingConfig`; of several hypotheses there is only the best.
-
-        Yields:
-            Pieces whose concatenation is the translation.
+            constraints: what its translation may and must contain.
+            options: fields of `DecodingConfig`; only the best hypothesis is returned.
 
         Raises:
             InputError: the line cannot be translated.
@@ -160,12 +152,12 @@ class Translator:
         if not text.strip():
             return
         source_ids = self.tokenizer.encode_source(text)
-        (request,) = self._ask(text, source_ids, constraints, config, split_long=False)
+        (request,) = self._make_requests(text, source_ids, constraints, config, split_long=False)
         ids: tuple[int, ...] = ()
         said = whole = ""
         for ids in self.decoder.stream(request, config):
             whole = self._to_text(ids)
-            # The end may still change: a space before what comes, or half a character's bytes.
+            # The end may still change: a space, or half of a character's bytes (U+FFFD so far).
             sure = whole.rstrip(" \ufffd")
             if sure.startswith(said) and len(sure) > len(said):
                 yield sure[len(said) :]
@@ -175,24 +167,17 @@ class Translator:
         yield whole[len(said) :]
 
     def score(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        *,
-        batch_tokens: int = BATCH_TOKENS,
+        self, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int = BATCH_TOKENS
     ) -> list[Scored]:
-        """Say how likely the model finds given translations, in float32.
+        """Compute log-probabilities of given translations, in float32.
 
         Args:
-            sources: one line each.
-            targets: the translation of each; an empty one is ``</s>`` alone.
-            batch_tokens: the most source positions computed at once.
-
-        Returns:
-            One result for each pair, in order.
+            sources: the lines to translate.
+            targets: a translation of each; an empty one is only ``</s>``.
+            batch_tokens: most positions of one side computed at once.
 
         Raises:
-            DataError: there are not as many targets as sources.
+            DataError: sources and targets differ in number.
         """
         return score_pairs(
             self._models,
@@ -214,25 +199,27 @@ class Translator:
         changes: Probe | None = None,
         **options: Any,
     ) -> Trace:
-        """Look inside the best translation of a line, or inside a target that is given.
+        """Look inside the best translation of a line, or inside a given target.
 
         Args:
             text: the line.
-            target: look at this translation of it, without decoding.
-            ask: what to keep; the weights of everything unless given.
+            target: a translation to look at instead of decoding one.
+            ask: arrays to keep; all attention weights unless given.
             everything: keep every stage, so that nothing is missing from token to token.
             float64: keep arrays in double precision instead of rounding them to float32.
-            changes: a probe that changes results of the replay on the way.
+            changes: a probe that changes results during the replay.
             options: as for `look_at_each`.
 
         Raises:
-            InputError: the line is empty or cannot be translated, or what is asked for does not
-                exist.
+            InputError: the line is empty or cannot be translated, ``ask`` names something that
+                does not exist, or arguments contradict each other.
         """
-        if (everything and ask is not None) or (target is not None and options):
+        if everything and ask is not None:
+            raise InputError("everything cannot be combined with ask. Leave one of them out.")
+        if target is not None and options:
             raise InputError(
-                "What to look at must be said once: leave out everything where ask is given, and "
-                "the options of a search where the target is."
+                f"{next(iter(options))} cannot be combined with target, which is not searched for. "
+                "Leave one of them out."
             )
         how = Replaying(ask or Ask(everything=everything), float64=float64, changes=changes)
         if target is not None:
@@ -248,22 +235,19 @@ class Translator:
         constraints: Constraints | Sequence[Constraints] = UNCONSTRAINED,
         **options: Any,
     ) -> Iterator[list[Trace]]:
-        """Look inside every hypothesis of every line.
+        """Look inside every hypothesis of every line: a list of traces per line, the best first.
 
-        The decode is in float32 unless ``precision`` says otherwise.
+        Lines are decoded in float32 unless ``precision`` says otherwise.
 
         Args:
             texts: the lines.
-            how: what to keep, and where; the weights of everything unless given.
-            constraints: what the translations may and must hold.
-            options: those of `DecodingConfig`, over the model's defaults.
-
-        Yields:
-            For each line the traces of its hypotheses, the best first.
+            how: arrays to keep, and where; all attention weights unless given.
+            constraints: what the translations may and must contain.
+            options: fields of `DecodingConfig`, on top of the model's defaults.
 
         Raises:
-            InputError: a line is empty or cannot be translated, or what is asked for does not
-                exist.
+            InputError: a line is empty or cannot be translated, or ``how`` names something that
+                does not exist.
         """
         bundle = self.own_bundle
         options = {"precision": "float32", **options}
@@ -278,19 +262,19 @@ class Translator:
 
     @property
     def own_bundle(self) -> Bundle:
-        """The one bundle that this was loaded from, which looking inside needs.
+        """The bundle of the only model, which looking inside needs.
 
         Raises:
-            InputError: there is none, or there are several.
+            InputError: the model was not loaded from disk, or there are several.
         """
         if self.bundle is None or len(self._models) > 1:
             raise InputError(
-                "To look inside there must be one model that was loaded from disk, but there is "
-                f"{'none' if self.bundle is None else 'an ensemble'}. Load one by itself."
+                "Looking inside needs one model that was loaded from disk, but this is "
+                f"{'a model in memory' if self.bundle is None else 'an ensemble'}. Load one model."
             )
         return self.bundle
 
-    def _ask(
+    def _make_requests(
         self,
         text: str,
         ids: list[int],
@@ -298,7 +282,7 @@ class Translator:
         config: DecodingConfig,
         split_long: bool,
     ) -> list[Request]:
-        """The requests of a line: one, or one for each part of a line that is split."""
+        """Make the requests of a line: one, or one for each part of a line that is split."""
         damage, problem = not_utf8(text), self._request_builder.too_long(ids)
         if problem is None and damage is None:
             return [self._request_builder.build(text, ids, constraints, config)]
@@ -306,9 +290,10 @@ class Translator:
             raise InputError(damage or problem)
         if constraints.required or constraints.prefix:
             raise InputError(
-                "A line with a prefix or required phrases must not be split, but is too long. "
-                "Split it yourself, and say what belongs to which part."
+                "A line with a prefix or required phrases is too long, and cannot be split "
+                "automatically. Split it yourself, and give each part what belongs to it."
             )
+        # Each part needs the code of the target language that the line of a multilingual model has.
         code = self.tokenizer.language_code(text)
         parts = [f"{code} {part}".lstrip() for part in split_sentences(text.removeprefix(code))]
         encoded = self.tokenizer.encode_sources(parts)
@@ -328,15 +313,7 @@ class Translator:
         if len(parts) == 1:
             return Translation(source, tuple(self._to_hypothesis(one) for one in found[0]))
         best = [self._to_hypothesis(hypotheses[0]) for hypotheses in found]
-        joined = TranslatedHypothesis(
-            " ".join(one.text for one in best),
-            tuple(token for one in best for token in one.tokens),
-            tuple(id_ for one in best for id_ in one.ids),
-            tuple(log for one in best for log in one.token_log_probabilities),
-            sum(one.log_probability for one in best),
-            sum(one.score for one in best),
-        )
-        return Translation(source, (joined,))
+        return Translation(source, (TranslatedHypothesis.joined(best),))
 
     def _to_hypothesis(self, hypothesis: Hypothesis) -> TranslatedHypothesis:
         return TranslatedHypothesis(
@@ -349,7 +326,7 @@ class Translator:
         )
 
     def _to_text(self, ids: Sequence[int]) -> str:
-        # Bytes may spell a line break, which would put the lines out of step.
+        # Byte tokens may spell a line break, which would shift all following lines.
         return self.tokenizer.decode_target(ids).replace("\r", " ").replace("\n", " ")
 
 
@@ -365,60 +342,63 @@ def load(
 
     Args:
         model: a bundle folder, a run folder, or the word ``demo``.
-        threads: processor threads to use; PyTorch's own choice unless given.
-        precision: of the products; what the bundle says unless given.
-        ensemble: further models, of the same vocabulary, whose softmaxes are averaged with its.
-        workers: processes that share the threads and translate side by side wherever there are
-            some dozens of lines for each; each has the models in its own memory.
+        threads: processor threads to use; PyTorch's choice unless given.
+        precision: precision of the products; the bundle's unless given.
+        ensemble: further models with the same vocabulary, whose softmaxes are averaged with its.
+        workers: processes that share the threads and translate in parallel if each gets some
+            dozens of lines; each has the models in its own memory.
 
     Raises:
-        InputFileNotFoundError: there is no such folder.
+        InputFileNotFoundError: a folder does not exist.
         BundleError: a folder is damaged, incomplete, or not a bundle.
         InputError: the models of an ensemble have different vocabularies.
-        ConfigurationError: there cannot be as many threads or workers.
+        ConfigurationError: the number of threads or workers is out of range.
     """
     set_threads(threads)
     bundles = [load_bundle(resolve_model(name)) for name in (model, *ensemble)]
     bundle, *others = bundles
     for other in others:
-        _check_vocabulary(bundle, other)
-    decoding = bundle.config.decoding
-    if precision is not None:
-        decoding = validate(
-            DecodingConfig, decoding.model_dump() | {"precision": precision}, "options"
-        )
-    return Translator(
+        for side in ("source", "target"):
+            if bundle.tokenizer.vocabulary(side) != other.tokenizer.vocabulary(side):
+                raise InputError(
+                    f"The models of an ensemble must have one {side} vocabulary, but that of "
+                    f"{other.folder} is not that of {bundle.folder}. Train them with one tokenizer."
+                )
+    translator = Translator(
         bundle.model,
         bundle.tokenizer,
-        decoding=decoding,
+        decoding=bundle.config.decoding,
         bundle=bundle,
         others=[other.model for other in others],
         workers=None if workers == 1 else make_workers(bundles, workers),
     )
+    if precision is not None:
+        translator.decoding = translator.configure(precision=precision)
+    return translator
 
 
 def make_workers(bundles: Sequence[Bundle], workers: int) -> WorkerPool:
-    """Make processes that search with the models of bundles; they start when they are needed.
+    """Make processes that translate with bundles' models; they start when they are needed.
 
     Args:
-        bundles: as loaded from disk; of several the softmaxes are averaged.
-        workers: how many; they share the processor threads in use.
+        bundles: one bundle, or several whose softmaxes are averaged.
+        workers: number of processes; they share the processor threads in use.
 
     Raises:
-        ConfigurationError: there cannot be as many.
+        ConfigurationError: the number of workers is out of range.
     """
     models = [(str(bundle.folder.resolve()), bundle.model_hash) for bundle in bundles]
     return WorkerPool(f"{__name__}:load_for_worker", {"models": models}, workers=workers)
 
 
 def load_for_worker(models: Sequence[tuple[str, str]]) -> tuple[Decoder, Tokenizer]:
-    """Load in a worker what its parent has loaded.
+    """Load in a worker the models that its parent has loaded.
 
     Args:
         models: the folder and the hash of each bundle.
 
     Raises:
-        BundleError: a folder is not any more what the parent loaded.
+        BundleError: a folder has changed since the parent loaded it.
     """
     bundles = []
     for folder, model_hash in models:
@@ -433,17 +413,8 @@ def load_for_worker(models: Sequence[tuple[str, str]]) -> tuple[Decoder, Tokeniz
     return translator.decoder, translator.tokenizer
 
 
-def _check_vocabulary(bundle: Bundle, other: Bundle) -> None:
-    for side in ("source", "target"):
-        if bundle.tokenizer.vocabulary(side) != other.tokenizer.vocabulary(side):
-            raise InputError(
-                f"The models of an ensemble must have one {side} vocabulary, but that of "
-                f"{other.folder} is not that of {bundle.folder}. Train them with one tokenizer."
-            )
-
-
 def _unmet(request: Request) -> str:
     return (
-        f"A translation within {request.max_length} tokens must be possible, but none meets the "
-        "constraints. Loosen them, widen the beam, or allow more with max_length."
+        f"No translation within {request.max_length} tokens meets the constraints. "
+        "Loosen them, widen the beam, or allow more with max_length."
     )
