@@ -27,7 +27,8 @@ from pellucid.hardware import keep_freed_memory
 from pellucid.kernels import Kernels, find_kernels
 from pellucid.model import Transformer, initialize
 from pellucid.train.fast.loss import smoothed_cross_entropy
-from pellucid.train.update.passes import Passes, Piece
+from pellucid.train.update.passes import Passes
+from pellucid.train.update.pieces import Piece
 from pellucid.train.weights.muon import COEFFICIENTS, orthogonalize
 from pellucid.train.weights.optimizer import Optimizer
 
@@ -183,7 +184,7 @@ def update_of(
 
     def update(step: int, batch: Batch) -> float:
         begin = time.perf_counter()
-        passes.follow()
+        passes.refresh_weights()
         passes.sum_gradients(step, [Piece(0, 1.0, batch)])
         optimizer.gradient_norm().item()
         optimizer.step(1e-4, 0.0)

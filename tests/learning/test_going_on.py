@@ -145,13 +145,13 @@ def test_a_skipped_update_leaves_no_line_of_the_log_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(tmp_path)
-    plain: Any = Passes._loss
+    sum_gradients: Any = Passes.sum_gradients
 
-    def loss(self: Passes, piece: Any, step: int) -> Any:
-        smoothed, unsmoothed = plain(self, piece, step)
-        return smoothed * (math.nan if step == 10 else 1.0), unsmoothed
+    def poisoned(self: Passes, step: int, pieces: Any) -> Any:
+        loss = sum_gradients(self, step, pieces)
+        return loss * (math.nan if step == 10 else 1.0)
 
-    monkeypatch.setattr(Passes, "_loss", loss)
+    monkeypatch.setattr(Passes, "sum_gradients", poisoned)
     run_in(tmp_path)
     lines = [line for line in read_metrics(tmp_path / "run") if line["kind"] == "train"]
     assert [line["step"] for line in lines] == [5, 10, 15, 20]

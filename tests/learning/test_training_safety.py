@@ -23,9 +23,10 @@ from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError, OutputError, TrainingError
 from pellucid.train import loop, train
 from pellucid.train.learner import Learner
+from pellucid.train.plain import Updated
 from pellucid.train.start.from_model import with_start
 from pellucid.train.update.passes import Passes
-from pellucid.train.update.step import Updated, Updater
+from pellucid.train.update.step import Updater
 from pellucid.train.validation import Validation
 
 Losses = Callable[..., Tensor]
@@ -49,17 +50,17 @@ def set_validations(monkeypatch: pytest.MonkeyPatch, *found: tuple[float, float]
 def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> list[int]:
     """Let the gradient of some steps be no number; the steps whose gradient was asked for."""
     asked: list[int] = []
-    plain: Losses = Passes._add_gradient
+    sum_gradients: Any = Passes.sum_gradients
 
-    def add_gradient(self: Passes, piece: Any, step: int) -> Tensor:
+    def poisoned(self: Passes, step: int, pieces: Any) -> Tensor:
         asked.append(step)
-        loss = plain(self, piece, step)
+        loss: Tensor = sum_gradients(self, step, pieces)
         if is_bad(step):
             gradients = (weight.grad for weight in self._model.parameters())
             next(grad for grad in gradients if grad is not None).mul_(math.nan)
         return loss
 
-    monkeypatch.setattr(Passes, "_add_gradient", add_gradient)
+    monkeypatch.setattr(Passes, "sum_gradients", poisoned)
     return asked
 
 

@@ -20,11 +20,12 @@ from pellucid.errors import ConfigurationError
 from pellucid.model import Transformer
 from pellucid.train import train
 from pellucid.train.fast.compiled import require_compiler
-from pellucid.train.update.passes import Passes, Piece
+from pellucid.train.update.passes import Passes
+from pellucid.train.update.pieces import Piece
 
 
 def gradients(passes: Passes, model: Transformer, step: int, batch: Batch) -> list[Tensor]:
-    passes.follow()
+    passes.refresh_weights()
     loss = passes.sum_gradients(step, [Piece(0, 1.0, batch)])
     found = [weight.grad.clone() for weight in model.parameters() if weight.grad is not None]
     return [loss.detach(), *found]

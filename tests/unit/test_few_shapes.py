@@ -23,7 +23,8 @@ from pellucid.train.fast.rows.few_shapes import (
     rows_at_once,
     turned,
 )
-from pellucid.train.update.passes import Passes, Piece
+from pellucid.train.update.passes import Passes
+from pellucid.train.update.pieces import Piece
 
 D, E, V = 13, 7, 37
 ROUNDING = 2**-8
@@ -179,7 +180,7 @@ def test_passes_in_bfloat16_meet_few_shapes_and_leave_the_model_alone() -> None:
     with Products() as products:
         for step in range(1, 8):
             batch = make_batch(20 + step, 3 + step, 12 - step, seed=step)
-            passes.follow()
+            passes.refresh_weights()
             passes.sum_gradients(step, [Piece(0, 1.0, batch)])
     of_rows = [shape for shape in products.shapes if len(shape) == 3]
     rows = {max(size for size in shape if size % FEWEST_ROWS == 0) for shape in of_rows}

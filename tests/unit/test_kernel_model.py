@@ -19,7 +19,8 @@ from pellucid.kernels import Kernels
 from pellucid.model import Transformer, initialize
 from pellucid.train.fast.kernels import model as kernel_model
 from pellucid.train.fast.kernels.model import choose_kernels
-from pellucid.train.update.passes import Passes, Piece
+from pellucid.train.update.passes import Passes
+from pellucid.train.update.pieces import Piece
 from pellucid.train.weights.freeze import freeze
 
 V = 37
@@ -67,7 +68,7 @@ def gradients(
     """The loss and the gradients of all weights that have one."""
     training = TrainingConfig(kernels=kernels, **{"dropout": 0.0, **settings})
     passes = Passes(model, training, precision)
-    passes.follow()
+    passes.refresh_weights()
     loss = passes.sum_gradients(3, [Piece(0, 0.75, batch), Piece(1, 0.25, batch)])
     found = {name: one.grad for name, one in model.named_parameters() if one.grad is not None}
     return loss, {name: grad.clone() for name, grad in found.items()}
@@ -165,7 +166,7 @@ def test_where_memory_runs_out_nothing_is_kept_for_the_way_back(
     model, batch = make_model(norm="pre"), make_batch()
     training = TrainingConfig(kernels="own", dropout=0.1)
     passes = Passes(model, training, "float32")
-    passes.follow()
+    passes.refresh_weights()
     made = []
     rows = Kernels.rows
 

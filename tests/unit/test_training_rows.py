@@ -15,7 +15,8 @@ from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer, initialize
 from pellucid.train.fast.rows.attention import LONGEST_IN_BLOCKS, block_size
 from pellucid.train.fast.rows.model import HalvesInRows
-from pellucid.train.update.passes import Passes, Piece, tensors_of
+from pellucid.train.update.passes import Passes
+from pellucid.train.update.pieces import Piece, tensors_of
 
 V = 37
 

@@ -15,7 +15,7 @@ from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.model import Transformer
-from pellucid.train.update.passes import Piece, split_batch
+from pellucid.train.update.pieces import Piece, split_batch
 from pellucid.train.update.step import Updater
 from pellucid.train.weights.optimizer import Optimizer
 
@@ -117,14 +117,14 @@ def test_a_gradient_that_is_no_number_leaves_every_byte(poison: float, precision
 
 def test_a_batch_is_cut_where_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     model, updater = make_updater()
-    loss = updater._passes._loss
+    sum_gradients = updater._passes.sum_gradients
 
-    def refuse(piece: Piece, step: int) -> tuple[Tensor, Tensor]:
-        if len(piece.batch.source_BS) > 2:
+    def refuse(step: int, pieces: Sequence[Piece]) -> Tensor:
+        if any(len(piece.batch.source_BS) > 2 for piece in pieces):
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
-        return loss(piece, step)
+        return sum_gradients(step, pieces)
 
-    monkeypatch.setattr(updater._passes, "_loss", refuse)
+    monkeypatch.setattr(updater._passes, "sum_gradients", refuse)
     batch = make_batch()
     updated = updater.update(1, [batch], **RATES)
     assert updated.was_made
@@ -159,10 +159,10 @@ def test_gradients_of_an_attempt_that_ran_out_of_memory_do_not_count(precision: 
 def test_a_single_pair_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     _, updater = make_updater()
 
-    def refuse(piece: Piece, step: int) -> tuple[Tensor, Tensor]:
+    def refuse(step: int, pieces: Sequence[Piece]) -> Tensor:
         raise MemoryError
 
-    monkeypatch.setattr(updater._passes, "_loss", refuse)
+    monkeypatch.setattr(updater._passes, "sum_gradients", refuse)
     with pytest.raises(TrainingError, match=r"a single pair of 11 tokens does not"):
         updater.update(1, [make_batch()], **RATES)
 
@@ -170,10 +170,10 @@ def test_a_single_pair_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch
 def test_another_error_is_not_taken_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     _, updater = make_updater()
 
-    def fail(piece: Piece, step: int) -> tuple[Tensor, Tensor]:
+    def fail(step: int, pieces: Sequence[Piece]) -> Tensor:
         raise RuntimeError("shapes do not fit")
 
-    monkeypatch.setattr(updater._passes, "_loss", fail)
+    monkeypatch.setattr(updater._passes, "sum_gradients", fail)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         updater.update(1, [make_batch()], **RATES)
 

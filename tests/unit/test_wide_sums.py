@@ -14,7 +14,8 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.model import Transformer, initialize
 from pellucid.train.fast.loss import smoothed_cross_entropy
 from pellucid.train.fast.rows.wide_sums import WideSum, sum_lookups_wide
-from pellucid.train.update.passes import Passes, Piece
+from pellucid.train.update.passes import Passes
+from pellucid.train.update.pieces import Piece
 from pellucid.train.weights.freeze import freeze
 
 V, D = 37, 14

@@ -16,6 +16,7 @@ from pellucid.hardware import choose_device, choose_precision, reachable_memory
 from pellucid.model import Transformer, initialize
 from pellucid.train.fast.compiled import require_compiler
 from pellucid.train.fast.kernels.model import KernelChoice, choose_kernels
+from pellucid.train.plain import Updated
 from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.start.prepare import PreparedData
 from pellucid.train.update.memory import (
@@ -25,7 +26,7 @@ from pellucid.train.update.memory import (
     require_memory,
 )
 from pellucid.train.update.processes import can_share, choose_processes
-from pellucid.train.update.step import Updated, Updater
+from pellucid.train.update.step import Updater
 from pellucid.train.weights.averaging import Averaging
 from pellucid.train.weights.freeze import freeze
 from pellucid.train.weights.optimizer import Optimizer

@@ -20,6 +20,7 @@ from pellucid.train.console.messages import Interval, announce, describe_interva
 from pellucid.train.console.progress import TrainingProgress
 from pellucid.train.feed import Feed, Update
 from pellucid.train.learner import Learner
+from pellucid.train.plain import Updated
 from pellucid.train.report.page import write_report
 from pellucid.train.run.checkpoint import (
     delete_later_checkpoints,
@@ -35,7 +36,6 @@ from pellucid.train.run.tensorboard import require_tensorboard
 from pellucid.train.start.from_model import load_start
 from pellucid.train.start.prepare import PreparedData, prepare_data
 from pellucid.train.update.memory import require_memory
-from pellucid.train.update.step import Updated
 from pellucid.train.validation import validate_model
 from pellucid.translator import Translator
 

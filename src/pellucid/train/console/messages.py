@@ -20,9 +20,9 @@ from pellucid.train.console.summary import (
 )
 from pellucid.train.console.unused import settings_without_effect
 from pellucid.train.learner import Learner
+from pellucid.train.plain import Updated
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.start.prepare import PreparedData
-from pellucid.train.update.step import Updated
 from pellucid.train.weights.schedule import learning_rate
 
 __all__ = [

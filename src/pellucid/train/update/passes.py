@@ -1,10 +1,10 @@
-"""Forward and backward: what a model's loss is on some batches, and its gradient."""
+"""Forward and backward passes by the fastest path; `pellucid.train.plain` is their reference."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer
+from pellucid.train import plain
 from pellucid.train.fast.compiled import CompiledHalves
 from pellucid.train.fast.kernels.model import ModelOnKernels, choose_kernels
 from pellucid.train.fast.loss import in_turn, smoothed_cross_entropy
@@ -20,24 +21,9 @@ from pellucid.train.fast.rows.few_shapes import make_shapes_repeat, shapes_matte
 from pellucid.train.fast.rows.model import HalvesInRows, can_be_in_rows
 from pellucid.train.fast.rows.wide_sums import WideSum, sum_lookups_wide
 from pellucid.train.update.guided_head import GuidedHead
-from pellucid.train.weights.schedule import dropout_share
+from pellucid.train.update.pieces import Piece, repeat_batch, to_device
 
-__all__ = ["Passes", "Piece", "is_out_of_memory", "split_batch", "tensors_of", "trained"]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A part of what one update sees.
-
-    Attributes:
-        part: its number within the update, from 0, which with the step decides what dropout drops.
-        share: how much of the update's target tokens it holds, between 0 and 1.
-        batch: the pairs.
-    """
-
-    part: int
-    share: float
-    batch: Batch
+__all__ = ["Passes", "is_out_of_memory", "trained"]
 
 
 class Passes:
@@ -81,20 +67,27 @@ class Passes:
                     self._output_sum = WideSum(model.output_weight)
         self._weights, self._working_weights = trained(model), trained(self._working)
         self._compiled = CompiledHalves(self._working, training) if training.compile else None
+        self._is_plain = (
+            self._on_kernels is None
+            and self._working is model
+            and self._compiled is None
+            and self._guided_head is None
+            and not training.r_drop
+        )
         self._in_rows = can_be_in_rows(model.config, training) and shapes_matter(
             next(self._working.parameters())
         )
 
     def start(self) -> None:
-        """Nothing: there are no other processes."""
+        """Do nothing: there are no other processes to start."""
 
     def close(self) -> None:
-        """Nothing, likewise."""
+        """Do nothing: there are no other processes to end."""
 
-    def follow(self) -> None:
-        """Take the weights as they are now, for the passes of one update."""
+    def refresh_weights(self) -> None:
+        """Copy the weights as they are now, for the passes of one update."""
         if self._on_kernels is not None:
-            self._on_kernels.follow()
+            self._on_kernels.refresh_weights()
         if self._working is not self._model:
             with torch.no_grad():
                 torch._foreach_copy_(self._working_weights, self._weights)
@@ -105,8 +98,11 @@ class Passes:
         Returns:
             The same sum of their losses, without smoothing.
         """
+        if self._is_plain:
+            return plain.sum_gradients(self._model, pieces, self._training, step=step)
         for parameter in (*self._weights, *self._working_weights):
-            parameter.grad = None  # The working copy has some after an attempt without memory.
+            # The working copy has gradients left if memory ran out in the last attempt.
+            parameter.grad = None
         total = torch.zeros((), device=self._device)
         if self._on_kernels is not None:
             self._begin_gradients()
@@ -115,7 +111,7 @@ class Passes:
         return total
 
     def _begin_gradients(self) -> None:
-        """Let kernels add to nothing."""
+        """Clear the gradients that kernels add to."""
         if not self._gradients:
             self._gradients = [torch.empty_like(parameter) for parameter in self._weights]
         for parameter, gradient in zip(self._weights, self._gradients, strict=True):
@@ -124,7 +120,7 @@ class Passes:
     def _add_gradient(self, piece: Piece, step: int) -> Tensor:
         """Add a piece's gradient times its share to the model's; its loss without smoothing."""
         if self._training.r_drop:
-            piece = replace(piece, batch=_twice(piece.batch))
+            piece = replace(piece, batch=repeat_batch(piece.batch))
         if self._on_kernels is not None:
             return self._on_kernels.add_gradient(
                 piece.batch,
@@ -133,19 +129,19 @@ class Passes:
                 r_drop=self._training.r_drop,
                 share=piece.share,
             )
-        smoothed, plain = self._loss(piece, step)
+        smoothed, loss = self._loss(piece, step)
         (smoothed * piece.share).backward()  # type: ignore[no-untyped-call]
         self._gather()
-        return plain
+        return loss
 
     def _loss(self, piece: Piece, step: int) -> tuple[Tensor, Tensor]:
         training, model = self._training, self._working
         real_P = piece.batch.target_mask_BT.flatten().nonzero()[:, 0].to(self._device)
-        batch = _to_device(piece.batch, self._device)
+        batch = to_device(piece.batch, self._device)
         if training.r_drop:
             real_P = in_turn(real_P)
         states_BTD = self._states(batch, self._dropout(piece, step))
-        smoothed, plain = smoothed_cross_entropy(
+        smoothed, loss = smoothed_cross_entropy(
             states_BTD.flatten(0, 1)[real_P],
             model.output_weight,
             model.output_bias,
@@ -156,23 +152,13 @@ class Passes:
         )
         if self._guided_head is not None and batch.guide_BTS is not None:
             smoothed = smoothed + self._guided_head.loss(batch.guide_BTS, batch.num_target_tokens)
-        return smoothed, plain
+        return smoothed, loss
 
     def _dropout(self, piece: Piece, step: int) -> Dropout:
-        training = self._training
-        share = dropout_share(step, training)
-        return Dropout(
-            share * training.dropout,
-            training.seed,
-            step,
-            piece.part,
-            attention_rate=share * training.attention_dropout,
-            feed_forward_rate=share * training.feed_forward_dropout,
-            token_rate=share * training.token_dropout,
-        )
+        return plain.make_dropout(self._training, step=step, part=piece.part)
 
     def _states(self, batch: Batch, dropout: Dropout) -> Tensor:
-        """What the decoder says of every target position."""
+        """Run both halves: the decoder's state at every target position."""
         model, masks = self._working, batch.source_mask_BS
         own_mask_BT = None if model.config.look_ahead_mask else batch.target_mask_BT
         if self._in_rows:
@@ -211,7 +197,7 @@ class Passes:
 def _on_kernels(
     model: Transformer, training: TrainingConfig, precision: Literal["float32", "bfloat16"]
 ) -> ModelOnKernels | None:
-    """The model on the package's own kernels; None where PyTorch's are chosen."""
+    """Put the model on the package's own kernels; None if PyTorch's are chosen."""
     chosen = choose_kernels(
         model.config,
         training,
@@ -222,63 +208,14 @@ def _on_kernels(
     return None if chosen.kernels is None else ModelOnKernels(model, chosen.kernels)
 
 
-def split_batch(batch: Batch, number: int = 2) -> tuple[Batch, ...]:
-    """Cut a batch by its pairs into as many parts, which take the same work; fewer if it is small.
-
-    Pair ``i`` goes to part ``i mod number``: the order within a batch may be one of lengths.
-    """
-    number = min(number, len(batch.source_BS))
-    if number == 1:
-        return (batch,)
-    parts = []
-    for first in range(number):
-        tensors = {name: tensor[first::number] for name, tensor in tensors_of(batch).items()}
-        parts.append(
-            Batch(
-                **tensors,
-                num_source_tokens=int(tensors["source_mask_BS"].sum()),
-                num_target_tokens=int(tensors["target_mask_BT"].sum()),
-            )
-        )
-    return tuple(parts)
-
-
-def _twice(batch: Batch) -> Batch:
-    """The pairs of a batch, and all of them once more behind: dropout differs for them."""
-    tensors: dict[str, Any] = {
-        name: torch.cat((tensor, tensor)) for name, tensor in tensors_of(batch).items()
-    }
-    return Batch(
-        **tensors,
-        num_source_tokens=2 * batch.num_source_tokens,
-        num_target_tokens=2 * batch.num_target_tokens,
-    )
-
-
-def tensors_of(batch: Batch) -> dict[str, Tensor]:
-    """The tensors that a batch has."""
-    found = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
-
-
 def trained(module: nn.Module) -> list[Tensor]:
-    """The parameters that training moves, in the model's order."""
+    """List the parameters that training moves, in the model's order."""
     return [parameter for parameter in module.parameters() if parameter.requires_grad]
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an allocator said no: those for CPUs and of cuBLAS have no exception of their own."""
+    """Tell whether an allocator refused: for CPUs and in cuBLAS that is a plain RuntimeError."""
     said = ("can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
         words in str(error) for words in said
     )
-
-
-def _to_device(batch: Batch, device: torch.device) -> Batch:
-    if device.type == "cpu":
-        return batch
-    tensors = {
-        name: tensor.pin_memory().to(device, non_blocking=True)
-        for name, tensor in tensors_of(batch).items()
-    }
-    return replace(batch, **tensors)  # type: ignore[arg-type]

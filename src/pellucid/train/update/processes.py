@@ -1,10 +1,11 @@
-"""Several processes that share the batches of every update, each with a core or more of its own.
+"""Processes that share the batches of every update, each with one core or more.
 
-A step of a small model consists of many short operations, which a second thread shortens little: it
-waits at the end of each. A process that does all of them for half of the pairs waits once a step.
+A step of a small model consists of many short operations. A second thread shortens them little,
+because it waits at the end of each. A process that runs all of them for half of the pairs waits
+once a step.
 
-The weights lie in memory that all processes see, and so do the gradients that the partners leave
-for the one that began the run. It adds them up, always in the same order, and moves the weights.
+The weights lie in shared memory, and so do the gradients of the worker processes. The process that
+started the run adds them up, always in the same order, and moves the weights.
 """
 
 from __future__ import annotations
@@ -28,20 +29,21 @@ from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.hardware import keep_freed_memory, set_threads, share_threads, some_threads
 from pellucid.model import Transformer
 from pellucid.processes import Child, end_all, serve_parent, to_bytes
-from pellucid.train.update.passes import Passes, Piece, is_out_of_memory, tensors_of, trained
+from pellucid.train.update.passes import Passes, is_out_of_memory, trained
+from pellucid.train.update.pieces import Piece, tensors_of
 from pellucid.train.weights.freeze import freeze
 
-__all__ = ["SharedPasses", "be_partner", "can_share", "choose_processes"]
+__all__ = ["SharedPasses", "be_worker", "can_share", "choose_processes"]
 
 TOKENS_A_PROCESS = 1000
-"""Positions of a batch that a process should have at least: with fewer it does little but calls."""
+"""Positions of a batch that a process should have at least: below, calls cost more than work."""
 
 THREADS_A_PROCESS = {"float32": 1, "bfloat16": 2}
-"""Threads that a process should have at least: in bfloat16 products are too short to be worth what
-each process does once more, and two cores may share what multiplies."""
+"""Threads that a process should have at least. In bfloat16 products are too short to pay for what
+each process repeats, and two cores may share one multiplier."""
 
 ADVICE = (
-    "The same command goes on from the last checkpoint, if there is one; a new run with "
+    "The same command continues from the last checkpoint, if there is one; a new run with "
     "training.processes = 1 needs less memory."
 )
 
@@ -55,15 +57,15 @@ def choose_processes(
     *,
     has_kernels: bool = False,
 ) -> int:
-    """How many processes share a batch: with ``auto`` as many as promise the shortest step.
+    """Choose how many processes share a batch: with ``auto`` the number with the shortest step.
 
-    On the package's own kernels one, whose threads share all that takes time.
+    On the package's kernels that is one, whose threads share all expensive work.
 
-    The estimate is that a third of what a process does is not shortened by further threads
-    (measured with tiny, float32 and two threads), and that its pairs are its share of all.
+    The estimate assumes that further threads do not shorten a third of a process's work (measured
+    with tiny, float32 and two threads), and that its pairs are its share of all.
 
     Raises:
-        ConfigurationError: several are asked for where there can be only one.
+        ConfigurationError: several are asked for, but the device allows only one.
     """
     if training.processes == "auto":
         if has_kernels or not can_share(device):
@@ -74,7 +76,7 @@ def choose_processes(
         return min(range(1, 1 + most), key=lambda number: (1 + 2 / (threads // number)) / number)
     if training.processes > 1 and not can_share(device):
         raise ConfigurationError(
-            "Processes can share batches on the processor of a POSIX system alone, but "
+            "Processes can share batches only on the processor of a POSIX system, but "
             f"training.processes is {training.processes} on {device}. Use training.device = "
             "'cpu', or training.processes = 'auto' for a new run."
         )
@@ -82,20 +84,20 @@ def choose_processes(
 
 
 def can_share(device: torch.device) -> bool:
-    """Whether processes can share batches there."""
+    """Tell whether processes can share batches on this device."""
     return device.type == "cpu" and os.name == "posix"
 
 
 class SharedPasses:
-    """`Passes` whose pieces are dealt out to processes; this one takes the first lot.
+    """`Passes` whose pieces are dealt out to processes; this one takes the first share.
 
-    The others start when they are first needed, and end with this one.
+    The workers start when they are first needed, and end with this process.
 
     Args:
         model: on the processor; its weights move into shared memory.
         training: the settings.
         precision: of the passes.
-        processes: how many, this one included; the threads in use are shared among them.
+        processes: their number, this one included; the threads in use are shared among them.
     """
 
     def __init__(
@@ -109,27 +111,27 @@ class SharedPasses:
         self._training = training
         self._precision: Literal["float32", "bfloat16"] = precision
         self._own = Passes(model, training, precision)
-        self._num_partners = processes - 1
+        self._num_workers = processes - 1
         self._threads = share_threads(processes)
         self._gradients: list[list[Tensor]] = []
-        self._partners: list[Child] = []
-        weakref.finalize(self, end_all, self._partners)
+        self._workers: list[Child] = []
+        weakref.finalize(self, end_all, self._workers)
 
-    def follow(self) -> None:
-        """Take the weights as they are now, as `Passes.follow` does."""
-        self._own.follow()
+    def refresh_weights(self) -> None:
+        """Copy the weights as they are now, as `Passes.refresh_weights` does."""
+        self._own.refresh_weights()
 
     def start(self) -> None:
-        """Start the other processes and wait until they are ready, unless they are.
+        """Start the workers and wait until they are ready, unless they run already.
 
         Raises:
-            TrainingError: there is no memory for them.
+            TrainingError: memory does not suffice for them.
             PellucidError: one could not start, or ended.
         """
-        if self._partners:
+        if self._workers:
             return
         try:
-            with _open_memory() as file:
+            with _open_shared_memory() as file:
                 self._start_with(file.fileno())
         except OSError as error:
             self.close()
@@ -145,22 +147,22 @@ class SharedPasses:
 
         Raises:
             MemoryError: the memory of a process ran out.
-            TrainingError: there is no memory for the other processes.
+            TrainingError: memory does not suffice for the workers.
             PellucidError: one could not start, or ended.
         """
         self.start()
-        processes = 1 + self._num_partners
-        lots = [pieces[first::processes] for first in range(processes)]
-        asked = [number for number in range(self._num_partners) if lots[1 + number]]
-        messages = [_lot_to_bytes(step, lots[1 + number]) for number in asked]
+        processes = 1 + self._num_workers
+        shares = [pieces[first::processes] for first in range(processes)]
+        asked = [number for number in range(self._num_workers) if shares[1 + number]]
+        messages = [_pieces_to_bytes(step, shares[1 + number]) for number in asked]
         try:
             for number, message in zip(asked, messages, strict=True):
-                self._partners[number].send(*message)
+                self._workers[number].send(*message)
             with some_threads(self._threads):
-                total = _sum_or_none(self._own, step, lots[0])
-            losses = [self._partners[number].receive() for number in asked]
+                total = _sum_or_none(self._own, step, shares[0])
+            losses = [self._workers[number].receive() for number in asked]
         except BaseException:
-            # What the others still send would be taken for replies to the next attempt.
+            # Late replies would be taken for replies to the next attempt.
             self.close()
             raise
         if total is None or None in losses:
@@ -174,62 +176,62 @@ class SharedPasses:
         return total
 
     def close(self) -> None:
-        """End the other processes at once."""
-        end_all(self._partners)
+        """End the workers at once."""
+        end_all(self._workers)
 
     def _start_with(self, descriptor: int) -> None:
-        size = _size(self._model, self._num_partners)
+        size = _size(self._model, self._num_workers)
         os.truncate(descriptor, size)
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(descriptor, 0, size)
-        weights, self._gradients = _map_memory(self._model, self._num_partners, descriptor)
+        weights, self._gradients = _map_memory(self._model, self._num_workers, descriptor)
         with torch.no_grad():
             torch._foreach_copy_(weights, list(self._model.parameters()))
-        _use(self._model, weights)
-        for number in range(self._num_partners):
-            self._partners.append(self._partner(number, descriptor))
-        for partner in self._partners:
-            partner.receive()
+        _point_at(self._model, weights)
+        for number in range(self._num_workers):
+            self._workers.append(self._start_worker(number, descriptor))
+        for worker in self._workers:
+            worker.receive()
 
-    def _partner(self, number: int, descriptor: int) -> Child:
-        told = {
+    def _start_worker(self, number: int, descriptor: int) -> Child:
+        arguments = {
             "memory": descriptor,
             "number": number,
-            "num_partners": self._num_partners,
+            "num_workers": self._num_workers,
             "model": self._model.config.model_dump_json(),
             "has_output_bias": self._model.output_bias is not None,
             "training": self._training.model_dump_json(),
             "precision": self._precision,
             "threads": self._threads,
         }
-        run = "pellucid.train.update.processes:be_partner"
-        return Child(run, told, descriptors=[descriptor], advice=ADVICE)
+        run = "pellucid.train.update.processes:be_worker"
+        return Child(run, arguments, descriptors=[descriptor], advice=ADVICE)
 
 
-def be_partner(
+def be_worker(
     descriptor: int,
     *,
     memory: int,
     number: int,
-    num_partners: int,
+    num_workers: int,
     model: str,
     has_output_bias: bool,
     training: str,
     precision: Literal["float32", "bfloat16"],
     threads: int,
 ) -> NoReturn:
-    """Be a partner: leave the gradients of the pieces that the parent sends, reply their loss.
+    """Run a worker: leave the gradients of the pieces that the parent sends, and reply their loss.
 
     Args:
-        descriptor: where the parent is.
+        descriptor: the connection to the parent.
         memory: the file of the shared memory.
-        number: which partner this is, from 0; of ``num_partners``.
-        num_partners: how many there are.
+        number: this worker's number, from 0.
+        num_workers: the number of workers.
         model: its configuration, as JSON.
-        has_output_bias: whether it has one.
+        has_output_bias: whether the output has one.
         training: the settings, as JSON.
         precision: of the passes.
-        threads: how many processor threads to use.
+        threads: processor threads to use.
     """
 
     def set_up() -> Callable[[Callable[[], bytes]], float | None]:
@@ -239,14 +241,14 @@ def be_partner(
         config = ModelConfig.model_validate_json(model)
         replica = Transformer(config, has_output_bias=has_output_bias)
         freeze(replica, settings.freeze)
-        weights, gradients = _map_memory(replica, num_partners, memory)
-        _use(replica, weights)
+        weights, gradients = _map_memory(replica, num_workers, memory)
+        _point_at(replica, weights)
         passes = Passes(replica, settings, precision, gradients=gradients[number])
 
         def answer(take: Callable[[], bytes]) -> float | None:
             step, heads = json.loads(take())
             pieces = [_piece_of_bytes(take(), *head) for head in heads]
-            passes.follow()
+            passes.refresh_weights()
             total = _sum_or_none(passes, step, pieces)
             if total is None:
                 return None
@@ -265,7 +267,7 @@ def be_partner(
 
 
 def _sum_or_none(passes: Passes, step: int, pieces: Sequence[Piece]) -> Tensor | None:
-    """Do as `Passes.sum_gradients` does; None where memory ran out."""
+    """Do as `Passes.sum_gradients` does, but return None if memory ran out."""
     try:
         return passes.sum_gradients(step, pieces)
     except (MemoryError, RuntimeError) as error:
@@ -274,8 +276,8 @@ def _sum_or_none(passes: Passes, step: int, pieces: Sequence[Piece]) -> Tensor |
         return None
 
 
-def _open_memory() -> BinaryIO:
-    """A file without a name, in memory where the system has such."""
+def _open_shared_memory() -> BinaryIO:
+    """Open a file without a name, in memory if the system has such files."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("pellucid-training"), "r+b", buffering=0)
     return tempfile.TemporaryFile(buffering=0)
@@ -283,14 +285,14 @@ def _open_memory() -> BinaryIO:
 
 def _no_room(reason: str) -> TrainingError:
     return TrainingError(
-        f"Processes that share batches must have room, but the system refused it: {reason}. Free "
-        "some memory, or begin a new run with training.processes = 1."
+        f"Processes that share batches need memory, but the system refused it: {reason}. Free "
+        "some memory, or start a new run with training.processes = 1."
     )
 
 
-def _size(model: Transformer, num_partners: int) -> int:
+def _size(model: Transformer, num_workers: int) -> int:
     weights = sum(map(_room, model.parameters()))
-    return weights + num_partners * sum(map(_room, trained(model)))
+    return weights + num_workers * sum(map(_room, trained(model)))
 
 
 def _room(tensor: Tensor) -> int:
@@ -298,10 +300,10 @@ def _room(tensor: Tensor) -> int:
 
 
 def _map_memory(
-    model: Transformer, num_partners: int, descriptor: int
+    model: Transformer, num_workers: int, descriptor: int
 ) -> tuple[list[Tensor], list[list[Tensor]]]:
-    """All weights in the shared memory, and what each partner has for gradients there."""
-    memory = mmap.mmap(descriptor, _size(model, num_partners))
+    """Map all weights in the shared memory, and the gradients of each worker."""
+    memory = mmap.mmap(descriptor, _size(model, num_workers))
     place = 0
 
     def take(like: Tensor) -> Tensor:
@@ -311,22 +313,22 @@ def _map_memory(
         return flat.view_as(like)
 
     weights = [take(weight) for weight in model.parameters()]
-    return weights, [[take(weight) for weight in trained(model)] for _ in range(num_partners)]
+    return weights, [[take(weight) for weight in trained(model)] for _ in range(num_workers)]
 
 
-def _use(model: Transformer, weights: Sequence[Tensor]) -> None:
+def _point_at(model: Transformer, weights: Sequence[Tensor]) -> None:
     for weight, shared in zip(model.parameters(), weights, strict=True):
         weight.data = shared
 
 
-def _lot_to_bytes(step: int, lot: Sequence[Piece]) -> list[bytes]:
+def _pieces_to_bytes(step: int, pieces: Sequence[Piece]) -> list[bytes]:
     heads = [
         [piece.part, piece.share, piece.batch.num_source_tokens, piece.batch.num_target_tokens]
-        for piece in lot
+        for piece in pieces
     ]
     tensors = [
         {name: tensor.contiguous() for name, tensor in tensors_of(piece.batch).items()}
-        for piece in lot
+        for piece in pieces
     ]
     return [to_bytes([step, heads]), *map(safetensors.torch.save, tensors)]
 

@@ -1,52 +1,34 @@
-"""One update: the gradients of its batches, a look at whether they are numbers, the optimizer."""
+"""Updates by the fastest path: gradients, cut to what memory holds, then the optimizer's step."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.model import Transformer
-from pellucid.train.update.passes import Passes, Piece, is_out_of_memory, split_batch
+from pellucid.train.plain import Updated, move_weights
+from pellucid.train.update.passes import Passes, is_out_of_memory
+from pellucid.train.update.pieces import make_pieces, split_batch
 from pellucid.train.update.processes import SharedPasses
 from pellucid.train.weights.optimizer import Optimizer
 
-__all__ = ["Updated", "Updater"]
-
-
-@dataclass(frozen=True)
-class Updated:
-    """What one update saw.
-
-    Attributes:
-        loss: mean −log p of the true tokens, in nats, without smoothing.
-        gradient_norm: length of the whole gradient, before it was clipped.
-        num_target_tokens: target tokens, padding not counted.
-        was_made: False where loss or gradient was no number: the weights are as they were.
-        was_split: whether memory ran out, so that a batch was cut.
-    """
-
-    loss: float
-    gradient_norm: float
-    num_target_tokens: int
-    was_made: bool
-    was_split: bool
+__all__ = ["Updater"]
 
 
 class Updater:
-    """Makes updates of a model's float32 weights.
+    """Makes the updates that `pellucid.train.plain.make_update` describes, only faster.
 
     Args:
-        model: its parameters are what is updated.
+        model: its float32 parameters are updated.
         optimizer: over those parameters.
         training: the settings.
-        precision: that of the passes.
+        precision: of the passes.
         processes: how many share every batch.
     """
 
@@ -70,33 +52,28 @@ class Updater:
     ) -> Updated:
         """Make one update.
 
-        Where memory runs out every batch is cut in two and the update begins anew.
+        If memory runs out, every batch is cut in two and the update starts again.
 
         Args:
-            step: its number, from 1, which decides what dropout drops.
+            step: its number, from 1; it decides what dropout drops.
             batches: their gradients are summed, each token counting the same.
             rate: the learning rate.
-            muon_rate: that of Muon.
+            muon_rate: the learning rate of Muon.
 
         Raises:
-            TrainingError: a single pair is too much for the memory.
+            TrainingError: a single pair does not fit into memory.
         """
-        self._passes.follow()
-        loss, was_split = self._sum_gradients(step, batches)
-        norm = self._optimizer.gradient_norm()
-        found_loss, found_norm = torch.stack((loss, norm.to(loss.dtype))).tolist()
-        is_fine = found_loss - found_loss == 0 and found_norm - found_norm == 0
-        if is_fine:
-            if self._training.max_gradient_norm:
-                self._optimizer.clip_(norm, self._training.max_gradient_norm)
-            self._optimizer.step(rate, muon_rate)
-        return Updated(
-            found_loss,
-            found_norm,
-            sum(batch.num_target_tokens for batch in batches),
-            was_made=is_fine,
-            was_split=was_split,
+        self._passes.refresh_weights()
+        mean_loss, was_split = self._sum_gradients(step, batches)
+        updated = move_weights(
+            self._optimizer,
+            self._training,
+            mean_loss,
+            num_tokens=sum(batch.num_target_tokens for batch in batches),
+            rate=rate,
+            muon_rate=muon_rate,
         )
+        return replace(updated, was_split=was_split)
 
     def start(self) -> None:
         """Start the other processes, if there are to be any; otherwise the first update does.
@@ -107,21 +84,20 @@ class Updater:
         self._passes.start()
 
     def close(self) -> None:
-        """End them."""
+        """End the other processes."""
         self._passes.close()
 
     def _sum_gradients(self, step: int, batches: Sequence[Batch]) -> tuple[Tensor, bool]:
-        """Leave the gradient of the mean loss; that loss, and whether memory ran out."""
-        num_tokens = sum(batch.num_target_tokens for batch in batches)
+        """Leave the gradient of the mean loss in the model.
+
+        Returns:
+            The mean loss, and True if memory ran out on the way.
+        """
         parts = [part for batch in batches for part in split_batch(batch, self._processes)]
         was_split = False
         while True:
-            pieces = [
-                Piece(number, part.num_target_tokens / num_tokens, part)
-                for number, part in enumerate(parts)
-            ]
             try:
-                return self._passes.sum_gradients(step, pieces), was_split
+                return self._passes.sum_gradients(step, make_pieces(parts)), was_split
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise

@@ -69,7 +69,7 @@ class _LinearOnRows:
         self._back: Tensor | None = None
         self.bias_F: Tensor | None = None
 
-    def follow(self) -> None:
+    def refresh_weights(self) -> None:
         """Take the weights as they are now."""
         weight_FD = _joined([layer.weight for layer in self._layers])
         if self._layers[0].bias is not None:
@@ -260,11 +260,11 @@ class AttentionOnRows:
         self._kept, self._seen = (), None
         self._around.forget()
 
-    def follow(self) -> None:
+    def refresh_weights(self) -> None:
         """Take the weights as they are now."""
         for layer in (self._first, self._memory, self._output):
             if layer is not None:
-                layer.follow()
+                layer.refresh_weights()
 
     def drops(self) -> dict[str, int]:
         """The places where dropout may drop, and how many numbers a row has there."""
@@ -382,10 +382,10 @@ class FeedForwardOnRows:
         self._kept = ()
         self._around.forget()
 
-    def follow(self) -> None:
+    def refresh_weights(self) -> None:
         """Take the weights as they are now."""
-        self._inner.follow()
-        self._outer.follow()
+        self._inner.refresh_weights()
+        self._outer.refresh_weights()
 
     def drops(self) -> dict[str, int]:
         """The places where dropout may drop, and how many numbers a row has there."""

@@ -128,10 +128,10 @@ class ModelOnKernels:
         self._table: tuple[Tensor, Tensor] | None = None
         self._table_sum_D = torch.empty(0)
 
-    def follow(self) -> None:
+    def refresh_weights(self) -> None:
         """Take the weights as they are now."""
-        self._encoder.follow()
-        self._decoder.follow()
+        self._encoder.refresh_weights()
+        self._decoder.refresh_weights()
         table_VD, kernels = self._model.output_weight.detach(), self._kernels
         turned, plain = self._table or (None, None)
         filled = kernels.filled(len(table_VD))
@@ -239,9 +239,9 @@ class _StackOnRows:
         norm: nn.LayerNorm | None = getattr(stack, "norm", None)
         self._norm = None if norm is None else NormOnRows(kernels, norm)
 
-    def follow(self) -> None:
+    def refresh_weights(self) -> None:
         for sublayer in self._sublayers:
-            sublayer.follow()
+            sublayer.refresh_weights()
 
     def forget(self) -> None:
         """Give up what is kept for the way back."""

@@ -30,7 +30,8 @@ from pellucid.train.run.checkpoint import load_newest_checkpoint
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.prepare import prepare_data
 from pellucid.train.update.memory import PARTNER
-from pellucid.train.update.passes import Passes, Piece, split_batch, trained
+from pellucid.train.update.passes import Passes, trained
+from pellucid.train.update.pieces import Piece, split_batch
 from pellucid.train.update.processes import SharedPasses, choose_processes
 from pellucid.train.update.step import Updater
 from pellucid.train.weights.freeze import freeze
@@ -83,19 +84,19 @@ def test_gradients_are_those_of_the_same_pieces_to_the_last_bit(
         for step in (1, 2):
             expected: list[Tensor] = []
             losses = []
-            apart.follow()
+            apart.refresh_weights()
             for first in range(processes):
                 losses.append(float(apart.sum_gradients(step, pieces[first::processes])))
                 own = gradients_of(alone)
                 expected = [a + b for a, b in zip(expected, own, strict=True)] if expected else own
-            together.follow()
+            together.refresh_weights()
             loss = float(together.sum_gradients(step, pieces))
             found = gradients_of(shared)
             assert loss == pytest.approx(sum(losses), abs=1e-6)
             assert len(found) == len(trained(shared))
             assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
             assert any(gradient.abs().max() > 0.01 for gradient in found)
-            for model in (alone, shared):  # The partners see the weights that they move with.
+            for model in (alone, shared):  # The workers see the weights that they move with.
                 with torch.no_grad():
                     for weight in trained(model):
                         weight += 0.1 * torch.ones_like(weight)
@@ -111,11 +112,11 @@ def make_shared(processes: int = 2) -> tuple[Transformer, Updater]:
 
 def pids_of(updater: Updater) -> list[int]:
     assert isinstance(updater._passes, SharedPasses)
-    return [partner.process.pid for partner in updater._passes._partners]
+    return [worker.process.pid for worker in updater._passes._workers]
 
 
 def test_updates_are_those_of_one_process_but_for_rounding() -> None:
-    batches = [make_batch(), make_batch(1)]  # of the second no partner gets anything
+    batches = [make_batch(), make_batch(1)]  # of the second no worker gets anything
     models = []
     for processes in (1, 3):
         model, updater = make_shared(processes)
@@ -129,7 +130,7 @@ def test_updates_are_those_of_one_process_but_for_rounding() -> None:
     assert all(torch.allclose(one, other, atol=1e-4) for one, other in pairs)
 
 
-@pytest.mark.parametrize("where", ["own", "partner"])
+@pytest.mark.parametrize("where", ["own", "worker"])
 def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,9 +138,9 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
     updater.update(1, [make_batch()], **RATES)
     passes = updater._passes
     assert isinstance(passes, SharedPasses)
-    (partner,) = passes._partners
+    (worker,) = passes._workers
     tries = []
-    own, receive = passes._own.sum_gradients, partner.receive
+    own, receive = passes._own.sum_gradients, worker.receive
 
     def sum_gradients(step: int, pieces: Any) -> Tensor:
         tries.append(len(pieces))
@@ -149,13 +150,13 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
 
     def reply() -> Any:
         found = receive()
-        return None if where == "partner" and len(tries) == 1 else found
+        return None if where == "worker" and len(tries) == 1 else found
 
     monkeypatch.setattr(passes._own, "sum_gradients", sum_gradients)
-    monkeypatch.setattr(partner, "receive", reply)
+    monkeypatch.setattr(worker, "receive", reply)
     updated = updater.update(2, [make_batch()], **RATES)
     assert (updated.was_made, updated.was_split, tries) == (True, True, [1, 2])
-    assert passes._partners == [partner]
+    assert passes._workers == [worker]
     found = gradients_of(model)
     updater.close()
     other, alone = make_shared(1)
@@ -165,7 +166,7 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in pairs)
 
 
-def test_a_partner_that_dies_is_one_sentence_and_all_end_on_closing() -> None:
+def test_a_worker_that_dies_is_one_sentence_and_all_end_on_closing() -> None:
     model, updater = make_shared(3)
     updater.update(1, [make_batch()], **RATES)
     before = [weight.detach().clone() for weight in model.parameters()]
@@ -193,7 +194,7 @@ def test_memory_in_common_that_is_refused_is_one_sentence(monkeypatch: pytest.Mo
 
     num_files = len(list(Path("/proc/self/fd").iterdir()))
     monkeypatch.setattr(os, "posix_fallocate", refuse)
-    with pytest.raises(TrainingError, match=r"must have room, .*: No space left on device\."):
+    with pytest.raises(TrainingError, match=r"need memory, .*: No space left on device\."):
         updater.update(1, [make_batch()], **RATES)
     assert pids_of(updater) == []
     assert len(list(Path("/proc/self/fd").iterdir())) == num_files
@@ -233,7 +234,7 @@ def test_what_breaks_off_leaves_nothing_for_the_next_update(
     other.close()
 
 
-def test_memory_that_runs_out_while_partners_start_is_not_taken_for_a_large_batch(
+def test_memory_that_runs_out_while_workers_start_is_not_taken_for_a_large_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _, updater = make_shared()
@@ -242,7 +243,7 @@ def test_memory_that_runs_out_while_partners_start_is_not_taken_for_a_large_batc
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
 
     monkeypatch.setattr(Child, "receive", refuse)
-    with pytest.raises(TrainingError, match=r"must have room, .* training\.processes = 1\."):
+    with pytest.raises(TrainingError, match=r"need memory, .* training\.processes = 1\."):
         updater.update(1, [make_batch()], **RATES)
 
 
@@ -359,12 +360,12 @@ def test_a_run_keeps_its_processes_and_leaves_none(
         assert checkpoint is not None
         assert (checkpoint.state.step, checkpoint.state.processes) == (max_steps, 2)
         assert "in 2 processes, float32" in (tmp_path / "run" / "log.txt").read_text()
-    partners = [process for process in started if "partners" in process.args[-1]]
-    assert [process.poll() for process in partners] == [-signal.SIGKILL] * 2
+    workers = [process for process in started if "processes" in process.args[-1]]
+    assert [process.poll() for process in workers] == [-signal.SIGKILL] * 2
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_partners_end_with_their_run(tmp_path: Path, root: Path, sent: int, code: int) -> None:
+def test_workers_end_with_their_run(tmp_path: Path, root: Path, sent: int, code: int) -> None:
     settings = {"processes": 2, "max_steps": 100_000, "validate_every": 100_000, "log_every": 1}
     recipe = write_recipe(tmp_path, SETTINGS | settings)
     process = subprocess.Popen(

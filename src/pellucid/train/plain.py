@@ -1,0 +1,168 @@
+"""One training update, as one reads it: forward, loss, backward, check, optimizer step.
+
+This is the reference for every faster way in `pellucid.train.fast`: tests hold their gradients to
+these. It is also what runs when none of them applies, as in float32 on PyTorch's operations.
+
+Source:
+    Vaswani et al. 2017, section 5; notes "Transformers", section 4.2, on teacher forcing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pellucid.config import TrainingConfig
+from pellucid.data import Batch
+from pellucid.model import Dropout, Transformer
+from pellucid.train.fast.loss import smoothed_cross_entropy
+from pellucid.train.update.pieces import Piece, to_device
+from pellucid.train.weights.optimizer import Optimizer
+from pellucid.train.weights.schedule import dropout_share
+
+__all__ = [
+    "Updated",
+    "compute_loss",
+    "make_dropout",
+    "make_update",
+    "move_weights",
+    "sum_gradients",
+]
+
+
+@dataclass(frozen=True)
+class Updated:
+    """The result of one update.
+
+    Attributes:
+        loss: mean −log p of the true tokens, in nats, without smoothing.
+        gradient_norm: length of the whole gradient, before it was clipped.
+        num_target_tokens: target tokens, padding not counted.
+        was_made: False if loss or gradient was not finite: the weights are as they were.
+        was_split: True if memory ran out, so that batches were cut.
+    """
+
+    loss: float
+    gradient_norm: float
+    num_target_tokens: int
+    was_made: bool
+    was_split: bool = False
+
+
+def make_update(
+    model: Transformer,
+    optimizer: Optimizer,
+    pieces: Sequence[Piece],
+    training: TrainingConfig,
+    *,
+    step: int,
+    rate: float,
+    muon_rate: float,
+) -> Updated:
+    """Make one update: sum the gradients of its pieces, then move the weights.
+
+    Args:
+        model: its float32 weights are updated.
+        optimizer: over those weights.
+        pieces: the batches, each with its share of the target tokens.
+        training: the settings.
+        step: the update's number, from 1; it decides what dropout drops.
+        rate: the learning rate.
+        muon_rate: the learning rate of Muon.
+    """
+    mean_loss = sum_gradients(model, pieces, training, step=step)
+    num_tokens = sum(piece.batch.num_target_tokens for piece in pieces)
+    return move_weights(
+        optimizer, training, mean_loss, num_tokens=num_tokens, rate=rate, muon_rate=muon_rate
+    )
+
+
+def sum_gradients(
+    model: Transformer, pieces: Sequence[Piece], training: TrainingConfig, *, step: int
+) -> Tensor:
+    """Leave the gradient of the mean loss per target token in the model's parameters.
+
+    Returns:
+        The mean loss without smoothing, on the model's device.
+    """
+    device = next(model.parameters()).device
+    model.zero_grad(set_to_none=True)
+    mean_loss = torch.zeros((), device=device)
+    for piece in pieces:
+        dropout = make_dropout(training, step=step, part=piece.part)
+        smoothed, loss = compute_loss(model, piece.batch, training.label_smoothing, dropout)
+        # Each token counts the same, in whichever batch it is.
+        (smoothed * piece.share).backward()  # type: ignore[no-untyped-call]
+        mean_loss += piece.share * loss
+    return mean_loss
+
+
+def compute_loss(
+    model: Transformer, batch: Batch, smoothing: float, dropout: Dropout | None
+) -> tuple[Tensor, Tensor]:
+    """Run both halves with the true target given (teacher forcing), and compare.
+
+    Returns:
+        The mean label-smoothed loss, which has gradients, and the mean loss without smoothing.
+    """
+    device = model.output_weight.device
+    # P counts the real target positions of all rows: padding has no loss. They are found before
+    # the batch goes to a GPU, where a count of them would make the processor wait.
+    real_P = batch.target_mask_BT.flatten().nonzero()[:, 0].to(device)
+    batch = to_device(batch, device)
+    # Without the look-ahead mask a row also sees the rows after it, so padding must be masked.
+    target_mask_BT = None if model.config.look_ahead_mask else batch.target_mask_BT
+    memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, dropout=dropout)
+    states_BTD = model.decode(
+        batch.target_in_BT,
+        memory_BSD,
+        batch.source_mask_BS,
+        target_mask_BT=target_mask_BT,
+        dropout=dropout,
+    )
+    return smoothed_cross_entropy(
+        states_BTD.flatten(0, 1)[real_P],
+        model.output_weight,
+        model.output_bias,
+        batch.target_out_BT.flatten()[real_P],
+        smoothing=smoothing,
+    )
+
+
+def move_weights(
+    optimizer: Optimizer,
+    training: TrainingConfig,
+    mean_loss: Tensor,
+    *,
+    num_tokens: int,
+    rate: float,
+    muon_rate: float,
+) -> Updated:
+    """Clip the gradient and take the optimizer's step, if loss and gradient are finite."""
+    norm = optimizer.gradient_norm()
+    # One transfer for both numbers: on a GPU each one waits for the device.
+    loss, length = torch.stack((mean_loss, norm.to(mean_loss.dtype))).tolist()
+    is_finite = math.isfinite(loss) and math.isfinite(length)
+    if is_finite:
+        if training.max_gradient_norm:
+            optimizer.clip_(norm, training.max_gradient_norm)
+        optimizer.step(rate, muon_rate)
+    return Updated(loss, length, num_tokens, was_made=is_finite)
+
+
+def make_dropout(training: TrainingConfig, *, step: int, part: int) -> Dropout:
+    """Make the dropout of one piece, a pure function of (seed, step, part)."""
+    share = dropout_share(step, training)
+    return Dropout(
+        share * training.dropout,
+        training.seed,
+        step,
+        part,
+        attention_rate=share * training.attention_dropout,
+        feed_forward_rate=share * training.feed_forward_dropout,
+        token_rate=share * training.token_dropout,
+    )
