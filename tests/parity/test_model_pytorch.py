@@ -16,6 +16,7 @@ from pellucid.model import (
     EncoderLayer,
     FeedForward,
     MultiHeadAttention,
+    Site,
     Transformer,
 )
 
@@ -189,8 +190,7 @@ def test_multi_head_attention_equals_pytorchs(masks: str) -> None:
             ours.project_query(query_BLD),
             *ours.project_key_value(memory_BMD),
             mask=mask,
-            site="here",
-            probe=probe,
+            site=Site("here", probe),
         )
         assert_near(output_BLD, expected)
     assert recorder.weights is not None
@@ -204,7 +204,7 @@ def test_encoder_layer_equals_pytorchs(norm: str, activation: str) -> None:
     theirs = nn.TransformerEncoderLayer(**layer_options(config))
     copy_encoder_layer(ours, theirs)
     x_BSD = random_rows(S, 3)
-    actual = ours(x_BSD, padding_mask(source_mask()), site="encoder.0")
+    actual = ours(x_BSD, padding_mask(source_mask()), site=Site("encoder.0"))
     assert_near(actual, theirs(x_BSD, src_key_padding_mask=~source_mask()))
 
 
@@ -221,7 +221,7 @@ def test_decoder_layer_equals_pytorchs(norm: str, activation: str) -> None:
         self_mask=causal_mask(T),
         cross_mask=padding_mask(source_mask()),
         cache=None,
-        site="decoder.0",
+        site=Site("decoder.0"),
     )
     expected = theirs(
         x_BTD,

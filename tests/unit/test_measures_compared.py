@@ -32,6 +32,7 @@ from pellucid.inside.measures import (
     spearman,
 )
 from pellucid.inside.measures.maps import make_map
+from pellucid.model import Site
 
 TEXT = "The pizza came out of the oven and it tasted good."
 
@@ -198,16 +199,18 @@ def test_decoder_lens_is_the_decoder_on_an_earlier_layer(pair: Pair) -> None:
     found = decoder_lens(pair, max_length=5)
     assert [one.depth for one in found] == [0, 1, 2]
     np.testing.assert_allclose(found[-1].log_probabilities, pair.log_probabilities(), atol=1e-10)
-    x_1SD = model.encoder.enter(torch.tensor([pair.source_ids]), model.embedding_of("source"))
+    x_1SD = model.encoder.enter(
+        torch.tensor([pair.source_ids]), model.embedding_of("source"), Site("encoder")
+    )
     for one in found[:-1]:
-        memory_1SD = model.encoder.leave(x_1SD)
+        memory_1SD = model.encoder.leave(x_1SD, Site("encoder"))
         states_1TD = model.decode(torch.tensor([pair.read_ids]), memory_1SD)
         logs_TV = model.logits(states_1TD)[0].log_softmax(dim=-1)
         logs_T1 = logs_TV.gather(1, torch.tensor(pair.target_ids)[:, None])
         np.testing.assert_allclose(one.log_probabilities, logs_T1[:, 0], atol=1e-10)
         assert one.written is not None
         assert 0 < len(one.written.ids) <= 5
-        x_1SD = model.encoder.layers[one.depth](x_1SD, None, site="")
+        x_1SD = model.encoder.layers[one.depth](x_1SD, None, Site(""))
     assert decoder_lens(pair, max_length=None)[0].written is None
 
 

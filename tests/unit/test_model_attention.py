@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pellucid.attention import attend
 from pellucid.config import ModelConfig
-from pellucid.model import FeedForward, MultiHeadAttention, Transformer, initialize
+from pellucid.model import FeedForward, MultiHeadAttention, Site, Transformer, initialize
 
 B, S, T, H, K, E, F, V = 3, 5, 7, 2, 13, 17, 19, 37
 
@@ -210,14 +210,14 @@ def test_one_rows_feed_forward_and_projections_equal_that_row_of_the_whole() -> 
     attention = MultiHeadAttention(config).double()
     x_BLD = torch.randn(B, S, 14, dtype=torch.float64)
     with torch.no_grad():
-        whole = feed_forward(x_BLD, site="here")
+        whole = feed_forward(x_BLD, site=Site("here"))
         query_BHLK = attention.project_query(x_BLD)
         key_BHMK, value_BHME = attention.project_key_value(x_BLD)
         for row in range(B):
             for position in range(S):
                 one = x_BLD[row : row + 1, position : position + 1]
                 key, value = attention.project_key_value(one)
-                assert_near(feed_forward(one, site="here")[0, 0], whole[row, position])
+                assert_near(feed_forward(one, site=Site("here"))[0, 0], whole[row, position])
                 query = attention.project_query(one)
                 assert_near(query[0, :, 0], query_BHLK[row, :, position])
                 assert_near(key[0, :, 0], key_BHMK[row, :, position])
@@ -234,7 +234,7 @@ def test_batched_heads_equal_heads_in_a_loop() -> None:
             attention.project_query(query_BLD),
             *attention.project_key_value(memory_BMD),
             mask=source_mask_BS[:, None, None, :],
-            site="here",
+            site=Site("here"),
         )
         summed_BLD = attention.output.bias.expand(B, T, 14)
         for head in range(3):

@@ -10,6 +10,7 @@ from pellucid.model.layers import (
     MultiHeadAttention,
     Sublayer,
 )
+from pellucid.model.site import Site
 from pellucid.model.transformer import Stack, Transformer
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "FeedForward",
     "GrowingKeysValues",
     "MultiHeadAttention",
+    "Site",
     "Stack",
     "Sublayer",
     "Transformer",

@@ -1,24 +1,22 @@
 """Multi-head attention, the feed-forward network, and the two kinds of layer.
 
-Every module takes ``site``, the name of its place, and ``probe``: with a probe attention is
-computed in its five explicit stages and each result is shown; without one it takes the fastest
-path. Both compute the same function.
+Every module takes a ``site``: the place it stands for, with the probe that looks there and the
+dropout of training. A watched attention computes its five explicit stages and shows each result;
+any other takes the fastest path. Both compute the same function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.attention import masks, stages
 from pellucid.attention.fast import attend_fast
-from pellucid.attention.probe import Probe, is_watched, show
 from pellucid.config import ModelConfig
 from pellucid.model.cache import DecoderCache
-from pellucid.model.dropout import Dropout
+from pellucid.model.site import Site
 
 __all__ = [
     "ACTIVATIONS",
@@ -37,33 +35,32 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class MultiHeadAttention(nn.Module):
-    r"""Several attentions beside each other, each with its own projections.
+    r"""Several attentions in parallel, each with its own projections.
 
     $$h_i = A(XW_i^q, XW_i^k, XW_i^v), \quad M = \text{Concat}(h_1, …, h_h) W^O$$
 
-    The widths are free: d_q = d_k, d_v apart, and $W^O$ is $h d_v × d$. Heads are consecutive
-    blocks of rows of the projections' weights.
+    Queries and keys share a width, values have another, and $W^O$ is $h d_v × d$. Heads are
+    consecutive blocks of rows of the projections' weights.
 
     Source:
         Vaswani et al. 2017, section 3.2.2; notes "Transformers", equations 7 to 9 and 12 to 14.
     """
+
+    __call__: Callable[..., Tensor]  # PyTorch declares Any.
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.num_heads = config.num_heads
         self.use_scale = config.scale_scores
         self.projections = config.projections
-        wide = config.num_heads * config.d_key
+        d_model, bias = config.d_model, config.projection_bias
+        key_width, value_width = config.num_heads * config.d_key, config.num_heads * config.d_value
         if config.projections != "none":
-            self.query = nn.Linear(config.d_model, wide, bias=config.projection_bias)
-            self.key = nn.Linear(config.d_model, wide, bias=config.projection_bias)
+            self.query = nn.Linear(d_model, key_width, bias=bias)
+            self.key = nn.Linear(d_model, key_width, bias=bias)
         if config.projections == "qkv":
-            self.value = nn.Linear(
-                config.d_model, config.num_heads * config.d_value, bias=config.projection_bias
-            )
-        self.output = nn.Linear(
-            config.num_heads * config.d_value, config.d_model, bias=config.projection_bias
-        )
+            self.value = nn.Linear(d_model, value_width, bias=bias)
+        self.output = nn.Linear(value_width, d_model, bias=bias)
 
     def project_query(self, x_BLD: Tensor) -> Tensor:
         """Make the queries: ``query_BHLK``."""
@@ -87,55 +84,49 @@ class MultiHeadAttention(nn.Module):
         value_BHME: Tensor,
         *,
         mask: Tensor | None,
-        site: str,
-        probe: Probe | None = None,
-        dropout: Dropout | None = None,
+        site: Site,
     ) -> Tensor:
         """Attend with every head, concatenate, and project: ``output_BLD``."""
-        drop: Callable[[Tensor], Tensor] | None = None
-        if dropout is not None and dropout.drops_weights:
-            drop = partial(dropout.on_weights, place=site)
-        if probe is not None and is_watched(probe, site):
-            context_BHLE = self._attend_in_stages(
-                query_BHLK, key_BHMK, value_BHME, mask=mask, site=site, probe=probe, drop=drop
-            )
+        if site.is_watched:
+            context_BHLE = self._attend_in_stages(query_BHLK, key_BHMK, value_BHME, mask, site)
         else:
             context_BHLE = attend_fast(
-                query_BHLK, key_BHMK, value_BHME, mask, use_scale=self.use_scale, drop=drop
+                query_BHLK,
+                key_BHMK,
+                value_BHME,
+                mask,
+                use_scale=self.use_scale,
+                drop=site.drop_weights,
             )
-        output_BLD = self.output(context_BHLE.transpose(1, 2).flatten(2))
-        return show(probe, site, "output", output_BLD)
+        return site.show("output", self.output(context_BHLE.transpose(1, 2).flatten(2)))
 
     def _attend_in_stages(
         self,
         query_BHLK: Tensor,
         key_BHMK: Tensor,
         value_BHME: Tensor,
-        *,
         mask: Tensor | None,
-        site: str,
-        probe: Probe,
-        drop: Callable[[Tensor], Tensor] | None,
+        site: Site,
     ) -> Tensor:
-        query_BHLK = show(probe, site, "query", query_BHLK)
-        key_BHMK = show(probe, site, "key", key_BHMK)
-        value_BHME = show(probe, site, "value", value_BHME)
-        scores_BHLM = show(probe, site, "scores", stages.score(query_BHLK, key_BHMK))
-        scaled_BHLM = scores_BHLM
+        query_BHLK = site.show("query", query_BHLK)
+        key_BHMK = site.show("key", key_BHMK)
+        value_BHME = site.show("value", value_BHME)
+        scaled_BHLM = scores_BHLM = site.show("scores", stages.score(query_BHLK, key_BHMK))
         if self.use_scale:
             scaled_BHLM = stages.scale(scores_BHLM, query_BHLK.shape[-1])
-        scaled_BHLM = show(probe, site, "scaled", scaled_BHLM)
-        masked_BHLM = show(probe, site, "masked", masks.apply_mask(scaled_BHLM, mask))
-        weights_BHLM = show(probe, site, "weights", stages.weigh(masked_BHLM))
-        if drop is not None:
-            weights_BHLM = drop(weights_BHLM)
-        return show(probe, site, "context", stages.mix(weights_BHLM, value_BHME))
+        scaled_BHLM = site.show("scaled", scaled_BHLM)
+        masked_BHLM = site.show("masked", masks.apply_mask(scaled_BHLM, mask))
+        weights_BHLM = site.show("weights", stages.weigh(masked_BHLM))
+        # The probe sees the softmax's output, and only then does dropout change it.
+        if site.drop_weights is not None:
+            weights_BHLM = site.drop_weights(weights_BHLM)
+        return site.show("context", stages.mix(weights_BHLM, value_BHME))
 
 
 class FeedForward(nn.Module):
     r"""The position-wise feed-forward network: $\max(0, xW_1 + b_1)W_2 + b_2$.
 
-    The same weights for every position; a row's result depends on that row alone.
+    The same weights serve every position, and a row's result depends on that row only.
 
     Source:
         Vaswani et al. 2017, equation 2; notes "Transformers", equation 17.
@@ -147,24 +138,15 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
 
-    def forward(
-        self,
-        x_BLD: Tensor,
-        *,
-        site: str,
-        probe: Probe | None = None,
-        dropout: Dropout | None = None,
-    ) -> Tensor:
+    def forward(self, x_BLD: Tensor, site: Site) -> Tensor:
         """Widen, activate, narrow: ``output_BLD``."""
-        inner_BLF = show(probe, site, "inner", self.inner(x_BLD))
-        activated_BLF = show(probe, site, "activated", self.activation(inner_BLF))
-        if dropout is not None:
-            activated_BLF = dropout.on_activated(activated_BLF, site)
-        return show(probe, site, "output", self.outer(activated_BLF))
+        inner_BLF = site.show("inner", self.inner(x_BLD))
+        activated_BLF = site.show("activated", self.activation(inner_BLF))
+        return site.show("output", self.outer(site.drop_activated(activated_BLF)))
 
 
 class Sublayer:
-    r"""What stands around every sub-layer: dropout, residual connection and layer norm.
+    r"""The surroundings of every sub-layer: dropout, residual connection and layer norm.
 
     Post-norm, the paper's: $\text{LayerNorm}(x + \text{Sublayer}(x))$. Pre-norm:
     $x + \text{Sublayer}(\text{LayerNorm}(x))$. Layer norm with gain 1 and bias 0 is equation 15
@@ -182,26 +164,20 @@ class Sublayer:
     def __call__(
         self,
         x_BLD: Tensor,
-        sublayer: Callable[[Tensor], Tensor],
+        sublayer: Callable[[Tensor, Site], Tensor],
         norm: nn.Module | None,
-        *,
-        site: str,
-        probe: Probe | None,
-        dropout: Dropout | None,
+        site: Site,
     ) -> Tensor:
         """Run one sub-layer with everything around it."""
-        x_BLD = show(probe, site, "input", x_BLD)
-        entering_BLD = x_BLD
+        x_BLD = entering_BLD = site.show("input", x_BLD)
         if self.norm_place == "pre" and norm is not None:
-            entering_BLD = show(probe, site, "norm", norm(x_BLD))
-        output_BLD = sublayer(entering_BLD)
-        if dropout is not None:
-            output_BLD = dropout(output_BLD, site)
+            entering_BLD = site.show("norm", norm(x_BLD))
+        output_BLD = site.drop(sublayer(entering_BLD, site))
         if self.has_residual:
             output_BLD = x_BLD + output_BLD
-        output_BLD = show(probe, site, "residual", output_BLD)
+        output_BLD = site.show("residual", output_BLD)
         if self.norm_place == "post" and norm is not None:
-            output_BLD = show(probe, site, "norm", norm(output_BLD))
+            output_BLD = site.show("norm", norm(output_BLD))
         return output_BLD
 
 
@@ -222,53 +198,17 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = _layer_norm(config)
 
-    def forward(
-        self,
-        x_BSD: Tensor,
-        mask: Tensor | None,
-        *,
-        site: str,
-        probe: Probe | None = None,
-        dropout: Dropout | None = None,
-    ) -> Tensor:
+    def forward(self, x_BSD: Tensor, mask: Tensor | None, site: Site) -> Tensor:
         """Map a layer's input to its output, both ``x_BSD``."""
 
-        def attend(x_BSD: Tensor) -> Tensor:
+        def attend(x_BSD: Tensor, site: Site) -> Tensor:
             query_BHSK = self.self_attention.project_query(x_BSD)
             key_BHSK, value_BHSE = self.self_attention.project_key_value(x_BSD)
-            output_BSD: Tensor = self.self_attention(
-                query_BHSK,
-                key_BHSK,
-                value_BHSE,
-                mask=mask,
-                site=f"{site}.self",
-                probe=probe,
-                dropout=dropout,
-            )
-            return output_BSD
+            return self.self_attention(query_BHSK, key_BHSK, value_BHSE, mask=mask, site=site)
 
-        def feed_forward(x_BSD: Tensor) -> Tensor:
-            output_BSD: Tensor = self.feed_forward(
-                x_BSD, site=f"{site}.feed_forward", probe=probe, dropout=dropout
-            )
-            return output_BSD
-
-        x_BSD = self.around(
-            x_BSD,
-            attend,
-            self.self_attention_norm,
-            site=f"{site}.self",
-            probe=probe,
-            dropout=dropout,
-        )
-        return self.around(
-            x_BSD,
-            feed_forward,
-            self.feed_forward_norm,
-            site=f"{site}.feed_forward",
-            probe=probe,
-            dropout=dropout,
-        )
+        around, feed_forward = self.around, self.feed_forward
+        x_BSD = around(x_BSD, attend, self.self_attention_norm, site.within("self"))
+        return around(x_BSD, feed_forward, self.feed_forward_norm, site.within("feed_forward"))
 
 
 class DecoderLayer(nn.Module):
@@ -293,63 +233,34 @@ class DecoderLayer(nn.Module):
         self_mask: Tensor | None,
         cross_mask: Tensor | None,
         cache: DecoderCache | None,
-        site: str,
-        probe: Probe | None = None,
-        dropout: Dropout | None = None,
+        site: Site,
     ) -> Tensor:
         """Map a layer's input to its output, both ``x_BTD``."""
 
-        def attend_to_target(x_BTD: Tensor) -> Tensor:
+        def attend_to_target(x_BTD: Tensor, site: Site) -> Tensor:
             query_BHTK = self.self_attention.project_query(x_BTD)
             key_BHMK, value_BHME = self.self_attention.project_key_value(x_BTD)
             if cache is not None:
                 grown = cache.layers[self.index].self_attention
                 key_BHMK, value_BHME = grown.append(key_BHMK, value_BHME)
-            output_BTD: Tensor = self.self_attention(
-                query_BHTK,
-                key_BHMK,
-                value_BHME,
-                mask=self_mask,
-                site=f"{site}.self",
-                probe=probe,
-                dropout=dropout,
-            )
-            return output_BTD
+            return self.self_attention(query_BHTK, key_BHMK, value_BHME, mask=self_mask, site=site)
 
-        def attend_to_source(x_BTD: Tensor) -> Tensor:
+        def attend_to_source(x_BTD: Tensor, site: Site) -> Tensor:
             query_BHTK = self.cross_attention.project_query(x_BTD)
             key_BHSK, value_BHSE = self._source_key_value(memory_BSD, cache)
-            output_BTD: Tensor = self.cross_attention(
-                query_BHTK,
-                key_BHSK,
-                value_BHSE,
-                mask=cross_mask,
-                site=f"{site}.cross",
-                probe=probe,
-                dropout=dropout,
+            return self.cross_attention(
+                query_BHTK, key_BHSK, value_BHSE, mask=cross_mask, site=site
             )
-            return output_BTD
 
-        def feed_forward(x_BTD: Tensor) -> Tensor:
-            output_BTD: Tensor = self.feed_forward(
-                x_BTD, site=f"{site}.feed_forward", probe=probe, dropout=dropout
-            )
-            return output_BTD
-
-        for name, sublayer, norm in (
-            ("self", attend_to_target, self.self_attention_norm),
-            ("cross", attend_to_source, self.cross_attention_norm),
-            ("feed_forward", feed_forward, self.feed_forward_norm),
-        ):
-            x_BTD = self.around(
-                x_BTD, sublayer, norm, site=f"{site}.{name}", probe=probe, dropout=dropout
-            )
-        return x_BTD
+        around, feed_forward = self.around, self.feed_forward
+        x_BTD = around(x_BTD, attend_to_target, self.self_attention_norm, site.within("self"))
+        x_BTD = around(x_BTD, attend_to_source, self.cross_attention_norm, site.within("cross"))
+        return around(x_BTD, feed_forward, self.feed_forward_norm, site.within("feed_forward"))
 
     def _source_key_value(
         self, memory_BSD: Tensor, cache: DecoderCache | None
     ) -> tuple[Tensor, Tensor]:
-        """The source's keys and values: computed once where there is a cache."""
+        """Project the source's keys and values; with a cache only in the first step."""
         if cache is None:
             return self.cross_attention.project_key_value(memory_BSD)
         layer = cache.layers[self.index]

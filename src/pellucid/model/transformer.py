@@ -12,12 +12,13 @@ from torch import Tensor, nn
 
 from pellucid.attention.masks import causal_mask, padding_mask
 from pellucid.attention.positions import sinusoidal_positions
-from pellucid.attention.probe import Probe, show
+from pellucid.attention.probe import Probe
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.model.cache import DecoderCache
 from pellucid.model.dropout import Dropout
 from pellucid.model.layers import DecoderLayer, EncoderLayer
+from pellucid.model.site import Site
 
 __all__ = ["Stack", "Transformer"]
 
@@ -59,22 +60,15 @@ class Stack(nn.Module):
             self.positions = _table(self.max_length, config.d_model)
 
     def enter(
-        self,
-        ids_BL: Tensor,
-        embedding: nn.Embedding,
-        *,
-        offset: int = 0,
-        probe: Probe | None = None,
-        dropout: Dropout | None = None,
+        self, ids_BL: Tensor, embedding: nn.Embedding, site: Site, *, offset: int = 0
     ) -> Tensor:
         """Turn token ids into what enters layer 0: embedding plus position.
 
         Args:
             ids_BL: token ids.
             embedding: the table they are looked up in.
+            site: the place of this stack. Dropout applies to whole embeddings and to the sum.
             offset: the position of the first column, when decoding with a cache.
-            probe: see `pellucid.attention.probe`.
-            dropout: applied to whole embeddings, and to the sum.
 
         Returns:
             ``x_BLD``.
@@ -92,16 +86,11 @@ class Stack(nn.Module):
         x_BLD = embedding(ids_BL)
         if self.config.embedding_scale == "sqrt":
             x_BLD = x_BLD * math.sqrt(self.config.d_model)
-        if dropout is not None:
-            x_BLD = dropout.on_tokens(x_BLD, self.part)
-        x_BLD = show(probe, self.part, "embedding", x_BLD)
+        x_BLD = site.show("embedding", site.drop_tokens(x_BLD))
         positions_LD = self.position_rows(offset, end, like=x_BLD)
         if positions_LD is not None:
-            positions_BLD = positions_LD.expand_as(x_BLD)
-            x_BLD = x_BLD + show(probe, self.part, "positions", positions_BLD)
-        if dropout is not None:
-            x_BLD = dropout(x_BLD, f"{self.part}.input")
-        return show(probe, self.part, "input", x_BLD)
+            x_BLD = x_BLD + site.show("positions", positions_LD.expand_as(x_BLD))
+        return site.show("input", site.within("input").drop(x_BLD))
 
     def position_rows(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
         """What positions ``start`` to ``end`` add to the embeddings: ``positions_LD``, or None."""
@@ -118,11 +107,9 @@ class Stack(nn.Module):
         )
         return table[start:end]
 
-    def leave(self, x_BLD: Tensor, *, probe: Probe | None = None) -> Tensor:
+    def leave(self, x_BLD: Tensor, site: Site) -> Tensor:
         """Apply the last norm of a pre-norm stack."""
-        if self.config.norm != "pre":
-            return x_BLD
-        return show(probe, self.part, "norm", self.norm(x_BLD))
+        return site.show("norm", self.norm(x_BLD)) if self.config.norm == "pre" else x_BLD
 
 
 class _Output(nn.Module):
@@ -194,12 +181,12 @@ class Transformer(nn.Module):
         Raises:
             InputError: a sentence is longer than ``max_source_length``.
         """
-        embedding = self.embedding_of("source")
-        x_BSD = self.encoder.enter(source_BS, embedding, probe=probe, dropout=dropout)
+        site = Site("encoder", probe, dropout)
         mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
+        x_BSD = self.encoder.enter(source_BS, self.embedding_of("source"), site)
         for index, layer in enumerate(self.encoder.layers):
-            x_BSD = layer(x_BSD, mask, site=f"encoder.{index}", probe=probe, dropout=dropout)
-        return self.encoder.leave(x_BSD, probe=probe)
+            x_BSD = layer(x_BSD, mask, site.within(index))
+        return self.encoder.leave(x_BSD, site)
 
     def decode(
         self,
@@ -230,13 +217,11 @@ class Transformer(nn.Module):
         Raises:
             InputError: the target is longer than ``max_target_length``.
         """
+        site = Site("decoder", probe, dropout)
         offset = 0 if cache is None else cache.length
-        embedding = self.embedding_of("target")
-        x_BTD = self.decoder.enter(
-            target_BT, embedding, offset=offset, probe=probe, dropout=dropout
-        )
         self_mask = self._self_mask(target_BT, offset, target_mask_BT)
         cross_mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
+        x_BTD = self.decoder.enter(target_BT, self.embedding_of("target"), site, offset=offset)
         for index, layer in enumerate(self.decoder.layers):
             x_BTD = layer(
                 x_BTD,
@@ -244,11 +229,9 @@ class Transformer(nn.Module):
                 self_mask=self_mask,
                 cross_mask=cross_mask,
                 cache=cache,
-                site=f"decoder.{index}",
-                probe=probe,
-                dropout=dropout,
+                site=site.within(index),
             )
-        return self.decoder.leave(x_BTD, probe=probe)
+        return self.decoder.leave(x_BTD, site)
 
     def _self_mask(
         self, target_BT: Tensor, offset: int, target_mask_BT: Tensor | None
@@ -282,7 +265,7 @@ class Transformer(nn.Module):
     def logits(self, states_BTD: Tensor, *, probe: Probe | None = None) -> Tensor:
         """Turn decoder states into unnormalised scores of every word: ``logits_BTV``."""
         logits_BTV = F.linear(states_BTD, self.output_weight, self.output_bias)
-        return show(probe, "decoder", "logits", logits_BTV)
+        return Site("decoder", probe).show("logits", logits_BTV)
 
     def forward(
         self,

@@ -13,7 +13,6 @@ brought to one of few as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -21,8 +20,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pellucid.attention.fast import attend_fast
-from pellucid.model import Dropout
 from pellucid.model.layers import MultiHeadAttention
+from pellucid.model.site import Site
 from pellucid.train.fast.rows.few_shapes import fill_rows, rows_at_once, shapes_matter
 
 __all__ = [
@@ -133,14 +132,12 @@ class Heads(NamedTuple):
     Attributes:
         attention: whose heads they are.
         between: which rows attend to which.
-        dropout: of the step.
-        site: the name of the place.
+        site: the place, with the dropout of the step.
     """
 
     attention: MultiHeadAttention
     between: Between
-    dropout: Dropout
-    site: str
+    site: Site
 
     @property
     def factor(self) -> float:
@@ -209,10 +206,8 @@ class _AttendFused(torch.autograd.Function):
     def forward(ctx: Any, heads: Heads, *projected: Tensor) -> Tensor:
         parts = [heads.in_float32(*part).requires_grad_() for part in heads.split(projected)]
         query_BHLK, key_BHMK, value_BHME = parts
-        drop = None
-        if heads.dropout.drops_weights:
-            drop = partial(heads.dropout.on_weights, place=heads.site)
         use_scale, mask = heads.attention.use_scale, heads.between.mask
+        drop = heads.site.drop_weights
         with torch.enable_grad():
             context_BHLE = attend_fast(
                 query_BHLK, key_BHMK, value_BHME, mask, use_scale=use_scale, drop=drop

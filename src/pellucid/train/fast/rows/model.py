@@ -11,8 +11,7 @@ Sentences and heads are there in `pellucid.train.fast.rows.attention` alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +21,7 @@ from pellucid.attention.masks import causal_mask, padding_mask
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.model import Dropout, Transformer
 from pellucid.model.layers import MultiHeadAttention, Sublayer
+from pellucid.model.site import Site
 from pellucid.train.fast.rows.attention import (
     LONGEST_IN_BLOCKS,
     Between,
@@ -68,22 +68,22 @@ class HalvesInRows:
 
     def encode(self, source_BS: Tensor) -> Tensor:
         """Stand for ``model.encode``."""
-        stack, dropout = self._model.encoder, self._dropout
-        x_BSD = stack.enter(source_BS, self._model.embedding_of("source"), dropout=dropout)
+        stack, site = self._model.encoder, Site("encoder", dropout=self._dropout)
+        x_BSD = stack.enter(source_BS, self._model.embedding_of("source"), site)
         x_JD = self._source.lay(x_BSD)
         to_self = self._between(self._source, self._source, self._mask, x_JD.dtype)
         for index, layer in enumerate(stack.layers):
-            on_rows = _LayerOnRows(layer, f"encoder.{index}", dropout)
+            on_rows = _LayerOnRows(layer, site.within(index))
             x_JD = on_rows.attend("self", x_JD, to_self)
             x_JD = on_rows.feed_forward(x_JD)
-        return self._source.take(stack.leave(x_JD))
+        return self._source.take(stack.leave(x_JD, site))
 
     def decode(
         self, target_BT: Tensor, memory_BSD: Tensor, *, target_mask_BT: Tensor | None = None
     ) -> Tensor:
         """Stand for ``model.decode``; the mask is for models that look ahead."""
-        stack, dropout = self._model.decoder, self._dropout
-        x_BTD = stack.enter(target_BT, self._model.embedding_of("target"), dropout=dropout)
+        stack, site = self._model.decoder, Site("decoder", dropout=self._dropout)
+        x_BTD = stack.enter(target_BT, self._model.embedding_of("target"), site)
         x_JD, memory_ID = self._target.lay(x_BTD), self._source.lay(memory_BSD)
         own_mask = None if target_mask_BT is None else padding_mask(target_mask_BT)
         if self._model.config.look_ahead_mask:
@@ -91,11 +91,11 @@ class HalvesInRows:
         to_self = self._between(self._target, self._target, own_mask, x_JD.dtype)
         to_source = self._between(self._target, self._source, self._mask, x_JD.dtype)
         for index, layer in enumerate(stack.layers):
-            on_rows = _LayerOnRows(layer, f"decoder.{index}", dropout)
+            on_rows = _LayerOnRows(layer, site.within(index))
             x_JD = on_rows.attend("self", x_JD, to_self)
             x_JD = on_rows.attend("cross", x_JD, to_source, memory_ID)
             x_JD = on_rows.feed_forward(x_JD)
-        return self._target.take(stack.leave(x_JD))
+        return self._target.take(stack.leave(x_JD, site))
 
     def _between(
         self, rows: Rows, memory_rows: Rows, mask: Tensor | None, dtype: torch.dtype
@@ -108,19 +108,18 @@ class _LayerOnRows(NamedTuple):
     """One layer, whose sub-layers get and give rows."""
 
     layer: Any
-    site: str
-    dropout: Dropout
+    site: Site
 
     def attend(
         self, kind: str, x_JD: Tensor, between: Between, memory_ID: Tensor | None = None
     ) -> Tensor:
         """Run an attention with all around it; self-attention where there is no memory."""
         attention: MultiHeadAttention = getattr(self.layer, f"{kind}_attention")
-        site = f"{self.site}.{kind}"
-        heads = Heads(attention, between, self.dropout, site)
+        site = self.site.within(kind)
+        heads = Heads(attention, between, site)
         parts = [attention.query, attention.key, attention.value]
 
-        def run(entering_JD: Tensor) -> Tensor:
+        def run(entering_JD: Tensor, site: Site) -> Tensor:
             if memory_ID is None:
                 projected = [_project(entering_JD, parts)]
             else:
@@ -128,19 +127,15 @@ class _LayerOnRows(NamedTuple):
             output_JD: Tensor = attention.output(attend_between(heads, *projected))
             return output_JD
 
-        return self._around(site, getattr(self.layer, f"{kind}_attention_norm"), run, x_JD)
+        around: Sublayer = self.layer.around
+        return around(x_JD, run, getattr(self.layer, f"{kind}_attention_norm"), site)
 
     def feed_forward(self, x_JD: Tensor) -> Tensor:
         """Run the feed-forward network with all around it."""
-        site = f"{self.site}.feed_forward"
-        run = partial(self.layer.feed_forward, site=site, dropout=self.dropout)
-        return self._around(site, self.layer.feed_forward_norm, run, x_JD)
-
-    def _around(
-        self, site: str, norm: nn.Module | None, run: Callable[[Tensor], Tensor], x_JD: Tensor
-    ) -> Tensor:
-        around: Sublayer = self.layer.around
-        return around(x_JD, run, norm, site=site, probe=None, dropout=self.dropout)
+        layer = self.layer
+        around: Sublayer = layer.around
+        site = self.site.within("feed_forward")
+        return around(x_JD, layer.feed_forward, layer.feed_forward_norm, site)
 
 
 def _project(x_JD: Tensor, parts: Sequence[nn.Linear]) -> Tensor:

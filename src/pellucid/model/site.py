@@ -1,0 +1,67 @@
+"""One place in the model: its name, the probe that looks there, and the dropout of training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from torch import Tensor
+
+from pellucid.attention.probe import Probe, is_watched, show
+from pellucid.model.dropout import Dropout
+
+__all__ = ["Site"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the model. Each result computed there is shown and dropped through it.
+
+    Attributes:
+        name: such as ``encoder``, ``decoder.1`` or ``decoder.1.cross``.
+        probe: is handed every result; None if nothing looks.
+        dropout: None outside training.
+    """
+
+    name: str
+    probe: Probe | None = None
+    dropout: Dropout | None = None
+
+    def within(self, name: str | int) -> Site:
+        """Name a place inside this one, with the same probe and dropout."""
+        return Site(f"{self.name}.{name}", self.probe, self.dropout)
+
+    @property
+    def is_watched(self) -> bool:
+        """True if the probe wants every stage of attention here."""
+        return self.probe is not None and is_watched(self.probe, self.name)
+
+    def show(self, stage: str, tensor: Tensor) -> Tensor:
+        """Hand a result to the probe, if any; return the result or the probe's replacement."""
+        return show(self.probe, self.name, stage, tensor)
+
+    def drop(self, tensor: Tensor) -> Tensor:
+        """Apply dropout to a sub-layer's output."""
+        return tensor if self.dropout is None else self.dropout(tensor, self.name)
+
+    def drop_activated(self, activated_BLF: Tensor) -> Tensor:
+        """Apply dropout inside the feed-forward network."""
+        if self.dropout is None:
+            return activated_BLF
+        return self.dropout.on_activated(activated_BLF, self.name)
+
+    def drop_tokens(self, embedding_BLD: Tensor) -> Tensor:
+        """Apply dropout to whole embeddings."""
+        return (
+            embedding_BLD
+            if self.dropout is None
+            else self.dropout.on_tokens(embedding_BLD, self.name)
+        )
+
+    @property
+    def drop_weights(self) -> Callable[[Tensor], Tensor] | None:
+        """Dropout of attention weights; None if nothing is dropped, so that attention may fuse."""
+        if self.dropout is None or not self.dropout.drops_weights:
+            return None
+        return partial(self.dropout.on_weights, place=self.name)
