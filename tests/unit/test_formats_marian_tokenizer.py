@@ -126,7 +126,7 @@ def test_separate_lists_give_each_side_its_ids() -> None:
         ({"source_model": b"damaged"}, {}, r"source\.model must be a SentencePiece model"),
         ({"target_model": b""}, {}, r"target\.model must be a SentencePiece model"),
         ({"vocabulary_txt": b"a\n\nb\n"}, {}, r"one is empty .*vocabulary\.txt:2"),
-        ({"vocabulary_txt": b"a\na\n"}, {}, r"comes again .*vocabulary\.txt:2"),
+        ({"vocabulary_txt": b"a\na\n"}, {}, r"occurs again .*vocabulary\.txt:2"),
         ({"vocabulary_txt": b"a\n\xff\n"}, {}, r"UTF-8.*vocabulary\.txt:2"),
         ({}, {"pad_id": 99}, r"tokenizer\.pad_id must be one of the 9 ids"),
         ({}, {"target_start_id": 9}, r"tokenizer\.target_start_id must be one of the 9 ids"),

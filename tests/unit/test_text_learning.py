@@ -61,7 +61,7 @@ def test_a_process_that_dies_is_told_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, program: str, how: str
 ) -> None:
     monkeypatch.setattr(learning, "_PROGRAM", program)
-    ending = rf"its process {how}.*max_training_lines.* 5000000\."
+    ending = rf"vocabulary {how}.*max_training_lines.* 5000000\."
     with pytest.raises(PellucidError, match=ending) as caught:
         train_model(RECIPE, lines)
     assert caught.value.exit_code == 1

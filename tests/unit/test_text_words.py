@@ -181,7 +181,7 @@ def test_words_no_room_is_a_configuration_error() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (HEAD + "a\nb\na\n", r"'a' of line 5 comes again \(bundle/vocabulary\.txt:7\)"),
+        (HEAD + "a\nb\na\n", r"'a' of line 5 occurs again \(bundle/vocabulary\.txt:7\)"),
         ("<pad>\n<unk>\n<s>\na\n", r"Line 4 of a vocabulary must be </s>, but is 'a' .*txt:4\)"),
         ("<pad>\n", r"Line 2 of a vocabulary must be <unk>, but is 'the end of the file'"),
         ("", r"one is empty \(bundle/vocabulary\.txt:1\)"),

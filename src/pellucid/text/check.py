@@ -1,4 +1,4 @@
-"""The data check: what is odd about parallel text, with examples and line numbers."""
+"""The data check: odd features of parallel text, with examples and line numbers."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 NAMES: Mapping[Split, str] = {"train": "training", "validation": "validation", "test": "test"}
 
 WIDTH = 100
-MOST_BRIEF_LINES = 6
+MAX_BRIEF_LINES = 6
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """What one kind of finding means.
+    """The wording of one kind of finding.
 
     Attributes:
-        words: what such pairs are or have, to be read after "12 training pairs (0.1 %):".
-        advice: what it does to a model, or what to do.
-        warn_from: the share of pairs from which it is a warning; below, a note.
+        words: what such pairs are or have, as printed after "12 training pairs (0.1 %):".
+        advice: the effect on a model, or what to do.
+        warn_from: the share of pairs from which it is a warning; below, it is a note.
     """
 
     words: str
@@ -42,6 +42,7 @@ class _Kind:
 
 
 NEVER = 2.0
+"""A share that is never reached: always a note."""
 
 KINDS: Mapping[str, _Kind] = {
     "in training": _Kind("also in the training text", "BLEU will look better than it is.", 0.01),
@@ -54,21 +55,21 @@ KINDS: Mapping[str, _Kind] = {
         "Convert the file from its true encoding, perhaps WINDOWS-1252.",
         0.001,
     ),
-    "lost characters": _Kind("U+FFFD, the sign of a lost character", "Convert anew.", 0.001),
+    "lost characters": _Kind("U+FFFD, the sign of a lost character", "Convert again.", 0.001),
     "control characters": _Kind("control characters", "Remove them.", 0.01),
     "carriage returns": _Kind(
-        "carriage returns within", r"If lines end so, convert the file with tr '\r' '\n'.", 0.001
+        "carriage returns inside", r"If lines end so, convert the file with tr '\r' '\n'.", 0.001
     ),
     "markup": _Kind("markup such as <b>", "Remove it, or the model writes it too.", 0.01),
     "escapes": _Kind("escapes such as &amp;", "The model writes them too.", NEVER),
     "long source": _Kind("source far longer than others", "Lines may be joined there.", 0.01),
     "long target": _Kind("target far longer than others", "Lines may be joined there.", 0.01),
-    "ratio": _Kind("lengths that do not fit", "They may be no translations.", 0.005),
+    "ratio": _Kind("lengths that do not fit", "They may not be translations.", 0.005),
     "copy": _Kind("exact copies of earlier ones", "They count twice.", 0.1),
     "several targets": _Kind("a source that had another target before", "", NEVER),
     "source in training": _Kind("source in the training text, with another target", "", NEVER),
 }
-"""In the order in which they are told."""
+"""Every kind of finding about single pairs, in the order of the report."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Example:
         target_where: the same of the target.
         source: the source.
         target: the target.
-        other: ``FILE:LINE`` of the source of the pair that this one is compared with, if any.
+        other: ``FILE:LINE`` of the source of the pair that this one is like, if any.
     """
 
     source_where: str
@@ -92,16 +93,16 @@ class Example:
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of oddity in one split.
+    """One kind of odd pairs in one split.
 
     Attributes:
-        severity: an ``error`` makes training vain, a ``warning`` should be looked at, a ``note``
-            is normal in small numbers.
+        severity: ``error`` makes training useless, ``warning`` should be looked at, ``note`` is
+            normal in small numbers.
         kind: a short name.
-        split: where it was found.
-        count: in how many pairs.
-        share: of the split's pairs.
-        sentence: all of it in words, examples apart.
+        split: the split it was found in.
+        count: the number of such pairs.
+        share: their share of the split.
+        sentence: the finding in words, without examples.
         examples: at most three.
     """
 
@@ -116,10 +117,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class DataReport:
-    """What the check found.
+    """The findings of the data check.
 
     Attributes:
-        num_pairs: by split.
+        num_pairs: the number of pairs of each split.
         findings: errors, then warnings, then notes.
     """
 
@@ -128,13 +129,13 @@ class DataReport:
 
     @property
     def has_errors(self) -> bool:
-        """Whether training on this text is vain."""
+        """True if training on this text is useless."""
         return any(finding.severity == "error" for finding in self.findings)
 
     def lines(self) -> list[str]:
-        """Everything, for a terminal of 100 columns; one line where nothing is odd.
+        """Format everything, for a terminal of 100 columns; one line if nothing is odd.
 
-        Errors and warnings come with the text of their examples, notes with the places alone.
+        Errors and warnings come with the text of their examples, notes only with the places.
         """
         lines = [self._head()]
         for finding in self.findings:
@@ -150,17 +151,17 @@ class DataReport:
         return lines
 
     def brief(self) -> list[str]:
-        """At most six lines of 100 columns: errors and warnings, without examples."""
-        said = [
+        """Format errors and warnings without examples, in at most six lines of 100 columns."""
+        listed = [
             textwrap.shorten(f"{finding.severity}: {finding.sentence}", WIDTH, placeholder=" …")
             for finding in self.findings
             if finding.severity != "note"
         ]
-        room = MOST_BRIEF_LINES - 1
-        if len(said) > room:
-            left = len(said) - (room - 1)
-            said = [*said[: room - 1], f"and {left} more: see them with --check."]
-        return [self._head(), *said]
+        room = MAX_BRIEF_LINES - 1
+        if len(listed) > room:
+            left = len(listed) - (room - 1)
+            listed = [*listed[: room - 1], f"and {left} more: see them with --check."]
+        return [self._head(), *listed]
 
     def _head(self) -> str:
         numbers = [
@@ -176,14 +177,14 @@ class DataReport:
 
 
 def check_data(data: DataConfig, base: Path) -> DataReport:
-    """Look for what spoils training: shifted files, broken or foreign text, copies, leaks.
+    """Look for text that harms training: shifted files, broken or foreign text, copies, leaks.
 
     Lengths, ratios and scripts are compared with what is usual in the same text. The files are
-    read twice, the second time for the examples alone; memory holds some 50 bytes a pair.
+    read twice, the second time only for the examples; memory holds some 50 bytes a pair.
 
     Args:
         data: the recipe's data section.
-        base: the recipe's own folder.
+        base: the recipe's folder.
 
     Raises:
         InputFileNotFoundError: a file is missing.
@@ -199,15 +200,16 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
         ]
         findings += [*_shifts(scan, base), *_unrelated(scan)]
         hits = [*judge(scan, train), *shared_pairs(scan)]
-        findings += _explained(hits, scan, train, base)
+        findings += _describe(hits, scan, train, base)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     num_pairs = {scan.split: len(scan) for scan in (train, *others)}
     return DataReport(num_pairs, tuple(findings))
 
 
 def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
-    """One error for each shifted stretch."""
+    """Report an error for each shifted stretch."""
     stretches = list(shifted_stretches(scan))
+    # One example of each stretch, from its middle: a source and the target that translates it.
     texts = read_texts(scan, base, [index for shift in stretches for index in _places(shift)])
     ends = [end for _, end in scan.stretches()]
     for shift in stretches:
@@ -221,6 +223,7 @@ def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
                 ),
             )
         until = f"to line {scan.where(shift.last)[0].rpartition(':')[2]}"
+        # The last lines of a shifted corpus have no counterpart, so no stretch reaches its end.
         if any(0 < end - shift.last <= abs(shift.offset) + 1 for end in ends):
             until = "to its end"
         lines = "1 line" if abs(shift.offset) == 1 else f"{abs(shift.offset)} lines"
@@ -231,14 +234,14 @@ def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
             count,
             count / len(scan),
             f"from about {scan.where(shift.first)[0]} {until} every source belongs to the target "
-            f"{lines} {'later' if shift.offset > 0 else 'earlier'}. Lines are missing or too many "
-            "where that begins.",
+            f"{lines} {'later' if shift.offset > 0 else 'earlier'}. Check for missing or extra "
+            "lines where that begins.",
             examples,
         )
 
 
 def _unrelated(scan: Scan) -> Iterator[Finding]:
-    """One warning for each corpus whose sides do not go together."""
+    """Report a warning for each corpus whose sides do not belong together."""
     for start, end in unrelated_stretches(scan):
         files = " and ".join(where.rpartition(":")[0] for where in scan.where(start))
         yield Finding(
@@ -247,19 +250,19 @@ def _unrelated(scan: Scan) -> Iterator[Finding]:
             scan.split,
             end - start,
             (end - start) / len(scan),
-            f"the lines of {files} do not go together: neither lengths nor numbers and names "
+            f"the lines of {files} do not belong together: neither lengths nor numbers and names "
             "agree. Are they the right files, in the same order?",
         )
 
 
 def _places(shift: Shift) -> tuple[int, int]:
-    """A source well within a shifted stretch, and the target that it belongs to."""
+    """Choose a source in the middle of a shifted stretch, and the target that it belongs to."""
     index = (shift.first + shift.last) // 2
     return index, index + shift.offset
 
 
-def _explained(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[Finding]:
-    """Put hits into words, with the texts of their examples."""
+def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[Finding]:
+    """Describe hits in words, with the texts of their examples."""
     order = list(KINDS)
     hits = sorted((hit for hit in hits if hit.count), key=lambda hit: order.index(hit.kind))
     texts = read_texts(scan, base, [index for hit in hits for index in hit.indices])
@@ -303,6 +306,6 @@ def _indented(text: str) -> list[str]:
 
 
 def _cut(line: str) -> str:
-    """A line that fits, with what cannot be printed replaced."""
+    """Cut a line to the width, and replace characters that cannot be printed."""
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
     return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"

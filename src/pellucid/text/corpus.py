@@ -35,11 +35,11 @@ class Pair:
 
 
 def resolve_folder(folder: str, base: Path) -> Path:
-    """Find the folder that the names of a data section start from.
+    """Find the folder that the file names of a data section are relative to.
 
     Args:
-        folder: ``data.folder``; ``$NAME`` or ``$NAME/sub`` starts from an environment variable.
-        base: the recipe's own folder, from which a relative folder starts.
+        folder: ``data.folder``; ``$NAME`` or ``$NAME/sub`` starts at an environment variable.
+        base: the recipe's folder, where a relative folder starts.
 
     Raises:
         InputFileNotFoundError: the environment variable is not set.
@@ -49,29 +49,29 @@ def resolve_folder(folder: str, base: Path) -> Path:
     name, _, rest = folder[1:].partition("/")
     if not name:
         raise InputFileNotFoundError(
-            f"data.folder must name a variable of the environment after its $, but is {folder!r}. "
+            f"data.folder must name an environment variable after its $, but is {folder!r}. "
             "Write $NAME, or use --set data.folder=DIR."
         )
     root = os.environ.get(name, "")
     if not root:
         raise InputFileNotFoundError(
-            f"data.folder must lead to the text, but is ${name}, which is not set. Set {name} to "
-            "the folder, or use --set data.folder=DIR."
+            f"The environment variable {name} of data.folder must be set, but is not. "
+            f"Set {name} to the folder of the text, or use --set data.folder=DIR."
         )
     return base / root / rest
 
 
 def check_files(data: DataConfig, base: Path) -> None:
-    """Check that every file a recipe names is there and not empty, before anything is written.
+    """Check that every file that a recipe names exists and is not empty.
 
     Args:
         data: the recipe's data section.
-        base: the recipe's own folder.
+        base: the recipe's folder.
 
     Raises:
         ConfigurationError: a file's kind is unknown.
         DataError: a file is empty or cannot be read.
-        InputFileNotFoundError: a file is missing; names the key.
+        InputFileNotFoundError: a file is missing; the message names the key.
     """
     folder = resolve_folder(data.folder, base)
     for split in get_args(Split):
@@ -89,15 +89,15 @@ def read_pairs(data: DataConfig, split: Split, base: Path) -> Iterator[Pair]:
     Args:
         data: the recipe's data section.
         split: ``"train"``, ``"validation"`` or ``"test"``.
-        base: the recipe's own folder.
+        base: the recipe's folder.
 
     Yields:
         Each pair. Nothing is kept in memory.
 
     Raises:
         ConfigurationError: a file's kind is unknown.
-        DataError: parallel files differ in length, a file is empty, or a line cannot be used;
-            says which.
+        DataError: parallel files differ in length, a file is empty, or a line cannot be used; the
+            message says which.
         InputFileNotFoundError: a file is missing.
     """
     folder = resolve_folder(data.folder, base)
@@ -113,7 +113,7 @@ def read_pairs(data: DataConfig, split: Split, base: Path) -> Iterator[Pair]:
 
 
 def _kind_of(name: str, key: str) -> str:
-    """``.tsv`` or ``.jsonl``, by the name."""
+    """Tell the kind of a file with both sides by its name: ``.tsv`` or ``.jsonl``."""
     stem = name.lower().removesuffix(".gz")
     for kind in (".tsv", ".jsonl"):
         if stem.endswith(kind):
@@ -125,14 +125,14 @@ def _kind_of(name: str, key: str) -> str:
 
 
 def _check_file(path: Path, key: str) -> None:
-    """Check that a file is there and not empty."""
+    """Check that a file exists and is not empty."""
     if not path.exists():
         raise InputFileNotFoundError(
-            f"data.{key} must name a file, but {path} does not exist. Check the name, and the "
-            "folder in data.folder."
+            f"data.{key} must name a file, but {path} does not exist. Check the name and "
+            "data.folder."
         )
     if next(read_lines(path), None) is None:
-        raise DataError(f"A text file must hold lines, but {path} is empty (data.{key}).")
+        raise DataError(f"A text file must not be empty, but {path} is empty (data.{key}).")
 
 
 def _read_parallel(source_path: Path, target_path: Path) -> Iterator[Pair]:
@@ -146,7 +146,7 @@ def _read_parallel(source_path: Path, target_path: Path) -> Iterator[Pair]:
             raise DataError(
                 "Parallel files must have equally many lines, but "
                 f"{source_path} has {num_sources} and {target_path} has {num_targets}. "
-                "Line i of one must translate line i of the other; check which lines are missing."
+                "Line i of one must translate line i of the other: check which lines are missing."
             )
         yield Pair(source, target, f"{source_path}:{number}")
 
@@ -159,7 +159,7 @@ def _read_tsv(path: Path) -> Iterator[Pair]:
             raise DataError(
                 "A line must be source, tab, target, but has "
                 f"{len(columns)} {'column' if len(columns) == 1 else 'columns'} "
-                f"({path}:{number}). Correct or remove it."
+                f"({path}:{number}). Correct it or remove it."
             )
         yield Pair(columns[0], columns[1], f"{path}:{number}")
 
@@ -172,8 +172,8 @@ def _read_json(path: Path) -> Iterator[Pair]:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise DataError(
-                f"A line must be a JSON object, but cannot be read: {error} ({where}). Correct or "
-                "remove it."
+                f"A line must be a JSON object, but cannot be read: {error} ({where}). Correct it "
+                "or remove it."
             ) from None
         if not isinstance(value, dict):
             raise DataError(
@@ -186,7 +186,7 @@ def _read_json(path: Path) -> Iterator[Pair]:
 def _json_text(value: dict[str, Any], key: str, where: str) -> str:
     """Take one side of a JSON object."""
     if key not in value:
-        raise DataError(f'A line must have "{key}", but has not ({where}). Add it.')
+        raise DataError(f'A line must have "{key}", but does not ({where}). Add it.')
     text = value[key]
     if not isinstance(text, str):
         raise DataError(
@@ -194,8 +194,8 @@ def _json_text(value: dict[str, Any], key: str, where: str) -> str:
         )
     if "\n" in text:
         raise DataError(
-            f'"{key}" must be one line, but holds a line break ({where}). Replace it by a space, '
-            "or make two pairs of it."
+            f'"{key}" must be one line, but contains a line break ({where}). Replace it by a '
+            "space, or make two pairs."
         )
     try:
         text.encode("utf-8")

@@ -1,4 +1,4 @@
-"""How much text there is: words, characters, different words."""
+"""Counts of the training text: words, characters, different words."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from pellucid.text.scan import corpora
 __all__ = ["COMMON_COVERAGE", "TextCounts", "count_text"]
 
 COMMON_COVERAGE = 0.9995
-"""The share of a text that its common characters make up."""
+"""The share of a text that consists of its common characters."""
 
 CERTAINLY_TOO_LONG = 2
-"""A line of so many times the words that it may have tokens is left out, whatever its script."""
+"""Times ``data.max_length`` words: a longer line has too many tokens in every script."""
 
 _WORD = re.compile(r"[^\W\d_]{2,12}")
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#\d{1,4});")
-_MOST_DISTINCT = 100_000
+_MAX_DISTINCT = 100_000
 
 
 @dataclass(frozen=True)
 class TextCounts:
-    """How much training text there is.
+    """The size of the training text.
 
-    Pairs that are sure to be left out, with an empty side or one far too long, count for their
-    characters and different words alone.
+    Pairs that will certainly be left out, because a side is empty or far too long, count only for
+    their characters and different words.
 
     Attributes:
-        pairs: of all corpora.
-        source_words: words of the sources; where a script has no spaces, half its characters.
-        target_words: the same of the targets.
-        epoch_words: target words of one epoch, the weights of corpora taken into account.
-        characters: distinct ones that a vocabulary must hold.
-        common_characters: those of them that make up 99.95 % of the text.
-        distinct_words: at least so many different words; counted up to 100,000.
-        escapes: ``&apos;`` and its like, which text has that was tokenized before.
+        pairs: pairs of all corpora.
+        source_words: words of the sources; in scripts without spaces, half the characters.
+        target_words: words of the targets, counted in the same way.
+        epoch_words: target words of one epoch, with the weights of the corpora.
+        characters: different characters that a vocabulary must hold.
+        common_characters: the fewest of them that make up 99.95 % of the text.
+        distinct_words: different words, counted up to 100,000.
+        escapes: ``&apos;`` and the like, which show that the text was tokenized before.
     """
 
     pairs: int
@@ -60,8 +60,8 @@ def count_text(data: DataConfig, tokenizer: TokenizerConfig, base: Path) -> Text
 
     Args:
         data: the recipe's data section.
-        tokenizer: how text is normalized, and whether the sides share a vocabulary.
-        base: where its relative names start.
+        tokenizer: its normalization, and whether the sides share a vocabulary.
+        base: the recipe's folder, where relative names start.
 
     Raises:
         InputError: the text cannot be read.
@@ -97,7 +97,7 @@ def count_text(data: DataConfig, tokenizer: TokenizerConfig, base: Path) -> Text
 
 
 class _SideCounts:
-    """Words and characters of one side."""
+    """Counts words and characters of one side."""
 
     _CHUNK = 1 << 20
 
@@ -109,11 +109,11 @@ class _SideCounts:
         self._num_waiting = 0
 
     def add(self, line: str) -> int:
-        """Take a line in; the number of its words."""
+        """Count a line; return the number of its words."""
         num_words = len(line.split())
         if len(line) > 12 * num_words:  # a script without spaces
             num_words = max(num_words, len(line) // 2)
-        if len(self.distinct) < _MOST_DISTINCT:
+        if len(self.distinct) < _MAX_DISTINCT:
             self.distinct.update(_WORD.findall(line))
         if "&" in line:
             self.escapes += len(_ESCAPE.findall(line))
@@ -124,7 +124,7 @@ class _SideCounts:
         return num_words
 
     def finish(self) -> NDArray[np.int64]:
-        """How often every character occurs."""
+        """Return how often every character occurs, spaces not counted."""
         self._count()
         self._frequencies[ord(" ")] = 0
         return self._frequencies
@@ -137,6 +137,6 @@ class _SideCounts:
 
 
 def _needed(frequencies: NDArray[np.int64], share: float) -> int:
-    """How many of the most frequent characters make up so much of the text."""
+    """Count the fewest characters that make up a share of the text."""
     running = np.cumsum(np.sort(frequencies)[::-1])
     return int(np.searchsorted(running, share * int(running[-1]))) + 1

@@ -1,4 +1,4 @@
-"""Which training pairs are left out, and why."""
+"""Training pairs to leave out, and the reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DropReason = Literal[
 ]
 
 DropCounts = Counter[str]
-"""How many pairs were left out, by reason."""
+"""The number of pairs left out, by reason."""
 
 
 def reason_to_drop(
@@ -25,17 +25,16 @@ def reason_to_drop(
     max_length: int,
     max_length_ratio: float,
 ) -> DropReason | None:
-    """Say why a training pair is of no use, if it is.
+    """Tell why a training pair cannot be used, if so.
 
     Args:
         source: the source text.
         target: the target text.
         source_ids: its tokens, ending in ``</s>``.
         target_ids: the target's tokens, ending in ``</s>``.
-        max_length: at most so many tokens on either side, ``</s>`` included, since the model
-            sees it too.
-        max_length_ratio: the longer side may have so many times the tokens of the shorter,
-            ``</s>`` apart.
+        max_length: the most tokens on either side, with ``</s>``, which the model sees too.
+        max_length_ratio: the most times that the longer side may have the tokens of the shorter,
+            without ``</s>``.
 
     Returns:
         The first reason that holds, or None for a good pair.
@@ -55,11 +54,11 @@ def reason_to_drop(
 
 
 def describe_drops(drops: DropCounts, total: int) -> str:
-    """Report what was left out, in one sentence.
+    """Describe in one sentence which pairs were left out.
 
     Args:
         drops: counts by reason.
-        total: how many pairs there were.
+        total: the number of pairs read.
 
     Example:
         ``"Left out 3 of 29000 pairs: 2 source too long, 1 length ratio."``

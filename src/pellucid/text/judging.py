@@ -1,4 +1,4 @@
-"""What is odd about a scanned split, compared with what is usual in the same text."""
+"""Odd pairs of a scanned split, compared with what is usual in the same text."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from pellucid.text.shifts import Shift, find_shifts, is_unrelated
 
 __all__ = ["Hit", "judge", "shared_pairs", "shifted_stretches", "unrelated_stretches"]
 
-COMMON_SHARE, FEWEST_EXTREME = 0.999, 5
-"""Lengths and ratios beyond those of so many lines, and beyond a factor, are extreme.
-
-In short texts up to so many lines may be.
-"""
+COMMON_SHARE, MIN_EXTREME = 0.999, 5
+"""A length or ratio is extreme if it is beyond those of this share of the lines, and beyond a
+factor. In short texts up to ``MIN_EXTREME`` lines are beyond the others."""
 
 LENGTH_FACTOR = 8
+"""Times the usual length, beyond which a line is too long."""
+
 RATIO_FACTOR = 6
+"""Times the usual ratio of lengths, beyond which two lines do not fit."""
+
 ADDED_LENGTH = 10
-"""Added to both lengths before they are divided: two words for one are no extreme."""
+"""Added to both lengths before they are divided, so that two words for one are not extreme."""
 
 USUAL_SHARE = 0.15
-"""A side's scripts are those of at least so many of its lines."""
+"""The share of a side's lines from which a script is usual."""
 
-FEWEST_LINES = 20
-"""With fewer, nothing is usual."""
+MIN_LINES = 20
+"""With fewer lines, nothing is usual."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ class Hit:
 
     Attributes:
         kind: its name.
-        count: in how many pairs.
+        count: the number of pairs.
         indices: the first of them.
-        others: for each, the pair that it is compared with, if any.
+        others: the pair that each of these is like, if any.
     """
 
     kind: str
@@ -52,7 +54,7 @@ class Hit:
 
 
 def judge(scan: Scan, usual: Scan) -> Iterator[Hit]:
-    """Find everything but shifts and what two splits share.
+    """Find everything except shifts and pairs that two splits share.
 
     Args:
         scan: the split.
@@ -69,7 +71,7 @@ def judge(scan: Scan, usual: Scan) -> Iterator[Hit]:
 
 
 def shared_pairs(scan: Scan) -> Iterator[Hit]:
-    """Find the pairs, and the sources alone, that are in the training text."""
+    """Find pairs that are also in the training text, and those of which only the source is."""
     pairs = dict(sorted(scan.shared.items()))
     sources = {a: b for a, b in sorted(scan.shared_sources.items()) if a not in pairs}
     for kind, found in (("in training", pairs), ("source in training", sources)):
@@ -77,14 +79,14 @@ def shared_pairs(scan: Scan) -> Iterator[Hit]:
 
 
 def shifted_stretches(scan: Scan) -> Iterator[Shift]:
-    """Find where the files of a corpus are shifted; indices are those of the whole split."""
+    """Find shifted stretches of each corpus; the indices count the pairs of the whole split."""
     for start, end in scan.stretches():
         for shift in find_shifts(*_of_lines(scan, start, end)):
             yield Shift(start + shift.first, start + shift.last, shift.offset)
 
 
 def unrelated_stretches(scan: Scan) -> Iterator[tuple[int, int]]:
-    """Find the corpora whose sides do not go together: the first pair, the one past the last."""
+    """Find corpora whose sides do not belong together: first pair, and the one after the last."""
     for start, end in scan.stretches():
         lines = _of_lines(scan, start, end)
         if is_unrelated(*lines) and not find_shifts(*lines):
@@ -94,7 +96,7 @@ def unrelated_stretches(scan: Scan) -> Iterator[tuple[int, int]]:
 def _of_lines(
     scan: Scan, start: int, end: int
 ) -> tuple[array[int], array[int], array[int], array[int]]:
-    """Lengths and anchors of both sides."""
+    """Cut out the lengths and the anchors of both sides, as `find_shifts` takes them."""
     source, target, part = scan.source, scan.target, slice(start, end)
     return source.lengths[part], target.lengths[part], source.anchors[part], target.anchors[part]
 
@@ -109,9 +111,10 @@ def _places(is_it: NDArray[np.bool_]) -> list[int]:
 
 
 def _in_other_script(side: Side, scan: Scan, model: Side, usual: Scan) -> NDArray[np.bool_]:
+    # The first script stands for too few letters, which never count as another script.
     counts = np.bincount(model.scripts, minlength=len(usual.script_names))[1:]
     known = {""}
-    if counts.sum() >= FEWEST_LINES:
+    if counts.sum() >= MIN_LINES:
         common = counts >= USUAL_SHARE * counts.sum()
         known |= {usual.script_names[1 + place] for place in np.flatnonzero(common)}
     else:
@@ -123,7 +126,7 @@ def _in_other_script(side: Side, scan: Scan, model: Side, usual: Scan) -> NDArra
 def _too_long(side: Side) -> NDArray[np.bool_]:
     lengths: NDArray[np.int64] = np.asarray(side.lengths, dtype=np.int64)
     filled = lengths[lengths > 0]
-    if len(filled) < FEWEST_LINES:
+    if len(filled) < MIN_LINES:
         return np.zeros(len(lengths), dtype=bool)
     limit = max(_common(filled), LENGTH_FACTOR * float(np.median(filled)))
     return lengths > limit
@@ -133,7 +136,7 @@ def _unbalanced(scan: Scan) -> NDArray[np.bool_]:
     source: NDArray[np.int64] = np.asarray(scan.source.lengths, dtype=np.int64)
     target: NDArray[np.int64] = np.asarray(scan.target.lengths, dtype=np.int64)
     is_filled = (source > 0) & (target > 0)
-    if is_filled.sum() < FEWEST_LINES:
+    if is_filled.sum() < MIN_LINES:
         return np.zeros(len(source), dtype=bool)
     ratio = np.log((target + ADDED_LENGTH) / (source + ADDED_LENGTH))
     distance: NDArray[np.float64] = np.abs(ratio - np.median(ratio[is_filled]))
@@ -142,25 +145,25 @@ def _unbalanced(scan: Scan) -> NDArray[np.bool_]:
 
 
 def _common(values: NDArray[Any]) -> float:
-    """What nearly all values stay below."""
-    return float(np.quantile(values, min(COMMON_SHARE, 1 - FEWEST_EXTREME / len(values))))
+    """Compute the bound that nearly all values stay below."""
+    return float(np.quantile(values, min(COMMON_SHARE, 1 - MIN_EXTREME / len(values))))
 
 
 def _repeated(scan: Scan) -> Iterator[Hit]:
-    """Exact copies, and sources that come again with another target."""
+    """Find exact copies, and sources that occur again with another target."""
     is_filled = (np.asarray(scan.source.lengths) > 0) & (np.asarray(scan.target.lengths) > 0)
     filled = np.flatnonzero(is_filled)
     pairs = np.asarray(scan.pair_hashes, dtype=np.uint64)
-    copies, originals = _again(pairs[filled])
+    copies, originals = _find_repeats(pairs[filled])
     yield _hit("copy", filled[copies].tolist(), filled[originals].tolist())
     different = np.delete(filled, copies)
     sources = np.asarray(scan.source_hashes, dtype=np.uint64)
-    later, first = _again(sources[different])
+    later, first = _find_repeats(sources[different])
     yield _hit("several targets", different[later].tolist(), different[first].tolist())
 
 
-def _again(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of what has been there before, in order, and the first place of each."""
+def _find_repeats(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find values that occurred before: their places in order, and where each occurred first."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     later = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1

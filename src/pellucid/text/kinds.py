@@ -1,4 +1,4 @@
-"""Which class a kind of tokenizer is."""
+"""Tokenizers by their kind: learning a new one and loading one from a bundle."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _KINDS: dict[str, type[LearnedTokenizer]] = {
 def learn_tokenizer(recipe: TokenizerRecipe, sources: Lines, targets: Lines) -> Tokenizer:
     """Learn a tokenizer from training text.
 
-    It depends on the text and the recipe alone, not on the machine.
+    The result depends only on the text and the recipe, not on the machine.
 
     Args:
         recipe: the recipe's tokenizer section.
-        sources: a function that gives the source lines; joint vocabularies read both sides.
-        targets: a function that gives the target lines.
+        sources: a function that yields the source lines; a joint vocabulary reads both sides.
+        targets: a function that yields the target lines.
 
     Returns:
         A `SentencePieceTokenizer` or a `WordTokenizer`.
 
     Raises:
         ConfigurationError: the vocabulary size is impossible for this text.
-        DataError: there is no text, or reading it failed.
+        DataError: the text is empty, or reading it failed.
     """
     return _KINDS[recipe.kind].learn(recipe, sources, targets)
 
@@ -42,11 +42,11 @@ def learn_tokenizer(recipe: TokenizerRecipe, sources: Lines, targets: Lines) -> 
 def load_tokenizer(config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Tokenizer:
     """Read a tokenizer from a bundle's files.
 
-    SentencePiece beside a vocabulary file is Marian's: the file says the ids.
+    A SentencePiece model with a vocabulary file is Marian's: the file gives the ids.
 
     Args:
         config: the bundle's tokenizer section.
-        files: bytes by file name; others than the tokenizer's are ignored.
+        files: the bundle's files by name; only the tokenizer's are read.
         where: the bundle, for messages.
 
     Raises:

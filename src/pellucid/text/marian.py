@@ -1,4 +1,4 @@
-"""Marian's way with subwords: SentencePiece cuts, and a vocabulary file says the ids."""
+"""Marian's subwords: SentencePiece cuts, and a vocabulary file gives the ids."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from pellucid.text.tokenizer import (
 
 __all__ = ["MarianTokenizer", "PieceVocabulary"]
 
-# SentencePiece writes its unknown piece as " ⁇ ". One that is not in its model comes out as it
-# is, so a noncharacter that no text holds takes the place of <unk> on the way back.
+# SentencePiece decodes its unknown piece as " ⁇ ", but leaves a piece that is not in its model
+# as it is. A noncharacter that no text holds therefore stands for <unk> while decoding.
 _STAND_IN = "\ufdd0"
 
 
 @final
 class PieceVocabulary:
-    """The pieces that a SentencePiece model cuts, with the ids of a list of tokens.
+    """Pieces cut by a SentencePiece model, with the ids of a list of tokens.
 
-    A piece that is not in the list becomes ``<unk>``. So does one that spells a special token:
-    text cannot end a sentence.
+    A piece that is not in the list becomes ``<unk>``. So does one that spells a special token, so
+    that text cannot contain ``</s>``.
     """
 
     def __init__(
@@ -39,33 +39,33 @@ class PieceVocabulary:
         tokens: Sequence[str],
         *,
         unk_id: int,
-        silent: Collection[int],
+        reserved: Collection[int],
         has_codes: bool = False,
     ) -> None:
-        """Put a model and a list together.
+        """Combine a model and a list.
 
         Args:
             model: a serialized SentencePiece model.
-            tokens: the list; a token's place is its id.
-            unk_id: the id of what is not in the list.
-            silent: ids that no text gives.
-            has_codes: whether a text may start with a token such as ``>>fra<<``, which says the
+            tokens: the list, in the order of the ids.
+            unk_id: the id of pieces that are not in the list.
+            reserved: ids that no text may produce.
+            has_codes: True if a text may start with a token such as ``>>fra<<``, which names the
                 language to translate into and is not cut.
 
         Raises:
-            RuntimeError: the model is not one.
+            RuntimeError: the bytes are not a model.
         """
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
         self._tokens = tuple(tokens)
         self._unk_id = unk_id
-        self._ids = {token: id_ for id_, token in enumerate(tokens) if id_ not in silent}
+        self._ids = {token: id_ for id_, token in enumerate(tokens) if id_ not in reserved}
         self._has_codes = has_codes
 
     @property
     def tokens(self) -> Sequence[str]:
-        """Every token; its place is its id."""
+        """Every token, in the order of the ids."""
         return self._tokens
 
     def encode(self, text: str) -> list[int]:
@@ -83,17 +83,17 @@ class PieceVocabulary:
         ]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Put ids together to a text."""
+        """Join ids into a text."""
         pieces = [_STAND_IN if id_ == self._unk_id else self._tokens[id_] for id_ in ids]
         text: str = self._processor.decode(pieces)
         return text.replace(_STAND_IN, self._tokens[self._unk_id])
 
     def to_bytes(self) -> bytes:
-        """The serialized model."""
+        """Return the serialized model."""
         return self._model
 
     def split_code(self, text: str) -> tuple[list[int], str]:
-        """The id of the language that a text asks for at its start, and the rest."""
+        """Split a text into the id of the language code at its start, if any, and the rest."""
         if self._has_codes and text.startswith(">>"):
             code, end, rest = text.partition("<<")
             if code + end in self._ids:
@@ -105,8 +105,7 @@ class PieceVocabulary:
 class MarianTokenizer(Tokenizer):
     """A tokenizer of Marian: ``source.model`` and ``target.model`` cut.
 
-    ``vocabulary.txt``, or ``source.txt`` and ``target.txt`` where they are separate, says the
-    ids.
+    ``vocabulary.txt`` gives the ids, or ``source.txt`` and ``target.txt`` if they are separate.
     """
 
     _source: PieceVocabulary
@@ -117,7 +116,7 @@ class MarianTokenizer(Tokenizer):
 
         Args:
             config: the bundle's tokenizer section.
-            files: bytes by file name; others than the tokenizer's are ignored.
+            files: the bundle's files by name; only the tokenizer's are read.
             where: the bundle, for messages.
 
         Raises:
@@ -131,12 +130,12 @@ class MarianTokenizer(Tokenizer):
         )
 
     def language_code(self, text: str) -> str:
-        """What a source text begins with that says the language to translate into."""
+        """Return the code at the start of a source text that names the target language."""
         _, rest = self._source.split_code(text)
         return text.removesuffix(rest)
 
     def files(self) -> dict[str, bytes]:
-        """The models and lists that a bundle keeps, by name."""
+        """Return the models and lists that a bundle keeps, by name."""
         models = {"source.model": self._source.to_bytes(), "target.model": self._target.to_bytes()}
         source_list, target_list = file_names(self.config, "vocabulary.txt")
         return models | {
@@ -148,7 +147,7 @@ class MarianTokenizer(Tokenizer):
 def _load_side(
     config: TokenizerConfig, files: Mapping[str, bytes], side: str, list_name: str, where: str
 ) -> PieceVocabulary:
-    """Read and check one side."""
+    """Read one side, and check that its ids are in its list."""
     tokens = read_tokens(files, list_name, where)
     ids = {
         name: getattr(config, name)
@@ -167,7 +166,7 @@ def _load_side(
             model,
             tokens,
             unk_id=config.unk_id,
-            silent={id_ for name, id_ in ids.items() if name != "unk_id"},
+            reserved={id_ for name, id_ in ids.items() if name != "unk_id"},
             has_codes=side == "source",
         )
     except RuntimeError:

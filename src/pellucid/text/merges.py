@@ -1,4 +1,4 @@
-"""Byte-pair encoding with merges left out at random: many segmentations of one text."""
+"""BPE-dropout: byte-pair encoding with random merges left out, for many segmentations of a text."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from pellucid.randomness import random_bytes
 
 __all__ = ["MergeDropout"]
 
-WAYS = 64
-"""In how many ways a word is cut; which of them a place in a text gets is drawn."""
+NUM_SEGMENTATIONS = 64
+"""Segmentations drawn of each word; each of its places in a text then draws one of them."""
 
-WORDS_KEPT = 2**19
+CACHE_SIZE = 2**19
+"""Segmentations of words to remember."""
 
 
 @final
 class MergeDropout:
-    """Cuts words by the merges of a byte-pair vocabulary, each left out with some probability.
+    """Cuts words by the merges of a byte-pair vocabulary, each left out with a probability.
 
-    Everything drawn is a function of the seed and the text, so that another process and another
-    order of texts give the same.
+    Everything drawn is a function of the seed and the text, so that other processes and other
+    orders of the texts give the same result.
 
     Args:
-        ids: of all pieces, letters too.
-        ranks: of the pieces that merges make; the lowest is made first.
-        rate: the probability that a possible merge is left out of one step.
+        ids: the id of each piece, single letters included.
+        ranks: the rank of each piece that a merge makes; the lowest is made first.
+        rate: the probability that one step leaves out a possible merge.
         seed: the run's.
 
     Source:
@@ -43,20 +44,21 @@ class MergeDropout:
         self._ranks = ranks
         self._threshold = round(rate * 2**16)
         self._seed = seed
-        self._cut = lru_cache(WORDS_KEPT)(self._cut_anew)
+        self._cut = lru_cache(CACHE_SIZE)(self._segment_word)
 
     def segment(self, words: Sequence[str], count: int) -> Iterator[list[tuple[int, ...]]]:
         """Cut the words of a text ``count`` times, each time into the ids of each word.
 
-        A word that would be left with a letter that is no piece has none.
+        A word with a letter that is not a piece gets no ids.
         """
-        drawn = random_bytes(count * len(words), self._seed, "merges of a text", *words) % WAYS
-        for ways in drawn.reshape(count, len(words)).tolist():
-            yield list(map(self._cut, words, ways))
+        raw = random_bytes(count * len(words), self._seed, "merges of a text", *words)
+        numbers = (raw % NUM_SEGMENTATIONS).reshape(count, len(words))
+        for row in numbers.tolist():
+            yield list(map(self._cut, words, row))
 
-    def _cut_anew(self, word: str, way: int) -> tuple[int, ...]:
+    def _segment_word(self, word: str, number: int) -> tuple[int, ...]:
         pieces = list(word)
-        draws = self._draws(word, way)
+        draws = self._draws(word, number)
         while True:
             best, place = math.inf, -1
             for at, (left, right) in enumerate(pairwise(pieces)):
@@ -68,7 +70,8 @@ class MergeDropout:
                 return tuple(self._ids[piece] for piece in pieces) if is_whole else ()
             pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
 
-    def _draws(self, word: str, way: int) -> Iterator[int]:
+    def _draws(self, word: str, number: int) -> Iterator[int]:
+        # A word of n letters has at most n - 1 merges to weigh, then n - 2, and so on.
         most = len(word) * (len(word) - 1) // 2
-        drawn = random_bytes(2 * most, self._seed, "merges of a word", word, way)
+        drawn = random_bytes(2 * most, self._seed, "merges of a word", word, number)
         return iter(drawn.view("<u2").tolist())

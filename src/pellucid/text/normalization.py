@@ -1,4 +1,4 @@
-"""Unicode normalization: the one change text goes through before it is cut into tokens."""
+"""Unicode normalization: the only change to a text before it is cut into tokens."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ __all__ = ["Normalization", "normalize"]
 Normalization = Literal["nfc", "nfkc", "none"]
 
 # Python orders combining marks by insertion, in quadratic time: 100,000 marks on one letter take
-# half a minute. Runs of marks are sorted beforehand in texts longer than this.
+# half a minute. In texts longer than this, runs of marks are therefore sorted first.
 _LONG_TEXT = 1000
 
 
 def normalize(text: str, form: Normalization) -> str:
     r"""Bring a text into one Unicode form.
 
-    ``nfc`` composes letters and accents and replaces the few characters that Unicode calls the
-    same by the one it prefers (the Kelvin sign by K); spaces of every kind, their number, tabs,
+    ``nfc`` composes letters and accents, and replaces the few characters that Unicode calls the
+    same by the one it prefers (the Kelvin sign by K). Spaces of every kind, their number, tabs,
     control characters and no-break spaces survive. ``nfkc`` also replaces compatibility forms,
-    so no-break spaces become plain ones. ``none`` leaves the text alone.
+    so no-break spaces become plain ones. ``none`` does not change the text.
 
     Lone surrogates, which no UTF-8 file can hold, become U+FFFD in every form.
 

@@ -1,4 +1,4 @@
-"""What is odd about a single line: broken characters, markup, another script."""
+"""Odd features of a single line: broken characters, markup, another script."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ODDITIES = {
     "control characters": re.compile(_CONTROL),
     "carriage returns": re.compile("\r"),
     "lost characters": re.compile("\ufffd"),
-    # UTF-8 read as Latin-1 or Windows-1252, and written as UTF-8 again; Windows-1252 as Latin-1.
+    # UTF-8 read as Latin-1 or Windows-1252, then written as UTF-8; Windows-1252 read as Latin-1.
     "mojibake": re.compile(
         r"[\x80-\x84\x86-\x9f]|[ÃÂ][\x80-\xba\xbc-\xbf\u0152\u0153\u0160\u0161\u0178\u0192\u2030\u20ac\u2122]"
         r"|â€|â\x80|(?:[ÐÑ][\x80-\xbf\u0152-\u0192\u2013-\u203a\u20ac]){2}"
@@ -32,19 +32,19 @@ _BEYOND_LATIN = re.compile("[^\0-\u024f\u1e00-\u20cf]")
 _LETTER = re.compile(r"[^\W\d_]")
 _FOUR_LETTERS = re.compile(r"[^\W\d_]{4}")
 
-# Scripts that one language uses together.
+# Scripts that one language uses together count as one.
 _TOGETHER = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "KATAKANA-HIRAGANA": "CJK", "BOPOMOFO": "CJK"}
 
 
 def oddities(line: str) -> list[str]:
-    """Name what is odd about a line's characters; nothing for nearly all lines."""
+    """Name the odd features of a line's characters; nearly all lines have none."""
     if _SIGNS.search(line) is None:
         return []
     return [name for name, pattern in _ODDITIES.items() if pattern.search(line)]
 
 
 def anchors(line: str) -> int:
-    """A set of 64 bits, one for each number or name: what a translation keeps."""
+    """Hash the numbers and names of a line, which a translation keeps, into a set of 64 bits."""
     names = [word for word in line.split()[1:] if not word.islower() and word[0].isupper()]
     bits = 0
     for found in (*_NUMBER.findall(line), *names):
@@ -53,14 +53,14 @@ def anchors(line: str) -> int:
 
 
 def normalized_words(line: str) -> str:
-    """The line without case, punctuation, and kinds of spaces; itself where nothing is left."""
+    """Fold case, punctuation and kinds of spaces; a line of only such characters stays."""
     if not line.isascii():
         line = unicodedata.normalize("NFKC", line)
     return _NOT_WORD.sub(" ", line.casefold()).strip() or line.strip()
 
 
 def main_script(line: str) -> str:
-    """The script of most letters, such as ``latin``; empty for fewer than four letters."""
+    """Name the script of most letters, such as ``latin``; empty for fewer than four letters."""
     if _BEYOND_LATIN.search(line) is None:
         has_letters = _FOUR_LETTERS.search(line) or len(_LETTER.findall(line)) >= 4
         return "latin" if has_letters else ""
@@ -73,7 +73,7 @@ def main_script(line: str) -> str:
 
 @cache
 def _script(letter: str) -> str:
-    """The first word of a letter's name is its script; empty for what is no letter."""
+    """Name a letter's script, which is the first word of its name; empty for other characters."""
     if not letter.isalpha():
         return ""
     name = unicodedata.name(letter, "").partition(" ")[0]

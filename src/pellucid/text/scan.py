@@ -1,4 +1,4 @@
-"""Parallel text as a few bytes a pair: what the data check looks at."""
+"""Parallel text as a few bytes a pair, for the data check."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Corpus:
 
     Attributes:
         source: the source's file, as the recipe names it.
-        target: the target's, which may be the same file.
-        data: a data section of this corpus alone.
+        target: the target's file, which may be the same.
+        data: a data section with only this corpus.
     """
 
     source: str
@@ -38,7 +38,7 @@ class Corpus:
 
 
 def corpora(data: DataConfig, split: Split) -> list[Corpus]:
-    """Take the corpora of a split apart, in the order of `read_pairs`."""
+    """List the corpora of a split, in the order of `read_pairs`."""
     nothing: dict[str, Any] = {f"{split}_source": (), f"{split}_target": (), split: ()}
     sides = zip(getattr(data, f"{split}_source"), getattr(data, f"{split}_target"), strict=True)
     found = [
@@ -62,9 +62,9 @@ class Side:
     """One side of a split.
 
     Attributes:
-        lengths: characters of every line, white space around it apart.
-        anchors: its numbers and names as bits.
-        scripts: its main script, by its place in `Scan.script_names`.
+        lengths: the characters of each line, without white space around it.
+        anchors: the numbers and names of each line, as bits; see `anchors`.
+        scripts: the main script of each line, as an index into `Scan.script_names`.
     """
 
     lengths: array[int] = field(default_factory=lambda: array("i"))
@@ -77,21 +77,21 @@ class Scan:
     """All pairs of one split, as numbers.
 
     Attributes:
-        split: which.
+        split: the split.
         corpora: its corpora.
         starts: the index of each corpus's first pair.
         source: the sources.
         target: the targets.
-        pair_hashes: of source and target as they are.
-        source_hashes: of the source as it is.
-        words: which pairs have so hashed words; of training text empty.
-        source_words: the same of the source alone.
-        shared: a pair → a training pair of the same words; of training text empty.
-        shared_sources: a pair → a training pair whose source has the same words.
-        counts: how many pairs have an oddity, by its name.
-        examples: the first such pairs.
-        script_names: the scripts seen; the first means too few letters to say.
-        errors: what kept a corpus from being read to its end.
+        pair_hashes: the hash of each pair's source and target.
+        source_hashes: the hash of each pair's source.
+        words: the pairs by the hash of their words, see `normalized_words`; empty for training.
+        source_words: the pairs by the hash of their source's words; empty for training.
+        shared: pair → a training pair of the same words; empty for training.
+        shared_sources: pair → a training pair whose source has the same words.
+        counts: the number of pairs with an oddity, by its name.
+        examples: the first such pairs, by the name of the oddity.
+        script_names: the scripts seen; the first stands for too few letters to tell.
+        errors: why a corpus could not be read to its end.
     """
 
     split: Split
@@ -114,13 +114,13 @@ class Scan:
         return len(self.pair_hashes)
 
     def where(self, index: int) -> tuple[str, str]:
-        """``FILE:LINE`` of a pair's source and target, lines from 1."""
+        """Name the place of a pair: ``FILE:LINE`` of its source and target, lines from 1."""
         number = bisect_right(self.starts, index) - 1
         corpus, line = self.corpora[number], index - self.starts[number] + 1
         return f"{corpus.source}:{line}", f"{corpus.target}:{line}"
 
     def stretches(self) -> Iterator[tuple[int, int]]:
-        """The first pair of each corpus and the one past its last."""
+        """Yield the first pair of each corpus, and the one after its last."""
         yield from zip(self.starts, [*self.starts[1:], len(self)], strict=True)
 
 
@@ -129,9 +129,9 @@ def scan_text(data: DataConfig, split: Split, base: Path, *, known: Sequence[Sca
 
     Args:
         data: the recipe's data section.
-        split: which.
-        base: the recipe's own folder.
-        known: the other splits, while training text is read; what is in both is noted in them.
+        split: the split.
+        base: the recipe's folder.
+        known: for training text, the other splits; pairs that are in both are noted in them.
 
     Raises:
         InputFileNotFoundError: a file is missing.
@@ -161,7 +161,7 @@ def read_texts(scan: Scan, base: Path, indices: Collection[int]) -> dict[int, tu
 
 
 def _read(corpus: Corpus, split: Split, base: Path, errors: list[str]) -> Iterator[Pair]:
-    """The pairs up to where the text cannot be used."""
+    """Yield the pairs until one cannot be read; note why."""
     try:
         yield from read_pairs(corpus.data, split, base)
     except DataError as error:
@@ -190,7 +190,7 @@ def _add(scan: Scan, source: str, target: str, known: Sequence[Scan]) -> None:
 
 
 def _compare(scan: Scan, index: int, source: str, target: str, known: Sequence[Scan]) -> None:
-    """Find the words of a training pair among those of the other splits, or note them there."""
+    """Look a training pair up among the other splits; of the other splits, note the pair."""
     source_words = normalized_words(source)
     source_hash = _hash(source_words)
     if scan.split != "train":
@@ -207,7 +207,7 @@ def _compare(scan: Scan, index: int, source: str, target: str, known: Sequence[S
 
 
 def _note(shared: dict[int, int], same: Sequence[int], index: int) -> None:
-    """Note the first training pair for all pairs of the same words."""
+    """Note the first training pair of the same words."""
     if same and same[0] not in shared:
         shared.update(dict.fromkeys(same, index))
 
@@ -220,5 +220,5 @@ def _script_number(scan: Scan, line: str) -> int:
 
 
 def _hash(text: str) -> int:
-    """64 bits of a text: among a million, two differing texts share them once in 10^7 corpora."""
+    """Hash a text to 64 bits: two of a million texts collide once in 10^7 corpora."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

@@ -1,4 +1,4 @@
-"""Where one sentence ends and the next begins."""
+"""Sentence splitting, by rules that hold for many languages."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from pellucid.text.letters import is_unspaced
 
 __all__ = ["split_sentences"]
 
-# A sentence's end: its marks and what is closed after them. Quotation marks that open in one
-# language close in another; French puts a space before ».
+# The end of a sentence: its marks, and the closing quotation marks and brackets after them. Marks
+# that open a quotation in one language close it in another; French puts a space before ».
 _END = re.compile(
     r"""(?P<marks>[.!?…。！？｡؟۔।॥]+)"""
     r"""(?:["'”’»›)\]」』】）》〉]|[“‘«‹](?=\s|\Z)|[ \u00a0\u202f][»›](?!\w))*"""
 )
 _WIDE_MARKS = frozenset("。！？｡")
 
-# What follows: white space, what is opened, and the first character.
+# The next sentence: white space, opening quotation marks and brackets, and the first character.
 _NEXT = re.compile(
     r"""(?P<space>\s*)["'“„”‘‚«‹»›(\[¿¡「『【（《〈\s–—-]*(?P<first>.?)""", re.DOTALL
 )
 _BEGINNINGS = frozenset(("Lu", "Lt", "Lo", "Nd", "Nl", "No", "Sc", "So"))
 
-# What is written before a full stop that ends no sentence: titles and the like; those in lower
-# case also with a capital.
+# Abbreviations whose full stop does not end a sentence: titles, for example. Those in lower case
+# also occur with a capital.
 _ABBREVIATIONS = (
     "Mr Mrs Ms Dr Prof Rev Hon Gen Col Maj Capt Lt Sgt Sen Rep Gov Pres St Ste Mt Ft "
     "MM Mme Mmes Mlle Mlles Mgr Pr Hr Fr Frl Dipl Ing Mag Mio Mrd Sr Sra Srta Dra Dña Ud Uds "
     "Sig Dott Avv vs cf ca approx env bzw bspw ggf vgl sog evtl inkl geb dt engl franz"
 )
-# Those that do so only before a number.
+# Abbreviations only before a number.
 _BEFORE_NUMBERS = (
     "no nos nr art arts fig figs p pp vol vols ch chap sec eq ed abb abs abschn bd str tel núm "
     "pág págs jan feb febr mar apr jun jul aug sep sept oct okt nov dec dez janv févr avr juil déc"
@@ -45,24 +45,25 @@ _LONGEST_WORD = 20
 def split_sentences(text: str) -> list[str]:
     """Cut a text into its sentences.
 
-    A sentence ends at a full stop, a question or exclamation mark or an ellipsis (and what is
-    closed after it), where white space and the beginning of a sentence follow: an opening mark,
-    a digit, or any letter but a lower-case one. The marks of Chinese and Japanese need no white
-    space, unless a quotation is closed after them. A full stop is no end after a common
-    abbreviation, a single letter, a word with full stops inside (``z.B.``), or a number of one
-    or two digits (``am 3. Mai``); in doubt two sentences stay together.
+    A sentence ends at a full stop, a question or exclamation mark or an ellipsis (with the closing
+    quotation marks and brackets after it), if white space and the beginning of a sentence follow:
+    an opening mark, a digit, or any letter except a lower-case one. The marks of Chinese and
+    Japanese need no white space, unless they are followed by a closing quotation mark. A full stop
+    does not end a sentence after a common abbreviation, a single letter, a word with full stops
+    inside (``z.B.``), or a number of one or two digits (``am 3. Mai``). In doubt two sentences stay
+    together.
 
     Args:
         text: any text.
 
     Returns:
-        The sentences without white space around them; together they hold all else of the text.
+        The sentences without white space around them; nothing else of the text is lost.
     """
     return [text[start:end] for start, end in _spans(text)]
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where each sentence begins and ends, white space around it left out."""
+    """Yield the start and the end of each sentence, without white space around it."""
     start = 0
     for match in _END.finditer(text):
         if _is_end(text, match):
@@ -72,7 +73,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The span without white space around it, if anything is left."""
+    """Yield the span without white space around it, unless it is empty."""
     piece = text[start:end]
     if length := len(piece.strip()):
         start += len(piece) - len(piece.lstrip())
@@ -80,13 +81,13 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_end(text: str, match: re.Match[str]) -> bool:
-    """Whether a sentence ends with these marks."""
+    """Tell whether a sentence ends with these marks."""
     following = _NEXT.match(text, match.end())
     if following is None or not following["first"]:
         return True
     first = following["first"]
     if not _WIDE_MARKS.isdisjoint(match["marks"]):
-        # Where a quotation is closed, the sentence around it may go on.
+        # After a closing quotation mark, the sentence around the quotation may continue.
         is_quotation = match.end() > match.end("marks")
         return not is_quotation or following.start("first") > match.end()
     if not (following["space"] or is_unspaced(first)):
@@ -97,7 +98,7 @@ def _is_end(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_abbreviated(text: str, end: int, first: str) -> bool:
-    """Whether the full stop at a place belongs to the word before it."""
+    """Tell whether the full stop at this place belongs to the word before it."""
     before = _LAST_WORD.search(text[max(0, end - _LONGEST_WORD) : end])
     word = before[0] if before else ""
     if word.isdecimal():

@@ -1,4 +1,4 @@
-"""Where two files are shifted against each other, found without knowing their languages."""
+"""Shifts between two parallel files, found without knowing their languages."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 __all__ = ["Shift", "find_shifts", "is_unrelated"]
 
 WINDOW = 128
-"""Lines that are judged together."""
+"""Lines that are compared together."""
 
-MOST = 10
-"""Shifts of up to so many lines are tried, in both directions."""
+MAX_OFFSET = 10
+"""The largest shift to try, in lines and in both directions."""
 
-CLEARLY = 6.0
-"""How many standard errors another line must fit better than the one of the same number."""
+MIN_EVIDENCE = 6.0
+"""Standard errors by which a shift must fit a window better than no shift."""
 
-AS_WELL = 2.0
-"""How many beside lines that do so clearly."""
+MIN_EVIDENCE_NEARBY = 2.0
+"""The same for a window next to one that is clearly shifted."""
 
-RIVAL, MOST_RIVALS = 2.0, 4
-"""By how many standard errors a shift must fit better than another one that is no rival to it, and
-how many rivals it may have: lines that are there twice or three times make two or four."""
+RIVAL_EVIDENCE, MAX_RIVALS = 2.0, 4
+"""Another shift is a rival unless it fits worse by this many standard errors. A shift may have a
+few rivals: lines that occur twice or three times make two or four."""
 
-LEAST_CORRELATION = 0.1
-"""Of the logarithms of lengths; translations have 0.5 and more."""
+MIN_CORRELATION = 0.1
+"""The least correlation of the logarithms of lengths; translations have 0.5 and more."""
 
-MATCH = 3.0
-"""What an anchor in both lines counts, in units of the product of standardized lengths."""
+ANCHOR_WEIGHT = 3.0
+"""The weight of an anchor in both lines, in units of the product of standardized lengths."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Shift:
 
     Attributes:
         first: about the first such line, from 0.
-        last: about the last.
-        offset: never 0.
+        last: about the last such line.
+        offset: the shift in lines; never 0.
     """
 
     first: int
@@ -55,20 +55,20 @@ def find_shifts(
     source_anchors: Sequence[int],
     target_anchors: Sequence[int],
 ) -> list[Shift]:
-    r"""Compare every window of lines with the same lines of the other side, moved a little.
+    r"""Find stretches where source lines translate target lines of other numbers.
 
-    Translations of long sentences are long, and numbers and names stay. With standardized
+    Long sentences have long translations, which keep numbers and names. With standardized
     logarithms of lengths $x_i$, $y_i$ the fit of line i at offset k is
     $$f_k(i) = x_i y_{i+k} + 3 \cdot [\text{an anchor in both}]$$
-    A window is shifted by k where the mean of $f_k(i) - f_0(i)$ is at least six standard errors
-    above zero, or two beside a window that is. Neighbors that are alike, sorted text and doubled
-    lines change both alike. Where long and short lines take turns, half of all offsets fit better
-    than a wrong one: what so many others rival is no shift.
+    A window of lines is shifted by k if the mean of $f_k(i) - f_0(i)$ is at least six standard
+    errors above zero, or two next to a window that is. Similar neighbors, sorted text and doubled
+    lines change both terms alike. If long and short lines alternate, half of all offsets fit better
+    than a wrong one: an offset with so many rivals is not a shift.
 
     Args:
-        source_lengths: characters of every source line.
-        target_lengths: characters of every target line.
-        source_anchors: for every source line, a set of 64 bits for its numbers and names.
+        source_lengths: the characters of each source line.
+        target_lengths: the characters of each target line.
+        source_anchors: the numbers and names of each source line, as a set of 64 bits.
         target_anchors: the same for the targets.
 
     Returns:
@@ -79,19 +79,19 @@ def find_shifts(
     count = min(len(source.lengths), len(target.lengths))
     if count < WINDOW // 2:
         return []
-    offsets = [offset for offset in range(-MOST, MOST + 1) if offset]
+    offsets = [offset for offset in range(-MAX_OFFSET, MAX_OFFSET + 1) if offset]
     edges = np.arange(0, count - WINDOW // 2 + 1, WINDOW)
     sizes = np.diff(np.append(edges, count))
     evidence = np.stack(
         [_evidence(_gain(source, target, count, offset), edges, sizes) for offset in offsets]
     )
     best = np.array(offsets)[evidence.argmax(axis=0)]
-    found = np.where(evidence.max(axis=0) > CLEARLY, best, 0)
+    found = np.where(evidence.max(axis=0) > MIN_EVIDENCE, best, 0)
     if found.any():
-        found[_num_rivals(source, target, found, offsets, edges, sizes) > MOST_RIVALS] = 0
+        found[_num_rivals(source, target, found, offsets, edges, sizes) > MAX_RIVALS] = 0
         _spread(found, dict(zip(offsets, evidence, strict=True)))
     return [
-        _refined(source, target, count, first * WINDOW, min(count, last * WINDOW), offset)
+        _refine(source, target, count, first * WINDOW, min(count, last * WINDOW), offset)
         for first, last, offset in _stretches(found)
     ]
 
@@ -102,16 +102,16 @@ def is_unrelated(
     source_anchors: Sequence[int],
     target_anchors: Sequence[int],
 ) -> bool:
-    """Whether nothing shows that line i of one side translates line i of the other.
+    """Tell whether nothing shows that line i of one side translates line i of the other.
 
-    True where, in enough lines, the lengths correlate by less than `LEAST_CORRELATION` and no
-    more anchors are in both lines than in a line and the tenth after it.
+    True if, over enough lines, the lengths correlate by less than `MIN_CORRELATION`, and a line
+    shares no more anchors with its counterpart than with the tenth line after that.
 
     Args:
-        source_lengths: as for `find_shifts`, with the others.
-        target_lengths: likewise.
-        source_anchors: likewise.
-        target_anchors: likewise.
+        source_lengths: as in `find_shifts`.
+        target_lengths: as in `find_shifts`.
+        source_anchors: as in `find_shifts`.
+        target_anchors: as in `find_shifts`.
     """
     source, target = _Side(source_lengths, source_anchors), _Side(target_lengths, target_anchors)
     count = len(source.lengths)
@@ -120,9 +120,10 @@ def is_unrelated(
     correlation = float(np.mean(source.lengths * target.lengths))
     matches = [
         int(np.count_nonzero(source.anchors & np.roll(target.anchors, shift)))
-        for shift in (0, MOST)
+        for shift in (0, MAX_OFFSET)
     ]
-    return correlation < LEAST_CORRELATION and matches[0] < 1.5 * matches[1] + WINDOW // 16
+    # Lines ten apart share anchors by chance only; half as many again, and a few, may be chance.
+    return correlation < MIN_CORRELATION and matches[0] < 1.5 * matches[1] + WINDOW // 16
 
 
 class _Side:
@@ -137,12 +138,13 @@ class _Side:
 
 
 def _fit(source: _Side, target: _Side, count: int, offset: int) -> NDArray[np.float64]:
-    """How well every source line goes with the target line so many lines on; 0 past the ends."""
+    """Compute how well each source line fits the target line at an offset; 0 past the ends."""
     fit = np.zeros(count)
     here = slice(max(0, -offset), min(count, count - offset))
     there = slice(max(0, offset), min(count, count + offset))
     is_match = (source.anchors[:count][here] & target.anchors[:count][there]) != 0
-    fit[here] = source.lengths[:count][here] * target.lengths[:count][there] + MATCH * is_match
+    products = source.lengths[:count][here] * target.lengths[:count][there]
+    fit[here] = products + ANCHOR_WEIGHT * is_match
     return fit
 
 
@@ -158,24 +160,25 @@ def _num_rivals(
     edges: NDArray[np.int64],
     sizes: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """How many other offsets fit every window about as well as the one found."""
+    """Count, for each window, the other offsets that fit about as well as the one found."""
     count = int(sizes.sum())
+    # The fit of each line at the offset found for its window.
     found_of_line = np.repeat(found, sizes)
     fit = np.zeros(count)
     for offset in offsets:
-        is_it = found_of_line == offset
-        fit[is_it] = _fit(source, target, count, offset)[is_it]
+        is_found = found_of_line == offset
+        fit[is_found] = _fit(source, target, count, offset)[is_found]
     rivals = np.zeros(len(found), dtype=np.int64)
     for offset in offsets:
         gain = fit - _fit(source, target, count, offset)
-        rivals += (found != offset) & (_evidence(gain, edges, sizes) < RIVAL)
+        rivals += (found != offset) & (_evidence(gain, edges, sizes) < RIVAL_EVIDENCE)
     return rivals
 
 
 def _evidence(
     gain: NDArray[np.float64], edges: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """The mean gain of every window, in standard errors."""
+    """Compute the mean gain of each window, in standard errors."""
     mean = np.add.reduceat(gain, edges) / sizes
     square = np.add.reduceat(gain**2, edges) / sizes
     variance = np.maximum(square - mean**2, 1e-12)
@@ -184,17 +187,20 @@ def _evidence(
 
 
 def _spread(found: NDArray[np.int64], evidence: Mapping[int, NDArray[np.float64]]) -> None:
-    """Let a shift reach over the windows beside it that show it less clearly."""
+    """Extend each shift to neighboring windows that show it less clearly."""
     for way in (1, -1):
         numbers = range(len(found))[::way]
         for before, number in pairwise(numbers):
             offset = int(found[before])
-            if offset and not found[number] and evidence[offset][number] > AS_WELL:
+            if offset and not found[number] and evidence[offset][number] > MIN_EVIDENCE_NEARBY:
                 found[number] = offset
 
 
 def _stretches(found: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
-    """Runs of windows of one offset: first, past the last, offset; one quiet window is bridged."""
+    """Yield runs of windows with one offset: first, one after the last, offset.
+
+    A single window without an offset does not end a run.
+    """
     run: tuple[int, int, int] | None = None
     for number, offset in enumerate(found.tolist()):
         if not offset:
@@ -209,8 +215,8 @@ def _stretches(found: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
         yield run
 
 
-def _refined(source: _Side, target: _Side, count: int, first: int, past: int, offset: int) -> Shift:
-    """Move both ends to where the gain changes its sign, within a window outwards."""
+def _refine(source: _Side, target: _Side, count: int, first: int, past: int, offset: int) -> Shift:
+    """Move both ends of a shift to the change of the gain's sign, at most one window outwards."""
     gain = _gain(source, target, count, offset)
     middle = (first + past) // 2
     start, end = max(0, first - WINDOW), min(count, past + WINDOW)

@@ -1,4 +1,4 @@
-"""Subword vocabularies: SentencePiece, trained and used in memory, giving text back exactly."""
+"""Subword vocabularies of SentencePiece, which give every text back exactly."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = ["SentencePieceTokenizer", "SubwordVocabulary"]
 class SubwordVocabulary:
     """One SentencePiece model as a vocabulary.
 
-    With byte fallback every text comes back exactly. Without it, characters the training text
-    did not hold become ``<unk>``.
+    With byte fallback every text comes back exactly. Without it, characters that the training
+    text did not hold become ``<unk>``.
     """
 
     def __init__(self, model: bytes) -> None:
@@ -39,7 +39,7 @@ class SubwordVocabulary:
             model: a serialized SentencePiece model.
 
         Raises:
-            RuntimeError: it is not one.
+            RuntimeError: the bytes are not a model.
             UnicodeDecodeError: a piece is not UTF-8.
         """
         self._model = model
@@ -63,7 +63,7 @@ class SubwordVocabulary:
 
     @property
     def tokens(self) -> Sequence[str]:
-        """Every piece; a space is written U+2581, a byte ``<0x00>``."""
+        """Every piece, in the order of the ids; a space is U+2581, a byte ``<0x00>``."""
         return self._tokens
 
     def encode(self, text: str) -> list[int]:
@@ -86,7 +86,7 @@ class SubwordVocabulary:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether it is a unigram model: another has merges."""
+        """True for a unigram model; a byte-pair model has merges instead."""
         try:
             self._processor.nbest_encode("a", nbest_size=1)
         except RuntimeError:
@@ -94,7 +94,7 @@ class SubwordVocabulary:
         return True
 
     def encode_n_best(self, text: str, count: int) -> list[tuple[list[int], float]]:
-        """Cut one text in its likeliest ways, each with its log-probability.
+        """Cut one text in its most probable ways, each with its log-probability.
 
         Raises:
             RuntimeError: the model has no probabilities.
@@ -108,7 +108,10 @@ class SubwordVocabulary:
         return [(ids, math.fsum(map(self._processor.get_score, ids))) for ids in ways]
 
     def encode_by_merges(self, text: str, count: int, merges: MergeDropout) -> list[list[int]]:
-        """Cut one text several times; what has no other way stays as usual."""
+        """Cut one text several times, with random merges left out.
+
+        Words that the merges cannot build (with bytes, for example) are cut as usual.
+        """
         words = self._words(self.encode(text))
         cuts = merges.segment([word for word, _ in words], count)
         return [
@@ -117,7 +120,7 @@ class SubwordVocabulary:
         ]
 
     def merges(self, rate: float, seed: int) -> MergeDropout:
-        """Its merges, each left out with a probability."""
+        """Return the model's merges, each left out with the probability ``rate``."""
         ids = {self._tokens[id_]: id_ for id_ in range(len(self._tokens)) if self._is_plain(id_)}
         ranks = {
             piece: -self._processor.get_score(id_) for piece, id_ in ids.items() if len(piece) > 1
@@ -125,7 +128,7 @@ class SubwordVocabulary:
         return MergeDropout(ids, ranks, rate=rate, seed=seed)
 
     def _words(self, ids: Sequence[int]) -> list[tuple[str, list[int]]]:
-        """The words of a text, each with its ids; no letters where not all pieces have any."""
+        """Group ids into words: each with its letters, or ``""`` if a piece has none."""
         words: list[list[int]] = []
         for id_ in ids:
             if not words or self._tokens[id_].startswith(SPACE_SIGN):
@@ -139,16 +142,16 @@ class SubwordVocabulary:
         return "".join(self._tokens[id_] for id_ in ids)
 
     def _is_plain(self, id_: int) -> bool:
-        of = self._processor
-        return not (of.is_control(id_) or of.is_unknown(id_) or of.is_byte(id_))
+        model = self._processor
+        return not (model.is_control(id_) or model.is_unknown(id_) or model.is_byte(id_))
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Put ids together to a text; bytes that are no UTF-8 become U+FFFD."""
+        """Join ids into a text; bytes that are not UTF-8 become U+FFFD."""
         text: str = self._processor.decode(list(ids))
         return text
 
     def to_bytes(self) -> bytes:
-        """The serialized model."""
+        """Return the serialized model."""
         return self._model
 
     def _byte_ids(self, letter: str) -> list[int]:
@@ -197,16 +200,16 @@ class SentencePieceTokenizer(LearnedTokenizer):
     def segmenter(
         self, side: Literal["source", "target"], count: int, *, dropout: float, seed: int
     ) -> Callable[[str], list[tuple[list[int], float]]]:
-        """Make what cuts a text in several ways, each ending in ``</s>``, with its log-probability.
+        """Make a function that cuts a text in several ways, each ending in ``</s>``.
 
-        A unigram model gives its likeliest; any other leaves out merges at random, and all that
-        it gives are as likely: 0.
+        A unigram model gives the most probable ones with their log-probabilities. A byte-pair
+        model leaves out merges at random; all its results count as equally probable, 0.
 
         Args:
-            side: whose vocabulary.
-            count: how many ways, at most.
+            side: the side whose vocabulary cuts.
+            count: the most ways to return.
             dropout: the probability that a merge is left out.
-            seed: of what is left out.
+            seed: of the merges that are left out.
         """
         vocabulary = self._source if side == "source" else self._target
         merges = None if vocabulary.has_probabilities else vocabulary.merges(dropout, seed)

@@ -1,4 +1,4 @@
-"""Which word each token belongs to: subwords merged into the pieces that white space separates."""
+"""Words of tokens: the white-space-separated pieces of a line that each token belongs to."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def split_pieces(line: str) -> list[str]:
-    """Cut a line into the pieces that links count, from 0.
+    """Cut a line into pieces at white space; word links count them from 0.
 
-    White space of every kind separates, but for the three no-break spaces (U+00A0, U+2007,
-    U+202F), which are there so that nothing is cut: the French ``vie !`` is one piece.
+    White space of every kind separates, except the three no-break spaces (U+00A0, U+2007, U+202F),
+    which are written to keep text together: the French ``vie !`` is one piece.
     """
     return [piece for piece in _SPACES.split(line) if piece.strip()]
 
@@ -34,18 +34,18 @@ def words_of_tokens(
 ) -> list[range]:
     """Find the pieces of a line that each of its tokens belongs to.
 
-    The letters of the tokens are laid along the letters of the pieces. A token of white space
-    alone belongs to the piece behind it.
+    The letters of the tokens are matched with the letters of the pieces, from left to right. A
+    token that is only white space belongs to the piece after it.
 
     Args:
-        tokenizer: cut the line.
-        side: as which of the two.
-        line: as it was given.
+        tokenizer: the tokenizer that cut the line.
+        side: the side that the line was cut as.
+        line: the line before normalization.
         ids: its tokens, ending in ``</s>``.
 
     Returns:
-        For each token but ``</s>`` its pieces: nearly always one; several where a token runs
-        across spaces.
+        The pieces of each token except ``</s>``: nearly always one; several if a token contains
+        spaces.
     """
     pieces = [tokenizer.normalized(piece) for piece in split_pieces(line)]
     surfaces: list[str | None]
@@ -57,22 +57,25 @@ def words_of_tokens(
         read = tokenizer.source_tokens if side == "source" else tokenizer.target_tokens
         surfaces, has_space = _surfaces(read(ids[:-1]), ids[:-1], tokenizer.config.unk_id)
     if set().union(*filter(None, surfaces)) - set(_letters(pieces)):
-        # A tokenizer that brings letters into another form by itself: compare in one form.
+        # This tokenizer normalizes by itself (some SentencePiece models do): compare in one form.
         pieces = [unicodedata.normalize("NFKC", piece) for piece in pieces]
         surfaces = [one and _letters([unicodedata.normalize("NFKC", one)]) for one in surfaces]
-    return _lay(surfaces, has_space, pieces)
+    return _match(surfaces, has_space, pieces)
 
 
-def _lay(
+def _match(
     surfaces: Sequence[str | None], has_space: Sequence[bool], pieces: Sequence[str]
 ) -> list[range]:
-    """Walk along the pieces' letters, token by token; None is a token of unknown letters."""
+    """Walk along the letters of the pieces, token by token; None is a token of unknown letters."""
     letters = _letters(pieces)
+    # The piece of each letter.
     owners = [index for index, piece in enumerate(pieces) for _ in _letters([piece])]
     last = len(owners) - 1
     found = []
     place, was_unknown = 0, False
     for surface, begins_word in zip(surfaces, has_space, strict=True):
+        # Unknown tokens have no length: find where the letters continue after them. A token that
+        # begins a word is in a later piece; any other has its letters later in the text.
         if was_unknown and begins_word:
             owner = owners[min(place, last)]
             place = next((at for at in range(place, last + 1) if owners[at] != owner), last)
@@ -94,9 +97,9 @@ def _lay(
 def _surfaces(
     tokens: Sequence[str], ids: Sequence[int], unk_id: int
 ) -> tuple[list[str | None], list[bool]]:
-    """The letters that each SentencePiece token stands for, and whether a space comes first.
+    """Spell each SentencePiece token: its letters, and whether a space comes before them.
 
-    The bytes of one letter count for its first byte; the others stand for nothing.
+    If bytes make up one letter, it counts for the first of them; the others have no letters.
     """
     surfaces: list[str | None] = []
     has_space = []
@@ -121,11 +124,11 @@ def _surfaces(
 
 
 def _letters(pieces: Sequence[str]) -> str:
-    """Everything but white space."""
+    """Join the pieces without white space."""
     return "".join("".join(pieces).split())
 
 
 def is_punctuation(token: str) -> bool:
-    """Whether a token has nothing but punctuation marks, joined to the word before it or not."""
+    """Tell whether a token has only punctuation marks, joined to the word before it or not."""
     letters = without_joiner(token.replace(SPACE_SIGN, "").strip())
     return bool(letters) and all(unicodedata.category(letter)[0] == "P" for letter in letters)

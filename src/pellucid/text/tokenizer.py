@@ -1,4 +1,4 @@
-"""What every tokenizer can do: text to ids and back, for a source and a target side."""
+"""The interface of tokenizers: text to ids and back, for a source and a target side."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ SPACE_SIGN = "\u2581"
 """SentencePiece's sign for a space."""
 
 Lines = Callable[[], Iterable[str]]
-"""Gives the lines of one side of the training text, afresh at each call.
+"""Yields the lines of one side of the training text, from the start at each call.
 
-A function rather than a list, so that text larger than memory can be read as often as needed.
+It is a function and not a list, so that text larger than memory can be read as often as needed.
 """
 
 
 class Vocabulary(Protocol):
-    """One set of tokens, with both directions between text and ids.
+    """One set of tokens, which turns text into ids and ids into text.
 
-    Text comes normalized; ids go without start, end and padding.
+    Its text is normalized already; its ids have no start, end or padding.
     """
 
     @property
     def tokens(self) -> Sequence[str]:
-        """Every token; its place is its id."""
+        """Every token, in the order of the ids."""
 
     def encode(self, text: str) -> list[int]:
         """Cut one text into ids."""
@@ -54,61 +54,65 @@ class Vocabulary(Protocol):
         """Cut many texts into ids."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Put ids together to a text."""
+        """Join ids into a text."""
 
     def to_bytes(self) -> bytes:
-        """The file that a bundle keeps."""
+        """Return the file that a bundle keeps."""
 
 
 class Tokenizer(ABC):
-    """Text in, ids out, and back; one vocabulary for both sides or one for each.
+    """Turns text into ids and back, with one vocabulary for both sides or one for each.
 
     Encoded texts end in ``</s>``. A target has no start token: training and decoding put
     ``config.target_start_id`` in front.
 
     Attributes:
-        config: what a bundle says of the tokenizer.
+        config: the bundle's tokenizer section.
     """
 
     def __init__(self, config: TokenizerConfig, source: Vocabulary, target: Vocabulary) -> None:
-        """Put a tokenizer together.
+        """Make a tokenizer.
 
         Args:
-            config: which kind it is, its normalization and its special ids.
+            config: its kind, its normalization and its special ids.
             source: the source side's vocabulary.
-            target: the target side's; the same object where they are joint.
+            target: the target side's; the same object if they are joint.
         """
         self.config = config
         self._source = source
         self._target = target
-        self._silent = frozenset((config.pad_id, config.bos_id, config.eos_id))
+        # Tokens without text.
+        self._textless = frozenset((config.pad_id, config.bos_id, config.eos_id))
 
     @abstractmethod
     def files(self) -> dict[str, bytes]:
-        """The files that a bundle keeps, by name."""
+        """Return the files that a bundle keeps, by name."""
 
     @property
     def source_vocabulary_size(self) -> int:
-        """How many source tokens there are."""
+        """The number of source tokens."""
         return len(self._source.tokens)
 
     @property
     def target_vocabulary_size(self) -> int:
-        """How many target tokens there are."""
+        """The number of target tokens."""
         return len(self._target.tokens)
 
     def normalized(self, text: str) -> str:
-        """The text as it is cut, and as decoding gives it back where nothing is unknown.
+        """Normalize a text: the form that is cut, and that decoding returns if nothing is unknown.
 
-        Only ``drop_punctuation`` takes away more than this.
+        Cutting removes nothing more, except with ``drop_punctuation``.
         """
         return _prepare(text, self.config)
 
     def language_code(self, text: str) -> str:
-        """What a source text begins with that holds for all of it, as ``>>fra<<``; mostly nothing.
+        """Return the code at the start of a source text that names a language, such as ``>>fra<<``.
 
         Args:
-            text: the whole text; a part of it needs the same before it.
+            text: the whole text. If it is translated in parts, each part needs the code.
+
+        Returns:
+            The code; ``""`` for most models and texts.
         """
         del text
         return ""
@@ -122,31 +126,31 @@ class Tokenizer(ABC):
         return [*self._target.encode(self.normalized(text)), self.config.eos_id]
 
     def encode_sources(self, texts: Sequence[str]) -> list[list[int]]:
-        """Do as `encode_source`, for many texts at once, which is faster."""
+        """Cut many source texts, as `encode_source` does, but faster."""
         return self._encode_many(self._source, texts)
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
-        """Do as `encode_target`, for many texts at once, which is faster."""
+        """Cut many target texts, as `encode_target` does, but faster."""
         return self._encode_many(self._target, texts)
 
     def decode_source(self, ids: Sequence[int]) -> str:
-        """Put source ids together to a text; padding, start and end say nothing."""
-        return self._source.decode([id_ for id_ in ids if id_ not in self._silent])
+        """Join source ids into a text; padding, start and end tokens are dropped."""
+        return self._source.decode([id_ for id_ in ids if id_ not in self._textless])
 
     def decode_target(self, ids: Sequence[int]) -> str:
-        """Put target ids together to a text; padding, start and end say nothing."""
-        return self._target.decode([id_ for id_ in ids if id_ not in self._silent])
+        """Join target ids into a text; padding, start and end tokens are dropped."""
+        return self._target.decode([id_ for id_ in ids if id_ not in self._textless])
 
     def source_tokens(self, ids: Sequence[int]) -> list[str]:
-        """The source token of each id; special ones as ``<pad> <unk> <s> </s>``."""
+        """Look up the source token of each id; the special ones are ``<pad> <unk> <s> </s>``."""
         return [self._source.tokens[id_] for id_ in ids]
 
     def target_tokens(self, ids: Sequence[int]) -> list[str]:
-        """The target token of each id; special ones as ``<pad> <unk> <s> </s>``."""
+        """Look up the target token of each id; the special ones are ``<pad> <unk> <s> </s>``."""
         return [self._target.tokens[id_] for id_ in ids]
 
     def vocabulary(self, side: Literal["source", "target"]) -> list[str]:
-        """Every token of one side, in the order of the ids."""
+        """List every token of one side, in the order of the ids."""
         return list((self._source if side == "source" else self._target).tokens)
 
     def _encode_many(self, vocabulary: Vocabulary, texts: Sequence[str]) -> list[list[int]]:
@@ -155,7 +159,7 @@ class Tokenizer(ABC):
 
 
 class LearnedTokenizer(Tokenizer):
-    """A tokenizer that is learned from training text and keeps one file for each vocabulary."""
+    """A tokenizer learned from training text, with one file for each vocabulary."""
 
     _JOINT_FILE: ClassVar[str]
     """The file of a joint vocabulary."""
@@ -166,14 +170,14 @@ class LearnedTokenizer(Tokenizer):
 
         Args:
             recipe: the recipe's tokenizer section.
-            sources: gives the source lines.
-            targets: gives the target lines.
+            sources: yields the source lines; a joint vocabulary reads both sides.
+            targets: yields the target lines.
 
         Raises:
             ConfigurationError: the vocabulary size is impossible for this text.
             DataError: the text is empty.
         """
-        # What a bundle keeps of the recipe: the rest only says how to learn.
+        # A bundle keeps only these fields; the others say how to learn.
         config = TokenizerConfig(
             **{name: getattr(recipe, name) for name in TokenizerConfig.model_fields}
         )
@@ -190,7 +194,7 @@ class LearnedTokenizer(Tokenizer):
 
         Args:
             config: the bundle's tokenizer section.
-            files: bytes by file name; others than the tokenizer's are ignored.
+            files: the bundle's files by name; only the tokenizer's are read.
             where: the bundle, for messages.
 
         Raises:
@@ -203,7 +207,7 @@ class LearnedTokenizer(Tokenizer):
         return cls(config, source, cls._load_vocabulary(config, files, target_file, where))
 
     def files(self) -> dict[str, bytes]:
-        """The vocabulary files that a bundle keeps, by name."""
+        """Return the vocabulary files that a bundle keeps, by name."""
         sides = (self._source.to_bytes(), self._target.to_bytes())
         return dict(zip(file_names(self.config, self._JOINT_FILE), sides, strict=True))
 
@@ -221,7 +225,7 @@ class LearnedTokenizer(Tokenizer):
 
 
 def file_names(config: TokenizerConfig, joint: str) -> tuple[str, str]:
-    """Name the source's and the target's file: twice the same for a joint vocabulary.
+    """Name the source's and the target's file, which are the same if the vocabulary is joint.
 
     Args:
         config: the bundle's tokenizer section.
@@ -239,7 +243,7 @@ def _prepare(text: str, config: TokenizerConfig) -> str:
 
 
 def prepare_lines(recipe: TokenizerRecipe, *sides: Lines) -> Iterator[str]:
-    """The training lines of some sides, one side after the other, in the form that is cut."""
+    """Yield the training lines of some sides, one side after the other, in the form that is cut."""
     for side in sides:
         for line in side():
             yield _prepare(line, recipe)
@@ -249,11 +253,11 @@ def take_file(files: Mapping[str, bytes], name: str, where: str) -> bytes:
     """Take one of a tokenizer's files.
 
     Raises:
-        BundleError: it is not there.
+        BundleError: it is missing.
     """
     if name not in files:
         raise BundleError(
-            f"A bundle must hold {name} as its config.json says, but does not ({where}). "
+            f"A bundle must hold {name}, which its config.json requires, but does not ({where}). "
             "Copy the whole folder again."
         )
     return files[name]
@@ -268,15 +272,15 @@ def damaged_model(name: str, model: bytes, where: str) -> BundleError:
 
 
 def read_tokens(files: Mapping[str, bytes], name: str, where: str) -> list[str]:
-    """Read a vocabulary file: one token a line, ended by a line feed alone.
+    r"""Read a vocabulary file: one token a line; only ``\n`` ends a line.
 
     Args:
-        files: bytes by file name.
-        name: which of them.
+        files: the bundle's files by name.
+        name: the vocabulary file.
         where: the bundle, for messages.
 
     Returns:
-        The tokens; a token's place is its id.
+        The tokens, in the order of the ids.
 
     Raises:
         BundleError: the file is missing, not UTF-8, or holds an empty or a repeated token.
@@ -299,8 +303,8 @@ def read_tokens(files: Mapping[str, bytes], name: str, where: str) -> list[str]:
             )
         if token in first:
             raise BundleError(
-                f"Every token of a vocabulary must stand there once, but {token!r} of line "
-                f"{first[token]} comes again ({place}:{number}). The file is damaged; copy it "
+                f"Every token of a vocabulary must occur once, but {token!r} of line "
+                f"{first[token]} occurs again ({place}:{number}). The file is damaged; copy it "
                 "again."
             )
         first[token] = number
@@ -308,5 +312,5 @@ def read_tokens(files: Mapping[str, bytes], name: str, where: str) -> list[str]:
 
 
 def write_tokens(tokens: Iterable[str]) -> bytes:
-    r"""Write a vocabulary file: a token a line, each line ended by ``\n``."""
+    r"""Make a vocabulary file: one token a line, each ended by ``\n``."""
     return "".join(f"{token}\n" for token in tokens).encode("utf-8")

@@ -1,4 +1,4 @@
-"""Whole-word vocabularies: every word of the training text gets an index."""
+"""Whole-word vocabularies: every word of the training text gets an id."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ __all__ = [
 ]
 
 JOINER = "\uffed"
-"""Marks a token that has no space before it: ``life!`` is ``life`` and ``￭!``."""
+"""The sign of a token without a space before it: ``life!`` is ``life`` and ``￭!``."""
 
 
 def split_words(text: str) -> list[str]:
     r"""Cut a text into tokens, so that `join_words` gives it back exactly.
 
     A word is a run of letters, digits and their marks, with single apostrophes and hyphens
-    inside (``Let's``, ``well-known``). Every other character is a token of its own. A token has
-    one space before it, unless it starts with the `JOINER`; further spaces and all other white
-    space are tokens themselves. The line is read as if it began with one space.
+    inside (``Let's``, ``well-known``). Every other character is one token. A token has one space
+    before it, unless it starts with the `JOINER`; further spaces and all other white space are
+    tokens themselves. The line is read as if it began with one space.
 
     Example:
         ``"Not on your life!"`` gives ``["Not", "on", "your", "life", "￭!"]``.
@@ -64,7 +64,7 @@ def split_words(text: str) -> list[str]:
 
 
 def join_words(tokens: Iterable[str]) -> str:
-    """Put tokens together to the text that `split_words` cut."""
+    """Join tokens into the text that `split_words` cut."""
     text = ""
     for token in tokens:
         bare = without_joiner(token)
@@ -73,7 +73,7 @@ def join_words(tokens: Iterable[str]) -> str:
 
 
 def bare_words(text: str) -> list[str]:
-    """Cut a text into words alone, without punctuation and white space.
+    """Cut a text into words, without punctuation and white space.
 
     Example:
         ``"Not on your life!"`` gives ``["Not", "on", "your", "life"]``.
@@ -87,13 +87,13 @@ def bare_words(text: str) -> list[str]:
 
 
 def without_joiner(token: str) -> str:
-    """Drop the joiner before a token; a token that is only this character keeps it."""
+    """Drop the joiner at the start of a token; a token that consists of it stays."""
     return token.removeprefix(JOINER) or token
 
 
 @cache
 def _cutter() -> re.Pattern[str]:
-    """The pattern of white space, words, and single other characters."""
+    """Compile the pattern of white space, words, and single other characters."""
     word = rf"(?:[^\W_]|[{combining_marks()}])+"
     # Apostrophes, hyphens and the invisible joiners of Persian and Indic scripts bind a word.
     return re.compile(rf"\s+|{word}(?:['\u2019\u2010\u2011\u200c\u200d-]{word})*|.", re.DOTALL)
@@ -101,13 +101,13 @@ def _cutter() -> re.Pattern[str]:
 
 @final
 class WordVocabulary:
-    """A list of words as a vocabulary; what is not in it becomes ``<unk>``."""
+    """A list of words as a vocabulary; other words become ``<unk>``."""
 
     def __init__(self, tokens: Sequence[str], *, drop_punctuation: bool) -> None:
         """Make a vocabulary.
 
         Args:
-            tokens: the special tokens, then the words; a token's place is its id.
+            tokens: the special tokens, then the words, in the order of the ids.
             drop_punctuation: cut texts with `bare_words` instead of `split_words`.
         """
         self._tokens = tuple(tokens)
@@ -117,7 +117,7 @@ class WordVocabulary:
 
     @property
     def tokens(self) -> Sequence[str]:
-        """Every token; its place is its id."""
+        """Every token, in the order of the ids."""
         return self._tokens
 
     def encode(self, text: str) -> list[int]:
@@ -129,11 +129,11 @@ class WordVocabulary:
         return [self.encode(text) for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Put ids together to a text."""
+        """Join ids into a text."""
         return join_words(self._tokens[id_] for id_ in ids)
 
     def to_bytes(self) -> bytes:
-        r"""The vocabulary file: a token a line, each line ended by ``\n``."""
+        r"""Return the vocabulary file: one token a line, each ended by ``\n``."""
         return write_tokens(self._tokens)
 
 
@@ -142,8 +142,8 @@ class WordTokenizer(LearnedTokenizer):
     """A tokenizer of whole words: ``vocabulary.txt``, or ``source.txt`` and ``target.txt``.
 
     The most frequent words come first, equally frequent ones in the order of their characters.
-    By default a text whose words are all known comes back exactly. ``lowercase`` and
-    ``drop_punctuation`` lose case and punctuation on purpose.
+    By default a text of known words comes back exactly. ``lowercase`` and ``drop_punctuation``
+    lose case and punctuation on purpose.
 
     Source:
         Notes "Transformers", section 3.1.
