@@ -12,7 +12,7 @@ import pellucid
 from pellucid.config import Recipe, validate
 from pellucid.train import train
 
-LETTERS = "abcdefghijk"
+LETTERS = "abcdefgh"
 TASKS: dict[str, Callable[[list[str]], list[str]]] = {
     "reverse": lambda letters: letters[::-1],
     "sort": sorted,
@@ -23,8 +23,8 @@ def make_pairs(task: str, count: int) -> list[tuple[str, str]]:
     numbers = random.Random(7)
     sources: dict[str, None] = {}
     while len(sources) < count:
-        # There are too few sequences of one letter to learn them apart from the test's.
-        length = numbers.randint(2, 7)
+        # Sequences of one letter are so few that training would hold those of the test.
+        length = numbers.randint(2, 5)
         sources[" ".join(numbers.choice(LETTERS) for _ in range(length))] = None
     return [(source, " ".join(TASKS[task](source.split()))) for source in sources]
 
@@ -35,8 +35,8 @@ def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize("task", sorted(TASKS))
 def test_training_on_a_toy_task_solves_unseen_sequences(task: str, tmp_path: Path) -> None:
-    pairs = make_pairs(task, 6300)
-    test, validation, training = pairs[:200], pairs[200:300], pairs[300:]
+    pairs = make_pairs(task, 3300)
+    test, validation, training = pairs[:200], pairs[200:220], pairs[220:]
     write_pairs(tmp_path / "train.tsv", training)
     write_pairs(tmp_path / "validation.tsv", validation)
     recipe = validate(
@@ -45,21 +45,21 @@ def test_training_on_a_toy_task_solves_unseen_sequences(task: str, tmp_path: Pat
             "data": {"train": "train.tsv", "validation": "validation.tsv"},
             "tokenizer": {"kind": "words"},
             "model": {
-                "d_model": 64,
-                "d_ff": 128,
+                "d_model": 48,
+                "d_ff": 96,
                 "num_heads": 4,
                 "num_encoder_layers": 2,
                 "num_decoder_layers": 2,
             },
             "training": {
-                "max_tokens_per_batch": 1000,
-                "learning_rate": 0.004,
-                "warmup_steps": 100,
+                "max_tokens_per_batch": 500,
+                "learning_rate": 0.005,
+                "warmup_steps": 50,
                 "schedule": "linear",
                 "dropout": 0.0,
                 "label_smoothing": 0.0,
-                "max_steps": 500,
-                "validate_every": 500,
+                "max_steps": 400,
+                "validate_every": 400,
             },
         },
         "test",
