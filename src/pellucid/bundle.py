@@ -35,6 +35,7 @@ __all__ = [
     "Bundle",
     "load_bundle",
     "read_json",
+    "read_tensors",
     "resolve_model",
     "save_bundle",
     "serialize_tensors",
@@ -49,15 +50,15 @@ CONFIG = "config.json"
 MANIFEST = "manifest.json"
 RECIPE = "recipe.toml"
 SHIPPED = ("demo",)
-"""Models that come with the package, as folders of its ``models``."""
+"""Models that come with the package, in its folder ``models``."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """One model, ready to use: weights, configuration, tokenizer, and where they come from.
+    """One model, ready to use: weights, configuration, tokenizer, and their origin.
 
-    ``model`` is float32 whatever the precision: it has the very numbers that are stored, so that
-    `pellucid.model.quantization.quantize_rows` gives the stored integers of an int8 bundle again.
+    ``model`` is float32 in any precision and holds exactly the stored numbers, so that
+    `pellucid.model.quantization.quantize_rows` returns the stored integers of an int8 bundle.
     """
 
     config: BundleConfig
@@ -68,12 +69,12 @@ class Bundle:
 
     @cached_property
     def exact_model(self) -> Transformer:
-        """The same weights, to compute with in double precision; made when first asked for."""
+        """The same weights in double precision; made on first use."""
         return copy.deepcopy(self.model).double()
 
     @property
     def model_hash(self) -> str:
-        """SHA-256 over weights, configuration and tokenizer files: what the model computes."""
+        """SHA-256 over weights, configuration and tokenizer files."""
         digest = hashlib.sha256()
         for name, entry in sorted(self.manifest["files"].items()):
             if name != RECIPE:
@@ -88,7 +89,7 @@ def resolve_model(name: str | Path) -> Path:
     comes with the package.
 
     Raises:
-        InputFileNotFoundError: there is no such folder.
+        InputFileNotFoundError: the folder does not exist.
         BundleError: the folder holds neither.
     """
     if name in SHIPPED:
@@ -109,7 +110,7 @@ def resolve_model(name: str | Path) -> Path:
 
 
 def load_bundle(folder: Path) -> Bundle:
-    """Read a bundle, after checking every file's size and hash, every tensor's name and shape.
+    """Read a bundle after checking the size and hash of files, the name and shape of tensors.
 
     The tensors of a bfloat16 or int8 bundle become a float32 model.
 
@@ -138,18 +139,18 @@ def save_bundle(
     recipe_toml: str,
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write a bundle so that the folder is either whole or not there.
+    """Write a bundle so that the folder is either whole or absent.
 
     Args:
-        folder: where; an older bundle there is replaced.
-        config: what the model is, and the precision that its weights are stored in.
-        weights: its float32 tensors, by the names of the format.
-        tokenizer: its tokenizer.
+        folder: the bundle's folder; an older bundle there is replaced.
+        config: the model's configuration, and the precision of its stored weights.
+        weights: the float32 tensors, by the names of the format.
+        tokenizer: the model's tokenizer.
         recipe_toml: the resolved recipe.
         provenance: further entries of the manifest: data, training, metrics, durations.
 
     Raises:
-        OutputError: the disk cannot take it, or something else than a bundle is there.
+        OutputError: the disk cannot take it, or the folder holds something other than a bundle.
     """
     is_bundle = any((folder / name).is_file() for name in (MANIFEST, CONFIG, WEIGHTS))
     if folder.is_dir() and any(folder.iterdir()) and not is_bundle:
@@ -177,9 +178,9 @@ def write_bundle(
     recipe_toml: str,
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write the files of a bundle into a folder that is there, the manifest last.
+    """Write the files of a bundle into an existing folder, the manifest last.
 
-    Takes what `save_bundle` takes, and raises what it raises.
+    Arguments and errors are those of `save_bundle`.
     """
     contents: dict[str, bytes] = {
         WEIGHTS: serialize_tensors(pack_weights(weights, config.precision)),
@@ -202,7 +203,7 @@ def write_listed(path: Path, data: bytes) -> dict[str, Any]:
     """Write a file as `pellucid.files.write_bytes` does.
 
     Returns:
-        How a manifest lists it: its ``sha256`` and ``size``.
+        The file's entry in a manifest: its ``sha256`` and ``size``.
     """
     write_bytes(path, data)
     return {"sha256": hash_bytes(data), "size": len(data)}
@@ -216,7 +217,7 @@ def serialize_tensors(tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def to_json(values: Any) -> str:
-    """Write JSON as every file of a bundle has it."""
+    """Write JSON in the form of a bundle's files."""
     return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -224,7 +225,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
-        BundleError: it is not JSON, or not an object.
+        BundleError: the file is not JSON, or not an object.
     """
     try:
         values = json.loads(read_bytes(path))
@@ -244,8 +245,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         raise BundleError(
-            f"A bundle must have a {MANIFEST}, but {folder} has none. "
-            "The folder is incomplete: copy it again."
+            f"The bundle {folder} has no {MANIFEST}. The folder is incomplete: copy it again."
         )
     manifest = read_json(path)
     version = manifest.get("format")
@@ -259,7 +259,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _is_within(name: str) -> bool:
-    """Whether a listed name is that of something in the folder."""
+    """Tell whether a listed name stays within the folder."""
     path = PurePosixPath(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 
@@ -287,32 +287,32 @@ def _verify_model_files(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def verify_files(folder: Path, entries: Any) -> None:
-    """Compare files with what a manifest lists: each is there, of that size and hash.
+    """Check that each file of a manifest exists with its size and hash.
 
     Args:
-        folder: where they are.
-        entries: by name, ``sha256`` and ``size``, as the manifest has them.
+        folder: the folder of the files.
+        entries: ``sha256`` and ``size`` by file name, as in the manifest.
 
     Raises:
-        BundleError: a file is missing or damaged, or the list is.
+        BundleError: a file is missing or damaged, or the entries are.
     """
     _verify_entries(entries, folder / MANIFEST)
     for name, entry in entries.items():
         path = folder / name
         if not path.is_file():
             raise BundleError(
-                f"Every file of the manifest must be there, but {name} is not ({folder}). "
+                f"Every file of the manifest must exist, but {name} does not ({folder}). "
                 "The folder is incomplete: copy it again."
             )
         size = path.stat().st_size
         if size != entry["size"]:
             raise BundleError(
-                f"{name} must have {entry['size']} bytes as the manifest says, but has {size} "
-                f"({folder}). The file is damaged: copy it again."
+                f"{name} must have {entry['size']} bytes according to the manifest, but has "
+                f"{size} ({folder}). The file is damaged: copy it again."
             )
         if hash_file(path) != entry["sha256"]:
             raise BundleError(
-                f"{name} must have the hash that the manifest says, but has another ({folder}). "
+                f"{name} must have the hash in the manifest, but has another ({folder}). "
                 "The file was changed or damaged: copy it again."
             )
 
@@ -328,15 +328,25 @@ def _verify_vocabulary(config: BundleConfig, tokenizer: Tokenizer, where: str) -
             )
 
 
-def _load_model(path: Path, config: BundleConfig) -> Transformer:
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file.
+
+    Raises:
+        BundleError: it is damaged.
+    """
     try:
-        tensors = safetensors.torch.load_file(path)
+        return safetensors.torch.load_file(path)
     except (SafetensorError, OSError) as error:
         raise BundleError(
-            f"{path.name} must be a safetensors file, but cannot be read: {error} ({path})."
+            f"{path.name} must be a safetensors file, but cannot be read: {error} ({path}). Copy "
+            "it again."
         ) from None
+
+
+def _load_model(path: Path, config: BundleConfig) -> Transformer:
+    tensors = read_tensors(path)
     _verify_sizes(config, tensors, path)
-    with torch.device("meta"):
+    with torch.device("meta"):  # no memory for weights that are replaced at once
         model = Transformer(config.model, has_output_bias="output.bias" in tensors)
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     _verify_tensors(packed_types(shapes, config.precision), tensors, path)
@@ -349,7 +359,7 @@ def _verify_tensors(
     tensors: Mapping[str, Tensor],
     path: Path,
 ) -> None:
-    """Compare names, shapes and types, and look for numbers that no precision gives."""
+    """Check names, shapes, types and numbers."""
     _verify_names(expected.keys(), tensors.keys(), path)
     for name, (shape, dtype) in expected.items():
         tensor = tensors[name]
@@ -362,8 +372,8 @@ def _verify_tensors(
         if tensor.dtype == torch.int8:
             if not is_quantized(tensor, tensors[name + SCALE_SUFFIX]):
                 raise BundleError(
-                    f"Every row of {name} and its scale must be as pellucid quantizes, but some "
-                    f"are not ({path}). Export the float32 model again."
+                    f"Every row of {name} and its scale must be as pellucid quantizes them, but "
+                    f"some are not ({path}). Export the float32 model again."
                 )
         elif not bool(torch.isfinite(tensor).all()):
             raise BundleError(
@@ -377,7 +387,7 @@ def _name_type(dtype: torch.dtype) -> str:
 
 
 def _verify_sizes(config: BundleConfig, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse a configuration far larger than the file before anything is made of it."""
+    """Refuse a configuration with more layers than the file, before anything is allocated."""
     layers = config.model.num_encoder_layers + config.model.num_decoder_layers
     if layers > len(tensors):
         raise BundleError(

@@ -126,9 +126,9 @@ def shorten(name: str) -> Change:
 QUERY = "model.encoder.layers.0.self_attn.q_proj.weight"
 
 BROKEN: dict[str, tuple[Change, str]] = {
-    "pickle alone": (only_pickle, "can run code"),
+    "pickle alone": (only_pickle, "can run hidden code"),
     "shards": (only_shards, "one model.safetensors"),
-    "no weights": (replace("model.safetensors", None), "must hold model.safetensors"),
+    "no weights": (replace("model.safetensors", None), "must contain model.safetensors"),
     "weights cut off": (shorten("model.safetensors"), "must be a safetensors file"),
     "weights are text": (replace("model.safetensors", b"hello"), "must be a safetensors file"),
     "config cut off": (shorten("config.json"), "must be JSON"),
@@ -156,7 +156,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "padding is the end": (change_json("config.json", pad_token_id=3), "differ from each other"),
     "several ends": (change_json("config.json", eos_token_id=[3, 4]), "eos_token_id must be"),
     "no beam": (change_json("generation_config.json", num_beams=0), "beam must be greater"),
-    "a tensor missing": (change_tensors(lambda tensors: tensors.pop(QUERY)), f"hold {QUERY}"),
+    "a tensor missing": (change_tensors(lambda tensors: tensors.pop(QUERY)), f"contain {QUERY}"),
     "no embeddings": (
         change_tensors(lambda tensors: tensors.pop("model.shared.weight")),
         "model.shared.weight",
@@ -182,7 +182,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
         ),
         "sines and cosines",
     ),
-    "no source.spm": (replace("source.spm", None), "must hold source.spm"),
+    "no source.spm": (replace("source.spm", None), "must contain source.spm"),
     "target.spm damaged": (shorten("target.spm"), "target.spm must be a SentencePiece model"),
     "no vocab.json": (replace("vocab.json", None), "does not exist"),
     "vocab.json without <unk>": (replace("vocab.json", b'{"a": 0}'), "<unk> must have one id"),
@@ -243,7 +243,7 @@ BROKEN_ARCHIVE: dict[str, tuple[Change, str]] = {
     "decoder.yml is no YAML": (replace("decoder.yml", b"models: [a"), "must be YAML"),
     "decoder.yml is a list": (replace("decoder.yml", b"- a"), "must be a YAML mapping"),
     "two models": (change_text("decoder.yml", "  - model.npz", "  - a.npz\n  - b"), "Ensembles"),
-    "no model": (replace("model.npz", None), "must hold model.npz"),
+    "no model": (replace("model.npz", None), "must contain model.npz"),
     "model cut off": (shorten("model.npz"), "must be a NumPy archive"),
     "model is text": (replace("model.npz", b"hello"), "must be a NumPy archive"),
     "model is one array": (
@@ -268,7 +268,7 @@ BROKEN_ARCHIVE: dict[str, tuple[Change, str]] = {
         change_archive(lambda arrays: arrays.pop("encoder_l1_self_Wq")),
         "encoder_l1_self_Wq",
     ),
-    "no embeddings": (change_archive(lambda arrays: arrays.pop("Wemb")), "must hold Wemb"),
+    "no embeddings": (change_archive(lambda arrays: arrays.pop("Wemb")), "must contain Wemb"),
     "a short bias": (
         change_archive(lambda arrays: arrays.update(decoder_ff_logit_out_b=np.zeros((1, 3)))),
         "decoder_ff_logit_out_b must have",
@@ -277,7 +277,7 @@ BROKEN_ARCHIVE: dict[str, tuple[Change, str]] = {
         change_archive(lambda arrays: arrays.update(Wemb=arrays["Wemb"].astype(np.int8))),
         "before it was quantized",
     ),
-    "no vocabulary": (replace("vocab.yml", None), "must hold vocab.yml"),
+    "no vocabulary": (replace("vocab.yml", None), "must contain vocab.yml"),
     "a vocabulary of another kind": (
         lambda folder: (
             (folder / "vocab.yml").rename(folder / "vocab.spm"),
@@ -286,7 +286,7 @@ BROKEN_ARCHIVE: dict[str, tuple[Change, str]] = {
         "must be a .yml file",
     ),
     "a vocabulary too large": (change_text("vocab.yml", "<unk>: 1", "<unk>: 1000"), "'1000'"),
-    "no source.spm": (replace("source.spm", None), "must hold source.spm"),
+    "no source.spm": (replace("source.spm", None), "must contain source.spm"),
     "beam that is none": (change_text("decoder.yml", "beam-size: 6", "beam-size: x"), "beam-size"),
 }
 

@@ -1,4 +1,4 @@
-"""What every export checks first: whether the other side can compute the same."""
+"""Checks before every export: can the other system compute the same function?"""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pellucid.errors import InputError
 __all__ = ["LONGEST", "check_model", "never_written", "sentencepiece_models"]
 
 LONGEST = 65_536
-"""How many positions an exported model may have, which others keep as a table."""
+"""Most positions of an exported model, because other systems store a table of them."""
 
-EVERYWHERE: dict[str, tuple[Any, ...]] = {
+REQUIRED: dict[str, tuple[Any, ...]] = {
     "projections": ("qkv",),
     "residual": (True,),
     "scale_scores": (True,),
@@ -22,26 +22,24 @@ EVERYWHERE: dict[str, tuple[Any, ...]] = {
 
 
 def check_model(bundle: Bundle, target: str, allowed: Mapping[str, tuple[Any, ...]]) -> None:
-    """Refuse a model that another system has no form for.
+    """Refuse a model that another system cannot represent.
 
     Args:
         bundle: the model.
-        target: what it is exported to, for messages.
-        allowed: the values that fields of ``model`` may have there; those that nobody else has
-            another form for are checked anyway.
+        target: the other system, for messages.
+        allowed: the values that fields of ``model`` may have there, in addition to `REQUIRED`.
 
     Raises:
         InputError: a field has another value.
     """
     config = bundle.config.model
     where = f"{bundle.folder / 'config.json'}"
-    for name, values in {**EVERYWHERE, **allowed}.items():
+    for name, values in {**REQUIRED, **allowed}.items():
         value = getattr(config, name)
         if value not in values:
             raise InputError(
-                f"model.{name} must be {' or '.join(map(repr, values))} for {target}, which has "
-                f"no other, but is {value!r} ({where}). Use --to pellucid to keep the model as "
-                "it is."
+                f"model.{name} must be {' or '.join(map(repr, values))} for {target}, but is "
+                f"{value!r} ({where}). Use --to pellucid to keep the model as it is."
             )
     for name in ("d_key", "d_value"):
         width = getattr(config, name) * config.num_heads
@@ -53,20 +51,20 @@ def check_model(bundle: Bundle, target: str, allowed: Mapping[str, tuple[Any, ..
     for name in ("max_source_length", "max_target_length"):
         if getattr(config, name) > LONGEST:
             raise InputError(
-                f"model.{name} must be at most {LONGEST:,} for {target}, which keeps a table of "
+                f"model.{name} must be at most {LONGEST:,} for {target}, which stores a table of "
                 f"positions, but is {getattr(config, name):,} ({where})."
             )
 
 
 def sentencepiece_models(bundle: Bundle) -> tuple[bytes, bytes]:
-    """The SentencePiece models of the source and the target side.
+    """Return the SentencePiece models of the source and the target side.
 
     Raises:
         InputError: the model has whole words instead.
     """
     if bundle.config.tokenizer.kind != "sentencepiece":
         raise InputError(
-            "tokenizer.kind must be 'sentencepiece' for Marian, which has no other, but is "
+            "tokenizer.kind must be 'sentencepiece' for Marian, but is "
             f"{bundle.config.tokenizer.kind!r} ({bundle.folder / 'config.json'}). Use --to "
             "ctranslate2, which takes any tokens."
         )
@@ -79,6 +77,6 @@ def sentencepiece_models(bundle: Bundle) -> tuple[bytes, bytes]:
 
 
 def never_written(bundle: Bundle) -> list[int]:
-    """The ids that pellucid never puts into a translation: padding and the start token."""
+    """Return the ids that pellucid never writes: padding and the start token."""
     tokenizer = bundle.config.tokenizer
     return sorted({tokenizer.pad_id, tokenizer.target_start_id} - {tokenizer.eos_id})

@@ -1,4 +1,4 @@
-"""Import of a folder of Hugging Face's MarianMT, which is how OPUS-MT models are distributed."""
+"""Import of a folder of Hugging Face's MarianMT, the form in which OPUS-MT is distributed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from pellucid.attention import sinusoidal_positions
-from pellucid.bundle import read_json
+from pellucid.bundle import read_json, read_tensors
 from pellucid.config import DecodingConfig, LanguagesConfig, ModelConfig, validate
 from pellucid.errors import BundleError, suggestion
 from pellucid.formats.imported import (
@@ -18,15 +17,11 @@ from pellucid.formats.imported import (
     ImportedVocabulary,
     check_sizes,
     collect_weights,
+    find_tying,
     make_tokenizer,
 )
 from pellucid.formats.layout import hugging_face_name
-from pellucid.formats.reading import (
-    list_tokens,
-    read_sentencepiece,
-    read_tensors,
-    same_for_both,
-)
+from pellucid.formats.reading import list_tokens, read_sentencepiece, same_for_both
 
 __all__ = ["import_hugging_face"]
 
@@ -44,7 +39,7 @@ def import_hugging_face(folder: Path) -> ImportedModel:
     """Read a MarianMT model with its tokenizer.
 
     Args:
-        folder: holds ``config.json``, ``model.safetensors``, ``source.spm``, ``target.spm``,
+        folder: contains ``config.json``, ``model.safetensors``, ``source.spm``, ``target.spm``,
             ``vocab.json``, and perhaps ``target_vocab.json``, ``tokenizer_config.json`` and
             ``generation_config.json``.
 
@@ -86,8 +81,7 @@ _DEFAULTS = {
 }
 
 
-# Other names that a table may be kept under, by whether encoder and decoder share theirs and
-# whether the output is tied.
+# Other names that a table may have, by (encoder and decoder share embeddings, output is tied).
 _OTHER_NAMES: dict[tuple[bool, bool], dict[str, tuple[str, ...]]] = {
     (True, True): dict.fromkeys(("source", "target", "output"), (SHARED, SOURCE, TARGET, OUTPUT)),
     (True, False): {"source": (SHARED,), "target": (SHARED,), "output": ()},
@@ -102,8 +96,8 @@ def _find_weights(folder: Path) -> Path:
     if (folder / "pytorch_model.bin").is_file():
         raise BundleError(
             f"The weights must be in {WEIGHTS}, but {folder} has only pytorch_model.bin, a "
-            "pickle, and reading a pickle can run code that somebody hid in it. Load it with "
-            "transformers where you trust it, and convert what its save_pretrained writes."
+            "pickle, which can run hidden code when it is read. If you trust it, load it with "
+            "transformers, and convert what its save_pretrained writes."
         )
     if (folder / f"{WEIGHTS}.index.json").is_file():
         raise BundleError(
@@ -111,16 +105,16 @@ def _find_weights(folder: Path) -> Path:
             "with transformers and save them with save_pretrained(…, max_shard_size='100GB')."
         )
     raise BundleError(
-        f"The folder must hold {WEIGHTS}, but does not ({folder}). Copy the whole folder."
+        f"The folder must contain {WEIGHTS}, but does not ({folder}). Copy the whole folder."
     )
 
 
 def _find_tables(
     values: Mapping[str, Any], tensors: Mapping[str, Tensor], where: str
 ) -> dict[str, Tensor]:
-    """The embeddings of both sides and the output matrix, under whichever names they are kept.
+    """Find the embeddings of both sides and the output matrix.
 
-    Tied ones are stored once, under any of their names.
+    Tied tables are stored once, under any of their names.
     """
     own = {"source": SOURCE, "target": TARGET, "output": OUTPUT}
     others = _OTHER_NAMES[
@@ -132,7 +126,7 @@ def _find_tables(
         found = next((tensors[name] for name in known if name in tensors), None)
         if found is None:
             raise BundleError(
-                f"The weights must hold {' or '.join(known)}, but do not ({where}). The file is "
+                f"The weights must contain {' or '.join(known)}, but do not ({where}). The file is "
                 "damaged, or of another architecture."
             )
         tables[side] = found
@@ -185,24 +179,13 @@ def _read_model(
         "positions": "sinusoidal_halves",
         "embedding_scale": "sqrt" if values["scale_embedding"] else "none",
         "projection_bias": True,
-        "tied_embeddings": _tying(tables),
+        "tied_embeddings": find_tying(tables),
         "source_vocabulary_size": sizes["vocab_size"],
         "target_vocabulary_size": target_size or sizes["vocab_size"],
         "max_source_length": sizes["max_position_embeddings"],
         "max_target_length": sizes["max_position_embeddings"],
     }
     return validate(ModelConfig, model, where)
-
-
-def _tying(tables: Mapping[str, Tensor]) -> str:
-    """Which of the tables are the same numbers."""
-    if not _is_same(tables["target"], tables["output"]):
-        return "none"
-    return "all" if _is_same(tables["source"], tables["target"]) else "decoder"
-
-
-def _is_same(one: Tensor, other: Tensor) -> bool:
-    return one is other or (one.shape == other.shape and torch.equal(one, other))
 
 
 def _number(values: Mapping[str, Any], name: str, where: str) -> int:
@@ -255,7 +238,7 @@ def _read_vocabulary(
 
 
 def _read_decoding(folder: Path, values: Mapping[str, Any], config: ModelConfig) -> DecodingConfig:
-    """The defaults of translating: width of the beam, length penalty and length."""
+    """Read the defaults of a translation: width of the beam, length penalty and length."""
     path = folder / "generation_config.json"
     if path.is_file():
         values = read_json(path)
@@ -263,7 +246,7 @@ def _read_decoding(folder: Path, values: Mapping[str, Any], config: ModelConfig)
         path = folder / "config.json"
     decoding: dict[str, Any] = {}
     beam = values.get("num_beams")
-    if beam not in (None, 1):  # a greedy search has no use for a length penalty
+    if beam not in (None, 1):  # a greedy search does not use a length penalty
         alpha = values.get("length_penalty")
         decoding["beam"] = beam
         decoding |= {"length_penalty": "average", "alpha": 1.0 if alpha is None else alpha}
@@ -307,7 +290,7 @@ def _read_weights(
 
 
 def _check_positions(config: ModelConfig, tensors: Mapping[str, Tensor], where: str) -> None:
-    """Older files hold the table of positions, which must be the usual one."""
+    """Check the tables of positions that older files contain: sines and cosines only."""
     for name in POSITIONS:
         if name not in tensors:
             continue

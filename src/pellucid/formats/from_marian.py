@@ -1,4 +1,4 @@
-"""Import of a folder of Marian itself, as the zip files of OPUS-MT hold it."""
+"""Import of a folder of Marian itself, as in the zip files of OPUS-MT."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from pellucid.formats.imported import (
     ImportedVocabulary,
     check_sizes,
     collect_weights,
+    find_tying,
     make_tokenizer,
 )
 from pellucid.formats.layout import NEVER, marian_name
@@ -39,7 +40,7 @@ MATRICES = ("decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W")
 REQUIRED: dict[str, tuple[Any, ...]] = {
     "type": ("transformer",),
     "transformer-decoder-autoreg": ("self-attention",),
-    "transformer-ffn-activation": ("relu", "swish"),  # its gelu is an approximation of its own
+    "transformer-ffn-activation": ("relu", "swish"),  # its gelu is another approximation
     "transformer-ffn-depth": ("2",),
     "transformer-decoder-ffn-depth": ("0", "2"),
     "transformer-decoder-dim-ffn": ("0",),
@@ -59,25 +60,25 @@ REQUIRED: dict[str, tuple[Any, ...]] = {
     "lemma-dim-emb": ("0",),
     "ulr": ("false",),
 }
-"""What an option may say; one that an older Marian does not state has its usual value."""
+"""Values that options may have; an option that an older Marian lacks has its usual value."""
 
 MARIAN_EPSILON = 1e-6
 LONGEST = 1024
 
 
 def import_marian_archive(folder: Path) -> ImportedModel:
-    """Read a Transformer that Marian trained, so that all its probabilities stay.
+    """Read a Transformer that Marian trained, with exactly its probabilities.
 
-    Marian starts its decoder from a vector of zeros. Here that is the embedding of a token
-    ``<pad>`` behind the others, which the softmax never gives. Its sines and cosines are spaced
-    a little differently from the paper's, so its table of positions is kept as it is.
+    Marian starts its decoder from a vector of zeros. Here that is the embedding of a last token
+    ``<pad>``, to which the softmax gives no probability. Marian's sines and cosines are spaced a
+    little differently from the paper's, so its table of positions is kept.
 
     Differs:
-        Hugging Face's and CTranslate2's conversions take the paper's positions, which moves
+        Hugging Face's and CTranslate2's conversions use the paper's positions, which changes
         every probability a little.
 
     Args:
-        folder: holds ``decoder.yml``, the ``.npz`` and the vocabulary that it names, and
+        folder: contains ``decoder.yml``, the ``.npz`` and the vocabulary that it names, and
             ``source.spm`` and ``target.spm``.
 
     Raises:
@@ -85,8 +86,8 @@ def import_marian_archive(folder: Path) -> ImportedModel:
     """
     settings_path = _find_settings(folder)
     settings = read_yaml(read_bytes(settings_path), str(settings_path))
-    archive = _named(folder, settings, "models", settings_path, counts=(1,))[0]
-    lists = _named(folder, settings, "vocabs", settings_path, counts=(2,))
+    archive = _named(folder, settings, "models", settings_path, count=1)[0]
+    lists = _named(folder, settings, "vocabs", settings_path, count=2)
     arrays = read_arrays(archive)
     options = _read_options(arrays.pop(OPTIONS, None), archive)
     where = f"{archive}, {OPTIONS}"
@@ -137,20 +138,20 @@ def _find_settings(folder: Path) -> Path:
 
 
 def _named(
-    folder: Path, settings: Mapping[str, Any], key: str, path: Path, *, counts: Sequence[int]
+    folder: Path, settings: Mapping[str, Any], key: str, path: Path, *, count: int
 ) -> list[Path]:
-    """The files of the folder that a key of decoder.yml names."""
+    """Find the files that a key of decoder.yml names."""
     names = settings.get(key)
-    if not isinstance(names, list) or len(names) not in counts:
+    if not isinstance(names, list) or len(names) != count:
         raise BundleError(
-            f"{key} must name {counts[0]} {'file' if counts[0] == 1 else 'files'}, but "
-            f"is {names!r} ({path}). Ensembles cannot be converted: leave one model."
+            f"{key} must name {count} {'file' if count == 1 else 'files'}, but is {names!r} "
+            f"({path}). Ensembles cannot be converted: leave one model."
         )
     paths = [folder / Path(str(name)).name for name in names]
     for found in paths:
         if not found.is_file():
             raise BundleError(
-                f"The folder must hold {found.name}, which {path.name} names under {key}, but "
+                f"The folder must contain {found.name}, which {path.name} names under {key}, but "
                 f"does not ({folder}). Unpack the whole zip file."
             )
         if key == "vocabs" and found.suffix not in (".yml", ".yaml"):
@@ -162,11 +163,11 @@ def _named(
 
 
 def _read_options(data: NDArray[Any] | None, archive: Path) -> dict[str, Any]:
-    """What the archive says of its architecture."""
+    """Read the options of training, which describe the architecture."""
     if data is None:
         raise BundleError(
-            f"The archive must hold {OPTIONS}, which says the architecture, but does not "
-            f"({archive}). It is no model of Marian."
+            f"The archive must contain {OPTIONS}, which describes the architecture, but does not "
+            f"({archive}). It is not a model of Marian."
         )
     options = read_yaml(data.tobytes().rstrip(b"\0"), f"{archive}, {OPTIONS}")
     for name, allowed in REQUIRED.items():
@@ -186,9 +187,10 @@ def _read_tables(arrays: dict[str, NDArray[Any]], where: str) -> dict[str, Tenso
     target = arrays.pop("decoder_Wemb", shared)
     if source is None or target is None:
         raise BundleError(
-            f"The archive must hold Wemb, or encoder_Wemb and decoder_Wemb, but does not "
+            f"The archive must contain Wemb, or encoder_Wemb and decoder_Wemb, but does not "
             f"({where}). It is damaged, or of another architecture."
         )
+    # The output matrix has a row or a column per token; without one it is the target's table.
     rows, columns = (arrays.pop(name, None) for name in MATRICES)
     output = rows if rows is not None else target if columns is None else columns.T
     tables = {"source": source, "target": target, "output": output}
@@ -224,7 +226,6 @@ def _read_model(
         )
     }
     check_sizes(sizes, [array.shape for array in arrays.values()], where)
-    is_same = {side: torch.equal(tables[side], tables["target"]) for side in ("source", "output")}
     model = {
         "d_model": sizes["dim-emb"],
         "d_ff": sizes["transformer-dim-ffn"],
@@ -235,11 +236,7 @@ def _read_model(
         "activation": options.get("transformer-ffn-activation"),
         "positions": "learned",
         "projection_bias": True,
-        "tied_embeddings": "all"
-        if all(is_same.values())
-        else "decoder"
-        if is_same["output"]
-        else "none",
+        "tied_embeddings": find_tying(tables),
         "source_vocabulary_size": size + 1,
         "target_vocabulary_size": size + 1,
         "max_source_length": LONGEST,
@@ -249,7 +246,7 @@ def _read_model(
 
 
 def _position_table(length: int, d_model: int) -> Tensor:
-    r"""Marian's positions: all sines before all cosines, of the angles $i\, 10000^{-2j/(d-2)}$.
+    r"""Compute Marian's positions: all sines, then all cosines of $i\, 10000^{-2j/(d-2)}$.
 
     Source:
         Marian's ``sinusoidalPositionEmbeddings``, after Tensor2Tensor.
@@ -282,6 +279,7 @@ def _read_weights(
     arrays: dict[str, NDArray[Any]],
     where: str,
 ) -> dict[str, Tensor]:
+    # The last row, all zeros, is the token that Marian's decoder starts from.
     extended = {
         side: F.pad(table, (0, 0, 0, size + 1 - len(table))) for side, table in tables.items()
     }
@@ -325,7 +323,7 @@ def _read_weights(
 
 
 def _read_decoding(settings: Mapping[str, Any], where: str) -> DecodingConfig:
-    """The defaults of translating: width of the beam and length penalty."""
+    """Read the defaults of a translation: width of the beam and length penalty."""
     decoding: dict[str, Any] = {}
     try:
         if "beam-size" in settings:

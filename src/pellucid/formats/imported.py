@@ -1,4 +1,4 @@
-"""A model that was read from another format, on its way into a bundle."""
+"""A model read from another format, on its way into a bundle."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ __all__ = [
     "Take",
     "check_sizes",
     "collect_weights",
+    "find_tying",
     "make_tokenizer",
 ]
 
 Take = Callable[[str], tuple[str, Tensor | None]]
-"""Finds a tensor by our name: gives what the file calls it, and the tensor in our shape."""
+"""Finds a tensor by our name: returns its name in the file, and the tensor in our shape."""
 
 
 @dataclass(frozen=True)
 class ImportedVocabulary:
-    """How a model of Marian turns text into ids.
+    """The vocabulary of a model of Marian.
 
     Attributes:
         models: the SentencePiece models of the source and the target side.
-        sides: the tokens of the source and the target side, once where they are the same list.
-        pad_id: the padding.
-        unk_id: what is not in the list.
-        eos_id: the end of a sentence.
-        start_id: what the decoder starts from.
+        sides: the tokens of the source and the target side; one list if they are the same.
+        pad_id: id of the padding.
+        unk_id: id of a token that is not in the list.
+        eos_id: id of the end of a sentence.
+        start_id: id that the decoder starts from.
     """
 
     models: tuple[bytes, bytes]
@@ -66,11 +67,11 @@ class ImportedModel:
 
     Attributes:
         model: sizes and switches.
-        weights: float32, by the names of the bundle.
+        weights: float32 tensors, by the names of the bundle.
         tokenizer: text to ids and back.
-        decoding: defaults of translating.
+        decoding: defaults of a translation.
         languages: source and target.
-        files: what was read, for the manifest.
+        files: the files that were read, for the manifest.
     """
 
     model: ModelConfig
@@ -117,6 +118,7 @@ def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> Tokenizer:
     sides = vocabulary.sides
     is_joint = len(sides) == 1
     taken = (vocabulary.pad_id, vocabulary.unk_id, vocabulary.eos_id)
+    # Marian's models need no `<s>`. One that both sides have counts if nothing else uses its id.
     starts = {tokens.index("<s>") if "<s>" in tokens else None for tokens in sides}
     bos_id = starts.pop() if len(starts) == 1 else None
     values: dict[str, Any] = {
@@ -140,23 +142,23 @@ def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> Tokenizer:
 def collect_weights(
     config: ModelConfig, take: Take, *, has_output_bias: bool, where: str
 ) -> dict[str, Tensor]:
-    """Fetch every weight that a model needs, and see that it has the right shape.
+    """Collect every weight that a model needs, and check its shape.
 
     Args:
-        config: what the model is said to be.
+        config: the model's configuration.
         take: finds a tensor.
-        has_output_bias: whether the logits have a bias.
+        has_output_bias: the logits have a bias.
         where: the file, for messages.
 
     Raises:
-        BundleError: a tensor is missing, of another shape, or holds what is no number.
+        BundleError: a tensor is missing, has another shape, or has a weight that is not finite.
     """
     weights: dict[str, Tensor] = {}
     for name, shape in weight_shapes(config, has_output_bias=has_output_bias).items():
         their_name, tensor = take(name)
         if tensor is None:
             raise BundleError(
-                f"The weights must hold {their_name}, but do not ({where}). The file is "
+                f"The weights must contain {their_name}, but do not ({where}). The file is "
                 "damaged, or of another architecture."
             )
         if tuple(tensor.shape) != shape:
@@ -171,7 +173,7 @@ def collect_weights(
                 f"{str(tensor.dtype).removeprefix('torch.')} ({where}). Take the model before "
                 "it was quantized."
             )
-        # A copy: one table may serve as several, which are separate from now on.
+        # A copy, because one table of the file may become several separate ones here.
         weights[name] = tensor.to(torch.float32, copy=True).contiguous()
         if not bool(torch.isfinite(weights[name]).all()):
             raise BundleError(
@@ -180,8 +182,19 @@ def collect_weights(
     return weights
 
 
+def find_tying(tables: Mapping[str, Tensor]) -> str:
+    """Return the ``tied_embeddings`` of the tables ``source``, ``target`` and ``output``."""
+
+    def is_same(one: Tensor, other: Tensor) -> bool:
+        return one is other or (one.shape == other.shape and torch.equal(one, other))
+
+    if not is_same(tables["target"], tables["output"]):
+        return "none"
+    return "all" if is_same(tables["source"], tables["target"]) else "decoder"
+
+
 def check_sizes(sizes: Mapping[str, int], shapes: list[tuple[int, ...]], where: str) -> None:
-    """Refuse sizes that no tensor has before anything of that size is made.
+    """Refuse sizes that no tensor has, before anything of that size is allocated.
 
     Raises:
         BundleError: a size is larger than every axis of every tensor.

@@ -1,4 +1,4 @@
-"""Which kind of folder it is that somebody wants to import."""
+"""Import of a model of Marian, whichever kind of folder it is."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ def import_marian(folder: Path) -> ImportedModel:
             (``decoder.yml``, an ``.npz``).
 
     Raises:
-        InputFileNotFoundError: there is no such folder.
+        InputFileNotFoundError: the folder does not exist.
         InputError: it is a file.
-        BundleError: it is damaged, incomplete, or holds something else.
+        BundleError: it is damaged, incomplete, or holds another format.
     """
     if not folder.exists():
-        raise InputFileNotFoundError(
-            f"FOLDER must be a folder, but {folder} does not exist. Check the name."
-        )
+        raise InputFileNotFoundError(f"The folder {folder} does not exist. Check the name.")
     if not folder.is_dir():
         raise InputError(
             f"FOLDER must be a folder, but {folder} is a file. Unpack it, and give the folder."

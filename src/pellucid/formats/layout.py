@@ -1,4 +1,4 @@
-"""What the formats share: the names of tensors, the order of the width, a logit for never."""
+"""Names of tensors in other formats, and the order of the numbers within a vector."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 NEVER = -10_000.0
-"""A logit that leaves nothing in the softmax, in every precision."""
+"""A logit whose probability is 0 in every precision."""
 
 _HUGGING_FACE = {
     "self_attention.query": "self_attn.q_proj",
@@ -47,12 +47,12 @@ _MARIAN = {
     "inner": "1",
     "outer": "2",
 }
-# What writes into the width of the model; everything else with columns reads from it.
+# Weights that write into the width of the model; all other matrices read from it.
 _WRITERS = ("attention.output", "feed_forward.outer", "norm")
 
 
 def weight_shapes(config: ModelConfig, *, has_output_bias: bool) -> dict[str, tuple[int, ...]]:
-    """The shapes of a model's weights, by the names of the bundle."""
+    """Return the shapes of a model's weights, by the names of the bundle."""
     with torch.device("meta"):
         model = Transformer(config, has_output_bias=has_output_bias)
     return {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
@@ -87,20 +87,20 @@ def marian_name(name: str) -> str:
 
 
 def halves_order(d_model: int) -> Tensor:
-    """The columns of interleaved positions in Marian's order: all sines before all cosines."""
+    """Return the columns of interleaved positions in Marian's order: sines before cosines."""
     return torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
 
 
 def reorder_width(weights: Mapping[str, Tensor], order: Tensor) -> dict[str, Tensor]:
     """Reorder the width of a model in all its weights, so that it computes the same.
 
-    The order of the numbers within a vector of the model means nothing but to the positions,
-    which are added to it. Reordered alike wherever the width is read or written (embeddings,
-    projections, norms), the model fits positions in that order.
+    Only the positions depend on the order of the numbers within a vector. If the order changes
+    everywhere that the width is read or written (embeddings, projections, norms), the model fits
+    positions in the new order.
 
     Args:
-        weights: by the names of the bundle.
-        order: which old column each new one is.
+        weights: the tensors, by the names of the bundle.
+        order: the old column of each new one.
     """
     reordered: dict[str, Tensor] = {}
     for name, weight in weights.items():

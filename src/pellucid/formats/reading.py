@@ -1,4 +1,4 @@
-"""Reading what others wrote: every file may be damaged, and none of it can run code."""
+"""Reading files of other systems: any file may be damaged, and none can run code."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import sentencepiece
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from torch import Tensor
 
 from pellucid.errors import BundleError, InputError
 from pellucid.files import read_bytes
@@ -25,28 +22,27 @@ __all__ = [
     "need_library",
     "read_arrays",
     "read_sentencepiece",
-    "read_tensors",
     "read_yaml",
     "same_for_both",
 ]
 
 
-# What NumPy and zipfile raise for a file that is cut off, for a pickle, for a single array, for one
-# that is encrypted and for one that is packed in an unknown way.
+# Errors of NumPy and zipfile for a file that is cut off, a pickle, a single array, an encrypted
+# archive and one that is packed in an unknown way.
 _READ_ERRORS = (
     *(OSError, ValueError, EOFError, TypeError, KeyError, RuntimeError, NotImplementedError),
     *(zipfile.BadZipFile, zlib.error),
 )
 
 _MOST_UNPACKED = 64
-"""How many times the size of an archive its contents may take: weights hardly shrink."""
+"""Most times its own size that an archive may unpack to: weights hardly shrink."""
 
 
 def check_place(out: Path) -> None:
-    """Refuse to write where something is.
+    """Refuse a folder that cannot be made anew.
 
     Raises:
-        InputError: there is a file, or a folder with something in it; or no name.
+        InputError: a file or a folder with content has this name, or the path has no name.
     """
     if not out.name:
         raise InputError(
@@ -61,11 +57,11 @@ def check_place(out: Path) -> None:
 
 
 def need_library(name: str, purpose: str, *, extra: str) -> Any:
-    """Import a library that pellucid can do without.
+    """Import an optional library.
 
     Args:
         name: the module to import.
-        purpose: what it is for, as the subject of the sentence.
+        purpose: its purpose, as the subject of a sentence.
         extra: the optional dependency that installs it.
 
     Raises:
@@ -76,20 +72,20 @@ def need_library(name: str, purpose: str, *, extra: str) -> Any:
     except ImportError:
         library = name.partition(".")[0]
         raise InputError(
-            f"{purpose} must have the library {library}, but it is not installed. "
+            f"{purpose} needs the library {library}, which is not installed. "
             f"Run: pip install 'pellucid[{extra}]'."
         ) from None
 
 
 def read_yaml(data: bytes, where: str) -> dict[str, Any]:
-    """Read a YAML mapping whose scalars all stay text, so that ``no`` and ``1`` are words too.
+    """Read a YAML mapping whose scalars all stay text, ``no`` and ``1`` included.
 
     Raises:
-        BundleError: it is not one.
+        BundleError: the data is not a YAML mapping.
         InputError: PyYAML is not installed.
     """
     yaml = need_library("yaml", "Reading a folder of Marian", extra="marian")
-    # This loader knows text, lists and mappings, and nothing that could run code.
+    # This loader makes only text, lists and mappings, and nothing that could run code.
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
         values = yaml.load(data, Loader=loader)
@@ -102,7 +98,7 @@ def read_yaml(data: bytes, where: str) -> dict[str, Any]:
         raise BundleError(
             f"A file of Marian must be a YAML mapping, but is not ({where}). Copy it again."
         )
-    if _has_more_parts(values, len(data)):
+    if _has_more_parts(values, len(data)):  # a "billion laughs": few bytes, endless content
         raise BundleError(
             f"A file of Marian must be plain YAML, but its {len(data)} bytes refer to themselves "
             f"again and again ({where}). Do not use it."
@@ -111,7 +107,7 @@ def read_yaml(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _has_more_parts(values: Any, most: int) -> bool:
-    """Whether there are more keys and values than so many, however deep, aliases written out."""
+    """Tell whether a nested value has more than ``most`` parts, with all aliases written out."""
     waiting, count = [values], 0
     while waiting and count <= most:
         one = waiting.pop()
@@ -123,26 +119,11 @@ def _has_more_parts(values: Any, most: int) -> bool:
     return count > most
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read a safetensors file.
-
-    Raises:
-        BundleError: it is damaged.
-    """
-    try:
-        return safetensors.torch.load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise BundleError(
-            f"{path.name} must be a safetensors file, but cannot be read: {error} ({path}). Copy "
-            "it again."
-        ) from None
-
-
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read a NumPy archive, without the pickles that one may hold.
+    """Read a NumPy archive, but none of the pickles that it may hold.
 
     Raises:
-        BundleError: it is damaged, holds something else than numbers, or would unpack to many
+        BundleError: it is damaged, holds something other than numbers, or would unpack to many
             times its size.
     """
     try:
@@ -157,8 +138,8 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         ) from None
     if found is None:
         raise BundleError(
-            f"{path.name} must hold weights, but its {size:,} bytes unpack to {unpacked:,}, as no "
-            f"weights do ({path}). Do not use it."
+            f"{path.name} must hold weights, but its {size:,} bytes unpack to {unpacked:,}, which "
+            f"weights never do ({path}). Do not use it."
         )
     return found
 
@@ -169,22 +150,22 @@ def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
         for name in archive.files:
             array = archive[name]
             if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
-                raise TypeError(f"{name} is no array of numbers")
+                raise TypeError(f"{name} is not an array of numbers")
             found[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
     return found
 
 
 def read_sentencepiece(path: Path) -> bytes:
-    """Read a SentencePiece model and see that it is one.
+    """Read a SentencePiece model, and check that it is one.
 
     Raises:
         BundleError: it is missing or damaged.
     """
     if not path.is_file():
         raise BundleError(
-            f"The folder must hold {path.name}, the SentencePiece model that cuts its text, but "
-            f"does not ({path.parent}). Copy the whole folder; models with other subwords cannot "
-            "be converted."
+            f"The folder must contain {path.name}, its SentencePiece model, but does not "
+            f"({path.parent}). Copy the whole folder; models with other subwords cannot be "
+            "converted."
         )
     data = read_bytes(path)
     try:
@@ -200,16 +181,16 @@ def read_sentencepiece(path: Path) -> bytes:
 def list_tokens(ids: Mapping[str, Any], size: int, where: str) -> list[str]:
     """Turn a mapping of tokens to ids into a list.
 
-    An id that no token has is one that the model never learned: it is called ``<unused-ID>``.
+    The model never learned an id that has no token: it becomes ``<unused-ID>``.
 
     Args:
-        ids: the id of each token; a number, or the digits of one.
-        size: how many ids the model has.
+        ids: the id of each token, as a number or as digits.
+        size: number of ids that the model has.
         where: the file, for messages.
 
     Raises:
-        BundleError: an id is no number below the size, or comes twice; or a token cannot be on
-            a line.
+        BundleError: an id is not a number below the size, or occurs twice; or a token contains a
+            line break.
     """
     tokens = [f"<unused-{place}>" for place in range(size)]
     seen: set[int] = set()
@@ -235,10 +216,10 @@ def list_tokens(ids: Mapping[str, Any], size: int, where: str) -> list[str]:
 
 
 def same_for_both(sides: Sequence[Sequence[str]], token: str, where: str) -> int:
-    """Find the id of a token that both vocabularies must agree on.
+    """Find the id of a token, which must be the same in both vocabularies.
 
     Raises:
-        BundleError: it is missing, or they disagree.
+        BundleError: the token is missing, or the vocabularies disagree.
     """
     places = [tokens.index(token) if token in tokens else None for tokens in sides]
     if places[0] is None or places[0] != places[-1]:

@@ -1,4 +1,4 @@
-"""The same model as a bundle of another precision."""
+"""Export as a bundle of another precision."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["export_bundle"]
 def export_bundle(
     bundle: Bundle, out: Path, precision: Precision, *, measured: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a bundle with its weights in a precision, which it is then decoded in as well.
+    """Write a bundle with its weights in another precision, which is also used for decoding.
 
     Only the weights and the two entries of ``config.json`` about precision change. The manifest
-    keeps what it said of data and training, and says under ``exported`` what this one was made
-    from.
+    keeps its entries on data and training, and names under ``exported`` the bundle that this one
+    was made from.
 
     Args:
         bundle: the model.
         out: the new folder.
-        precision: of the stored weights.
-        measured: what was measured before and after, for the manifest.
+        precision: precision of the stored weights.
+        measured: BLEU before and after, for the manifest.
 
     Raises:
         OutputError: the disk cannot take it.

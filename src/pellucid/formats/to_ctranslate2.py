@@ -25,21 +25,21 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 
 
 def export_ctranslate2(bundle: Bundle, out: Path, precision: Precision) -> None:
-    """Write a model for ``ctranslate2.Translator``, and its tokenizer files beside it.
+    """Write a model for ``ctranslate2.Translator``, with its tokenizer files.
 
     The model stays the same function, with one exception. Pellucid never writes padding or the
-    start token, and CTranslate2 has no such rule. A trained model gives them next to nothing;
-    but where they have no vector at all, as in models of Marian, their logit is a constant that
-    could win, and becomes -10,000.
+    start token, and CTranslate2 has no such rule. A trained model gives them almost no
+    probability. But if their output vector is zero, as in models of Marian, their logit is a
+    constant that could win, and becomes -10,000.
 
     Args:
         bundle: the model.
         out: the new folder.
-        precision: of the stored weights; CTranslate2 may compute in another.
+        precision: precision of the stored weights; CTranslate2 may compute in another.
 
     Raises:
-        InputError: the library is missing, or has no form for something in the model, or
-            something is in the folder.
+        InputError: the library is missing or cannot represent the model, or the folder has
+            content.
         OutputError: the disk cannot take it.
     """
     check_place(out)
@@ -77,6 +77,7 @@ def _make_spec(specs: Any, bundle: Bundle) -> Any:
     _fill_part(spec.decoder, weights, "decoder", config, config.max_target_length)
     output = weights.get("output.weight", spec.decoder.embeddings.weight)
     bias = weights.get("output.bias", np.zeros(len(output), np.float32)).copy()
+    # The exception that `export_ctranslate2` describes.
     bias[[id_ for id_ in never_written(bundle) if not output[id_].any()]] = NEVER
     spec.decoder.projection.weight = output
     spec.decoder.projection.bias = bias
@@ -105,7 +106,7 @@ def _fill_part(
 def _positions(
     weights: dict[str, NDArray[Any]], part: str, config: ModelConfig, length: int
 ) -> NDArray[Any]:
-    """The table of positions, whose order is ours to choose."""
+    """Return the table of positions, which CTranslate2 takes in any order."""
     if config.positions == "learned":
         return weights[f"{part}.positions.weight"]
     if config.positions == "none":
@@ -119,7 +120,7 @@ def _positions(
 def _fill_attention(
     spec: Any, weights: dict[str, NDArray[Any]], name: str, *, groups: tuple[str, ...]
 ) -> None:
-    """Fill in an attention; projections of the same input are one matrix there."""
+    """Fill in an attention; projections with the same input are one matrix there."""
     modules = {"q": "query", "k": "key", "v": "value"}
     for linear, letters in zip(spec.linear, groups, strict=False):
         _fill_linear(linear, weights, [f"{name}.{modules[letter]}" for letter in letters])
@@ -139,7 +140,7 @@ def _fill_norm(spec: Any, weights: dict[str, NDArray[Any]], name: str) -> None:
 
 
 def _fill_tokens(spec: Any, bundle: Bundle) -> None:
-    """Register the vocabularies, and what begins and ends a sentence."""
+    """Register the vocabularies, and the start and end of a sentence."""
     config, tokenizer = bundle.config.tokenizer, bundle.tokenizer
     spec.register_source_vocabulary(tokenizer.vocabulary("source"))
     spec.register_target_vocabulary(tokenizer.vocabulary("target"))

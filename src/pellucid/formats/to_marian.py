@@ -35,18 +35,16 @@ TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 def export_marian(bundle: Bundle, out: Path, precision: Precision) -> None:
     """Write a model for ``MarianMTModel.from_pretrained`` and ``MarianTokenizer``.
 
-    MarianMT adds its positions as all sines before all cosines. A model with interleaved ones
-    gets its width reordered, so that it computes the same. Biases that it does not have become
-    zeros.
+    MarianMT adds positions with all sines before all cosines. The width of a model with
+    interleaved positions is reordered, so that it computes the same. Missing biases become zeros.
 
     Args:
         bundle: the model.
         out: the new folder.
-        precision: of the stored weights; not int8, for which MarianMT has no form.
+        precision: precision of the stored weights; MarianMT does not know int8.
 
     Raises:
-        InputError: MarianMT has no form for something in the model, or
-            something is in the folder.
+        InputError: MarianMT cannot represent the model, or the folder has content.
         OutputError: the disk cannot take it.
     """
     check_place(out)
@@ -134,14 +132,14 @@ def _config(bundle: Bundle, precision: Precision) -> dict[str, Any]:
 
 
 def _generation(bundle: Bundle) -> dict[str, Any]:
-    """How to translate: what is never written, and the search as far as theirs has it."""
+    """Settings of a translation: tokens that are never written, and the search."""
     decoding, tokenizer = bundle.config.decoding, bundle.config.tokenizer
     generation: dict[str, Any] = {
         "bad_words_ids": [[id_] for id_ in never_written(bundle)],
         "pad_token_id": tokenizer.pad_id,
         "eos_token_id": tokenizer.eos_id,
         "decoder_start_token_id": tokenizer.target_start_id,
-        # Theirs counts the start token.
+        # Hugging Face counts the start token too.
         "max_length": decoding.max_length + 1
         if decoding.max_length
         else bundle.config.model.max_target_length,
@@ -154,7 +152,7 @@ def _generation(bundle: Bundle) -> dict[str, Any]:
 
 
 def _vocabulary(bundle: Bundle) -> dict[str, Any]:
-    """The vocabulary files of the tokenizer and its settings, by name."""
+    """Return the vocabulary files and the settings of the tokenizer, by name."""
     config, tokenizer = bundle.config.tokenizer, bundle.tokenizer
     is_separate = config.sharing == "separate"
     sides = {"vocab.json": tokenizer.vocabulary("source")}
