@@ -44,7 +44,7 @@ __all__ = [
 
 _GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 1 << 24
-"""Most bytes of a line, which is held in memory as a whole."""
+"""Maximum length of a line in bytes; a line is held in memory as a whole."""
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -181,7 +181,7 @@ def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: boo
 
 
 def not_utf8(line: str) -> str | None:
-    """Say in a sentence where a line is not text, or return None."""
+    """Describe the first character of a line that is not text in a sentence, or return None."""
     try:
         line.encode()
     except UnicodeEncodeError as error:
@@ -377,7 +377,7 @@ def _make_folder(path: Path) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    """Flush a folder's list of names to disk."""
+    """Flush a folder's list of names to disk, so that a crash does not lose a new name."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

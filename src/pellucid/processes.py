@@ -183,7 +183,7 @@ def _error_to_json(error: Exception) -> dict[str, str]:
 
 
 def _error_of_json(kind: str, message: str, trace: str) -> Exception:
-    """Rebuild a child's error: of its own class if that is one of ours, else a RuntimeError."""
+    """Rebuild a child's error: in its class if that is one of ours, else as a RuntimeError."""
     found = {**vars(errors), "MemoryError": MemoryError}.get(kind)
     if isinstance(found, type) and issubclass(found, PellucidError | MemoryError):
         error: Exception = found(message)

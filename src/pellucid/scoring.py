@@ -37,7 +37,7 @@ def score_pairs(
         sources: the lines to translate.
         targets: a translation of each; an empty one is only ``</s>``.
         too_long: says in a sentence why a source cannot be read, or returns None.
-        batch_tokens: most positions of one side computed at once.
+        batch_tokens: maximum number of positions of one side to compute at once.
 
     Returns:
         One result for each pair, in order.

@@ -174,7 +174,7 @@ class Translator:
         Args:
             sources: the lines to translate.
             targets: a translation of each; an empty one is only ``</s>``.
-            batch_tokens: most positions of one side computed at once.
+            batch_tokens: maximum number of positions of one side to compute at once.
 
         Raises:
             DataError: sources and targets differ in number.

@@ -34,9 +34,9 @@ class DecodingConfig(Strict):
 
     # Search
     beam: int = Field(default=1, ge=1, le=1000)
-    """Hypotheses that grow together; 1 is greedy search."""
+    """Number of hypotheses that grow together; 1 is greedy search."""
     n_best: int = Field(default=1, ge=1, le=1000)
-    """Hypotheses to return for each sentence."""
+    """Number of hypotheses to return for each sentence."""
     length_penalty: Literal["gnmt", "average", "none"] = "gnmt"
     """Divisor of the log-probability when finished hypotheses of length Y are ranked: ``gnmt``
     is ((5 + Y) / 6)^alpha, ``average`` is Y^alpha, ``none`` is 1."""
@@ -46,7 +46,7 @@ class DecodingConfig(Strict):
     """When to stop a sentence: ``safe`` as soon as no growing hypothesis can still win,
     ``heuristic`` as soon as no growing hypothesis leads now, ``never`` at the maximum length."""
     diverse_groups: PositiveInt = 1
-    """Groups that the beam is divided into, so that hypotheses differ."""
+    """Number of groups that the beam is divided into, so that hypotheses differ."""
     diversity: NonNegativeFloat = 0.5
     """Penalty of a token for each time an earlier group has just chosen it."""
 

@@ -39,15 +39,15 @@ class ModelConfig(Strict):
     d_ff: int = Field(default=2048, gt=0, le=2**18)
     """Inner width of the feed-forward layers."""
     num_heads: Width = 8
-    """Heads of each attention."""
+    """Number of heads of each attention."""
     d_key: Width
     """Width of queries and keys per head."""
     d_value: Width
     """Width of values per head; ``num_heads * d_value`` need not be ``d_model``."""
     num_encoder_layers: int = Field(default=6, gt=0, le=1000)
-    """Layers of the encoder."""
+    """Number of layers of the encoder."""
     num_decoder_layers: int = Field(default=6, gt=0, le=1000)
-    """Layers of the decoder."""
+    """Number of layers of the decoder."""
 
     # Layers
     norm: Literal["post", "pre", "none"] = "post"
@@ -73,9 +73,9 @@ class ModelConfig(Strict):
     target_vocabulary_size: int = Field(default=0, ge=0, le=2**24)
     """Tokens of the target vocabulary. 0 in a recipe, where the tokenizer decides."""
     max_source_length: int = Field(default=1024, gt=0, le=10**12)
-    """Most tokens of a source, ``</s>`` included."""
+    """Maximum number of tokens of a source, ``</s>`` included."""
     max_target_length: int = Field(default=1024, gt=0, le=10**12)
-    """Most tokens of a target, ``</s>`` included."""
+    """Maximum number of tokens of a target, ``</s>`` included."""
 
     # Switches that take the architecture apart
     residual: bool = True

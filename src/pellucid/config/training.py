@@ -43,9 +43,9 @@ class TrainingConfig(Strict):
 
     # Batch
     max_tokens_per_batch: Count = 4096
-    """Most positions of a batch on either side, padding included."""
+    """Maximum number of positions of a batch on either side, padding included."""
     accumulate: int = Field(default=1, gt=0, le=10_000)
-    """Batches whose gradients an update sums."""
+    """Number of batches whose gradients an update sums."""
 
     # Optimizer and learning rate
     optimizer: Literal["adam", "adamw", "muon"] = "adam"
@@ -128,11 +128,11 @@ class TrainingConfig(Strict):
 
     # End, by whichever comes first
     max_steps: Steps = 100_000
-    """Most updates."""
+    """Maximum number of updates."""
     max_minutes: NonNegativeFloat = 0.0
-    """Most minutes; 0 sets no limit."""
+    """Maximum number of minutes; 0 sets no limit."""
     patience: NonNegativeInt = 0
-    """Validations without a better BLEU; 0 sets no limit."""
+    """Maximum number of validations without a better BLEU; 0 sets no limit."""
 
     # Validation, checkpoints and log
     validate_every: Steps = 1000

@@ -11,7 +11,7 @@ from pellucid.errors import InputError
 __all__ = ["LONGEST", "check_model", "never_written", "sentencepiece_models"]
 
 LONGEST = 65_536
-"""Most positions of an exported model, because other systems store a table of them."""
+"""Maximum number of positions, because other systems store a table of them."""
 
 REQUIRED: dict[str, tuple[Any, ...]] = {
     "projections": ("qkv",),

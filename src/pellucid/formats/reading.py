@@ -35,14 +35,14 @@ _READ_ERRORS = (
 )
 
 _MOST_UNPACKED = 64
-"""Most times its own size that an archive may unpack to: weights hardly shrink."""
+"""Maximum ratio of an archive's content to its size: weights can hardly be packed."""
 
 
 def check_place(out: Path) -> None:
-    """Refuse a folder that cannot be made anew.
+    """Refuse to write over an existing file or a folder with content.
 
     Raises:
-        InputError: a file or a folder with content has this name, or the path has no name.
+        InputError: the name is taken, or the path has no name.
     """
     if not out.name:
         raise InputError(
@@ -120,7 +120,7 @@ def _has_more_parts(values: Any, most: int) -> bool:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read a NumPy archive, but none of the pickles that it may hold.
+    """Read a NumPy archive without unpickling anything.
 
     Raises:
         BundleError: it is damaged, holds something other than numbers, or would unpack to many
