@@ -1,24 +1,23 @@
-"""Training on a device that is not the processor, as a GPU: a pretended one, in subprocesses."""
+"""Training on a device other than the processor, like a GPU: a pretended one, in forks."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pretended_device
 import pytest
+from forked import Forked
 from safetensors.torch import load_file
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 from pellucid.config.toml import to_toml
 
-SCRIPT = Path(pretended_device.__file__)
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
-PLAIN = {"dropout": 0.0, "precision": "float32", "learning_rate": 0.003, "max_steps": 11}
+PLAIN = {"dropout": 0.0, "precision": "float32", "learning_rate": 0.003, "max_steps": 7}
 
 EVERYTHING = {
     "precision": "bfloat16",
@@ -31,34 +30,42 @@ EVERYTHING = {
     "averaging": "last",
     "average_count": 2,
     "accumulate": 2,
-    "both_directions_steps": 7,
+    "both_directions_steps": 5,
     "max_gradient_norm": 1.0,
-    "max_steps": 9,
-    "validate_every": 4,
+    "max_steps": 7,
+    "validate_every": 3,
 }
 
 GUIDED = PLAIN | {"guided_head": (0, 1), "averaging": "running"}
 
 
-def run_there(*words: str) -> str:
-    done = subprocess.run(
-        (sys.executable, *words),
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _path()},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+TRAIN = """
+from pellucid.cli.main import main
+from pellucid.train import loop
+from pretended_device import pretended_device
+
+loop.write_report = lambda run: None
+with pretended_device():
+    main()
+"""
 
 
-def _path() -> str:
-    own = os.environ.get("PYTHONPATH")
-    return os.pathsep.join([str(SCRIPT.parent), *([own] if own else [])])
+@pytest.fixture
+def run_there(run_python: Run) -> Callable[..., str]:
+    """Run a program in a process of its own, and hand back its output."""
+
+    def run(program: str, *words: str) -> str:
+        done = run_python("-c", program, *words, kind=Forked)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    return run
 
 
 def write_recipe(folder: Path, training: dict[str, Any]) -> str:
     write_text(folder)
+    for path in folder.glob("validation.*"):  # Every operation takes long there.
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:7]))
     data = {"train_alignments": "train.align"} if "guided_head" in training else {}
     recipe = make_recipe(training=training, data=data)
     path = folder / "recipe.toml"
@@ -66,18 +73,15 @@ def write_recipe(folder: Path, training: dict[str, Any]) -> str:
     return str(path)
 
 
-def train_there(recipe: str, run: Path, *options: str) -> None:
-    run_there(str(SCRIPT), "train", recipe, "--out", str(run), *options)
-
-
 @pytest.mark.parametrize("training", [PLAIN, GUIDED], ids=["plain", "guided"])
 def test_a_run_there_has_the_losses_and_weights_of_one_on_the_processor(
-    tmp_path: Path, training: dict[str, Any]
+    tmp_path: Path, training: dict[str, Any], run_here: Run, run_there: Callable[..., str]
 ) -> None:
     recipe = write_recipe(tmp_path, training | {"log_every": 1})
     here, there = tmp_path / "here", tmp_path / "there"
-    run_there("-m", "pellucid", "train", recipe, "--out", str(here), "--set=training.device=cpu")
-    train_there(recipe, there)
+    done = run_here("train", recipe, "--out", str(here), "--set=training.device=cpu")
+    assert done.returncode == 0, done.stderr
+    run_there(TRAIN, "train", recipe, "--out", str(there))
     for ours, theirs in zip(read_metrics(here), read_metrics(there), strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
     weights, expected = (load_file(run / "bundle" / "model.safetensors") for run in (there, here))
@@ -85,13 +89,15 @@ def test_a_run_there_has_the_losses_and_weights_of_one_on_the_processor(
         assert weights[name].sub(weight).abs().max() < 1e-5, name
 
 
-def test_a_run_there_that_is_interrupted_ends_with_the_same_bytes(tmp_path: Path) -> None:
+def test_a_run_there_that_is_interrupted_ends_with_the_same_bytes(
+    tmp_path: Path, run_there: Callable[..., str]
+) -> None:
     recipe = write_recipe(tmp_path, EVERYTHING)
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
-    train_there(recipe, whole)
-    train_there(recipe, resumed, "--set", "training.max_steps=5")
-    train_there(recipe, resumed)
-    last = "checkpoints/step-00000009"
+    run_there(TRAIN, "train", recipe, "--out", str(whole))
+    run_there(TRAIN, "train", recipe, "--out", str(resumed), "--set", "training.max_steps=4")
+    run_there(TRAIN, "train", recipe, "--out", str(resumed))
+    last = "checkpoints/step-00000007"
     assert model_bytes(whole / last) == model_bytes(resumed / last)
     for name in ("optimizer", "averaging"):
         file = f"{last}/{name}.safetensors"
@@ -128,9 +134,9 @@ SETTINGS = (
 )
 
 
-def test_an_update_waits_for_the_device_once() -> None:
-    """When it has loss and gradient, and must know whether they are numbers."""
-    found = run_there("-c", UPDATE, json.dumps(SETTINGS)).splitlines()
+def test_an_update_waits_for_the_device_once(run_there: Callable[..., str]) -> None:
+    """It waits when it has loss and gradient, and must know whether they are finite."""
+    found = run_there(UPDATE, json.dumps(SETTINGS)).splitlines()
     assert [json.loads(line) for line in found] == [{"tolist": 1}] * len(SETTINGS)
 
 
@@ -152,8 +158,10 @@ print(json.dumps(found))
 """
 
 
-def test_tensors_of_two_places_are_refused_and_waits_are_counted() -> None:
-    found = json.loads(run_there("-c", PLACES))
+def test_tensors_of_two_places_are_refused_and_waits_are_counted(
+    run_there: Callable[..., str],
+) -> None:
+    found = json.loads(run_there(PLACES))
     assert found["device"] == "pretended:0"
     assert found["numbers"] == [3, 3, 3]
     assert found["waits"] == 3  # The list, the selection, and the item.
