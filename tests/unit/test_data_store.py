@@ -275,5 +275,5 @@ def test_open_with_a_strange_description_names_the_field(
 def test_open_with_a_description_that_is_no_json_is_refused(tmp_path: Path) -> None:
     build(tmp_path / "store")
     (tmp_path / "store" / "store.json").write_bytes(b"\xff{")
-    with pytest.raises(DataError, match=r"store\.json is not \(the whole file"):
+    with pytest.raises(DataError, match=r"store\.json does not \(the whole file"):
         TokenStore.open(tmp_path / "store")

@@ -1,4 +1,4 @@
-"""From token ids to batches: a memory-mapped store, the order of an epoch, padded tensors."""
+"""Batches from token ids: a memory-mapped store, the order of an epoch, padded tensors."""
 
 from pellucid.data.batches import Batch, make_batch, make_source_batch
 from pellucid.data.guides import with_guide

@@ -1,7 +1,7 @@
 """Padded tensors for training and decoding.
 
-Padding is on the right. Masks follow the rule of the package: True = may attend, here where
-there is a token and not padding.
+Padding is on the right. Masks follow the rule of the package, True = may attend: True for a token,
+False for padding.
 """
 
 from __future__ import annotations
@@ -27,19 +27,18 @@ __all__ = ["Batch", "make_batch", "make_source_batch"]
 class Batch:
     """Some pairs, ready for teacher forcing.
 
-    Row by row, position t of ``target_in_BT`` is what the decoder reads and position t of
-    ``target_out_BT`` what it is to predict: the targets, and the same shifted by one behind the
-    start token.
+    In each row the decoder reads position t of ``target_in_BT`` and learns to predict position t of
+    ``target_out_BT``: the first is the second, shifted right by one behind the start token.
 
     Args:
         source_BS: source ids, int64, each row ending in the end token.
-        source_mask_BS: True where ``source_BS`` holds a token.
+        source_mask_BS: True for the tokens of ``source_BS``, False for padding.
         target_in_BT: start token, then the target without its last token.
         target_out_BT: the target, ending in the end token.
-        target_mask_BT: True where ``target_in_BT`` and ``target_out_BT`` hold a token.
-        num_source_tokens: source tokens, padding not counted.
-        num_target_tokens: target tokens to predict, padding not counted.
-        guide_BTS: where a guided head should look, see `with_guide`; None without one.
+        target_mask_BT: the same for ``target_in_BT`` and ``target_out_BT``.
+        num_source_tokens: source tokens, without padding.
+        num_target_tokens: target tokens to predict, without padding.
+        guide_BTS: the weights that a guided head should have, see `with_guide`; None without one.
     """
 
     source_BS: Tensor
@@ -61,15 +60,15 @@ def make_batch(
     pad_to: int = 0,
     turned: NDArray[np.bool_] | None = None,
 ) -> Batch:
-    """Take some pairs out of a store and pad them.
+    """Take pairs from a store and pad them.
 
     Args:
         store: the tokens.
-        indices: which pairs, in which order.
-        pad_id: fills the places without a token.
-        start_id: what every target starts from.
+        indices: the pairs, in order.
+        pad_id: the id of padding.
+        start_id: the token that every target starts from.
         pad_to: the fixed length of every sequence; 0 pads to the longest of the batch.
-        turned: of which pairs source and target change places; None: of none.
+        turned: the pairs whose source and target change places; None for no pair.
 
     Returns:
         The batch.
@@ -78,23 +77,23 @@ def make_batch(
         DataError: a sequence is longer than ``pad_to``.
 
     Source:
-        The fixed size: notes "Transformers", section 5.
+        Notes "Transformers", section 5, for the fixed length.
     """
     sources, targets = store.gather_sources(indices), store.gather_targets(indices)
     if turned is not None:
         sources, targets = (
-            _exchanged(sources, targets, turned),
-            _exchanged(targets, sources, turned),
+            _exchange(sources, targets, turned),
+            _exchange(targets, sources, turned),
         )
     (source_tokens, source_lengths), (target_tokens, target_lengths) = sources, targets
     if pad_to:
-        _check_fixed_size(indices, source_lengths, side="source", pad_to=pad_to)
-        _check_fixed_size(indices, target_lengths, side="target", pad_to=pad_to)
+        _check_fixed_length(indices, source_lengths, side="source", pad_to=pad_to)
+        _check_fixed_length(indices, target_lengths, side="target", pad_to=pad_to)
     source_BS, source_mask_BS = _pad(source_tokens, source_lengths, pad_id=pad_id, width=pad_to)
     target_out_BT, target_mask_BT = _pad(target_tokens, target_lengths, pad_id=pad_id, width=pad_to)
     target_in_BT = torch.full_like(target_out_BT, start_id)
     target_in_BT[:, 1:] = target_out_BT[:, :-1]
-    # The end token of a shorter row has moved into the first padded place.
+    # The end token of a shorter row was shifted into the first padded position.
     target_in_BT.masked_fill_(~target_mask_BT, pad_id)
     return Batch(
         source_BS=source_BS,
@@ -112,10 +111,10 @@ def make_source_batch(sequences: Sequence[Sequence[int]], *, pad_id: int) -> tup
 
     Args:
         sequences: the ids of each source, ending in the end token.
-        pad_id: fills the places without a token.
+        pad_id: the id of padding.
 
     Returns:
-        ``source_BS`` (int64) and ``source_mask_BS`` (True where there is a token).
+        ``source_BS`` (int64) and ``source_mask_BS`` (True for tokens, False for padding).
     """
     lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
     tokens = np.fromiter(
@@ -124,8 +123,8 @@ def make_source_batch(sequences: Sequence[Sequence[int]], *, pad_id: int) -> tup
     return _pad(tokens, lengths, pad_id=pad_id, width=0)
 
 
-def _exchanged(own: Gathered, other: Gathered, turned: NDArray[np.bool_]) -> Gathered:
-    """The rows of one gathering, some of them the other's."""
+def _exchange(own: Gathered, other: Gathered, turned: NDArray[np.bool_]) -> Gathered:
+    """Take the turned rows from the other side, all others from the own side."""
     own_rows, other_rows = (
         np.split(tokens, np.cumsum(lengths)[:-1]) for tokens, lengths in (own, other)
     )
@@ -139,7 +138,7 @@ def _exchanged(own: Gathered, other: Gathered, turned: NDArray[np.bool_]) -> Gat
 def _pad(
     tokens: NDArray[np.int64], lengths: NDArray[np.int64], *, pad_id: int, width: int
 ) -> tuple[Tensor, Tensor]:
-    """Lay tokens that follow each other into rows of equal width; 0 means the longest row's."""
+    """Arrange consecutive tokens in rows of equal width; 0 is the width of the longest row."""
     width = width or int(lengths.max(initial=0))
     mask = np.arange(width) < lengths[:, None]
     padded = np.full(mask.shape, pad_id, dtype=np.int64)
@@ -147,10 +146,10 @@ def _pad(
     return torch.from_numpy(padded), torch.from_numpy(mask)
 
 
-def _check_fixed_size(
+def _check_fixed_length(
     indices: NDArray[np.int64], lengths: NDArray[np.int64], *, side: str, pad_to: int
 ) -> None:
-    """Refuse a sequence that is longer than the fixed size."""
+    """Refuse a sequence that is longer than the fixed length."""
     row = int(lengths.argmax())
     if lengths[row] > pad_to:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Links between the tokens of a pair, as the weights that a guided head should have."""
+"""The weights that a guided head should have, from links between the tokens of a pair."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ def with_guide(
     indices: NDArray[np.int64],
     convention: Literal["predicts", "reads"],
 ) -> Batch:
-    """Add to a batch where each decoder row should look.
+    """Add to a batch the attention weights that each decoder row should have.
 
     Args:
-        batch: some pairs.
-        links: of every pair, the source and the target position of each link.
+        batch: the batch.
+        links: for every pair, the source and the target position of each link.
         indices: the batch's pairs, in its order.
-        convention: whether a target token's links belong to the row that predicts it, or to the
-            row that reads it: the next one, which the last token has not.
+        convention: the row that a target token's links belong to: the one that ``predicts`` it, or
+            the one that ``reads`` it. That is the next row, which the last token does not have.
 
     Returns:
-        The batch with ``guide_BTS``: rows that sum to one, or to zero where the row's token is
-        linked to nothing.
+        The batch with ``guide_BTS``: rows that sum to 1, or to 0 if the row's token has no links.
     """
     sources, counts = links.gather_sources(indices)
     rows, _ = links.gather_targets(indices)
     pairs = np.repeat(np.arange(len(indices)), counts)
     if convention == "reads":
         rows = rows + 1
-        is_there = rows < batch.target_mask_BT.sum(dim=1).numpy()[pairs]
-        pairs, rows, sources = pairs[is_there], rows[is_there], sources[is_there]
+        is_inside = rows < batch.target_mask_BT.sum(dim=1).numpy()[pairs]
+        pairs, rows, sources = pairs[is_inside], rows[is_inside], sources[is_inside]
     guide_BTS = torch.zeros(*batch.target_in_BT.shape, batch.source_BS.shape[1])
     guide_BTS[pairs, rows, sources] = 1
     guide_BTS /= guide_BTS.sum(dim=2, keepdim=True).clamp(min=1)

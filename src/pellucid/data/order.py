@@ -1,22 +1,22 @@
-"""Which pairs form which batch: a pure function of (seed, epoch) and the lengths.
+"""The batches of an epoch: a pure function of (seed, epoch) and the lengths.
 
-Nothing is carried from one epoch to the next and nothing is consumed: batch i of epoch e can be
-asked for at any time, in any process, and is always the same. A checkpoint needs a step number.
+Nothing is carried from one epoch to the next, and nothing is consumed: batch i of epoch e is the
+same at any time and in any process. A checkpoint therefore needs only a step number.
 
 **The budget.** A batch takes at most ``max_tokens_per_batch`` positions on *each* side, padding
-included: rows times the longest source, and rows times the longest target. A pair that alone is
-longer gets a batch of its own.
+included: rows times the longest source, and rows times the longest target. A single pair that is
+longer forms a batch by itself.
 
-**Little padding.** Sorting by target length alone leaves the sources of a batch ragged. Instead
-the pairs are cut into bands of target length, and the source lengths run up through one band and
-down through the next, like a snake, so that neighbors are alike on both sides. The line is then
-cut into batches where cutting costs the fewest padded positions: exactly, by dynamic programming
-over the places where a length changes (and a few between).
+**Little padding.** Sorting only by target length leaves sources of different lengths in a batch.
+Instead the pairs are divided into bands of target length, and the source lengths rise through one
+band and fall through the next, like a snake, so that neighbors have similar lengths on both sides.
+This line of pairs is then cut into batches with the fewest padded positions: exactly, by dynamic
+programming over the places where a length changes (and a few between).
 
-**Chance.** Each epoch shuffles the pairs that tie, moves the edges of the bands, draws the
+**Chance.** Each epoch shuffles pairs of equal lengths, moves the edges of the bands, draws the
 snake's direction, and shuffles the batches. The number of batches therefore differs a little from
-epoch to epoch, and `BatchOrder.locate` plans the epochs before a step to count them: about 0.04 s
-an epoch for 29,000 pairs and 2.5 s for a million on one slow core, far less than training on it.
+epoch to epoch, and `BatchOrder.locate` must plan all epochs before a step to count them: about
+0.04 s an epoch for 29,000 pairs and 2.5 s for a million on one slow core, far less than training.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Plan:
     """The batches of one epoch; ``plan[i]`` holds the indices of batch i's pairs.
 
     Args:
-        epoch: which epoch, from 0.
-        pairs: every pair's index once, batch mates side by side.
-        starts: where batch i starts in ``pairs``.
-        ends: where it ends.
+        epoch: the epoch, from 0.
+        pairs: every pair's index once, those of a batch next to each other.
+        starts: the start of each batch in ``pairs``.
+        ends: the end of each batch in ``pairs``.
     """
 
     epoch: int
@@ -63,16 +63,16 @@ class Plan:
         return len(self.starts)
 
     def __getitem__(self, index: int) -> NDArray[np.int64]:
-        """The indices of one batch's pairs."""
+        """Return the indices of one batch's pairs."""
         return self.pairs[self.starts[index] : self.ends[index]]
 
     def __iter__(self) -> Iterator[NDArray[np.int64]]:
-        """Each batch in training order."""
+        """Iterate over the batches in training order."""
         return (self[index] for index in range(len(self)))
 
 
 class Text(Protocol):
-    """What an epoch reads."""
+    """The text of an epoch: a `TokenStore` or an `EpochText`."""
 
     @property
     def source_lengths(self) -> NDArray[np.int32]:
@@ -85,15 +85,15 @@ class Text(Protocol):
 
 @final
 class BatchOrder:
-    """The batches of a whole training, by global step.
+    """The batches of a whole training run, by global step.
 
     Args:
-        text_of: gives the text of an epoch.
+        text_of: returns the text of an epoch.
         seed: the run's seed.
         max_tokens_per_batch: the budget of `plan_epoch`.
-        pad_to: the fixed length of every sequence; 0 where there is none.
-        pairs_of: gives the indices of an epoch's pairs, a pair as often as it is to be seen;
-            without it every pair is seen once.
+        pad_to: the fixed length of every sequence; 0 without one.
+        pairs_of: returns the indices of an epoch's pairs, repeated for several passes; None takes
+            every pair once.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class BatchOrder:
         self._first_steps = [0]
 
     def plan(self, epoch: int) -> Plan:
-        """The batches of one epoch; the last one asked for is kept."""
+        """Plan the batches of one epoch; the latest plan is cached."""
         if self._plan is None or self._plan.epoch != epoch:
             text = self._text_of(epoch)
             pairs = None if self._pairs_of is None else self._pairs_of(epoch)
@@ -134,10 +134,10 @@ class BatchOrder:
         """Find the epoch of a global step, and the step's place in it.
 
         Args:
-            step: from 0.
+            step: the global step, from 0.
 
         Returns:
-            ``(epoch, index)``, so that step's batch is ``plan(epoch)[index]``.
+            ``(epoch, index)``: the step's batch is ``plan(epoch)[index]``.
         """
         while self._first_steps[-1] <= step:
             epoch = len(self._first_steps) - 1
@@ -146,7 +146,7 @@ class BatchOrder:
         return epoch, step - self._first_steps[epoch]
 
     def batch(self, step: int) -> NDArray[np.int64]:
-        """The indices of the pairs of a global step, from 0."""
+        """Return the indices of the pairs of a global step, from 0."""
         epoch, index = self.locate(step)
         return self.plan(epoch)[index]
 
@@ -166,16 +166,16 @@ def plan_epoch(
         source_lengths: tokens of each source.
         target_lengths: tokens of each target.
         seed: the run's seed.
-        epoch: from 0.
-        max_tokens_per_batch: the most padded positions a batch may have on either side.
-        pad_to: the fixed length that `make_batch` will give every sequence; 0 where there is
-            none. With it all pairs cost the same, so that any may share a batch.
+        epoch: the epoch, from 0.
+        max_tokens_per_batch: the most positions, with padding, of a batch on either side.
+        pad_to: the fixed length that `make_batch` will give every sequence; 0 without one. With it
+            all pairs cost the same, so any of them may share a batch.
 
     Returns:
-        The plan: the same for the same arguments, everywhere.
+        The plan, the same for the same arguments on every machine.
 
     Raises:
-        DataError: there are no pairs.
+        DataError: the lengths are empty, or not as many on both sides.
     """
     if len(source_lengths) == 0 or len(source_lengths) != len(target_lengths):
         raise DataError(
@@ -186,7 +186,7 @@ def plan_epoch(
         sources = targets = np.full(len(source_lengths), pad_to, dtype=np.int64)
     else:
         sources, targets = source_lengths.astype(np.int64), target_lengths.astype(np.int64)
-    # Raw bits, not a generator's methods: NumPy may change those between versions.
+    # Raw bits, not a generator's methods, which NumPy may change between versions.
     phase, direction = _draw(2, seed, epoch, "bands")
     num_batches = max(int(sources.sum()), int(targets.sum())) / max_tokens_per_batch
     num_bands = max(1, round(_BANDS_PER_ROOT * math.sqrt(num_batches)))
@@ -202,10 +202,10 @@ def plan_epoch(
 def padding_share(
     plan: Plan, source_lengths: NDArray[np.int32], target_lengths: NDArray[np.int32]
 ) -> float:
-    """Measure how much of an epoch is padding: source and target positions together.
+    """Measure the share of padding in an epoch, source and target together.
 
     Returns:
-        Padded positions without a token, divided by all positions; in [0, 1).
+        Positions without a token, divided by all positions; in [0, 1).
     """
     num_positions = sum(
         len(batch) * (int(source_lengths[batch].max()) + int(target_lengths[batch].max()))
@@ -216,12 +216,12 @@ def padding_share(
 
 
 def _draw(count: int, seed: int, epoch: int, what: str) -> NDArray[np.uint64]:
-    """Random 64-bit numbers of one epoch; sorting by them shuffles."""
+    """Draw random 64-bit numbers for one epoch; sorting by them shuffles."""
     return random_bytes(8 * count, seed, "order", epoch, what).view("<u8")
 
 
 def _bands(lengths: NDArray[np.int64], num_bands: int, phase: float) -> NDArray[np.int64]:
-    """Number each pair's band: about equally many pairs a band, equal lengths in the same one."""
+    """Number the band of each pair: about equally many pairs a band, equal lengths in the same."""
     counts = np.bincount(lengths)
     middle_ranks = (np.cumsum(counts) - counts / 2) / len(lengths)
     band_of_length = np.floor(middle_ranks * num_bands + phase).astype(np.int64)
@@ -237,29 +237,31 @@ def _cut(
 ) -> NDArray[np.int64]:
     """Cut the line of pairs into batches with the fewest padded positions.
 
-    A batch itself is charged ``budget`` positions more, without which many small batches would
-    be cheapest.
+    Each batch costs ``budget`` positions in addition; otherwise many small batches would be
+    cheapest.
 
     Args:
-        sources: source lengths along the line.
-        targets: target lengths along the line.
-        bands: bands along the line.
-        budget: positions a batch may have on either side.
+        sources: the source lengths along the line.
+        targets: the target lengths along the line.
+        bands: the bands along the line.
+        budget: the positions that a batch may have on either side.
 
     Returns:
         The cuts, from 0 to the number of pairs.
     """
     places = _possible_cuts(sources, targets, bands, budget=budget)
+    # The pairs between two possible cuts are a piece; a batch is a run of pieces.
     source_peaks = np.maximum.reduceat(sources, places[:-1])
     target_peaks = np.maximum.reduceat(targets, places[:-1])
     most_rows = np.maximum(1, budget // np.maximum(source_peaks, target_peaks))
     furthest = np.searchsorted(places, places[:-1] + most_rows, side="right")
     num_pieces = len(places) - 1
+    # costs[i]: the least cost of the pieces before i; previous[i]: the last batch's first piece.
     costs = np.full(num_pieces + 1, np.iinfo(np.int64).max)
     costs[0] = 0
     previous = np.zeros(num_pieces + 1, dtype=np.int64)
     for piece in range(num_pieces):
-        # From a cut before this piece, a batch may end after it or after any of the next ones.
+        # A batch that starts with this piece may end after it or after any of the next ones.
         end = max(int(furthest[piece]) - 1, piece + 1)
         rows = places[piece + 1 : end + 1] - places[piece]
         longest_sources = np.maximum.accumulate(source_peaks[piece:end])
@@ -285,7 +287,7 @@ def _possible_cuts(
     *,
     budget: int,
 ) -> NDArray[np.int64]:
-    """Where a batch may end: at a new source length or band, and every 1/8 of a batch between."""
+    """List where a batch may end: at a new source length or band, and at each 1/8 of a batch."""
     is_new = (sources[1:] != sources[:-1]) | (bands[1:] != bands[:-1])
     starts = np.concatenate(([0], np.flatnonzero(is_new) + 1))
     sizes = np.diff(starts, append=len(sources))

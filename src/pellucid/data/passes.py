@@ -1,4 +1,4 @@
-"""Which pairs an epoch passes over, where corpora have weights, and which way it reads them."""
+"""The pairs of an epoch if corpora have weights, and the direction in which each is read."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ __all__ = ["pairs_of_epoch", "turned_pairs"]
 def pairs_of_epoch(
     sizes: Sequence[int], weights: Sequence[float], *, seed: int, epoch: int
 ) -> NDArray[np.int64]:
-    """The indices of an epoch's pairs, corpus after corpus.
+    """Choose the pairs of an epoch, corpus after corpus.
 
-    Each corpus is passed over as often as its weight says: the whole part in full, the rest as a
-    fresh random part of it (rounded to whole pairs; at least one pair in all).
+    An epoch takes each corpus as often as its weight says: the integer part of the weight in full
+    passes, the fraction as a new random part (rounded to whole pairs; at least one pair in all).
 
     Args:
-        sizes: pairs of each corpus, which follow each other in the store.
-        weights: the weight of each.
-        seed: the run's.
-        epoch: from 0.
+        sizes: the pairs of each corpus, which follow each other in the store.
+        weights: the weight of each corpus.
+        seed: the run's seed.
+        epoch: the epoch, from 0.
+
+    Returns:
+        Indices of pairs in the store.
     """
     chosen: list[NDArray[np.int64]] = []
     start = 0
@@ -44,12 +47,12 @@ def pairs_of_epoch(
 
 
 def turned_pairs(count: int, *, seed: int, epoch: int, batch: int) -> NDArray[np.bool_]:
-    """Which pairs of a batch are read from target to source: each with a probability of one half.
+    """Choose the pairs of a batch that are read from target to source, each with probability 1/2.
 
     Args:
-        count: pairs of the batch.
-        seed: the run's.
-        epoch: from 0.
-        batch: its place in the epoch.
+        count: the number of pairs.
+        seed: the run's seed.
+        epoch: the epoch, from 0.
+        batch: the batch's place in the epoch.
     """
     return random_bytes(count, seed, "direction", epoch, batch) < 128

@@ -1,15 +1,15 @@
-"""The token store: a corpus as ids on disk, read through the memory map.
+"""The token store: a corpus as ids on disk, memory-mapped.
 
 A folder of five files:
 
 - ``source.tokens``, ``target.tokens``: all ids one after the other, little-endian, ``uint16`` for
   vocabularies of up to 65,535 entries, ``uint32`` above;
-- ``source.offsets``, ``target.offsets``: ``uint64``, where each sequence starts, and where the
-  last one ends;
-- ``store.json``: format, counts, types, fingerprint, and how many pairs were left out and why.
+- ``source.offsets``, ``target.offsets``: ``uint64``, the start of each sequence, and the end of the
+  last one;
+- ``store.json``: format, counts, types, fingerprint, and the number of pairs left out, by reason.
 
-It is written in one pass at bounded memory under another name, flushed to disk and then renamed,
-so that an interrupted build leaves nothing that looks finished.
+It is written in one pass in bounded memory under another name, flushed to disk and then renamed, so
+that an interrupted build leaves nothing that looks finished.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Side(Strict):
 
 @final
 class _Description(Strict):
-    """What ``store.json`` holds."""
+    """The content of ``store.json``."""
 
     format: Literal[1]
     num_pairs: PositiveInt
@@ -63,7 +63,7 @@ class _Description(Strict):
 class TokenStore:
     """A corpus of (source, target) pairs as token ids; made by `build_store`.
 
-    Only the lengths and offsets are in memory; the tokens are read from disk as they are used.
+    Only the lengths and offsets are in memory; tokens are read from disk when they are used.
     """
 
     def __init__(self, description: _Description, source: _Tokens, target: _Tokens) -> None:
@@ -73,13 +73,13 @@ class TokenStore:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store and check that it is whole.
+        """Open a store and check that it is complete.
 
         Args:
-            folder: where `build_store` put it.
+            folder: the folder that `build_store` made.
 
         Raises:
-            InputFileNotFoundError: nothing is there.
+            InputFileNotFoundError: the folder holds no store.
             DataError: files are missing, or disagree with ``store.json``.
         """
         description = _read_description(folder)
@@ -100,33 +100,33 @@ class TokenStore:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """How many pairs were left out when the store was built, by reason."""
+        """The number of pairs left out when the store was built, by reason."""
         return dict(self._description.dropped)
 
     @property
     def source_lengths(self) -> NDArray[np.int32]:
-        """Tokens of each source, the end token included."""
+        """The tokens of each source, with the end token."""
         return self._source.lengths
 
     @property
     def target_lengths(self) -> NDArray[np.int32]:
-        """Tokens of each target, the end token included."""
+        """The tokens of each target, with the end token."""
         return self._target.lengths
 
     def source(self, index: int) -> NDArray[np.unsignedinteger]:
-        """The ids of one source, read-only."""
+        """Read one source's ids; the array is read-only."""
         return self._source.sequence(index)
 
     def target(self, index: int) -> NDArray[np.unsignedinteger]:
-        """The ids of one target, read-only."""
+        """Read one target's ids; the array is read-only."""
         return self._target.sequence(index)
 
     def gather_sources(self, indices: NDArray[np.int64]) -> Gathered:
-        """The ids of several sources one after the other, and how many each has."""
+        """Read several sources: their ids one after the other, and how many each has."""
         return self._source.gather(indices)
 
     def gather_targets(self, indices: NDArray[np.int64]) -> Gathered:
-        """The ids of several targets one after the other, and how many each has."""
+        """Read several targets: their ids one after the other, and how many each has."""
         return self._target.gather(indices)
 
 
@@ -138,22 +138,22 @@ def build_store(
     target_vocabulary_size: int,
     dropped: Mapping[str, int] | None = None,
 ) -> TokenStore:
-    """Write a corpus to disk in one pass, at bounded memory.
+    """Write a corpus to disk in one pass, in bounded memory.
 
     Args:
         folder: the store's folder; must not exist yet, or be empty.
-        pairs: source ids and target ids; taken once, one by one.
+        pairs: source ids and target ids; read once, one by one.
         source_vocabulary_size: one more than the largest possible source id.
         target_vocabulary_size: the same for targets.
-        dropped: how many pairs were left out, by reason. It is read after the last pair, so
-            whoever yields the pairs may count into it.
+        dropped: the number of pairs left out, by reason. It is read after the last pair, so the
+            iterator of pairs may count into it.
 
     Returns:
         The store, opened.
 
     Raises:
-        DataError: there are no pairs, one has an empty side, or an id is not in the vocabulary.
-        OutputError: the disk is full, or the folder cannot be written or holds something.
+        DataError: ``pairs`` is empty, one has an empty side, or an id is not in the vocabulary.
+        OutputError: the disk is full, or the folder cannot be written or is not empty.
     """
     with new_folder(folder) as part:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -171,8 +171,8 @@ def build_store(
             target.finish()
         if source.num_sequences == 0:
             raise DataError(
-                "Training must have at least one pair, but all were left out or there were none"
-                f"{_word_dropped(dropped)}. Check the files and data.max_length."
+                "Training must have at least one pair, but the files are empty or all were left out"
+                f"{_list_dropped(dropped)}. Check the files and data.max_length."
             )
         description = _Description(
             format=1,
@@ -212,15 +212,16 @@ class _Tokens:
         return cls(tokens, offsets)
 
     def sequence(self, index: int) -> NDArray[np.unsignedinteger]:
-        """One sequence's ids, without a copy."""
+        """Return one sequence's ids, without a copy."""
         if not 0 <= index < len(self.lengths):
             raise IndexError(f"pair {index} of {len(self.lengths)}")
         return self._tokens[self._offsets[index] : self._offsets[index + 1]]
 
     def gather(self, indices: NDArray[np.int64]) -> Gathered:
-        """Several sequences' ids one after the other, and their lengths."""
+        """Read several sequences: their ids one after the other, and how many each has."""
         lengths = self.lengths[indices].astype(np.int64)
-        # Token j of the result is at j plus a shift that is constant within a sequence.
+        # Token j of the result is token j + shift of the file, where the shift is constant within a
+        # sequence.
         shifts = self._offsets[indices] - (np.cumsum(lengths) - lengths)
         places = np.arange(lengths.sum()) + np.repeat(shifts, lengths)
         return self._tokens[places].astype(np.int64), lengths
@@ -228,7 +229,7 @@ class _Tokens:
 
 @final
 class _Writer:
-    """Appends one side's sequences to its two files, at bounded memory."""
+    """Appends one side's sequences to its two files, in bounded memory."""
 
     def __init__(self, folder: Path, name: str, vocabulary_size: int, stack: ExitStack) -> None:
         self.num_sequences = 0
@@ -260,14 +261,14 @@ class _Writer:
             self._write()
 
     def finish(self) -> None:
-        """Write the rest and wait until the disk has it."""
+        """Write the rest, and wait until it is on the disk."""
         self._write()
         for stream in (self._tokens_file, self._offsets_file):
             stream.flush()
             os.fsync(stream.fileno())
 
     def describe(self) -> _Side:
-        """What ``store.json`` says about this side."""
+        """Describe this side for ``store.json``."""
         return _Side(
             dtype=self._dtype,
             num_tokens=self._num_tokens,
@@ -275,11 +276,11 @@ class _Writer:
         )
 
     def digest(self) -> bytes:
-        """Hashes of tokens and offsets; the same however the writes were cut."""
+        """Hash the tokens and the offsets; the result does not depend on the size of the writes."""
         return self._tokens_hash.digest() + self._offsets_hash.digest()
 
     def _write(self) -> None:
-        """Empty the buffers into the files."""
+        """Write the buffers to the files and clear them."""
         ids = np.array(self._ids, dtype=np.int64)
         if ids.size and (ids.min() < 0 or ids.max() >= self._vocabulary_size):
             wrong = ids.min() if ids.min() < 0 else ids.max()
@@ -311,8 +312,8 @@ def _read_description(folder: Path) -> _Description:
         first = error.errors()[0]
         field = ".".join(str(place) for place in first["loc"]) or "the whole file"
         raise DataError(
-            f"The description of a token store must be as this version of the library writes it, "
-            f"but {path} is not ({field}: {first['msg']}). Delete {folder} and build it again."
+            f"The description of a token store must have this version's format, but {path} does "
+            f"not ({field}: {first['msg']}). Delete {folder} and build it again."
         ) from error
 
 
@@ -336,8 +337,8 @@ def _map(
         ) from error
 
 
-def _word_dropped(dropped: Mapping[str, int] | None) -> str:
-    """List the reasons, for a message."""
+def _list_dropped(dropped: Mapping[str, int] | None) -> str:
+    """List the number of dropped pairs by reason, for a message."""
     if not dropped:
         return ""
     return " (" + ", ".join(f"{reason}: {count}" for reason, count in dropped.items()) + ")"

@@ -1,4 +1,4 @@
-"""Several segmentations of every sentence, one of which is drawn in every epoch."""
+"""Several segmentations of each sentence, of which every epoch draws one."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ SCORES = "scores.f4"
 
 @final
 class EpochText:
-    """The pairs of a store as one epoch reads them: one segmentation of each side of each pair.
-
-    It is read like a `TokenStore`.
-    """
+    """The pairs of one epoch, with one segmentation of each side; read like a `TokenStore`."""
 
     def __init__(
         self,
@@ -42,29 +39,29 @@ class EpochText:
         self.target_lengths: NDArray[np.int32] = store.target_lengths[target_rows]
 
     def gather_sources(self, indices: NDArray[np.int64]) -> Gathered:
-        """The ids of several sources one after the other, and how many each has."""
+        """Read several sources: their ids one after the other, and how many each has."""
         return self._store.gather_sources(self._source_rows[indices])
 
     def gather_targets(self, indices: NDArray[np.int64]) -> Gathered:
-        """The ids of several targets one after the other, and how many each has."""
+        """Read several targets: their ids one after the other, and how many each has."""
         return self._store.gather_targets(self._target_rows[indices])
 
 
 @final
 class VariantStore:
-    """Segmentations on disk, a fixed number for every pair; made by `build_variants`.
+    """Segmentations on disk, the same number for every pair; made by `build_variants`.
 
-    A pair with fewer has its best one again, which is never drawn.
+    A pair with fewer repeats its best one in the free places, which are never drawn.
 
     Args:
-        folder: where they are.
-        count: how many for every pair.
+        folder: the folder that `build_variants` wrote.
+        count: the segmentations of each pair.
 
     Attributes:
-        store: all of them, those of a pair after each other.
+        store: all segmentations; those of a pair follow each other.
 
     Raises:
-        DataError: the files are not those of so many segmentations.
+        DataError: the files do not hold this number of segmentations.
     """
 
     def __init__(self, folder: Path, count: int) -> None:
@@ -73,7 +70,7 @@ class VariantStore:
         scores = np.fromfile(path, dtype="<f4") if path.is_file() else np.empty(0)
         if len(self.store) % count or scores.size != 2 * len(self.store):
             raise DataError(
-                f"The segmentations must be {count} for every pair with their scores, but those "
+                f"The segmentations must be {count} for every pair, with their scores, but those "
                 f"in {folder} are not. Delete {folder.parent}; the same command makes it again."
             )
         self._count = count
@@ -83,9 +80,9 @@ class VariantStore:
         r"""Draw a segmentation of each sentence, with probability proportional to $p^α$.
 
         Args:
-            epoch: each draws anew.
-            seed: the run's.
-            alpha: 0 draws all alike, 1 by probability.
+            epoch: the epoch, from 0; each draws again.
+            seed: the run's seed.
+            alpha: 0 draws all with the same probability, 1 by their own.
 
         Source:
             Kudo 2018, "Subword Regularization", section 3.2.
@@ -102,7 +99,9 @@ class VariantStore:
         weights = np.where(is_real, np.exp(alpha * np.where(is_real, scores - best, 0.0)), 0.0)
         ends = np.cumsum(weights, axis=1)
         raw = random_bytes(8 * len(scores), seed, "segmentation", epoch, side).view("<u8")
+        # Each pair draws a point on the line of its weights; the segmentation there is chosen.
         points = raw.astype(np.float64) / 2.0**64 * ends[:, -1]
+        # Rounding can put the point at the very end.
         chosen = np.minimum((ends <= points[:, None]).sum(axis=1), is_real.sum(axis=1) - 1)
         places: NDArray[np.int64] = np.arange(len(scores)) * self._count + chosen
         return places
@@ -119,14 +118,14 @@ def build_variants(
     """Write the segmentations of all pairs.
 
     Args:
-        folder: where; must not exist.
-        pairs: the segmentations of source and target, the best first, at least one each.
-        count: how many of them to keep.
+        folder: the folder to make; must not exist.
+        pairs: the segmentations of source and target, at least one each, the best first.
+        count: the most segmentations to keep.
         source_vocabulary_size: one more than the largest possible source id.
         target_vocabulary_size: the same for targets.
 
     Raises:
-        DataError: there are no pairs.
+        DataError: ``pairs`` is empty.
         OutputError: the disk cannot take them.
     """
     scores: list[list[float]] = [[], []]

@@ -1,4 +1,4 @@
-"""Strings in, numbers out: BLEU, chrF and TER with intervals, and significance of a difference."""
+"""BLEU, chrF and TER with intervals, and the significance of differences."""
 
 from pellucid.evaluate.comparison import Comparison, Difference, compare
 from pellucid.evaluate.corpus import (

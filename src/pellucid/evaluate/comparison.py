@@ -1,4 +1,4 @@
-"""Whether one system's translations are better than another's, or only luckier."""
+"""Paired bootstrap: the significance of the difference between two systems."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Difference:
         score: the score of the system.
         baseline: the score of the system it is compared with.
         difference: ``score - baseline``.
-        p_value: how often chance alone would give a larger difference, between 0 and 1.
-        signature: how it was computed, for others to repeat it.
+        p_value: the probability, from 0 to 1, that chance gives a larger difference.
+        signature: the exact computation, so that others can repeat it.
     """
 
     score: float
@@ -52,9 +52,9 @@ def compare(
 ) -> Comparison:
     """Compare two translations of the same text by paired bootstrap.
 
-    Both systems are scored on the same drawn sentences. The p-value is the share of draws in
-    which the size of the difference exceeds its mean over all draws by more than the size of the
-    observed difference.
+    Both systems are scored on the same samples of the sentences. The p-value is the share of
+    samples in which the absolute difference exceeds its mean over all samples by more than the
+    observed absolute difference.
 
     Args:
         hypotheses: translations of the system.
@@ -62,19 +62,20 @@ def compare(
         references: translations made by people.
         lowercased_tokenized: as for `evaluate_corpus`.
         is_tokenized: as for `evaluate_corpus`.
-        num_resamples: how many corpora are drawn.
+        num_resamples: the number of samples.
         seed: of the draws; the same seed gives the same p-values.
 
     Raises:
-        DataError: for no lines at all, or different numbers of lines.
-        InputError: for something that is not a sequence of strings.
-        ConfigurationError: for an unknown language, too few resamples or a negative seed.
+        DataError: the texts have no lines, or not equally many.
+        InputError: a text is not a sequence of strings.
+        ConfigurationError: the language is unknown, there are too few resamples, or the seed is
+            negative.
 
     Differs:
         The p-values are sacreBLEU's (``--paired-bs``), which counts one tail, with one exception:
-        equal scores give 1, where sacreBLEU calls a system significantly different from itself.
-        One tail means that, between two equally good systems in either order, about one pair in
-        ten falls below 0.05.
+        equal scores give 1, whereas sacreBLEU calls a system significantly different from itself.
+        Because of the one tail, about one of ten pairs of equally good systems, in either order,
+        falls below 0.05.
 
     Source:
         Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".

@@ -1,4 +1,4 @@
-"""How good translations are: BLEU, chrF and TER of a corpus, each with a 95 % interval."""
+"""BLEU, chrF and TER of a corpus, each with a 95 % interval."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["Evaluation", "Score", "corpus_bleu_score", "corpus_chrf_score", "eva
 
 @dataclass(frozen=True)
 class Score:
-    """A score between 0 and 100 (TER may pass 100) and how sure it is.
+    """A score between 0 and 100 (TER may be higher) and its confidence interval.
 
     Attributes:
         score: the score of the corpus.
         low: lower end of the 95 % bootstrap interval.
         high: upper end of it.
-        signature: how the score was computed, for others to repeat it.
+        signature: the exact computation, so that others can repeat it.
     """
 
     score: float
@@ -57,27 +57,28 @@ def evaluate_corpus(
 ) -> Evaluation:
     """Score translations against one reference each.
 
-    The interval takes corpora of the same size drawn with replacement from the sentences, and
+    The interval comes from corpora of the same size, drawn with replacement from the sentences: it
     leaves out the lowest and the highest 2.5 % of their scores.
 
     Args:
         hypotheses: translations as they should be read.
         references: as many translations made by people.
         lowercased_tokenized: None scores the text as it is, with sacreBLEU's defaults. A language
-            code first lower-cases and tokenises both sides with the Moses chain and scores the
-            result without further tokenisation, for comparison with figures published that way.
-        is_tokenized: whether both sides are tokenised already, so that BLEU counts what stands
-            between spaces.
-        num_resamples: how many corpora are drawn.
+            code first lower-cases and tokenizes both sides with the Moses chain and scores the
+            result without further tokenization, for comparison with figures published that way.
+        is_tokenized: True if both sides are tokenized already; BLEU then counts the words between
+            spaces.
+        num_resamples: the number of samples.
         seed: of the draws; the same seed gives the same interval.
 
     Returns:
-        The three scores. A corpus without any four tokens in a row has BLEU 0, as in sacreBLEU.
+        The three scores. BLEU is 0 if no hypothesis has four tokens, as in sacreBLEU.
 
     Raises:
-        DataError: for no lines at all, or different numbers of lines.
-        InputError: for something that is not a sequence of strings.
-        ConfigurationError: for an unknown language, too few resamples or a negative seed.
+        DataError: the texts have no lines, or not equally many.
+        InputError: a text is not a sequence of strings.
+        ConfigurationError: the language is unknown, there are too few resamples, or the seed is
+            negative.
 
     Source:
         Post 2018, "A Call for Clarity in Reporting BLEU Scores"; Koehn 2004, "Statistical
@@ -101,12 +102,12 @@ def evaluate_corpus(
 
 
 def corpus_bleu_score(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Compute BLEU alone, without interval, as often as training wants to know it."""
+    """Compute only BLEU, without an interval, which is fast enough for validation."""
     return _quick_score(BLEU(force=True), hypotheses, references)
 
 
 def corpus_chrf_score(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Compute chrF alone, without interval, as often as training wants to know it."""
+    """Compute only chrF, without an interval, which is fast enough for validation."""
     return _quick_score(CHRF(), hypotheses, references)
 
 

@@ -1,7 +1,7 @@
-"""Word links: reading and writing them, joining two directions, and how many are wrong.
+"""Word links: reading and writing them, joining two directions, and the alignment error rate.
 
 A link joins a source word and a target word, both counted from 0. In the Pharaoh format ``i-j``
-is a sure link, ``ipj`` one that is possible: people who made the gold links were not sure of it.
+is a sure link, and ``ipj`` a possible one, of which the annotators were not sure.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 
 
 @dataclass(frozen=True)
 class GoldLinks:
-    """The right links of one pair.
+    """The gold links of one pair.
 
     Attributes:
-        sure: those that must be found.
-        possible: those that may be found; the sure ones are among them.
+        sure: links that must be found.
+        possible: links that may be found, the sure ones included.
     """
 
     sure: Links
@@ -57,15 +57,15 @@ class GoldLinks:
 
 @dataclass(frozen=True)
 class LinkScore:
-    """How right links are, as shares from 0 to 1.
+    """The quality of links, as shares from 0 to 1.
 
     Attributes:
-        precision: of the links found, the share that is possible.
-        recall: of the sure links, the share that was found.
+        precision: the share of the links found that is possible.
+        recall: the share of the sure links that was found.
         error: the alignment error rate.
         low: lower end of the error's 95 % bootstrap interval over sentences.
         high: upper end of it.
-        num_sentences: how many sentences they are of.
+        num_sentences: the number of sentences.
     """
 
     precision: float
@@ -82,10 +82,10 @@ def parse_links(line: str, place: str, sizes: tuple[int, int] | None = None) -> 
     Args:
         line: links separated by white space, in any order; an empty line has none.
         place: the file and the line, for the message.
-        sizes: how many words the source and the target have; None does not check.
+        sizes: the number of words of the source and the target; None does not check.
 
     Raises:
-        DataError: something is not a link, or leads to a word that is not there.
+        DataError: something is not a link, or names a word that does not exist.
     """
     sure, possible = set(), set()
     for word in line.split():
@@ -108,30 +108,29 @@ def _check_words(link: Link, sizes: tuple[int, int], place: str) -> None:
     for side, index, size in zip(("source", "target"), link, sizes, strict=True):
         if index >= size:
             raise DataError(
-                f"A link must join words that are there, but {link[0]}-{link[1]} names word "
-                f"{index} of a {side} that has {size} ({place}). Count the pieces between spaces, "
-                "from 0."
+                f"A link must join existing words, but {link[0]}-{link[1]} names word {index} of a "
+                f"{side} that has {size} ({place}). Count the pieces between spaces, from 0."
             )
 
 
 def parse_gold(
     lines: Sequence[str], lengths: Sequence[tuple[int, int]], path: str
 ) -> list[GoldLinks]:
-    """Read gold links, and check that there are the words that they join.
+    """Read gold links, and check that the words that they join exist.
 
     Args:
         lines: one for each pair.
-        lengths: how many words the source and the target of each pair have.
-        path: the file they come from, for messages.
+        lengths: the number of words of the source and the target of each pair.
+        path: the file of the lines, for messages.
 
     Raises:
-        DataError: there are not as many lines as pairs, one is not of links, or a link leads to
-            a word that is not there.
+        DataError: there are not as many lines as pairs, a line has something other than links, or
+            a link names a word that does not exist.
     """
     if len(lines) != len(lengths):
         raise DataError(
             f"There must be one line of gold links for each of the {len(lengths)} pairs, but "
-            f"{path} has {len(lines)}."
+            f"{path} has {len(lines)}. Check which lines are missing."
         )
     return [
         parse_links(line, f"{path}:{number}", sizes)
@@ -143,8 +142,8 @@ def write_links(links: Collection[Link], possible: Collection[Link] = ()) -> str
     """Write links as one line of the Pharaoh format, sorted.
 
     Args:
-        links: sure ones, written ``i-j``.
-        possible: further ones, written ``ipj``.
+        links: sure links, written ``i-j``.
+        possible: further links, written ``ipj``.
     """
     sure = set(links)
     return " ".join(
@@ -153,10 +152,10 @@ def write_links(links: Collection[Link], possible: Collection[Link] = ()) -> str
 
 
 def count_links(links: Collection[Link], gold: GoldLinks) -> tuple[int, int, int, int]:
-    """Count what the scores are made of.
+    """Count the links of one pair, for `score_counts`.
 
     Returns:
-        The links found, the sure ones, those found that are sure, those found that are possible.
+        The number of links found, of sure links, of sure links found, of possible links found.
     """
     found = frozenset(links)
     return len(found), len(gold.sure), len(found & gold.sure), len(found & gold.possible)
@@ -169,21 +168,21 @@ def score_links(
     num_resamples: int = 1000,
     seed: int = 12345,
 ) -> LinkScore:
-    """Say how right the links of a text are; see `score_counts`.
+    """Score the links of a text; see `score_counts`.
 
     Args:
         hypotheses: the links found in each pair.
-        golds: the right ones.
+        golds: the gold links of each pair.
         num_resamples: as in `score_counts`.
         seed: as in `score_counts`.
 
     Raises:
-        DataError: there are no pairs, or not as many as gold links.
+        DataError: ``hypotheses`` is empty, or not as long as ``golds``.
     """
     if len(hypotheses) != len(golds):
         raise DataError(
-            f"There must be gold links for each pair, but there are {len(golds)} for "
-            f"{len(hypotheses)} pairs."
+            f"Every pair must have gold links, but there are {len(golds)} for {len(hypotheses)} "
+            "pairs."
         )
     counts = np.array(
         [[count_links(*pair)] for pair in zip(hypotheses, golds, strict=True)]
@@ -199,20 +198,19 @@ def score_counts(
     $$\text{precision} = \frac{|A \cap P|}{|A|} \quad \text{recall} = \frac{|A \cap S|}{|S|}
     \quad \text{AER} = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}$$
 
-    with the links found $A$, the sure $S$ and the possible $P \supseteq S$, added up over the
-    sentences. Where there is nothing to find or nothing found, nothing is wrong with it: the
-    share is 1.
+    with the links found $A$, the sure links $S$ and the possible links $P \supseteq S$, added up
+    over the sentences. If the denominator is 0, nothing is wrong, and the share is 1.
 
     Args:
-        counts: (sentences, ways, 4), the last axis as `count_links` gives it.
-        num_resamples: how many texts of the same size are drawn with replacement.
+        counts: (sentences, ways, 4), the last axis as `count_links` returns it.
+        num_resamples: the number of samples: texts of the same size, drawn with replacement.
         seed: of the draws, which are the same for all ways.
 
     Returns:
         One score for each way.
 
     Raises:
-        DataError: there are no sentences.
+        DataError: ``counts`` is empty.
         ConfigurationError: too few resamples or a negative seed.
 
     Source:
@@ -222,7 +220,7 @@ def score_counts(
     check_resampling(num_resamples, seed)
     num_sentences = len(counts)
     if not num_sentences:
-        raise DataError("There must be at least one pair to score links, but there is none.")
+        raise DataError("Scoring links needs at least one pair, but no pair was given.")
     errors = np.empty((num_resamples, counts.shape[1]))
     for index, times in enumerate(draw_samples(num_sentences, num_resamples, seed)):
         errors[index] = _shares(np.tensordot(times, counts, axes=1))[2]
@@ -236,7 +234,7 @@ def score_counts(
 
 
 def _shares(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Precision, recall and error from added counts (ways, 4)."""
+    """Compute precision, recall and error from summed counts (ways, 4)."""
     found, sure, found_sure, found_possible = sums.astype(np.float64).T
     precision = _share(found_possible, found)
     recall = _share(found_sure, sure)
@@ -254,18 +252,18 @@ def symmetrize(
 ) -> Links:
     """Join the links of two directions.
 
-    ``intersection`` and ``union`` say what they do. ``grow-diag`` starts from the intersection
-    and adds links of the union beside a link that is there, diagonally too, as long as they
-    reach a word without a link. ``grow-diag-final`` then adds the links of the one and the other
-    direction that reach such a word, ``grow-diag-final-and`` those that join two such words.
+    ``intersection`` and ``union`` do as they say. ``grow-diag`` starts from the intersection and
+    repeatedly adds links of the union that are next to a joined link, also diagonally, and reach a
+    word without a link. ``grow-diag-final`` then adds the links of either direction that reach
+    such a word, ``grow-diag-final-and`` those that join two such words.
 
     Args:
-        forward: links as (source, target), of a model that translates source to target.
-        backward: of one that translates back; also as (source, target).
-        method: how to join.
+        forward: links as (source, target) of a model that translates source to target.
+        backward: links of a model that translates back, also as (source, target).
+        method: the way to join them.
 
     Raises:
-        InputError: the method is not known.
+        InputError: the method is unknown.
 
     Source:
         Koehn, Axelrod, Birch Mayne, Callison-Burch, Osborne and Talbot 2005, "Edinburgh System
@@ -279,7 +277,7 @@ def symmetrize(
         return one | other
     if method not in SYMMETRIZATIONS:
         raise InputError(
-            f"Links must be joined in a way that is known, but it is {method!r}. "
+            f"The method of joining links must be known, but is {method!r}. "
             + suggestion(method, SYMMETRIZATIONS)
         )
     joined = set(one & other)
@@ -291,7 +289,7 @@ def symmetrize(
 
 
 def _grow(joined: set[Link], union: Links) -> None:
-    """Add links of the union beside those that are there, until there are no more to add."""
+    """Add links of the union next to joined ones, until no more can be added."""
     sources, targets = {i for i, _ in joined}, {j for _, j in joined}
     is_growing = True
     while is_growing:
@@ -307,7 +305,7 @@ def _grow(joined: set[Link], union: Links) -> None:
 
 
 def _finish(joined: set[Link], links: Links, *, needs_both: bool) -> None:
-    """Add links that reach a word without one; or two such words."""
+    """Add links that reach a word without a link, or (``needs_both``) two such words."""
     sources, targets = {i for i, _ in joined}, {j for _, j in joined}
     for i, j in sorted(links - joined):
         is_free = (i not in sources, j not in targets)

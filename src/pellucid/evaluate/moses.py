@@ -1,6 +1,6 @@
-"""The Moses chain that published lower-cased, tokenised figures were computed on.
+"""The Moses chain, for comparison with published lower-cased, tokenized figures.
 
-Lower-case, normalise punctuation, tokenise with escaping (``'`` becomes ``&apos;``) and without
+Lower-case, normalize punctuation, tokenize with escaping (``'`` becomes ``&apos;``) and without
 splitting hyphens. In this order, and with the two details of the Perl scripts that
 `lowercase_and_tokenize` explains, the English, French and German sides of Multi30k come out
 exactly as its authors published them.
@@ -22,44 +22,44 @@ MOSES_LANGUAGES = (
     "sk", "sl", "sv", "ta", "tdt", "te", "yue", "zh",
 )
 # fmt: on
-"""Languages whose abbreviations Moses knows; for others it would silently use English rules."""
+"""Languages whose abbreviations Moses knows; for others it silently uses English rules."""
 
 
 def lowercase_and_tokenize(lines: Sequence[str], language: str) -> list[str]:
-    """Lower-case, normalise and tokenise as Moses does, with escaping.
+    """Lower-case, normalize and tokenize as Moses does, with escaping.
 
     Args:
         lines: raw text, one sentence each.
-        language: a code of `MOSES_LANGUAGES`; it decides on apostrophes and abbreviations.
+        language: a code of `MOSES_LANGUAGES`; it decides about apostrophes and abbreviations.
 
     Returns:
-        As many lines, tokens apart by one space.
+        As many lines, with one space between tokens.
 
     Raises:
-        ConfigurationError: for a language that Moses has no rules for.
+        ConfigurationError: Moses has no rules for the language.
 
     Differs:
-        The Perl scripts give Finnish and Swedish colons rules of their own; sacremoses does not.
+        The Perl scripts have special rules for colons in Finnish and Swedish; sacremoses does not.
     """
     if language not in MOSES_LANGUAGES:
         raise ConfigurationError(
-            f"The language of lower-cased tokenised scores must be one that Moses has rules for, "
+            f"The language of lower-cased tokenized scores must be one that Moses has rules for, "
             f"but is {language!r} (lowercased_tokenized). "
             f"Use one of: {', '.join(MOSES_LANGUAGES)}."
         )
-    # Imported late: it takes longer to load than the rest of this folder and is rarely needed.
+    # Imported late: it is rarely needed, and takes longer to load than the rest of this folder.
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
     # Perl parity: a typographic apostrophe outside a word becomes a double quotation mark.
     normalizer = MosesPunctNormalizer(language, perl_parity=True)
     tokenizer = MosesTokenizer(language)
     return [
-        # The Perl script works on the line with its end, which lets it swap ." at the end.
+        # The Perl script reads the line with its line break, which lets it swap ." at the end.
         tokenizer.tokenize(normalizer.normalize(f"{line.lower()}\n"), return_str=True)
         for line in lines
     ]
 
 
 def moses_signature(language: str) -> str:
-    """Say what `lowercase_and_tokenize` did, in the notation of sacreBLEU's signatures."""
+    """Describe `lowercase_and_tokenize` in the notation of sacreBLEU's signatures."""
     return f"moses:{language}|steps:lc+norm+tok+escape|sacremoses:{version('sacremoses')}"

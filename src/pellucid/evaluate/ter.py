@@ -1,4 +1,4 @@
-"""TER that ends in bearable time on very long lines."""
+"""TER in acceptable time for very long lines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sacrebleu.metrics.ter import TER
 __all__ = ["BoundedTER", "edit_distance"]
 
 LARGEST_SEARCH = 1_000_000
-"""Words of the hypothesis times words of the reference up to which shifts are searched."""
+"""The largest product of the hypothesis's and the reference's words to search shifts for."""
 
 
 @final
 class BoundedTER(TER):
-    """sacreBLEU's TER, except that it searches no shifts in lines of a thousand words and more.
+    """sacreBLEU's TER, except that it searches no shifts in lines of more than a thousand words.
 
-    The search tries up to a thousand shifts, each for an edit distance of its own, and would take
-    hours for one line of 20,000 words. The signature tells when a line was counted without.
+    The search tries up to a thousand shifts and computes an edit distance for each, which would
+    take hours for one line of 20,000 words. The signature counts the lines scored without shifts.
     """
 
     num_long_lines = 0
@@ -36,14 +36,14 @@ class BoundedTER(TER):
         return [edit_distance(words, reference_words), len(reference_words)]
 
     def get_signature(self) -> Signature:
-        """Return sacreBLEU's signature, with the number of lines counted without shifts."""
+        """Return sacreBLEU's signature, with the number of lines scored without shifts."""
         info = super().get_signature()
         info.update("noshift", self.num_long_lines or None)
         return info
 
 
 def edit_distance(words: Sequence[str], reference_words: Sequence[str]) -> int:
-    """Count the fewest insertions, deletions and substitutions that make one text the other."""
+    """Count the fewest insertions, deletions and substitutions between two texts."""
     ids: dict[str, int] = {}
     rows = [ids.setdefault(word, len(ids)) for word in words]
     columns = np.array([ids.setdefault(word, len(ids)) for word in reference_words], dtype=np.int64)
@@ -53,6 +53,6 @@ def edit_distance(words: Sequence[str], reference_words: Sequence[str]) -> int:
         best = np.empty_like(distances)
         best[0] = number
         np.minimum(distances[1:] + 1, distances[:-1] + (columns != row), out=best[1:])
-        # Steps along the row cost 1 each: a running minimum once that slope is taken out.
+        # Steps along the row cost 1 each. Without this slope they are a running minimum.
         distances = np.minimum.accumulate(best - places) + places
     return int(distances[-1])
