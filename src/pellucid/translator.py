@@ -249,16 +249,14 @@ class Translator:
             InputError: a line is empty or cannot be translated, or ``how`` names something that
                 does not exist.
         """
-        bundle = self.own_bundle
+        bundle, how = self.own_bundle, how or Replaying()
         options = {"precision": "float32", **options}
         decoding = self.configure(**options).model_dump()
         for translation in self.translate(texts, constraints=constraints, **options):
             if translation.error is not None:
                 raise InputError(translation.error)
-            hypotheses = translation.hypotheses
-            yield look_at_hypotheses(
-                bundle, translation.source, hypotheses, how or Replaying(), decoding=decoding
-            )
+            source, hypotheses = translation.source, translation.hypotheses
+            yield look_at_hypotheses(bundle, source, hypotheses, how, decoding=decoding)
 
     @property
     def own_bundle(self) -> Bundle:

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+import pellucid
 import pellucid.config
 from pellucid.config import Recipe, Strict
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
+PACKAGE = Path(pellucid.__file__).parent
 
 
 def python_blocks(page: Path) -> str:
@@ -89,3 +91,26 @@ def test_guard_field_without_a_meaning_is_found(make_recipes: dict[str, Any]) ->
         "width": ("Length", "In pixels, as shown."),
         "depth": ("Length", "In layers."),
     }
+
+
+def test_contributing_names_only_paths_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`((?:[\w-]+/)+[\w.-]*)`", text))
+    assert len(paths) > 50
+    missing = [
+        path
+        for path in paths
+        if "NAME" not in path
+        and not any((folder / path).exists() for folder in (ROOT, PACKAGE, *PACKAGE.iterdir()))
+    ]
+    assert not missing
+
+
+def test_contributing_has_every_module_on_its_floor() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    floor, found = "", {}
+    for number, modules in re.findall(r"^\| ?(\d*) \| (`[^|]+`) \| ", text, re.MULTILINE):
+        floor = number or floor
+        found |= {name: int(floor) for name in re.findall(r"`(\w+)/?`", modules)}
+    floors = runpy.run_path(str(ROOT / "tests" / "house" / "test_imports.py"))["FLOORS"]
+    assert found == {name: int(number) for name, number in floors.items() if name != "__main__"}
