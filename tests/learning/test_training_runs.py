@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -39,9 +40,16 @@ def test_run_folder_holds_what_the_format_says(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert summary.bundle == run / "bundle"
     assert summary.steps == 23
-    names = {"recipe.toml", "chosen.json", "data", "checkpoints", "bundle", "untrained"}
+    names = {"recipe.toml", "chosen.json", "plan.json", "data", "checkpoints"}
+    names |= {"bundle", "untrained"}
     names |= {"log.txt", "metrics.jsonl", "samples.jsonl", "report.html", "report.png"}
     assert {path.name for path in run.iterdir()} == names
+    plan = json.loads((run / "plan.json").read_text())
+    assert {"device": plan["device"], "max_tokens_per_batch": plan["max_tokens_per_batch"]} == {
+        "device": "cpu",
+        "max_tokens_per_batch": 400,
+    }
+    assert plan["kernels"] in (run / "log.txt").read_text().replace("\n" + 11 * " ", " ")
     steps = sorted(path.name for path in (run / "checkpoints").iterdir())
     assert steps == ["step-00000020", "step-00000023"]
     records = read_metrics(run)
@@ -127,7 +135,7 @@ def test_a_checkpoint_without_an_average_is_gone_on_from(tmp_path: Path) -> None
     (checkpoint / "manifest.json").write_text(to_json(manifest))
     summary = train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
     assert summary.steps == 23
-    assert "Going on after step 10" in (run / "log.txt").read_text()
+    assert "Continuing after step 10" in (run / "log.txt").read_text()
 
 
 def score_by_step(monkeypatch: pytest.MonkeyPatch, bleus: dict[int, float]) -> list[DecodingConfig]:
@@ -240,7 +248,7 @@ def test_damaged_newest_checkpoint_is_skipped_and_said(
     train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
     said = capsys.readouterr().err
     assert "Skipped a damaged checkpoint" in said
-    assert "Going on after step 20" in said
+    assert "Continuing after step 20" in said
     assert model_bytes(run / "checkpoints" / "step-00000023") == expected
 
 
@@ -329,7 +337,7 @@ def test_signal_while_training_saves_and_the_same_command_goes_on(
     step = int(checkpoint.name.removeprefix("step-"))
     done = run_forked(*words, "--set", f"training.max_steps={step + 1}")
     assert done.returncode == 0, done.stderr
-    assert f"Going on after step {step}" in done.stderr
+    assert f"Continuing after step {step}" in done.stderr
     assert (tmp_path / "run" / "bundle" / "manifest.json").is_file()
 
 

@@ -24,6 +24,7 @@ from pellucid.errors import ConfigurationError, OutputError, TrainingError
 from pellucid.train import loop, train
 from pellucid.train.learner import Learner
 from pellucid.train.plain import Updated
+from pellucid.train.run import saving
 from pellucid.train.start.from_model import with_start
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.step import Updater
@@ -271,14 +272,14 @@ def test_a_run_without_any_loss_in_validation_says_so(
     recipe = make_recipe(training={"averaging": "best"})
     for times in (3, 0):
         set_validations(monkeypatch, *[(math.nan, 90.0)] * times)
-        with pytest.raises(TrainingError, match="loss of the validation text must be a number"):
+        with pytest.raises(TrainingError, match="validation loss was never finite"):
             train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     assert not (tmp_path / "run/bundle").exists()
 
 
 def fail_at(patch: pytest.MonkeyPatch, name: str, calls: list[int]) -> None:
-    """Let some calls of what the loop saves with fail, counted from 1."""
-    plain, seen = getattr(loop, name), []
+    """Let some calls that save fail, counted from 1."""
+    plain, seen = getattr(saving, name), []
 
     def failing(*arguments: Any, **settings: Any) -> None:
         seen.append(1)
@@ -286,7 +287,7 @@ def fail_at(patch: pytest.MonkeyPatch, name: str, calls: list[int]) -> None:
             raise OutputError("The output must be writable, but is not: No space left on device.")
         plain(*arguments, **settings)
 
-    patch.setattr(loop, name, failing)
+    patch.setattr(saving, name, failing)
 
 
 def test_training_goes_on_where_a_checkpoint_cannot_be_saved(

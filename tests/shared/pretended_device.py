@@ -139,7 +139,7 @@ def pretended_device() -> Iterator[torch.device]:
     with (
         mock.patch("torch.Generator", _Generator),
         mock.patch("torch.Tensor.pin_memory", lambda tensor: tensor),
-        mock.patch("pellucid.train.learner.choose_device", return_value=device),
+        mock.patch("pellucid.train.start.plan.choose_device", return_value=device),
         mock.patch("pellucid.train.loop.choose_device", return_value=device),
         _Factories(),
     ):

@@ -13,11 +13,10 @@ from pellucid.config import NAMED_SIZES, ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.model import Transformer
 from pellucid.train.console.messages import Interval
-from pellucid.train.learner import Learner
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.prepare import prepare_data
 from pellucid.train.update import memory
-from pellucid.train.update.memory import fitting_budget, predict_memory, require_memory
+from pellucid.train.update.memory import MemoryNeeds, require_memory
 
 V = 8009
 TINY = ModelConfig.model_validate(
@@ -34,14 +33,27 @@ def predict(
     is_on_cpu: bool = True,
     **training: Any,
 ) -> int:
-    return predict_memory(
+    return make_needs(
+        longest, bytes_per_number=bytes_per_number, is_on_cpu=is_on_cpu, **training
+    ).predict(budget)
+
+
+def make_needs(
+    longest: int = 31,
+    *,
+    bytes_per_number: int = 4,
+    is_on_cpu: bool = True,
+    has_kernels: bool = False,
+    **training: Any,
+) -> MemoryNeeds:
+    return MemoryNeeds(
         TINY,
         TrainingConfig(**training),
         num_weights=WEIGHTS,
         longest=longest,
-        max_tokens_per_batch=budget,
         bytes_per_number=bytes_per_number,
         is_on_cpu=is_on_cpu,
+        has_kernels=has_kernels,
     )
 
 
@@ -62,16 +74,12 @@ def test_saving_counts_where_it_takes_more_than_the_passes() -> None:
     few, fewer = predict(64, **averages), predict(61, **averages)
     assert few == fewer, "batches so small do not matter"
     copies, serialized = 5 + 7, 2 * 7
-    kept = memory.TURNED * V * TINY.d_model + 4 * WEIGHTS * (copies + serialized)
+    kept = memory.TRANSPOSED_PROJECTION * V * TINY.d_model + 4 * WEIGHTS * (copies + serialized)
     assert few == memory.LIBRARIES + kept
 
 
 def test_on_kernels_a_weight_between_two_positions_is_not_kept() -> None:
-    settings: dict[str, Any] = {"num_weights": WEIGHTS, "max_tokens_per_batch": 4096}
-    found = [
-        predict_memory(TINY, TrainingConfig(), longest=longest, has_kernels=True, **settings)
-        for longest in (31, 509)
-    ]
+    found = [make_needs(longest, has_kernels=True).predict(4096) for longest in (31, 509)]
     one_head = 8 * (509**2 - 31**2) * torch.get_num_threads()
     assert found[1] - found[0] == pytest.approx(memory.SPARE_ON_KERNELS * one_head, abs=2)
     assert found[0] < predict(4096)
@@ -106,17 +114,15 @@ def test_they_do_not_count_where_nothing_attends_in_blocks(other: dict[str, Any]
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 1.0])
 def test_fitting_budget_is_the_largest_that_fits(share: float) -> None:
-    training = TrainingConfig(max_tokens_per_batch=8192)
     available = round(share * predict(8192))
-    budget = fitting_budget(TINY, training, num_weights=WEIGHTS, longest=31, available=available)
+    budget = make_needs(max_tokens_per_batch=8192).fitting_budget(available)
     assert budget in (8192 >> halvings for halvings in range(14)) or budget == 31
     assert budget == 31 or predict(budget) <= available
     assert budget == 8192 or predict(2 * budget) > available
 
 
 def test_budget_never_falls_below_the_longest_sentence() -> None:
-    training = TrainingConfig(max_tokens_per_batch=8192)
-    assert fitting_budget(TINY, training, num_weights=WEIGHTS, longest=31, available=1) == 31
+    assert make_needs(max_tokens_per_batch=8192).fitting_budget(1) == 31
 
 
 @pytest.mark.parametrize(
@@ -156,7 +162,7 @@ def test_the_longest_sentence_is_the_longest_that_any_batch_may_hold(tmp_path: P
         recipe = make_recipe(**changes)
         run = RunFolder(tmp_path / f"run{len(list(tmp_path.iterdir()))}", recipe)
         with run.alone(), run.created():
-            return Learner(recipe, prepare_data(recipe, tmp_path, run), None)._longest()
+            return prepare_data(recipe, tmp_path, run).longest(recipe.data.pad_to)
 
     plain = longest()
     assert longest(data={"pad_to": 101}) == 101

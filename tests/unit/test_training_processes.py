@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import torch
+from forked import Forked
 from killed_runs import SETTINGS, write_recipe
 from small_model import make_batch, make_model
 from small_runs import make_recipe, write_text
@@ -25,11 +26,12 @@ from pellucid.hardware import some_threads
 from pellucid.model import Transformer
 from pellucid.processes import Child
 from pellucid.train import train
-from pellucid.train.learner import Learner
-from pellucid.train.run.checkpoint import load_newest_checkpoint
+from pellucid.train.learner import make_bundle_config
+from pellucid.train.run.checkpoint import TrainingState, load_newest_checkpoint
 from pellucid.train.run.folder import RunFolder
+from pellucid.train.start.plan import TrainingPlan, make_plan
 from pellucid.train.start.prepare import prepare_data
-from pellucid.train.update.memory import PARTNER
+from pellucid.train.update.memory import WORKER
 from pellucid.train.update.passes import Passes, trained
 from pellucid.train.update.pieces import Piece, split_batch
 from pellucid.train.update.processes import SharedPasses, choose_processes
@@ -38,6 +40,9 @@ from pellucid.train.weights.freeze import freeze
 from pellucid.train.weights.optimizer import Optimizer
 
 RATES = {"rate": 0.01, "muon_rate": 0.02}
+
+pytestmark = pytest.mark.usefixtures("no_report")
+forked = pytest.mark.usefixtures("forked_children")
 
 
 def make_pieces(*batches: Batch, processes: int) -> list[Piece]:
@@ -59,6 +64,7 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+@forked
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
     ("processes", "precision", "settings"),
@@ -130,6 +136,7 @@ def test_updates_are_those_of_one_process_but_for_rounding() -> None:
     assert all(torch.allclose(one, other, atol=1e-4) for one, other in pairs)
 
 
+@forked
 @pytest.mark.parametrize("where", ["own", "worker"])
 def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
     where: str, monkeypatch: pytest.MonkeyPatch
@@ -166,6 +173,7 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in pairs)
 
 
+@forked
 def test_a_worker_that_dies_is_one_sentence_and_all_end_on_closing() -> None:
     model, updater = make_shared(3)
     updater.update(1, [make_batch()], **RATES)
@@ -200,6 +208,7 @@ def test_memory_in_common_that_is_refused_is_one_sentence(monkeypatch: pytest.Mo
     assert len(list(Path("/proc/self/fd").iterdir())) == num_files
 
 
+@forked
 @pytest.mark.parametrize("when", ["start", "send", "own"])
 def test_what_breaks_off_leaves_nothing_for_the_next_update(
     when: str, monkeypatch: pytest.MonkeyPatch
@@ -293,24 +302,28 @@ def test_processes_are_fewer_where_memory_is_short_unless_they_are_asked_for(
     write_text(tmp_path)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 5)
 
-    def learner(processes: Any) -> Learner:
+    def plan(processes: Any) -> TrainingPlan:
         training = {"max_tokens_per_batch": 8192, "processes": processes, "precision": "float32"}
         recipe = make_recipe(training=training | {"kernels": "pytorch"})
         run = RunFolder(tmp_path / f"run-{processes}", recipe)
         with run.alone(), run.created():
-            return Learner(recipe, prepare_data(recipe, tmp_path, run), None)
+            prepared = prepare_data(recipe, tmp_path, run)
+        model = make_bundle_config(recipe, prepared.tokenizer).model
+        return make_plan(model, recipe.training, TrainingState(), longest=prepared.longest(0))
 
-    plenty, short, asked = learner("auto"), learner("auto"), learner(5)
-    needed = plenty.expected_memory()
-    monkeypatch.setattr("pellucid.train.learner.reachable_memory", lambda _: needed)
-    assert (plenty.fit_into_memory(), plenty.processes) == (8192, 5)
-    monkeypatch.setattr("pellucid.train.learner.reachable_memory", lambda _: needed - 2 * PARTNER)
-    assert (short.fit_into_memory(), short.processes) == (8192, 3)
-    assert asked.fit_into_memory() < 8192
-    assert asked.processes == 5
-    monkeypatch.setattr("pellucid.train.learner.reachable_memory", lambda _: 10_000)
+    def lay_out(available: int) -> None:
+        monkeypatch.setattr("pellucid.train.start.plan.reachable_memory", lambda _: available)
+
+    needed = plan("auto").memory_bytes
+    lay_out(needed)
+    assert (plan("auto").max_tokens_per_batch, plan("auto").processes) == (8192, 5)
+    lay_out(needed - 2 * WORKER)
+    assert (plan("auto").max_tokens_per_batch, plan("auto").processes) == (8192, 3)
+    assert plan(5).max_tokens_per_batch < 8192
+    assert plan(5).processes == 5
+    lay_out(10_000)
     with pytest.raises(ConfigurationError, match=r"longest sentence, of \d+ tokens, takes .* free"):
-        asked.fit_into_memory()
+        plan(5)
 
 
 def test_on_own_kernels_one_process_has_all_threads() -> None:
@@ -320,6 +333,7 @@ def test_on_own_kernels_one_process_has_all_threads() -> None:
     assert choose_processes(asked, cpu, "float32", has_kernels=True) == 3
 
 
+@forked
 def test_a_run_goes_on_with_one_process_where_they_cannot_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,7 +343,7 @@ def test_a_run_goes_on_with_one_process_where_they_cannot_share(
     two_processes |= {"kernels": "pytorch"}
     for max_steps in (2, 4, 6):
         if max_steps == 4:  # as on a GPU
-            monkeypatch.setattr("pellucid.train.learner.can_share", lambda _: False)
+            monkeypatch.setattr("pellucid.train.start.plan.can_share", lambda _: False)
         recipe = make_recipe(training=two_processes | {"max_steps": max_steps})
         train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     checkpoint, _ = load_newest_checkpoint(tmp_path / "run" / "checkpoints")
@@ -338,6 +352,7 @@ def test_a_run_goes_on_with_one_process_where_they_cannot_share(
     assert (tmp_path / "run" / "log.txt").read_text().count("in 2 processes") == 1
 
 
+@forked
 def test_a_run_keeps_its_processes_and_leaves_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,25 +380,18 @@ def test_a_run_keeps_its_processes_and_leaves_none(
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_workers_end_with_their_run(tmp_path: Path, root: Path, sent: int, code: int) -> None:
-    settings = {"processes": 2, "max_steps": 100_000, "validate_every": 100_000, "log_every": 1}
-    recipe = write_recipe(tmp_path, SETTINGS | settings)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pellucid", "train", str(recipe), "--out", "run"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"},
-        stderr=subprocess.PIPE,
-    )
-    try:
-        log = tmp_path / "run" / "log.txt"
-        deadline = time.monotonic() + 120
-        while not (log.exists() and "step      3" in log.read_text()):
-            assert process.poll() is None, process.stderr and process.stderr.read()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        process.send_signal(sent)
-        # Partners have standard error too, so that it ends when they have.
-        process.communicate(timeout=60)
-    finally:
-        process.kill()
+def test_workers_end_with_their_run(
+    tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]], sent: int, code: int
+) -> None:
+    endless = {"max_steps": 100_000, "validate_every": 100_000, "max_minutes": 3.0}
+    recipe = write_recipe(tmp_path, SETTINGS | endless | {"processes": 2, "log_every": 1})
+    command = [sys.executable, "-m", "pellucid", "train", str(recipe), "--out", "run"]
+    process = start(command, kind=Forked, cwd=tmp_path, stderr=subprocess.PIPE)
+    log = tmp_path / "run" / "log.txt"
+    while not (log.exists() and "step      3" in log.read_text()):
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(sent)
+    # The other processes have standard error too, so that it ends when they have.
+    process.communicate(timeout=60)
     assert process.returncode == code

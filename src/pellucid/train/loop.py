@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pellucid.bundle import Bundle, save_bundle
+from pellucid.bundle import Bundle
 from pellucid.config import Recipe
 from pellucid.errors import OutputError, TrainingError
 from pellucid.hardware import choose_device, keep_freed_memory, leave_lasting_objects
@@ -19,40 +18,33 @@ from pellucid.text.check import check_data
 from pellucid.train.console.messages import Interval, announce, describe_interval, expected_time
 from pellucid.train.console.progress import TrainingProgress
 from pellucid.train.feed import Feed, Update
-from pellucid.train.learner import Learner
-from pellucid.train.plain import Updated
+from pellucid.train.learner import Learner, make_bundle_config
 from pellucid.train.report.page import write_report
-from pellucid.train.run.checkpoint import (
-    delete_later_checkpoints,
-    load_newest_checkpoint,
-    save_checkpoint,
-)
+from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoints
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.run.interruption import Interruption
-from pellucid.train.run.provenance import provenance
+from pellucid.train.run.limits import has_reached_limit, is_done, share_done
 from pellucid.train.run.recorder import Recorder
-from pellucid.train.run.resume import check_start, check_validation, is_best_model_lost
+from pellucid.train.run.resume import check_start, check_validation
+from pellucid.train.run.rollback import must_roll_back, newest_checkpoint, roll_back
+from pellucid.train.run.saving import Saver
 from pellucid.train.run.tensorboard import require_tensorboard
 from pellucid.train.start.from_model import load_start
+from pellucid.train.start.plan import make_plan
 from pellucid.train.start.prepare import PreparedData, prepare_data
 from pellucid.train.update.memory import require_memory
-from pellucid.train.validation import validate_model
+from pellucid.train.validation import Validation, validate_model
 from pellucid.translator import Translator
 
 __all__ = ["Trainer", "TrainingSummary", "train"]
 
-SKIPPED_BEFORE_GOING_BACK = 3
-"""Updates in a row whose loss or gradient is no number, after which the run goes back."""
-
-RATE_AFTER_GOING_BACK = 0.5
-
 STEPS_BEFORE_ESTIMATE = 20
-"""Updates after which the time that is left is told."""
+"""Updates to wait before estimating the remaining time."""
 
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """What a finished training gave.
+    """The result of a finished training.
 
     Attributes:
         bundle: the folder of the best model.
@@ -78,7 +70,7 @@ def train(
     choices: Sequence[str] = (),
     chosen: Mapping[str, Any] | None = None,
 ) -> TrainingSummary:
-    """Train a model, or go on where the same command stopped.
+    """Train a model, or continue where the same command stopped.
 
     Args:
         recipe: everything about the run.
@@ -90,9 +82,9 @@ def train(
 
     Raises:
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.
-        TrainingError: the loss is no longer a number.
+        TrainingError: the loss is no longer finite.
         KeyboardInterrupt: Ctrl-C; the step was finished and saved.
-        SystemExit: SIGTERM or a closed terminal, likewise.
+        SystemExit: SIGTERM or a closed terminal; the step was finished and saved.
     """
     check_files(recipe.data, recipe_folder)
     require_memory(recipe.model, recipe.training, choose_device(recipe.training.device))
@@ -109,14 +101,8 @@ def train(
             prepared = prepare_data(recipe, recipe_folder, run, tokenizer=tokenizer)
             trainer = Trainer(recipe, run, prepared, start=start)
         keep_freed_memory()
-        for line in announce(
-            recipe,
-            prepared,
-            trainer.learner,
-            choices,
-            num_batches=trainer.feed.batches_in_epoch(0),
-            is_new_budget=trainer.is_new_budget,
-        ):
+        num_batches = trainer.feed.batches_in_epoch(0)
+        for line in announce(recipe, prepared, trainer.learner, choices, num_batches=num_batches):
             run.log(line)
         with closing(trainer.learner), TrainingProgress(is_wanted=progress) as bar:
             return trainer.run_to_the_end(interruption, bar)
@@ -130,59 +116,69 @@ class Trainer:
         run: its folder.
         prepared: its data.
         start: the model to start from, instead of random weights.
-
-    Attributes:
-        is_new_budget: whether the tokens of a batch were settled now, and not by an earlier start.
     """
 
     def __init__(
         self, recipe: Recipe, run: RunFolder, prepared: PreparedData, *, start: Bundle | None = None
     ) -> None:
-        self.recipe, self.training = recipe, recipe.training
+        training = recipe.training
+        self.recipe, self.training = recipe, training
         self.run, self.prepared = run, prepared
-        self.learner = Learner(recipe, prepared, start)
-        self._go_to_newest_checkpoint()
+        checkpoint = newest_checkpoint(run)
+        check_start(checkpoint, prepared.store.fingerprint, run, training.validate_every)
+        state = TrainingState() if checkpoint is None else checkpoint.state
+        config = make_bundle_config(recipe, prepared.tokenizer)
+        plan = make_plan(
+            config.model,
+            training,
+            state,
+            longest=prepared.longest(recipe.data.pad_to),
+            has_output_bias=start is not None and start.model.output_bias is not None,
+        )
+        if state.kernels not in ("", plan.kernels.words):
+            run.log(
+                f"So far this run used {state.kernels}; from here on it uses "
+                f"{plan.kernels.words}. The last digits of its numbers change."
+            )
+        run.write_plan(plan.to_record())
+        self.learner = Learner(training, config, prepared.tokenizer, plan, start, checkpoint)
         state = self.learner.state
+        run.forget_after(state.step)
         check_validation(state, prepared.validation)
-        self._has_lost_best = is_best_model_lost(state, run)
-        state.precision = state.precision or self.learner.precision
-        self.is_new_budget = not state.max_tokens_per_batch
-        state.max_tokens_per_batch = state.max_tokens_per_batch or self.learner.fit_into_memory()
-        state.processes = state.processes or self.learner.processes
-        self.learner.note_kernels(run.log)
-        self.feed = Feed(prepared, recipe, max_tokens_per_batch=state.max_tokens_per_batch)
-        self._recorder = Recorder(run, self.training, state.step)
+        self._saver = Saver(run, recipe, prepared.store, self.learner)
+        self.feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)
+        self._recorder = Recorder(run, training, state.step)
         self._interval = Interval()
-        self._started = self._saved = time.monotonic()
+        self._started = time.monotonic()
         self._first_step = state.step
 
     @leave_lasting_objects()
     def run_to_the_end(self, interruption: Interruption, bar: TrainingProgress) -> TrainingSummary:
-        """Train until a limit is reached, validating and saving on the way."""
+        """Train until a limit is reached; validate and save as often as the recipe says."""
         self._started = time.monotonic() - self.learner.state.seconds
         if self.learner.state.step == 0:
-            self._save_bundle(self.run.untrained)
+            self._saver.save_bundle(self.run.untrained)
         if self._must_validate():
             self._validate_and_save(interruption)
-        while not self._is_done():
+        while not is_done(self.training, self.learner.state):
             self.learner.start()
             self._interval = Interval()
             with closing(self.feed.updates(self.learner.state.step)) as updates:
                 for update in updates:
-                    goes_on = self._advance(update, bar)
+                    was_made = self._advance(update, bar)
                     if self._must_validate():
                         self._validate_and_save(interruption)
-                    elif self._must_save():
+                    elif self._saver.is_due:
                         self._save()
                     if interruption.signal is not None:
                         self._leave(interruption)
-                    if self._is_done() or not goes_on:
+                    if is_done(self.training, self.learner.state) or not was_made:
                         break
         state = self.learner.state
-        if not state.best_step or self._has_lost_best:
+        if not state.best_step or self._saver.has_lost_best:
             raise TrainingError(
-                "The loss of the validation text must be a number for a model to be kept, but was "
-                "none in any validation. Train anew with a lower training.learning_rate."
+                "No model was kept: the validation loss was never finite. Train again with a lower "
+                "training.learning_rate."
             )
         self.run.log(
             f"Done: {state.step} steps in {state.seconds / 60:.1f} minutes, best "
@@ -195,19 +191,20 @@ class Trainer:
         )
 
     def _advance(self, update: Update, bar: TrainingProgress) -> bool:
-        """Make one update; False where the run went back to a checkpoint instead."""
+        """Make one update; return False if the run went back to a checkpoint instead."""
         learner = self.learner
         updated = learner.update(update.batches)
         state = learner.state
         state.seconds = time.monotonic() - self._started
         if updated.was_made:
             self._interval.add(updated)
-        elif not self._skip(updated):
+        elif must_roll_back(learner, self.run, updated):
+            self._roll_back()
             return False
         if updated.was_split:
             self.run.log(f"Lowered the batches of step {state.step}: memory ran out.")
         bar.update(
-            self._share_done(),
+            share_done(self.training, state),
             step=state.step,
             loss=state.recent_loss,
             speed=self._interval.tokens_per_second,
@@ -219,59 +216,13 @@ class Trainer:
         self._record_if_due(update.epoch)
         return True
 
-    def _skip(self, updated: Updated) -> bool:
-        """Count an update that was not made; after several in a row go back, once."""
-        state = self.learner.state
-        self.run.log(
-            f"Skipped update {state.step}: its loss is {updated.loss:g} and its gradient's length "
-            f"{updated.gradient_norm:g}. The weights are as they were."
-        )
-        if state.skipped_in_a_row < SKIPPED_BEFORE_GOING_BACK:
-            return True
-        if state.roll_backs:
-            raise TrainingError(
-                f"Loss and gradients must be numbers, but were none in {state.skipped_in_a_row} "
-                f"updates in a row up to step {state.step}, again after going back once at a lower "
-                f"rate. The last good checkpoint is whole ({self.run.checkpoints}); train anew "
-                "with a lower training.learning_rate or a longer training.warmup_steps."
-            )
-        before = state
-        self._go_to_newest_checkpoint(to_go_back_every=self.training.validate_every)
-        state = self.learner.state
-        state.roll_backs, state.rate_factor = 1, RATE_AFTER_GOING_BACK
-        state.skipped_updates, state.skipped_in_a_row = before.skipped_updates, 0
-        state.seconds = before.seconds
-        if before.best_bleu > state.best_bleu:  # The model in RUN/bundle is later than the place.
-            state.best_bleu, state.best_step = before.best_bleu, before.best_step
-        # Step 0 has no checkpoint to take these from.
-        state.precision, state.processes = before.precision, before.processes
-        state.kernels, state.max_tokens_per_batch = before.kernels, before.max_tokens_per_batch
-        state.validation = before.validation
-        self.run.log(
-            f"Went back from step {before.step} to step {state.step}, to go on at "
-            f"{RATE_AFTER_GOING_BACK:g} times the learning rate."
-        )
-        self._recorder.begin_anew(state.step)
+    def _roll_back(self) -> None:
+        """Go back to a checkpoint, and save one that later starts take instead of later ones."""
+        roll_back(self.learner, self.run, self.training)
+        step = self.learner.state.step
+        self._recorder.begin_anew(step)
         if self._save():
-            delete_later_checkpoints(self.run.checkpoints, state.step)
-        return False
-
-    def _go_to_newest_checkpoint(self, *, to_go_back_every: int = 0) -> None:
-        """Take everything from the newest checkpoint that is whole, or begin at step 0.
-
-        Args:
-            to_go_back_every: take one that a run may go back to, as `save_checkpoint` keeps it.
-        """
-        checkpoint, skipped = load_newest_checkpoint(
-            self.run.checkpoints, to_go_back_every=to_go_back_every
-        )
-        for message in skipped:
-            self.run.log(message)
-        if not to_go_back_every:
-            fingerprint, every = self.prepared.store.fingerprint, self.training.validate_every
-            check_start(checkpoint, fingerprint, self.run, every)
-        self.learner.restore(checkpoint)
-        self.run.forget_after(self.learner.state.step)
+            delete_later_checkpoints(self.run.checkpoints, step)
 
     def _record_if_due(self, epoch: int) -> None:
         interval, state = self._interval, self.learner.state
@@ -297,12 +248,10 @@ class Trainer:
     def _must_validate(self) -> bool:
         state = self.learner.state
         if state.step == state.validated_step:
-            return self._has_lost_best and self._is_done()
-        return state.step % self.training.validate_every == 0 or self._reached_limit()
-
-    def _must_save(self) -> bool:
-        minutes = self.training.save_minutes
-        return 0 < 60 * minutes <= time.monotonic() - self._saved
+            return self._saver.has_lost_best and is_done(self.training, self.learner.state)
+        return state.step % self.training.validate_every == 0 or has_reached_limit(
+            self.training, state
+        )
 
     def _validate_and_save(self, interruption: Interruption) -> None:
         try:
@@ -311,123 +260,60 @@ class Trainer:
         except (KeyboardInterrupt, SystemExit):
             where = "there" if self._save() else "from the last checkpoint"
             self.run.log(
-                f"Stopped while validating step {self.learner.state.step}; the same command goes "
-                f"on {where}."
+                f"Stopped while validating step {self.learner.state.step}; the same command "
+                f"continues {where}."
             )
             raise
         self.learner.state.seconds = time.monotonic() - self._started
-        self._keep_if_better(*found)
+        self._keep_if_better(found)
         self._save()
 
-    def _validate(self) -> tuple[float, tuple[str, ...]]:
-        """Measure the weights that would be kept now, and write the figures down.
-
-        Returns:
-            The BLEU, below all others where the loss is no number, and the translations.
-        """
+    def _validate(self) -> Validation:
+        """Measure the weights that would be kept now, and record the figures."""
         learner, state = self.learner, self.learner.state
-        learner.require_numbers()
+        learner.require_finite_weights()
         translator = Translator(learner.judged_model(), learner.tokenizer)
         found = validate_model(translator, self.prepared.validation)
         figures = {"loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
+        # A validation that is repeated after an interruption is recorded once.
         if state.step != state.validated_step:
             self._recorder.record(
                 "validation", {"step": state.step, "seconds": round(state.seconds, 3), **figures}
             )
-        bleu = found.bleu if math.isfinite(found.loss) else -math.inf
-        self.run.log(found.describe(state.step, is_best=self._is_better(bleu)))
-        return bleu, found.translations
+        self.run.log(found.describe(state.step, is_best=self._saver.is_better(found.rank)))
+        return found
 
-    def _keep_if_better(self, bleu: float, translations: Sequence[str]) -> None:
+    def _keep_if_better(self, found: Validation) -> None:
+        """Log samples, keep the model if it is the best so far, and count validations."""
         learner, state = self.learner, self.learner.state
-        samples = zip(self.prepared.validation, translations, strict=True)
+        samples = zip(self.prepared.validation, found.translations, strict=True)
         for number, (pair, translation) in enumerate(samples):
             if number == self.training.validation_samples:
                 break
             sample = {"step": state.step, "source": pair.source, "reference": pair.target}
             self._recorder.sample(number, {**sample, "translation": translation})
             self.run.log(f"             {pair.source} → {translation}")
-        is_better = self._is_better(bleu)
+        is_better = self._saver.is_better(found.rank)
         if state.step != state.validated_step:
             num_without = state.validations_without_better
             state.validations_without_better = 0 if is_better else num_without + 1
         if is_better:
-            self._keep(bleu)
+            self._saver.keep_best(found.rank)
         state.validated_step = state.step
-        learner.averaging.validated(bleu)
+        learner.averaging.validated(found.rank)
         self._interval = Interval()
 
-    def _is_better(self, bleu: float) -> bool:
-        return bleu > (-1.0 if self._has_lost_best else self.learner.state.best_bleu)
-
-    def _keep(self, bleu: float) -> None:
-        """Save the best model so far; where the disk does not take it, say so and train on.
-
-        The best BLEU stays then what it was, for a later validation to try again. At the end this
-        one is made again by the same command.
-        """
-        state = self.learner.state
-        before = state.best_bleu, state.best_step
-        state.best_bleu, state.best_step = bleu, state.step
-        try:
-            self._save_bundle(self.run.bundle)
-            self._has_lost_best = False
-        except OutputError as error:
-            state.best_bleu, state.best_step = before
-            if self._is_done():
-                self._save()
-                raise
-            self.run.log(f"The model of step {state.step} was not kept. {error}")
-
-    def _save_bundle(self, folder: Path) -> None:
-        """Save the model as it is validated, the average of its weights where there is one."""
-        save_bundle(
-            folder,
-            config=self.learner.config,
-            weights=self.learner.averaging.weights(),
-            tokenizer=self.learner.tokenizer,
-            recipe_toml=self.run.recipe_toml,
-            provenance=self._provenance(),
-        )
-
-    def _provenance(self) -> dict[str, Any]:
-        store, start = self.prepared.store, self.recipe.start
-        return provenance(self.learner.state, store, self.training, start)
-
     def _save(self) -> bool:
-        """Save a checkpoint; where the disk does not take it, say so and train on.
-
-        Returns:
-            Whether it was saved.
-        """
-        learner = self.learner
-        learner.require_numbers()
-        self._saved = time.monotonic()
+        """Save a checkpoint, and leave the time it took out of the speed; return True if saved."""
+        started = time.monotonic()
         try:
-            save_checkpoint(
-                self.run.checkpoints,
-                learner.state,
-                model_weights=learner.model.state_dict(),
-                tensors=learner.tensors(),
-                config=learner.config,
-                tokenizer=learner.tokenizer,
-                recipe_toml=self.run.recipe_toml,
-                provenance=self._provenance(),
-                keep=self.training.keep_checkpoints,
-                every=self.training.validate_every,
-            )
-        except OutputError as error:
-            if self._is_done():
-                raise
-            self.run.log(f"The checkpoint of step {learner.state.step} was not saved. {error}")
-            return False
+            return self._saver.save_checkpoint()
         finally:
-            self._interval.leave_out(time.monotonic() - self._saved)
-        return True
+            self._interval.leave_out(time.monotonic() - started)
 
     def _leave(self, interruption: Interruption) -> None:
         """Save, then end as the signal says."""
-        where = "goes on" if self._save() else "goes on from the last checkpoint"
+        where = "continues" if self._save() else "continues from the last checkpoint"
         self.run.log(f"Stopped after step {self.learner.state.step}; the same command {where}.")
         self._report_page()
         interruption.leave()
@@ -437,20 +323,3 @@ class Trainer:
             write_report(self.run.path)
         except OutputError as error:
             self.run.log(f"The report was not written. {error}")
-
-    def _reached_limit(self) -> bool:
-        state, limit_seconds = self.learner.state, self.training.max_minutes * 60
-        return state.step >= self.training.max_steps or 0 < limit_seconds <= state.seconds
-
-    def _is_done(self) -> bool:
-        patience = self.training.patience
-        return self._reached_limit() or (
-            0 < patience <= self.learner.state.validations_without_better
-        )
-
-    def _share_done(self) -> float:
-        state = self.learner.state
-        share = state.step / self.training.max_steps
-        if self.training.max_minutes:
-            share = max(share, state.seconds / (60 * self.training.max_minutes))
-        return min(1.0, share)

@@ -32,6 +32,11 @@ class Validation:
     translations: tuple[str, ...]
     num_too_long: int = 0
 
+    @property
+    def rank(self) -> float:
+        """BLEU, by which models are compared; −∞ if the loss is not finite."""
+        return self.bleu if math.isfinite(self.loss) else -math.inf
+
     def describe(self, step: int, *, is_best: bool) -> str:
         """Write the log's line of it, and what its figures leave out."""
         text = (

@@ -6,10 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 
-import torch
-
 from pellucid.config import Recipe, TrainingConfig
-from pellucid.hardware import reachable_memory
 from pellucid.train.console.summary import (
     CorpusOutlook,
     TrainingOutlook,
@@ -80,7 +77,6 @@ def announce(
     choices: Sequence[str],
     *,
     num_batches: int,
-    is_new_budget: bool,
 ) -> Iterator[str]:
     """Describe on one screen what is going to happen.
 
@@ -90,18 +86,12 @@ def announce(
         learner: about to start.
         choices: sentences about settings that were chosen.
         num_batches: batches in an epoch.
-        is_new_budget: whether the tokens of a batch were settled now, and not by an earlier start.
 
     Returns:
         What is to be logged: the screen, then a line each.
     """
-    training, store, tokenizer, state = (
-        recipe.training,
-        prepared.store,
-        learner.tokenizer,
-        learner.state,
-    )
-    budget = state.max_tokens_per_batch
+    training, store, tokenizer = recipe.training, prepared.store, prepared.tokenizer
+    plan = learner.plan
     outlook = TrainingOutlook(
         corpora=_corpora(prepared),
         dropped=store.dropped,
@@ -112,29 +102,29 @@ def announce(
         target_vocabulary_size=tokenizer.target_vocabulary_size,
         is_joint=tokenizer.config.sharing == "joint",
         parameters=parameters_by_part(learner.model),
-        memory_bytes=learner.expected_memory(),
-        available_bytes=reachable_memory(learner.device),
+        memory_bytes=plan.memory_bytes,
+        available_bytes=plan.available_bytes,
         steps=training.max_steps,
         epochs=training.max_steps * training.accumulate / num_batches,
         seconds=None,
-        device=str(learner.device),
-        threads=torch.get_num_threads(),
-        processes=learner.processes,
-        precision=learner.precision,
-        kernels=learner.kernels.words,
+        device=str(plan.device),
+        threads=plan.threads,
+        processes=plan.processes,
+        precision=plan.precision,
+        kernels=plan.kernels.words,
         words=_words(recipe, learner),
         choices=choices,
     )
     yield screen(outlook)
     yield from settings_without_effect(recipe)
-    if is_new_budget and budget < training.max_tokens_per_batch:
+    budget = plan.max_tokens_per_batch
+    if plan.is_budget_new and budget < training.max_tokens_per_batch:
         yield (
             f"Lowered training.max_tokens_per_batch from {training.max_tokens_per_batch} to "
-            f"{budget}: more would not fit into "
-            f"{describe_bytes(reachable_memory(learner.device) or 0)}."
+            f"{budget}: more would not fit into {describe_bytes(plan.available_bytes or 0)}."
         )
-    if state.step:
-        yield f"Going on after step {state.step}."
+    if learner.state.step:
+        yield f"Continuing after step {learner.state.step}."
 
 
 def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_update: float) -> str:
@@ -160,7 +150,7 @@ def _corpora(prepared: PreparedData) -> list[CorpusOutlook]:
 def _words(recipe: Recipe, learner: Learner) -> list[str]:
     training = recipe.training
     peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
-    batch = f"{learner.state.max_tokens_per_batch:,} tokens a batch"
+    batch = f"{learner.plan.max_tokens_per_batch:,} tokens a batch"
     if training.accumulate > 1:
         batch += f", {training.accumulate} batches an update"
     dropout = f"Dropout {training.dropout:g}, label smoothing {training.label_smoothing:g}."

@@ -18,7 +18,8 @@ __all__ = ["EVENT_WORDS", "RunRecords", "Sample", "read_run", "speeds"]
 EVENT_WORDS = (
     "Skipped",
     "Went back",
-    "Going on",
+    "Going on",  # Written by earlier versions.
+    "Continuing",
     "Lowered",
     "Stopped",
     "The checkpoint of step",

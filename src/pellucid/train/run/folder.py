@@ -21,6 +21,9 @@ from pellucid.files import flush_folder, not_utf8, read_bytes, tidy_folder, writ
 __all__ = ["RECIPE_FILE", "RunFolder", "mend_recipe", "read_chosen"]
 
 RECIPE_FILE = "recipe.toml"
+PLAN_FILE = "plan.json"
+"""What the training computes on: device, precision, kernels, processes, batch, memory."""
+
 CHOSEN_FILE = "chosen.json"
 """The settings of a new run that were chosen for its text, ``section.name``, with their values."""
 
@@ -172,6 +175,7 @@ class RunFolder:
                 with suppress(OSError):
                     self._recipe_file.unlink(missing_ok=True)
                     self._chosen_file.unlink(missing_ok=True)
+                    (self.path / PLAN_FILE).unlink(missing_ok=True)
                     self._log_file.unlink(missing_ok=True)
                     shutil.rmtree(self.data, ignore_errors=True)
             raise
@@ -192,6 +196,13 @@ class RunFolder:
     def sample(self, values: Mapping[str, Any]) -> None:
         """Add one object to ``samples.jsonl``: a validation sentence and its translation."""
         self._append(self._samples_file, json.dumps(values, ensure_ascii=False))
+
+    def write_plan(self, plan: Mapping[str, Any]) -> None:
+        """Write ``plan.json``: what the training computes on. A full disk is reported only once."""
+        try:
+            write_text(self.path / PLAN_FILE, to_json(plan))
+        except OSError as error:
+            self._tell(str(error))
 
     def last_step(self) -> int:
         """The last step of ``metrics.jsonl``; 0 where there is none."""

@@ -71,6 +71,22 @@ class PreparedData:
     variants: VariantStore | None
     links: TokenStore | None = None
 
+    def longest(self, pad_to: int) -> int:
+        """Find the length of the longest sentence that a batch may hold, in tokens.
+
+        Args:
+            pad_to: the length that every sentence is padded to; 0 for none.
+        """
+        stores = [self.store] if self.variants is None else [self.store, self.variants.store]
+        return max(
+            pad_to,
+            *(
+                int(lengths.max())
+                for store in stores
+                for lengths in (store.source_lengths, store.target_lengths)
+            ),
+        )
+
 
 def prepare_data(
     recipe: Recipe, base: Path, run: RunFolder, *, tokenizer: Tokenizer | None = None

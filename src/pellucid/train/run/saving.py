@@ -1,0 +1,124 @@
+"""Saving while a model trains: checkpoints and the best bundle, also when the disk is full."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from pellucid.bundle import save_bundle
+from pellucid.config import Recipe
+from pellucid.data import TokenStore
+from pellucid.errors import OutputError
+from pellucid.train.learner import Learner
+from pellucid.train.run.checkpoint import save_checkpoint
+from pellucid.train.run.folder import RunFolder
+from pellucid.train.run.limits import is_done
+from pellucid.train.run.provenance import provenance
+from pellucid.train.run.resume import is_best_model_lost
+
+__all__ = ["Saver"]
+
+
+class Saver:
+    """Saves checkpoints and the best model of one run.
+
+    If the disk does not take a file, this is logged and training continues; at the end of training
+    it is an error, because the same command can then try again.
+
+    Args:
+        run: its folder.
+        recipe: everything about the run.
+        store: the training text.
+        learner: what is saved.
+
+    Attributes:
+        has_lost_best: True if the best model of an earlier start cannot be read.
+    """
+
+    def __init__(self, run: RunFolder, recipe: Recipe, store: TokenStore, learner: Learner) -> None:
+        self._run = run
+        self._recipe = recipe
+        self._store = store
+        self._learner = learner
+        self._saved = time.monotonic()
+        self.has_lost_best = is_best_model_lost(learner.state, run)
+
+    @property
+    def is_due(self) -> bool:
+        """True if ``save_minutes`` have passed since the last checkpoint."""
+        minutes = self._recipe.training.save_minutes
+        return 0 < 60 * minutes <= time.monotonic() - self._saved
+
+    def is_better(self, bleu: float) -> bool:
+        """Tell whether a model of this validation BLEU would be the best so far."""
+        return bleu > (-1.0 if self.has_lost_best else self._learner.state.best_bleu)
+
+    def save_checkpoint(self) -> bool:
+        """Save a checkpoint.
+
+        Returns:
+            True if it was saved, False if the disk did not take it.
+
+        Raises:
+            OutputError: the disk does not take it, and training is done.
+            TrainingError: some weights are not finite.
+        """
+        learner, training = self._learner, self._recipe.training
+        learner.require_finite_weights()
+        self._saved = time.monotonic()
+        try:
+            save_checkpoint(
+                self._run.checkpoints,
+                learner.state,
+                model_weights=learner.model.state_dict(),
+                tensors=learner.tensors(),
+                config=learner.config,
+                tokenizer=learner.tokenizer,
+                recipe_toml=self._run.recipe_toml,
+                provenance=self._provenance(),
+                keep=training.keep_checkpoints,
+                every=training.validate_every,
+            )
+        except OutputError as error:
+            if is_done(training, learner.state):
+                raise
+            self._run.log(f"The checkpoint of step {learner.state.step} was not saved. {error}")
+            return False
+        return True
+
+    def keep_best(self, bleu: float) -> None:
+        """Save the current model as the best so far.
+
+        If the disk does not take it, the best BLEU stays what it was, so that a later validation
+        tries again. At the end the same command makes this model again.
+
+        Raises:
+            OutputError: the disk does not take it, and training is done.
+        """
+        state = self._learner.state
+        before = state.best_bleu, state.best_step
+        state.best_bleu, state.best_step = bleu, state.step
+        try:
+            self.save_bundle(self._run.bundle)
+            self.has_lost_best = False
+        except OutputError as error:
+            state.best_bleu, state.best_step = before
+            if is_done(self._recipe.training, state):
+                self.save_checkpoint()
+                raise
+            self._run.log(f"The model of step {state.step} was not kept. {error}")
+
+    def save_bundle(self, folder: Path) -> None:
+        """Save the model as it is validated: the average of its weights if one is kept."""
+        save_bundle(
+            folder,
+            config=self._learner.config,
+            weights=self._learner.averaging.weights(),
+            tokenizer=self._learner.tokenizer,
+            recipe_toml=self._run.recipe_toml,
+            provenance=self._provenance(),
+        )
+
+    def _provenance(self) -> dict[str, object]:
+        recipe = self._recipe
+        return provenance(self._learner.state, self._store, recipe.training, recipe.start)
