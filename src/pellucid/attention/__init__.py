@@ -1,20 +1,11 @@
-"""The mathematics of attention alone: stages, masks, positions, similarity, forms, the probe.
+"""The mathematics of attention: stages, masks, positions, variants, similarity, the probe.
 
-Reading order: `stages` (the five stages and the fast path), `masks` (who may attend to whom),
-`positions`, `forms` (from embeddings alone to cross-attention), `similarity` (attention without
-dot products), `probe` (how to look). `worked` recomputes printed examples.
+Reading order: `stages` (the five stages), `masks` (who may attend to whom), `fast` (the same
+context on the fastest path), `positions`, `probe` (how to look), `variants` (from bare embeddings
+to cross-attention), `similarity` (attention without dot products).
 """
 
 from pellucid.attention.fast import attend_fast
-from pellucid.attention.forms import (
-    attend_across,
-    attend_causally,
-    attend_to_others,
-    attend_with_embeddings,
-    attend_with_keys,
-    attend_with_values,
-    query_network,
-)
 from pellucid.attention.masks import (
     additive_mask,
     apply_mask,
@@ -37,6 +28,15 @@ from pellucid.attention.similarity import (
     scaled_dot,
 )
 from pellucid.attention.stages import AttentionSteps, attend, mix, scale, score, weigh
+from pellucid.attention.variants import (
+    attend_across,
+    attend_causally,
+    attend_to_others,
+    attend_with_embeddings,
+    attend_with_keys,
+    attend_with_values,
+    query_network,
+)
 
 __all__ = [
     "AttentionSteps",

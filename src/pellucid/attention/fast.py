@@ -1,4 +1,4 @@
-"""Attention's context on the fastest path; tests hold it to the explicit stages."""
+"""The context of attention on the fastest path. Tests hold it to the explicit stages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = [
-    "SHORT_ENOUGH_FOR_PLAIN_PRODUCTS",
-    "attend_fast",
-]
-
+__all__ = ["SHORT_ENOUGH_FOR_PLAIN_PRODUCTS", "attend_fast"]
 
 SHORT_ENOUGH_FOR_PLAIN_PRODUCTS = 128
 
@@ -27,17 +23,24 @@ def attend_fast(
     use_scale: bool = True,
     drop: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Compute the context alone, by the fastest way for the lengths and the device.
+    """Compute only the context, in the fastest way for the lengths and the device.
 
-    On a CPU short sentences go through plain batched products where nothing is learned: with one
-    query for each of many sentences the fused kernel takes twice as long. Everything else goes
-    through PyTorch's fused attention, in training on a CPU never narrower than float32, because its
-    backward pass in bfloat16 is several times slower and plain products make a kernel for each new
-    shape. Equal to `attend(...).context` up to rounding. ``drop`` is dropout for the weights; what
-    it needs to see exists in plain products alone.
+    On a CPU without gradients, short sentences take plain batched products: with one query for
+    each of many sentences PyTorch's fused attention takes twice as long. Everything else takes the
+    fused one. In training on a CPU its inputs become float32, because its backward pass in bfloat16
+    is several times slower and plain products make a kernel for each new shape.
+
+    Args:
+        query_BHLK: queries.
+        key_BHMK: keys.
+        value_BHME: values.
+        mask: True = may attend.
+        use_scale: False leaves the scores unscaled.
+        drop: dropout for the weights. It takes plain products, since fused attention has no
+            weights to show it.
 
     Returns:
-        ``context_BHLE``.
+        ``context_BHLE``, equal to `attend(...).context` up to rounding.
     """
     factor = 1 / math.sqrt(query_BHLK.shape[-1]) if use_scale else 1.0
     dtype = query_BHLK.dtype
@@ -50,6 +53,7 @@ def attend_fast(
     if (is_short and not is_trained) or drop is not None:
         scaled_BHLM = (query_BHLK * factor) @ key_BHMK.transpose(-2, -1)
         if mask is not None:
+            # The lowest number instead of −∞: a row without any key must not become 0/0.
             scaled_BHLM = scaled_BHLM.masked_fill(~mask, torch.finfo(scaled_BHLM.dtype).min)
         weights_BHLM = torch.softmax(scaled_BHLM, dim=-1)
         if drop is not None:
@@ -62,8 +66,9 @@ def attend_fast(
     context_BHLE = context_BHLE.to(dtype)
     if mask is None:
         return context_BHLE
+    # A row that may attend nowhere has context 0. To check first whether there is one saves a
+    # copy, but would wait for a GPU and break a compiler's graph.
     may_attend = mask.any(dim=-1, keepdim=True)
-    # A look at values would wait for a GPU, and end what a compiler sees as one.
     is_cheap = may_attend.device.type == "cpu" and not torch.compiler.is_compiling()
     if is_cheap and bool(may_attend.all()):
         return context_BHLE

@@ -1,4 +1,4 @@
-"""Who may attend to whom. Everywhere: **True = may attend**.
+"""Masks: who may attend to whom. Everywhere **True = may attend**.
 
 A row that may attend nowhere has weights 0 and context 0. (Softmax of a row of −∞ would be
 0/0; zero is the only value that lets nothing through and keeps gradients finite.)
@@ -25,7 +25,7 @@ def padding_mask(is_token_BM: Tensor) -> Tensor:
     """Let every query attend to real tokens only.
 
     Args:
-        is_token_BM: True where there is a token, False where there is padding.
+        is_token_BM: True for a token, False for padding.
 
     Returns:
         ``mask_B11M``, to broadcast over heads and queries. Combine masks with ``&``.
@@ -38,13 +38,13 @@ def causal_mask(
 ) -> Tensor:
     """Let each position attend to itself and to those before it (the look-ahead mask).
 
-    With fewer queries than keys the queries are the *last* positions, as when decoding with a
+    With fewer queries than keys the queries are the *last* positions, as in decoding with a
     cache.
 
     Args:
         num_queries: L.
-        num_keys: M; the same as L unless given.
-        device: where to put the mask.
+        num_keys: M; the same as L by default.
+        device: of the mask.
 
     Returns:
         ``mask_11LM``.
@@ -58,22 +58,12 @@ def causal_mask(
 
 
 def apply_mask(scaled_BHLM: Tensor, mask: Tensor | None) -> Tensor:
-    """Set the scores of forbidden pairs to −∞.
-
-    Args:
-        scaled_BHLM: scaled scores.
-        mask: True = may attend; broadcasts to the scores.
-
-    Returns:
-        ``masked_BHLM``.
-    """
-    if mask is None:
-        return scaled_BHLM
-    return scaled_BHLM.masked_fill(~mask, -math.inf)
+    """Stage 3 of attention: set the scores of forbidden pairs to −∞: ``masked_BHLM``."""
+    return scaled_BHLM if mask is None else scaled_BHLM.masked_fill(~mask, -math.inf)
 
 
 def additive_mask(mask: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Write a mask as the matrix B that is added to the scores: 0 where allowed, −∞ elsewhere.
+    """Write a mask as the matrix B that is added to the scores: 0 if allowed, −∞ if not.
 
     Source:
         Notes "Transformers", equation 18.
@@ -89,6 +79,6 @@ def mask_then_scale(scores_BHLM: Tensor, additive_BHLM: Tensor, d_key: int) -> T
 def scale_then_mask(scores_BHLM: Tensor, additive_BHLM: Tensor, d_key: int) -> Tensor:
     r"""Scale first, then add B: $QK^T / \sqrt{d_k} + B$, as everyone computes it.
 
-    For B of 0 and −∞ the same as `mask_then_scale`; for a finite B the two differ.
+    For B of 0 and −∞ the result is that of `mask_then_scale`; for a finite B the two differ.
     """
     return scores_BHLM / math.sqrt(d_key) + additive_BHLM

@@ -1,14 +1,14 @@
-r"""Where a token stands, written as a vector: sinusoidal positions and what follows from them.
+r"""Sinusoidal positions: a token's place written as a vector, and the offset between two places.
 
 $$\text{PE}_{i,2j} = \sin\left(i / 10000^{2j/d}\right) \qquad
 \text{PE}_{i,2j+1} = \cos\left(i / 10000^{2j/d}\right)$$
 
-The pair (2j, 2j + 1) turns by $\omega_j = 10000^{-2j/d}$ radians a position: the first pair
-turns fastest and tells neighbors apart, the last turns slowest and tells far from near. Because
-every pair is a point on a circle, going on by δ positions is one rotation, the same from
-everywhere, and the offset can be read off two encodings.
+The pair (2j, 2j + 1) turns by $\omega_j = 10000^{-2j/d}$ radians per position: the first pair
+turns fastest and tells neighbors apart, the last turns slowest and tells far from near. Every pair
+is a point on a circle, so a step of δ positions is one rotation, the same from everywhere, and the
+offset can be read off two encodings.
 
-Learned positions have no formula: they are a table of weights in the model, one row a position
+Learned positions have no formula: they are a table of weights in the model, one row per position
 (``positions = "learned"`` in its configuration).
 
 Source:
@@ -41,18 +41,18 @@ def sinusoidal_positions(
     Computed in float64 and rounded once, since float32 cannot hold the angle of a far position.
 
     Args:
-        num_positions: how many rows.
+        num_positions: the number of rows.
         d_model: D, even.
         offset: the position of the first row; may be negative.
         halves: put all sines before all cosines, as Marian does, instead of interleaving them.
         dtype: of the result.
-        device: where to put the result.
+        device: of the result.
 
     Returns:
         ``positions_LD``, values in [−1, 1].
 
     Raises:
-        InputError: the width is odd, or the number of positions negative.
+        InputError: the width is odd, or the number of positions is negative.
 
     Source:
         Notes "Transformers", equations 2 and 3.
@@ -63,18 +63,13 @@ def sinusoidal_positions(
     place_L1 = torch.arange(offset, offset + num_positions, dtype=torch.float64)[:, None]
     two_j = torch.arange(0, d_model, 2, dtype=torch.float64)
     angles = place_L1 / 10000 ** (two_j / d_model)
-    positions_LD = torch.empty(num_positions, d_model, dtype=torch.float64)
-    if halves:
-        positions_LD[:, : d_model // 2] = angles.sin()
-        positions_LD[:, d_model // 2 :] = angles.cos()
-    else:
-        positions_LD[:, 0::2] = angles.sin()
-        positions_LD[:, 1::2] = angles.cos()
+    pair = (angles.sin(), angles.cos())
+    positions_LD = torch.cat(pair, dim=1) if halves else torch.stack(pair, dim=2).flatten(1)
     return positions_LD.to(dtype=dtype).to(device=device)
 
 
 def offset_matrix(offset: int, d_model: int, *, dtype: torch.dtype = torch.float32) -> Tensor:
-    r"""Write "go on by δ positions" as a matrix: $M(\delta)\,\text{PE}_i = \text{PE}_{i+\delta}$.
+    r"""Write a step of δ positions as a matrix: $M(\delta)\,\text{PE}_i = \text{PE}_{i+\delta}$.
 
     Block diagonal, one rotation by $\delta\omega_j$ for each pair; it does not depend on i.
 
@@ -105,16 +100,16 @@ def offset_matrix(offset: int, d_model: int, *, dtype: torch.dtype = torch.float
 
 
 def recover_offset(encoding_i_D: Tensor, encoding_j_D: Tensor, *, max_offset: int = 5000) -> int:
-    r"""Tell from two encodings alone how many positions lie between them.
+    r"""Find how many positions lie between two encodings, from the encodings only.
 
     Undoing one pair's rotation by the other's gives $\sin(\delta\omega_j)$ and
     $\cos(\delta\omega_j)$: the encoding of position δ itself. One pair leaves δ open by whole
-    turns; only one integer fits all pairs, and the nearest in all of them together is taken.
+    turns; only one integer fits all pairs, and the one that fits best overall is returned.
 
     Args:
         encoding_i_D: the encoding of position i, interleaved.
         encoding_j_D: the encoding of position j = i + δ.
-        max_offset: δ is looked for in [−max_offset, max_offset]. A narrow encoding has few
+        max_offset: δ is searched in [−max_offset, max_offset]. A narrow encoding has few
             pairs to tell a large range apart, so keep this near what can occur.
 
     Returns:
@@ -138,10 +133,10 @@ def recover_offset(encoding_i_D: Tensor, encoding_j_D: Tensor, *, max_offset: in
     _check_pairs(d_model)
     first, second = encoding_i_D.double().cpu(), encoding_j_D.double().cpu()
     turned_D = torch.empty(d_model, dtype=torch.float64)
+    # sin(b − a) = sin b cos a − cos b sin a; cos(b − a) = cos b cos a + sin b sin a
     turned_D[0::2] = second[0::2] * first[1::2] - second[1::2] * first[0::2]
     turned_D[1::2] = second[1::2] * first[1::2] + second[0::2] * first[0::2]
-    candidates_LD = _encodings_around_zero(max_offset, d_model)
-    misfit_L = (candidates_LD - turned_D).square().sum(dim=-1)
+    misfit_L = (_encodings_around_zero(max_offset, d_model) - turned_D).square().sum(dim=-1)
     return int(misfit_L.argmin()) - max_offset
 
 
@@ -153,6 +148,6 @@ def _encodings_around_zero(farthest: int, d_model: int) -> Tensor:
 def _check_pairs(d_model: int) -> None:
     if d_model < 2 or d_model % 2:
         raise InputError(
-            f"The width must be even, one sine and one cosine a pair, but is {d_model}. "
+            f"The width must be even, for pairs of a sine and a cosine, but is {d_model}. "
             "Choose an even d_model."
         )

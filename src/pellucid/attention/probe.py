@@ -1,4 +1,4 @@
-"""Looking is a parameter: the one door for recording and for intervening."""
+"""The probe: an object passed to a forward pass to record its results or to change them."""
 
 from __future__ import annotations
 
@@ -12,37 +12,35 @@ __all__ = ["Probe", "is_watched", "show"]
 
 
 class Probe(Protocol):
-    """Something that is handed every intermediate result of a forward pass.
+    """An object that is handed every intermediate result of a forward pass.
 
-    ``site`` says where (``encoder.0.self``, ``decoder.1.cross``, ``decoder.1.feed_forward``,
-    ``encoder``, ``decoder``), ``stage`` says what (``query``, ``key``, ``value``, ``scores``,
+    ``site`` is the place (``encoder.0.self``, ``decoder.1.cross``, ``decoder.1.feed_forward``,
+    ``encoder``, ``decoder``). ``stage`` is the result (``query``, ``key``, ``value``, ``scores``,
     ``scaled``, ``masked``, ``weights``, ``context``, ``output``, ``input``, ``residual``,
     ``norm``, ``inner``, ``activated``, ``embedding``, ``positions``, ``logits``).
 
-    A probe may have an attribute ``sites``, a collection of sites: attention elsewhere is then
-    computed the fast way, and only what its stages would show is missing.
+    A probe may have an attribute ``sites``, a collection of sites. Attention at any other site
+    then takes the fast path and shows none of its stages; all other results are shown as usual.
     """
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
-        """Take one result; return a tensor of the same shape to go on with instead, or None."""
+        """Take one result. Return a tensor of the same shape to replace it, or None."""
         ...
 
 
 def is_watched(probe: Probe, site: str) -> bool:
-    """Whether a probe has to be shown every stage of attention at a site."""
+    """True if a probe wants every stage of attention at a site."""
     sites = getattr(probe, "sites", None)
     return sites is None or site in sites
 
 
 def show(probe: Probe | None, site: str, stage: str, tensor: Tensor) -> Tensor:
-    """Hand a result to the probe, if there is one, and return what to go on with.
+    """Hand a result to the probe, if any; return the result or the probe's replacement.
 
     Raises:
-        InputError: the probe returned a replacement of another shape.
+        InputError: the replacement has another shape.
     """
-    if probe is None:
-        return tensor
-    replacement = probe.see(site, stage, tensor)
+    replacement = None if probe is None else probe.see(site, stage, tensor)
     if replacement is None:
         return tensor
     if replacement.shape != tensor.shape:

@@ -2,7 +2,7 @@ r"""Attention pooling: any similarity, turned into weights, over any keys and va
 
 $$A(\mathbf{q}, D) = \sum_{i=1}^{m} \alpha(\mathbf{q}, \mathbf{k}_i)\,\mathbf{v}_i$$
 
-A similarity takes queries and keys and gives one number a pair, higher for more alike; the
+A similarity takes queries and keys and gives one number per pair, higher for more alike; the
 softmax turns each row of them into weights α. Scaled dot-product attention is this with the
 scaled dot; a database query is this with weights of one and zero.
 
@@ -26,6 +26,7 @@ from pellucid.errors import InputError
 __all__ = [
     "additive",
     "attention_pooling",
+    "compare_strings",
     "dot",
     "edit_distance",
     "edit_similarity",
@@ -39,12 +40,12 @@ _Rows = TypeVar("_Rows")
 
 
 def dot(query_LK: Tensor, key_MK: Tensor) -> Tensor:
-    """Measure alikeness by the dot product: ``similarities_LM``."""
+    """Measure similarity by the dot product: ``similarities_LM``."""
     return score(query_LK, key_MK)
 
 
 def scaled_dot(query_LK: Tensor, key_MK: Tensor) -> Tensor:
-    r"""Measure alikeness by the dot product over $\sqrt{d_k}$: ``similarities_LM``."""
+    r"""Measure similarity by the dot product over $\sqrt{d_k}$: ``similarities_LM``."""
     return scale(score(query_LK, key_MK), query_LK.shape[-1])
 
 
@@ -56,10 +57,10 @@ def additive(
     key_weight: Tensor,
     direction: Tensor,
 ) -> Tensor:
-    r"""Measure alikeness by a small network: $\mathbf{v}^T \tanh(W\mathbf{q} + U\mathbf{k})$.
+    r"""Measure similarity by a small network: $\mathbf{v}^T \tanh(W\mathbf{q} + U\mathbf{k})$.
 
-    Queries and keys need not have one width. Give the weights beforehand
-    (``functools.partial``) to use it in `attention_pooling`.
+    Queries and keys may have different widths. Bind the weights with ``functools.partial`` to use
+    it in `attention_pooling`.
 
     Args:
         query: (…, L, width of queries).
@@ -80,7 +81,7 @@ def additive(
 
 
 def gaussian_kernel(query_LK: Tensor, key_MK: Tensor, *, width: float = 1.0) -> Tensor:
-    r"""Measure alikeness by distance: $-\lVert\mathbf{q}-\mathbf{k}\rVert^2 / (2\sigma^2)$.
+    r"""Measure similarity by distance: $-\lVert\mathbf{q}-\mathbf{k}\rVert^2 / (2\sigma^2)$.
 
     This is the logarithm of the Gaussian kernel, so that the softmax divides the kernel itself
     by its sum: Nadaraya–Watson regression.
@@ -91,7 +92,7 @@ def gaussian_kernel(query_LK: Tensor, key_MK: Tensor, *, width: float = 1.0) -> 
         width: σ.
 
     Returns:
-        ``similarities_LM``, none above 0.
+        ``similarities_LM``, at most 0.
 
     Raises:
         InputError: the width is not positive.
@@ -100,6 +101,14 @@ def gaussian_kernel(query_LK: Tensor, key_MK: Tensor, *, width: float = 1.0) -> 
         raise InputError(f"The width of a Gaussian kernel must be positive, but is {width}.")
     difference_LMK = query_LK[..., :, None, :] - key_MK[..., None, :, :]
     return -difference_LMK.square().sum(dim=-1) / (2 * width**2)
+
+
+def compare_strings(
+    queries: Sequence[str], keys: Sequence[str], compare: Callable[[str, str], float]
+) -> Tensor:
+    """Compare each query with each key: ``similarities_LM``, in float64."""
+    rows = [[float(compare(query, key)) for key in keys] for query in queries]
+    return torch.tensor(rows, dtype=torch.float64)
 
 
 def edit_distance(first: str, second: str) -> int:
@@ -119,27 +128,21 @@ def edit_distance(first: str, second: str) -> int:
 
 
 def edit_similarity(queries: Sequence[str], keys: Sequence[str]) -> Tensor:
-    """Measure how alike strings are written, as minus the edit distance: ``similarities_LM``."""
-    return torch.tensor(
-        [[-float(edit_distance(query, key)) for key in keys] for query in queries],
-        dtype=torch.float64,
-    )
+    """Measure similarity of spelling, as minus the edit distance: ``similarities_LM``."""
+    return compare_strings(queries, keys, lambda query, key: -edit_distance(query, key))
 
 
 def exact_match(queries: Sequence[str], keys: Sequence[str]) -> Tensor:
-    """Ask for equality, as a database does: 0 where equal, −∞ elsewhere: ``similarities_LM``.
+    """Test for equality, as a database does: 0 if equal, −∞ if not: ``similarities_LM``.
 
-    The weights are then one for the row found and zero for all others; a query that is nowhere
-    among the keys has weights 0 and result 0.
+    The weights are then 1 for the row found and 0 for all others; a query that no key equals has
+    weights 0 and result 0.
     """
-    return torch.tensor(
-        [[0.0 if query == key else -math.inf for key in keys] for query in queries],
-        dtype=torch.float64,
-    )
+    return compare_strings(queries, keys, lambda query, key: 0.0 if query == key else -math.inf)
 
 
 def pool(weights_LM: Tensor, value_ME: Tensor) -> Tensor:
-    """Add up the values, each times its weight (equation 1): ``context_LE``."""
+    """Sum the values, each times its weight (equation 1): ``context_LE``."""
     return mix(weights_LM, value_ME)
 
 
@@ -154,18 +157,17 @@ def attention_pooling(
     """Answer queries from a table of keys and values.
 
     Args:
-        query: L queries, of whatever the similarity takes: rows of a tensor, strings.
+        query: L queries of any kind that the similarity takes: rows of a tensor, strings.
         keys: M keys of the same kind.
         values: (M, E): a tensor, an array or nested lists.
         similarity: gives (L, M).
-        temperature: what similarities are divided by before the softmax. 0 is the limit of
-            going there: the most similar key takes all the weight, and keys that tie for it
-            share the weight evenly.
+        temperature: divides the similarities before the softmax. 0 stands for the limit: the most
+            similar key takes all the weight, and keys that tie share it evenly.
 
     Returns:
         The stages under their usual names: ``scores`` are the similarities, ``scaled`` those
         over the temperature, nothing is masked. At temperature 0 ``scaled`` is 0 at the most
-        similar keys and −∞ elsewhere, the limit once each row's largest is taken off.
+        similar keys and −∞ elsewhere, the limit after subtracting each row's largest.
 
     Raises:
         InputError: the temperature is negative, or the values are not one for each key.
@@ -182,13 +184,11 @@ def attention_pooling(
             f"Values must be a matrix with one row for each of the {scores_LM.shape[-1]} keys, "
             f"but have the shape {tuple(value_ME.shape)}."
         )
-    scaled_LM = _keep_largest(scores_LM) if temperature == 0 else scores_LM / temperature
+    if temperature > 0:
+        scaled_LM = scores_LM / temperature
+    else:
+        is_largest_LM = scores_LM == scores_LM.amax(dim=-1, keepdim=True)
+        may_win_LM = is_largest_LM & (scores_LM > -math.inf)  # A row of −∞ has no winner.
+        scaled_LM = torch.zeros_like(scores_LM).masked_fill(~may_win_LM, -math.inf)
     weights_LM = weigh(scaled_LM)
     return AttentionSteps(scores_LM, scaled_LM, scaled_LM, weights_LM, pool(weights_LM, value_ME))
-
-
-def _keep_largest(scores_LM: Tensor) -> Tensor:
-    """0 where a row is largest, −∞ elsewhere; a row of −∞ stays so."""
-    is_largest_LM = scores_LM == scores_LM.amax(dim=-1, keepdim=True)
-    is_possible_LM = scores_LM > -math.inf
-    return torch.zeros_like(scores_LM).masked_fill(~(is_largest_LM & is_possible_LM), -math.inf)

@@ -1,11 +1,12 @@
-r"""Scaled dot-product attention as five named stages, and the fast path beside them.
+r"""Scaled dot-product attention as five named stages.
 
 $$\text{Attention}(Q, K, V) = \text{softmax}\left(\frac{QK^T}{\sqrt{d_k}} + B\right)V$$
 
 `scores` $QK^T$ → `scaled` $\div\sqrt{d_k}$ → `masked` + mask → `weights` softmax → `context`
 weights · V. The names are the same in code, files, pictures and docs.
 
-The functions take any leading axes; the names show the model's: batch and heads.
+The functions take any leading axes; the names show the model's: batch and heads. The letters at
+the end of a name are its axes (see `pellucid.shapes`).
 
 Source:
     Vaswani et al. 2017, equation 1; notes "Transformers", equations 10, 11 and 18.
@@ -25,25 +26,18 @@ from torch import Tensor
 from pellucid.attention.masks import apply_mask
 from pellucid.errors import InputError
 
-__all__ = [
-    "AttentionSteps",
-    "attend",
-    "mix",
-    "scale",
-    "score",
-    "weigh",
-]
+__all__ = ["AttentionSteps", "attend", "mix", "scale", "score", "weigh"]
 
 
 def score(query_BHLK: Tensor, key_BHMK: Tensor) -> Tensor:
-    """Stage 1: how well each query matches each key, their dot product: ``scores_BHLM``."""
+    """Stage 1: match each query with each key by their dot product: ``scores_BHLM``."""
     return query_BHLK @ key_BHMK.transpose(-2, -1)
 
 
 def scale(scores_BHLM: Tensor, d_key: int) -> Tensor:
     r"""Stage 2: divide by $\sqrt{d_k}$, so that the softmax keeps its gradients: ``scaled_BHLM``.
 
-    The products of d_k independent terms of variance 1 have variance d_k.
+    A sum of d_k products of independent numbers of variance 1 has variance d_k.
     """
     return scores_BHLM / math.sqrt(d_key)
 
@@ -51,7 +45,7 @@ def scale(scores_BHLM: Tensor, d_key: int) -> Tensor:
 def weigh(masked_BHLM: Tensor) -> Tensor:
     """Stage 4: softmax over the keys: ``weights_BHLM``, each row summing to 1.
 
-    A row of nothing but −∞ gets weights 0 (see `pellucid.attention.masks`).
+    A row of −∞ only gets weights 0 (see `pellucid.attention.masks`).
     """
     is_empty_BHL1 = (masked_BHLM == -math.inf).all(dim=-1, keepdim=True)
     weights_BHLM = torch.softmax(masked_BHLM.masked_fill(is_empty_BHL1, 0.0), dim=-1)
@@ -59,13 +53,13 @@ def weigh(masked_BHLM: Tensor) -> Tensor:
 
 
 def mix(weights_BHLM: Tensor, value_BHME: Tensor) -> Tensor:
-    """Stage 5: the sum of the values, each times its weight: ``context_BHLE``."""
+    """Stage 5: sum the values, each times its weight: ``context_BHLE``."""
     return weights_BHLM @ value_BHME
 
 
 @dataclass(frozen=True)
 class AttentionSteps:
-    """What each of the five stages gave.
+    """The result of each of the five stages.
 
     Shapes:
         scores, scaled, masked, weights: (…, L, M). context: (…, L, E).
@@ -111,13 +105,13 @@ def _as_tensor(matrix: Any, what: str) -> Tensor:
         return torch.as_tensor(matrix)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"The {what} must be a tensor, an array or nested lists of one length, but is a "
+            f"The {what} must be a tensor, an array or nested lists of equal length, but is a "
             f"{type(matrix).__name__} that cannot be read as one ({error})."
         ) from error
 
 
 def _as_floats(**matrices: Any) -> list[Tensor]:
-    """Bring all to one floating type: the widest among them, float32 at least for integers."""
+    """Convert all to the widest floating type among them; whole numbers count as float32."""
     tensors = [_as_tensor(matrix, what) for what, matrix in matrices.items()]
     types = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
     dtype = functools.reduce(torch.promote_types, types) if types else torch.float32
@@ -125,10 +119,11 @@ def _as_floats(**matrices: Any) -> list[Tensor]:
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    shapes = f"shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
     if min(query.dim(), key.dim(), value.dim()) < 2:
         raise InputError(
             "Queries, keys and values must have at least two axes (positions, width), but have "
-            f"shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}."
+            f"{shapes}."
         )
     if query.shape[-1] != key.shape[-1]:
         raise InputError(
@@ -140,27 +135,25 @@ def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
             "There must be one value for each key, but there are "
             f"{value.shape[-2]} values and {key.shape[-2]} keys."
         )
-    if mask is not None and mask.dtype != torch.bool:
-        raise InputError(
-            f"A mask must hold truth values (True = may attend), but holds {mask.dtype}. "
-            "For an additive mask pass `additive == 0`."
-        )
-    scores_shape = _scores_shape(query, key, value)
-    if mask is not None and _broadcast(mask.shape, scores_shape) != scores_shape:
-        raise InputError(
-            f"A mask must broadcast to the shape of the scores {tuple(scores_shape)}, but has "
-            f"the shape {tuple(mask.shape)}."
-        )
-
-
-def _scores_shape(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
     leading = _broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     if leading is None:
         raise InputError(
             "Queries, keys and values must agree in the axes before positions and width, but "
-            f"have shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}."
+            f"have {shapes}."
         )
-    return torch.Size((*leading, query.shape[-2], key.shape[-2]))
+    if mask is None:
+        return
+    if mask.dtype != torch.bool:
+        raise InputError(
+            f"A mask must hold truth values (True = may attend), but holds {mask.dtype}. "
+            "For an additive mask pass `additive == 0`."
+        )
+    scores_shape = torch.Size((*leading, query.shape[-2], key.shape[-2]))
+    if _broadcast(mask.shape, scores_shape) != scores_shape:
+        raise InputError(
+            f"A mask must broadcast to the shape of the scores {tuple(scores_shape)}, but has "
+            f"the shape {tuple(mask.shape)}."
+        )
 
 
 def _broadcast(*shapes: torch.Size) -> torch.Size | None:

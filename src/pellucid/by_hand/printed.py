@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pellucid.attention.forms import attend_with_values
+from pellucid.attention.variants import attend_with_values
 from pellucid.attention.masks import apply_mask, causal_mask
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.attention.similarity import attention_pooling, edit_similarity

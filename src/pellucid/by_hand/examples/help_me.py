@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from pellucid.attention.forms import attend_with_values
+from pellucid.attention.variants import attend_with_values
 from pellucid.by_hand.printed import HELP_ME_SCORES, WorkedNumber, worked_numbers
 from pellucid.by_hand.sheet import (
     Example,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pellucid.attention.forms import query_network
+from pellucid.attention.variants import query_network
 from pellucid.by_hand.printed import TOY_FOUR_SCORES, WorkedNumber, worked_numbers
 from pellucid.by_hand.sheet import (
     AttentionByHand,

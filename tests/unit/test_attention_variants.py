@@ -1,4 +1,4 @@
-"""The named forms of self-attention, each against its definition."""
+"""The variants of attention, each against its definition."""
 
 from __future__ import annotations
 

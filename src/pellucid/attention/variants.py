@@ -1,19 +1,22 @@
-r"""The forms of self-attention, from the simplest to the one that is used, each by its name.
+r"""Variants of attention, from the simplest to the one that models use, each with its own name.
 
 | function | queries | keys | values |
 | --- | --- | --- | --- |
 | `attend_with_embeddings` | x | x | x |
-| `attend_to_others` | x | x, without its own | x, and its own embedding added as it is |
+| `attend_to_others` | x | x of the other words | x of the others, plus x itself |
 | `attend_with_keys` | x W^q | x W^k | the keys again |
 | `attend_with_values` | x W^q | x W^k | x W^v |
-| `attend_causally` | x W^q | x W^k, itself and before | x W^v |
+| `attend_causally` | x W^q | x W^k up to the query's position | x W^v |
 | `attend_across` | x W^q | memory W^k | memory W^v |
+
+Arguments common to all: ``x_LD``, one embedding per token; ``query`` and ``key``, W^q and W^k of
+shape (D, K); ``value``, W^v of shape (D, E), where E is free; ``mask``, True = may attend. Each
+projection may also be a function of x, such as the one `query_network` makes. All return the five
+stages.
 
 Tokens are rows and weights are (d, d_k), so that $Q = XW^q$ (equations 7 to 9). With vectors as
 columns, as in the appendix of the notes "Transformers", the same query is $(W^q)^T\mathbf{x}$;
 PyTorch's linear layers store that transpose.
-
-Wherever W^q stands, a function of x may stand instead, such as the one `query_network` makes.
 
 Source:
     A lecture on self-attention (the first four); notes "Transformers", equations 7 to 10 and 18,
@@ -48,10 +51,7 @@ Projection = Tensor | Callable[[Tensor], Tensor]
 def query_network(
     inner_weight_DF: Tensor, inner_bias_F: Tensor, outer_weight_FK: Tensor, outer_bias_K: Tensor
 ) -> Callable[[Tensor], Tensor]:
-    r"""Make queries by a small feed-forward network, $\max(0, xW_1 + b_1)W_2 + b_2$.
-
-    Returns:
-        A function to give as ``query`` to the forms below.
+    r"""Make a projection of a small feed-forward network: $\max(0, xW_1 + b_1)W_2 + b_2$.
 
     Source:
         A lecture on self-attention: "or just passing it through a query feedforward neural
@@ -67,14 +67,8 @@ def query_network(
 def attend_with_embeddings(x_LD: Tensor, *, mask: Tensor | None = None) -> AttentionSteps:
     """Score the embeddings against each other and mix the embeddings themselves.
 
-    Nothing is learned here, so every word mostly attends to words that look like it.
-
-    Args:
-        x_LD: one embedding a token.
-        mask: True = may attend.
-
-    Returns:
-        The five stages; the width of the context is D.
+    Nothing is learned here, so every word mostly attends to words that look like it. The width of
+    the context is D.
     """
     return attend(x_LD, x_LD, x_LD, mask)
 
@@ -84,20 +78,14 @@ def attend_to_others(x_LD: Tensor) -> AttentionSteps:
 
     $$\mathbf{c}_i = \mathbf{x}_i + \sum_{j \ne i} \alpha_{ij}\,\mathbf{x}_j$$
 
-    with the softmax over the others only. A word that stands alone keeps its embedding.
-
-    Args:
-        x_LD: one embedding a token.
-
-    Returns:
-        The five stages. The weights' diagonal is 0, and the context has the own embedding in it.
+    The softmax is over the others only, so the weights' diagonal is 0. The only word of a sentence
+    keeps its embedding.
 
     Source:
         A lecture on self-attention: "The embedding of the current word, just as it is. We add
         them up"; "We did not score the current word. We scored all the other words."
     """
-    num_tokens = x_LD.shape[-2]
-    is_other_LM = ~torch.eye(num_tokens, dtype=torch.bool, device=x_LD.device)
+    is_other_LM = ~torch.eye(x_LD.shape[-2], dtype=torch.bool, device=x_LD.device)
     steps = attend(x_LD, x_LD, x_LD, is_other_LM)
     return replace(steps, context=x_LD + steps.context)
 
@@ -107,16 +95,8 @@ def attend_with_keys(
 ) -> AttentionSteps:
     """Compare queries with keys, and let the weights multiply the keys.
 
-    "An acceptable way of doing it": a key must both be found and be worth finding.
-
-    Args:
-        x_LD: one embedding a token.
-        query: W^q (D, K), or a function of x.
-        key: W^k (D, K), or a function of x.
-        mask: True = may attend.
-
-    Returns:
-        The five stages; the width of the context is K.
+    "An acceptable way of doing it": a key must both be found and be worth finding. The width of
+    the context is K.
     """
     key_MK = _project(x_LD, key)
     return attend(_project(x_LD, query), key_MK, key_MK, mask)
@@ -132,23 +112,13 @@ def attend_with_values(
 ) -> AttentionSteps:
     """Compare queries with keys, and let the weights multiply the values: the final form.
 
-    The same three matrices serve every token; keys and values are computed once, at every
-    occurrence of a word, and used by all queries.
-
-    Args:
-        x_LD: one embedding a token.
-        query: W^q (D, K), or a function of x.
-        key: W^k (D, K), or a function of x.
-        value: W^v (D, E), or a function of x; E is free.
-        mask: True = may attend.
-
-    Returns:
-        The five stages; the width of the context is E.
+    The same three matrices serve every token. Keys and values are computed once for each
+    occurrence of a word and used by all queries. The width of the context is E.
 
     Source:
         Notes "Transformers", equations 7 to 10.
     """
-    return attend(_project(x_LD, query), _project(x_LD, key), _project(x_LD, value), mask)
+    return attend_across(x_LD, x_LD, query, key, value, mask=mask)
 
 
 def attend_causally(
@@ -156,14 +126,7 @@ def attend_causally(
 ) -> AttentionSteps:
     """Let each token attend to itself and to those before it: masked self-attention.
 
-    Args:
-        x_LD: one embedding a token.
-        query: W^q (D, K), or a function of x.
-        key: W^k (D, K), or a function of x.
-        value: W^v (D, E), or a function of x.
-
-    Returns:
-        The five stages; the weights are 0 above the diagonal.
+    The weights are 0 above the diagonal.
 
     Source:
         Notes "Transformers", equation 18.
@@ -186,19 +149,16 @@ def attend_across(
     Args:
         x_LD: the sequence that asks; in a decoder, the target so far.
         memory_MD: the sequence that answers; in a decoder, the encoder's output.
-        query: W^q (D, K), or a function of x.
-        key: W^k (D, K), or a function of the memory.
-        value: W^v (D, E), or a function of the memory.
-        mask: True = may attend.
-
-    Returns:
-        The five stages, (L, M): one row for each token that asks.
+        query: W^q, or a function of x.
+        key: W^k, or a function of the memory.
+        value: W^v, or a function of the memory.
+        mask: True = may attend; broadcasts to (L, M).
 
     Source:
         Notes "Transformers", section 4.1.
     """
-    key_MK, value_ME = _project(memory_MD, key), _project(memory_MD, value)
-    return attend(_project(x_LD, query), key_MK, value_ME, mask)
+    query_LK = _project(x_LD, query)
+    return attend(query_LK, _project(memory_MD, key), _project(memory_MD, value), mask)
 
 
 def _project(x_LD: Tensor, projection: Projection) -> Tensor:
