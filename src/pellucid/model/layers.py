@@ -229,7 +229,6 @@ class DecoderLayer(nn.Module):
         self,
         x_BTD: Tensor,
         memory_BSD: Tensor,
-        *,
         self_mask: Tensor | None,
         cross_mask: Tensor | None,
         cache: DecoderCache | None,

@@ -33,27 +33,24 @@ def _position_table(
 
 
 def _table(rows: int, d_model: int) -> nn.Embedding:
-    # The weights come from `initialize` or from a file. PyTorch's own start would cost seconds
-    # on the meta device, where it loads the compiler.
+    # The weights come from `initialize` or from a file. PyTorch's own initialization would take
+    # seconds on the meta device, since it loads the compiler there.
     return nn.Embedding(rows, d_model, _weight=torch.zeros(rows, d_model))
 
 
 class Stack(nn.Module):
-    """What encoder and decoder share: the way in (embedding plus position) and the layers."""
+    """The common part of encoder and decoder: their input (embedding plus position) and layers."""
 
-    def __init__(self, config: ModelConfig, part: str) -> None:
+    def __init__(self, config: ModelConfig, part: Literal["encoder", "decoder"]) -> None:
         super().__init__()
         self.config = config
         self.part = part
-        is_encoder = part == "encoder"
-        self.max_length = config.max_source_length if is_encoder else config.max_target_length
-        if is_encoder:
-            layers: list[nn.Module] = [
-                EncoderLayer(config) for _ in range(config.num_encoder_layers)
-            ]
+        if part == "encoder":
+            self.max_length, num_layers = config.max_source_length, config.num_encoder_layers
+            self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(num_layers))
         else:
-            layers = [DecoderLayer(config, index) for index in range(config.num_decoder_layers)]
-        self.layers = nn.ModuleList(layers)
+            self.max_length, num_layers = config.max_target_length, config.num_decoder_layers
+            self.layers = nn.ModuleList(DecoderLayer(config, index) for index in range(num_layers))
         if config.norm == "pre":
             self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
         if config.positions == "learned":
@@ -62,16 +59,13 @@ class Stack(nn.Module):
     def enter(
         self, ids_BL: Tensor, embedding: nn.Embedding, site: Site, *, offset: int = 0
     ) -> Tensor:
-        """Turn token ids into what enters layer 0: embedding plus position.
+        """Turn token ids into the input of layer 0, embedding plus position: ``x_BLD``.
 
         Args:
             ids_BL: token ids.
-            embedding: the table they are looked up in.
-            site: the place of this stack. Dropout applies to whole embeddings and to the sum.
+            embedding: their table.
+            site: the place of this stack.
             offset: the position of the first column, when decoding with a cache.
-
-        Returns:
-            ``x_BLD``.
 
         Raises:
             InputError: the sentence is longer than the model allows.
@@ -93,19 +87,17 @@ class Stack(nn.Module):
         return site.show("input", site.within("input").drop(x_BLD))
 
     def position_rows(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
-        """What positions ``start`` to ``end`` add to the embeddings: ``positions_LD``, or None."""
+        """Get the vectors of positions ``start`` to ``end``: ``positions_LD``, or None."""
         kind = self.config.positions
         if kind == "none":
             return None
         if kind == "learned":
             return self.positions.weight[start:end]
-        rounded = self.max_length  # A compiler would begin anew for every other.
-        if not torch.compiler.is_compiling():
-            rounded = 1 << max(6, (end - 1).bit_length())
-        table = _position_table(
-            rounded, like.shape[-1], kind == "sinusoidal_halves", like.dtype, like.device
-        )
-        return table[start:end]
+        # Few table sizes, so that the cache serves most calls. A compiler would recompile for each.
+        is_compiling = torch.compiler.is_compiling()
+        length = self.max_length if is_compiling else 1 << max(6, (end - 1).bit_length())
+        halves = kind == "sinusoidal_halves"
+        return _position_table(length, like.shape[-1], halves, like.dtype, like.device)[start:end]
 
     def leave(self, x_BLD: Tensor, site: Site) -> Tensor:
         """Apply the last norm of a pre-norm stack."""
@@ -113,7 +105,7 @@ class Stack(nn.Module):
 
 
 class _Output(nn.Module):
-    """The output projection's own weights: none where tied, a bias only where asked."""
+    """The output projection's own parameters: a weight unless tied, and an optional bias."""
 
     def __init__(self, config: ModelConfig, has_bias: bool) -> None:
         super().__init__()
@@ -125,14 +117,14 @@ class _Output(nn.Module):
 
 
 class Transformer(nn.Module):
-    """An encoder and a decoder, cross-attention from every decoder layer to the encoder's end.
+    """An encoder, and a decoder whose every layer attends to the encoder's output.
 
-    A decoder row reads one token and predicts the next: row t of the logits says what follows
-    ``target_BT[:, t]``.
+    A decoder row reads one token and predicts the next: row t of the logits is about the token
+    that follows ``target_BT[:, t]``.
 
     Args:
-        config: sizes and switches; the vocabulary sizes must be given.
-        has_output_bias: whether logits get a bias of their own.
+        config: sizes and switches, with both vocabulary sizes.
+        has_output_bias: True adds a bias to the logits.
 
     Raises:
         ConfigurationError: a vocabulary size is missing.
@@ -171,7 +163,7 @@ class Transformer(nn.Module):
 
         Args:
             source_BS: token ids, ending in ``</s>``, padded on the right.
-            source_mask_BS: True where there is a token; None where nothing is padding.
+            source_mask_BS: True for a token, False for padding; None if nothing is padding.
             probe: is handed every result, see `pellucid.attention.probe`.
             dropout: None outside training.
 
@@ -182,8 +174,8 @@ class Transformer(nn.Module):
             InputError: a sentence is longer than ``max_source_length``.
         """
         site = Site("encoder", probe, dropout)
-        mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
         x_BSD = self.encoder.enter(source_BS, self.embedding_of("source"), site)
+        mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
         for index, layer in enumerate(self.encoder.layers):
             x_BSD = layer(x_BSD, mask, site.within(index))
         return self.encoder.leave(x_BSD, site)
@@ -199,44 +191,37 @@ class Transformer(nn.Module):
         probe: Probe | None = None,
         dropout: Dropout | None = None,
     ) -> Tensor:
-        """Read target tokens and say what each row knows of the next one.
+        """Read target tokens and compute a state for each, from which `logits` predicts the next.
 
         Args:
             target_BT: token ids from the start token on; with a cache only the new ones.
-            memory_BSD: what `encode` gave.
-            source_mask_BS: True where the source has a token.
-            target_mask_BT: True where the target has a token. Padding on the right is never
-                seen by real rows, so training may leave it out; not together with a cache.
+            memory_BSD: the result of `encode`.
+            source_mask_BS: True for a source token, False for padding.
+            target_mask_BT: True for a target token. Real rows never see padding on the right, so
+                training may leave it out; not together with a cache.
             cache: keys and values of the rows before; grows by T rows.
             probe: is handed every result.
             dropout: None outside training.
 
         Returns:
-            ``states_BTD``, to be turned into logits by `logits`.
+            ``states_BTD``.
 
         Raises:
             InputError: the target is longer than ``max_target_length``.
         """
         site = Site("decoder", probe, dropout)
         offset = 0 if cache is None else cache.length
+        x_BTD = self.decoder.enter(target_BT, self.embedding_of("target"), site, offset=offset)
         self_mask = self._self_mask(target_BT, offset, target_mask_BT)
         cross_mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
-        x_BTD = self.decoder.enter(target_BT, self.embedding_of("target"), site, offset=offset)
         for index, layer in enumerate(self.decoder.layers):
-            x_BTD = layer(
-                x_BTD,
-                memory_BSD,
-                self_mask=self_mask,
-                cross_mask=cross_mask,
-                cache=cache,
-                site=site.within(index),
-            )
+            x_BTD = layer(x_BTD, memory_BSD, self_mask, cross_mask, cache, site.within(index))
         return self.decoder.leave(x_BTD, site)
 
     def _self_mask(
         self, target_BT: Tensor, offset: int, target_mask_BT: Tensor | None
     ) -> Tensor | None:
-        """The look-ahead mask, and padding where it is given; None where all may be seen."""
+        """Combine look-ahead mask and padding; None if every row may see everything."""
         length = target_BT.shape[1]
         mask = None if target_mask_BT is None else padding_mask(target_mask_BT)
         if not self.config.look_ahead_mask or length == 1:
@@ -245,14 +230,14 @@ class Transformer(nn.Module):
         return look_ahead_11LM if mask is None else mask & look_ahead_11LM
 
     def embedding_of(self, side: Literal["source", "target"]) -> nn.Embedding:
-        """The table that one side's tokens are looked up in."""
+        """Get the table of one side's tokens."""
         if self.config.tied_embeddings == "all":
             return self.embedding
         return self.source_embedding if side == "source" else self.target_embedding
 
     @property
     def output_weight(self) -> Tensor:
-        """The matrix that turns states into logits, (V, D): the embeddings where tied."""
+        """The matrix that turns states into logits, (V, D): the embeddings if tied."""
         if self.config.tied_embeddings == "none":
             return self.output.weight
         return self.embedding_of("target").weight
@@ -263,7 +248,7 @@ class Transformer(nn.Module):
         return getattr(self.output, "bias", None)
 
     def logits(self, states_BTD: Tensor, *, probe: Probe | None = None) -> Tensor:
-        """Turn decoder states into unnormalised scores of every word: ``logits_BTV``."""
+        """Turn decoder states into an unnormalized score for every token: ``logits_BTV``."""
         logits_BTV = F.linear(states_BTD, self.output_weight, self.output_bias)
         return Site("decoder", probe).show("logits", logits_BTV)
 
@@ -290,5 +275,5 @@ class Transformer(nn.Module):
         return self.logits(states_BTD, probe=probe)
 
     def new_cache(self) -> DecoderCache:
-        """An empty cache for decoding with this model."""
+        """Make an empty cache for decoding with this model."""
         return DecoderCache(self.config.num_decoder_layers)
