@@ -1,7 +1,7 @@
-"""How far rules of thumb get in finding the antecedent of a pronoun.
+"""Accuracy of simple rules in finding the antecedent of a pronoun.
 
-Each rule guesses a noun, or a gender, from the English sentence alone, and is right where the
-guess gives the pronoun its French form.
+Each rule guesses a noun or a gender from the English sentence only, and is right if the guess gives
+the pronoun its French form.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _GENDERS: dict[str, Gender] = {
 
 
 def antecedent_gender(example: Example, pronoun: Pronoun) -> Gender:
-    """The French gender of the noun that a pronoun really stands for."""
+    """Look up the French gender of the noun that a pronoun stands for."""
     return _GENDERS[example.source.split(" ")[pronoun.source_antecedent].lower()]
 
 
 def majority_gender(examples: Iterable[Example]) -> Gender:
-    """The gender that most antecedents have, in training for instance."""
+    """Find the gender of most antecedents, for example in the training split."""
     counts = Counter(
         antecedent_gender(example, pronoun) for example in examples for pronoun in example.pronouns
     )
@@ -35,14 +35,14 @@ def majority_gender(examples: Iterable[Example]) -> Gender:
 
 
 def baseline_accuracies(examples: Sequence[Example], *, majority: Gender = "m") -> dict[str, float]:
-    """Score the rules on all pronouns of some examples.
+    """Compute the accuracy of three rules on all pronouns of some examples.
 
     Args:
-        examples: with antecedents; normally the pronoun test.
-        majority: what "majority gender" always says; see `majority_gender`.
+        examples: examples with antecedents; normally the pronoun split.
+        majority: the guess of "majority gender"; see `majority_gender`.
 
     Returns:
-        The share, from 0 to 1, of pronouns that each rule gives the right French gender.
+        For each rule the share, from 0 to 1, of pronouns whose French gender it gets right.
     """
     right = {"nearest noun": 0, "first noun": 0, "majority gender": 0}
     total = 0

@@ -1,6 +1,6 @@
 """The sentences of the corpus: each construction draws one at random.
 
-Together they show what makes French differ from English word by word: the order of adjectives,
+Together they show where French differs from English word by word: the order of adjectives,
 agreement, elision, contraction, partitives, two words for one and one for two.
 """
 
@@ -42,7 +42,7 @@ _DESCRIBED = tuple(
     for noun in KINDS[kind]
     if kind != "part"
 )
-_SAID_OF: tuple[Kind, ...] = tuple(PREDICATES)
+_WITH_PREDICATES: tuple[Kind, ...] = tuple(PREDICATES)
 _IN_GENERAL = tuple(
     noun for noun in KINDS["food"] if noun.is_mass or noun.english in ("pizza", "soup", "cake")
 )
@@ -81,7 +81,7 @@ _NUMBERS = (("two", "deux"), ("three", "trois"), ("four", "quatre"))
 
 
 def _say_institution(pick: Pick, sentence: Sentence) -> Entity:
-    """*The European economic area*: both adjectives follow in French, the other way round."""
+    """Say *the European economic area*; in French both adjectives follow, in reverse order."""
     nationality, relational = pick.one(NATIONALITIES), pick.one(RELATIONAL)
     noun = pick.one(relational.nouns)
     is_plural = pick.chance(0.4)
@@ -90,6 +90,7 @@ def _say_institution(pick: Pick, sentence: Sentence) -> Entity:
     sentence.english += ["the", nationality.english, relational.english, name]
     article = "les" if is_plural else "le" if noun.gender == "m" else "la"
     sentence.num_roles += 1
+    # French: article, noun, relational adjective, nationality.
     sentence.french += [
         Word(article, (start,)),
         Word(noun.french_plural if is_plural else noun.french, (start + 3,), (sentence.num_roles,)),
@@ -102,12 +103,12 @@ def _say_institution(pick: Pick, sentence: Sentence) -> Entity:
 
 
 def _clash(one: str, other: str) -> bool:
-    """Whether nobody would say both adjectives of one thing: *the blue table is red*."""
+    """Tell whether two adjectives exclude each other, as in *the blue table is red*."""
     return one == other or any(one in group and other in group for group in _OPPOSITES)
 
 
 def _draw_institution(pick: Pick) -> Sentence:
-    """*The French national bank has changed*, *the man talked about it*, or the name alone."""
+    """Draw a sentence such as *the French national bank has changed*, or only the name."""
     sentence = Sentence("institution")
     if pick.chance(0.4):
         agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=pick.chance(0.25))
@@ -129,14 +130,14 @@ def _draw_institution(pick: Pick) -> Sentence:
 
 
 def _draw_statement(pick: Pick) -> Sentence:
-    """*The violins were out of tune*: a noun and what alone fits it."""
+    """Draw a noun and a predicate that fits only its kind: *the violins were out of tune*."""
     sentence = Sentence("statement")
     if pick.chance(0.15):
         name = pick.one(tuple(SOUNDS))
         subject = say_subject(sentence, pick, NOUNS[name], is_plural=pick.chance(0.45))
         say_predicate(sentence, subject, SOUNDS[name])
         return sentence
-    kind = pick.one(_SAID_OF)
+    kind = pick.one(_WITH_PREDICATES)
     noun = pick.one(KINDS[kind])
     if kind == "animal" and pick.chance(0.6):
         noun = NOUNS[pick.one(("baby", "child"))]
@@ -147,7 +148,7 @@ def _draw_statement(pick: Pick) -> Sentence:
 
 
 def _draw_description(pick: Pick) -> Sentence:
-    """*The red car is not fast*; *Pizza is awesome*."""
+    """Draw a sentence such as *the red car is not fast*, *pizza is awesome*."""
     sentence = Sentence("description")
     is_definite = pick.chance(0.9)
     if not is_definite:
@@ -157,15 +158,15 @@ def _draw_description(pick: Pick) -> Sentence:
         noun = pick.one(_DESCRIBED)
         is_plural = not noun.is_mass and pick.chance(0.5)
         if noun.kind in ("fruit", "drink"):
-            # Too few adjectives fit, and after one there would be none left to say of it.
+            # Too few adjectives fit to use one before the noun and still have another for *is*.
             subject = sentence.noun_phrase("the", noun, is_plural=is_plural)
         else:
             subject = say_subject(sentence, pick, noun, is_plural=is_plural)
-    said = {combination.word for combination in sentence.combinations}
+    used = {combination.word for combination in sentence.combinations}
     options = [
         adjective
         for adjective in adjectives_of(noun.kind, is_predicative=True)
-        if not any(_clash(adjective.english, word) for word in said)
+        if not any(_clash(adjective.english, word) for word in used)
         and (is_definite or adjective.english in _GENERAL_ADJECTIVES)
     ]
     adjective = pick.one(options)
@@ -179,13 +180,13 @@ def _draw_description(pick: Pick) -> Sentence:
 
 
 def _draw_transitive(pick: Pick) -> Sentence:
-    """*The actress did not buy the old piano*: somebody does something to something."""
+    """Draw a person, a verb and its object: *the actress did not buy the old piano*."""
     sentence = Sentence("transitive")
     return _act(sentence, pick, pick.one(VERBS), is_some=False)
 
 
 def _draw_partitive(pick: Pick) -> Sentence:
-    """*The man ate some bread*, *did not drink any water*: *du*, *de l'*, *des*, *d'*."""
+    """Draw a sentence such as *the man ate some bread*, in French *du*, *de l'*, *des* or *d'*."""
     return _act(Sentence("partitive"), pick, pick.one(_EATEN), is_some=True)
 
 
@@ -218,7 +219,7 @@ def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Senten
 
 
 def _draw_measure(pick: Pick) -> Sentence:
-    """*The girl drank a glass of water*: *un verre d'eau*."""
+    """Draw a sentence such as *the girl drank a glass of water*, in French *un verre d'eau*."""
     sentence = Sentence("measure")
     agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=pick.chance(0.25))
     verb = pick.one(_TAKEN)
@@ -241,7 +242,7 @@ def _draw_measure(pick: Pick) -> Sentence:
 
 
 def _draw_location(pick: Pick) -> Sentence:
-    """Such as *The black cat is under the table.*."""
+    """Draw a sentence such as *the black cat is under the table*, *the dog is behind the house*."""
     sentence = Sentence("location")
     place = pick.one((*_SPOTS, "place", "place"))
     what = _SUBJECTS[place]
@@ -262,7 +263,7 @@ def _draw_location(pick: Pick) -> Sentence:
 
 
 def _draw_motion(pick: Pick) -> Sentence:
-    """*The women came out of the church*: the participle agrees after *être*."""
+    """Draw a motion, whose participle agrees in French: *the women came out of the church*."""
     sentence = Sentence("motion")
     agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=pick.chance(0.35))
     english, french = pick.one(_MOVES)
@@ -273,7 +274,7 @@ def _draw_motion(pick: Pick) -> Sentence:
 
 
 def _draw_genitive(pick: Pick) -> Sentence:
-    """*The door of the house is red*: *la porte de la maison*."""
+    """Draw a sentence such as *the door of the house is red*, in French *la porte de la maison*."""
     sentence = Sentence("genitive")
     part = pick.one(KINDS["part"])
     is_plural = part.english != "roof" and pick.chance(0.4)
@@ -282,15 +283,15 @@ def _draw_genitive(pick: Pick) -> Sentence:
     wholes = KINDS["building"] if part.english == "roof" else _WITH_DOORS
     say_subject(sentence, pick, pick.one(wholes), is_plural=False)
     sentence.say("are" if is_plural else "is", "^est:0", subject)
-    said = {combination.word for combination in sentence.combinations}
-    options = [adjective for adjective in adjectives_of("part") if adjective.english not in said]
+    used = {combination.word for combination in sentence.combinations}
+    options = [adjective for adjective in adjectives_of("part") if adjective.english not in used]
     adjective = pick.one(options)
     say_adjective(sentence, subject, adjective.english, adjective.french)
     return sentence
 
 
 def _draw_playing(pick: Pick) -> Sentence:
-    """*The girl played the harp*: *a joué de la harpe*, without elision."""
+    """Draw a sentence such as *the girl played the harp*, in French *a joué de la harpe*."""
     sentence = Sentence("playing")
     is_past = pick.chance(0.6)
     agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=is_past and pick.chance(0.2))
@@ -320,4 +321,4 @@ CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     "question": (draw_question, 3),
     "playing": (_draw_playing, 2),
 }
-"""Every construction but the frames of `pronouns`, with how often it is drawn."""
+"""Every construction except the frames of `pronouns`, with its weight in drawing."""

@@ -1,10 +1,10 @@
-"""An example: a pair of sentences as they are written, with gold links and antecedents.
+"""An example: a pair of written sentences, with gold links and antecedents.
 
-A *piece* is what stands between two spaces. Punctuation belongs to the word before it, and an
-elided or contracted word is one piece with what follows: *l'homme*, *l'a*, *du*. Links run
-between pieces, so that ``l'a`` is linked both to *it* and to *ate*. The one space inside a
-piece is the narrow no-break space of ``vie !``; as it comes only before the last mark, indices
-stay the same for readers who cut there too.
+A *piece* is the text between two spaces. Punctuation belongs to the word before it, and an elided
+or contracted word forms one piece with the next word: *l'homme*, *l'a*, *du*. Links join pieces, so
+that ``l'a`` is linked both to *it* and to *ate*. The only space inside a piece is the narrow
+no-break space of ``vie !``. It occurs only before the last mark, so that programs that cut there
+too count the same indices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Example", "Pronoun", "Style", "make_example"]
 
 @dataclass(frozen=True, slots=True)
 class Pronoun:
-    """Where a pronoun and the head of its antecedent stand, as pieces from 0, in both languages."""
+    """The pieces of a pronoun and of its antecedent's head noun, from 0, in both languages."""
 
     source: int
     source_antecedent: int
@@ -44,7 +44,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a sentence is written: with a capital or not, and its last mark."""
+    """The writing of a sentence: a capital or not, and the last mark."""
 
     has_capital: bool
     mark: str
@@ -52,18 +52,18 @@ class Style:
 
 
 def make_example(sentence: Sentence, pieces: Sequence[Word], style: Style) -> Example:
-    """Write a sentence pair down.
+    """Write out a sentence pair.
 
     Args:
-        sentence: what is said.
-        pieces: its French words, joined.
-        style: capital and last mark, the same in both languages.
+        sentence: the words in both languages.
+        pieces: the French words, joined.
+        style: the capital and the last mark, the same in both languages.
     """
     english = list(sentence.english)
     french = [piece.text for piece in pieces]
     if style.is_title:
         english = [_capital(word) for word in english]
-    # *I* always has its capital, so a small French *je* could not be foreseen.
+    # *I* always has a capital, so that nothing in English would announce a lower-case *je*.
     if style.has_capital or english[0] == "I":
         english[0], french[0] = _capital(english[0]), _capital(french[0])
     english[-1] += style.mark

@@ -1,8 +1,8 @@
-"""French forms: gender and number, elision, contraction, and the joining of words into pieces.
+"""French spelling: gender and number, elision, contraction, and joining words into pieces.
 
-Everything here is about spelling alone. Words come in one by one, in French order, each with
-the English words it translates; `join_words` writes them as French is written, so that *de* and
-*le* become *du*, and *le* and *homme* become the one piece *l'homme*, linked to both words.
+Words come in French order, each with the English words that it translates. `join_words` writes them
+as French does: *de* and *le* become *du*, and *le* and *homme* become the one piece *l'homme*,
+linked to the English words of both.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ __all__ = [
 Gender = Literal["m", "f"]
 
 NARROW_SPACE = "\u202f"
-"""What stands before ``!`` and ``?`` in French: a no-break space, narrow."""
+"""The space before ``!`` and ``?`` in French: a narrow no-break space."""
 
 
 class Word(NamedTuple):
-    """A French word, or what is joined of several: its text, its English links, its roles."""
+    """A French word, or several joined: its text, its English links, its roles.
+
+    A role is the number of a noun phrase or a pronoun of the sentence: it tells which piece that
+    became after joining.
+    """
 
     text: str
     links: tuple[int, ...]
@@ -63,12 +67,12 @@ _PLURAL_VERBS = {"a": "ont", "est": "sont"}
 
 
 def begins_with_vowel(text: str) -> bool:
-    """Whether the word before it loses its vowel: a vowel or a mute h, not an aspirated one."""
+    """Tell whether the word before this one is elided: before a vowel or a mute h."""
     return text[0] in _VOWELS or (text[0] in "hH" and text.lower() not in _ASPIRATED)
 
 
 def make_plural(noun: str) -> str:
-    """The plural of a noun or a masculine adjective."""
+    """Form the plural of a noun or a masculine adjective."""
     if noun[-1] in "sxz":
         return noun
     if noun.endswith("au"):
@@ -80,12 +84,12 @@ def make_plural(noun: str) -> str:
 
 @cache
 def agree(adjective: str, gender: Gender, *, is_plural: bool) -> str:
-    """The form of an adjective or participle that agrees with a noun.
+    """Form an adjective or participle that agrees with a noun.
 
     Args:
         adjective: its masculine singular.
-        gender: the noun's.
-        is_plural: the noun's number.
+        gender: the noun's gender.
+        is_plural: True for a plural noun.
     """
     forms = _IRREGULAR.get(adjective) or _regular_forms(adjective)
     return forms[(gender == "f") + 2 * is_plural]
@@ -102,14 +106,14 @@ def _regular_forms(adjective: str) -> tuple[str, str, str, str]:
 
 
 def make_prenominal(adjective: str, gender: Gender, *, is_plural: bool, following: str) -> str:
-    """The form of an adjective that stands before its noun: *un vieil homme*, *un bel hôtel*."""
+    """Form an adjective that stands before its noun: *un vieil homme*, *un bel hôtel*."""
     if gender == "m" and not is_plural and begins_with_vowel(following):
         return _BEFORE_VOWEL.get(adjective, adjective)
     return agree(adjective, gender, is_plural=is_plural)
 
 
 def to_plural_verb(verb: str) -> str:
-    """The third person plural of a finite form that predicates use: *était* to *étaient*."""
+    """Form the third person plural of a verb form that predicates use: *était* to *étaient*."""
     if verb in _PLURAL_VERBS:
         return _PLURAL_VERBS[verb]
     if verb.endswith("ait"):
@@ -126,9 +130,10 @@ def join_words(words: Sequence[Word]) -> list[Word]:
         words: in French order.
 
     Returns:
-        The pieces between spaces; a piece made of two words has the links and roles of both.
+        The pieces between spaces; a piece of two words has the links and roles of both.
     """
     pieces: list[Word] = []
+    # From the end, because a word's form depends on the word after it.
     after: Word | None = None
     for word in reversed(words):
         joined = None

@@ -1,9 +1,8 @@
-"""The words of the built-in corpus, with what may sensibly be said of what.
+"""The words of the built-in corpus, and the combinations of them that make sense.
 
-Each English word has one French word and the other way round, so that the English sentence
-decides the French one. Nouns come in kinds, and every predicate and most verbs fit one kind
-alone: only food tastes good, only a vehicle has a flat tire. That is what decides which noun a
-pronoun stands for.
+Each English word has one French word and vice versa, so that the English sentence decides the
+French one. Nouns come in kinds, and every predicate and most verbs fit only one kind: only food
+tastes good, only a vehicle has a flat tire. This decides which noun a pronoun stands for.
 
 A French phrase is written as words with the English words they translate, counted from 0 within
 the phrase: ``avait:0 bon:1 goût:0`` for *tasted good*. A word with ``@`` agrees with the subject,
@@ -61,10 +60,10 @@ class Noun:
 
 @dataclass(frozen=True, eq=False)
 class Adjective:
-    """An adjective, whether it stands before its noun in French, and what it describes.
+    """An adjective, its place before or after its noun in French, and the nouns it describes.
 
-    Of ``predicative_kinds`` it is said after *is* alone: *the lemons are expensive*, but hardly
-    *an expensive lemon*. It is never said of the nouns in ``never``.
+    It describes the nouns of ``predicative_kinds`` only after *is*: *the lemons are expensive*, but
+    hardly *an expensive lemon*. It never describes the nouns in ``never``.
     """
 
     english: str
@@ -77,7 +76,7 @@ class Adjective:
 
     @property
     def nouns(self) -> tuple[Noun, ...]:
-        """All nouns that it can describe."""
+        """All nouns that the adjective can describe."""
         nouns = nouns_of(*self.kinds, *self.predicative_kinds)
         return tuple(noun for noun in nouns if noun.english not in self.never)
 
@@ -97,13 +96,13 @@ class Verb:
 
     @property
     def name(self) -> str:
-        """What the verb is called in held-out pairs."""
+        """The name of the verb in held-out pairs."""
         return self.english_first
 
 
 @dataclass(frozen=True, eq=False)
 class Phrase:
-    """A predicate in both languages; see the notation above."""
+    """A predicate in both languages, in the notation explained above."""
 
     english: str
     french: str
@@ -174,11 +173,11 @@ KINDS: dict[Kind, tuple[Noun, ...]] = {
     kind: tuple(noun for noun in NOUNS.values() if noun.kind == kind) for kind in _TABLE
 }
 AGENTS = tuple(noun for noun in KINDS["person"] if noun.english != "baby")
-"""The people who do things; a baby does not."""
+"""People who can do something, which a baby cannot."""
 
 
 def nouns_of(*kinds: Kind) -> tuple[Noun, ...]:
-    """All nouns of some kinds."""
+    """List all nouns of some kinds."""
     return tuple(noun for kind in kinds for noun in KINDS[kind])
 
 
@@ -239,11 +238,11 @@ INSTITUTION_PREDICATES: tuple[Phrase, ...] = (
 
 @cache
 def adjectives_of(kind: Kind, *, is_predicative: bool = False) -> tuple[Adjective, ...]:
-    """List the adjectives that describe a kind of nouns.
+    """List the adjectives that describe a kind of noun.
 
     Args:
-        kind: the nouns' kind.
-        is_predicative: only those that can follow *is*.
+        kind: the kind of noun.
+        is_predicative: True for the adjectives that can follow *is*.
     """
     return tuple(
         adjective
@@ -310,7 +309,7 @@ SOUNDS: dict[str, Phrase] = {
     "bird": Phrase("chirped", "^a:0 gazouillé:0"),
     "frog": Phrase("croaked", "^a:0 coassé:0"),
 }
-"""The one sound of each animal, which no other makes."""
+"""The sound of each animal, which no other animal makes."""
 
 VERBS: tuple[Verb, ...] = (
     Verb("saw", "sees", "see", "vu", "vois", "voit",

@@ -78,8 +78,8 @@ def say_object_pronoun(
         sentence.english.append(verb.particle)
         links = "0,2"
     forms = f"{'ont' if agent.is_plural else 'a'}:0 @{verb.participle}:{links}"
-    # The English words are there already, and the French verb comes after its pronoun: say the
-    # verb in a sentence of its own, and move its links to where the English verb stands.
+    # The English words are there already, and the French verb comes after its pronoun. So the verb
+    # is said in an empty sentence, and its links are moved to where the English verb is.
     verb_only = Sentence("")
     verb_only.say("", forms if is_past else f"{verb.il}:{links}", antecedent)
     sentence.french += [

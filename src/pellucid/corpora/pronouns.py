@@ -1,8 +1,8 @@
-"""Sentences with a pronoun whose antecedent only the predicate decides.
+"""Sentences with a pronoun whose antecedent depends only on the predicate.
 
-Each starts as a *frame*, which holds two nouns and everything up to the predicate. Whichever
-predicate is added fits one of the two alone, so the frame makes minimal pairs: the same
-sentence but for its end, and another antecedent.
+Each starts as a *frame*: two nouns and everything up to the predicate. Each predicate fits only one
+of the two, so that a frame makes minimal pairs: two sentences that differ only in their end, and
+have different antecedents.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ PLACES = (
 _CHASES = (("followed", "^a:0 suivi:0"), ("saw", "^a:0 vu:0"), ("chased", "^a:0 poursuivi:0"))
 _WHOLES = KINDS["container"][:-1]
 
-# Kinds that can stand side by side and of which no predicate fits both. A building is never
-# what stands next to something.
+# Kinds that can be next to each other and have no predicate that fits both. A building is never the
+# thing that is next to another.
 _NEIGHBORS: dict[Kind, tuple[Kind, ...]] = {
     "food": ("animal", "instrument", "text", "clothes", "container"),
     "fruit": ("animal", "instrument", "text", "clothes", "container"),
@@ -53,7 +53,7 @@ _NEIGHBORS: dict[Kind, tuple[Kind, ...]] = {
     "container": ("food", "fruit", "animal", "instrument"),
 }
 _SIDE_BY_SIDE = tuple((kind, other) for kind, others in _NEIGHBORS.items() for other in others)
-# A person may well eat a hen, so food and animals are kept apart if a person acts.
+# A person may eat a hen, so food and animals are kept apart in sentences with a person.
 _FOUND: tuple[tuple[Kind, Kind], ...] = (
     *(pair for pair in _SIDE_BY_SIDE if set(pair) not in ({"food", "animal"}, {"fruit", "animal"})),
     ("text", "vehicle"),
@@ -63,8 +63,8 @@ _FOUND: tuple[tuple[Kind, Kind], ...] = (
     ("clothes", "vehicle"),
 )
 _LEADS = verbs_named("see", "find")
-# Verbs whose object can be of one kind only; food and fruit are never in one frame.
-_TELLING: dict[Kind, tuple[Verb, ...]] = {
+# Verbs whose object must be of this kind; food and fruit are never in one frame.
+_VERBS_OF_KIND: dict[Kind, tuple[Verb, ...]] = {
     kind: tuple(
         verb for verb in VERBS if kind in verb.kinds and set(verb.kinds) <= {kind, "food", "fruit"}
     )
@@ -85,31 +85,31 @@ _STATE_ADJECTIVES = ("tired", "sick")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The start of a sentence, the nouns a pronoun may stand for, and how it may go on.
+    """The start of a sentence, the two nouns its pronoun may stand for, and possible predicates.
 
-    ``ways[i]`` are the predicates that fit ``candidates[i]`` alone; ``finish`` adds one.
+    ``predicates[i]`` fit only ``candidates[i]``; ``finish`` adds one of them.
     """
 
     start: Sentence
     candidates: tuple[Entity, Entity]
-    ways: tuple[tuple[Phrase | Verb, ...], tuple[Phrase | Verb, ...]]
+    predicates: tuple[tuple[Phrase | Verb, ...], tuple[Phrase | Verb, ...]]
     finish: Callable[[Sentence, Entity, Phrase | Verb], None]
 
-    def complete(self, which: int, way: Phrase | Verb) -> Sentence:
-        """The sentence in which the pronoun stands for one of the candidates."""
+    def complete(self, which: int, predicate: Phrase | Verb) -> Sentence:
+        """Make the sentence in which the pronoun stands for one of the candidates."""
         sentence = self.start.copy()
-        self.finish(sentence, self.candidates[which], way)
+        self.finish(sentence, self.candidates[which], predicate)
         return sentence
 
 
-def _finish_subject(sentence: Sentence, subject: Entity, way: Phrase | Verb) -> None:
-    assert isinstance(way, Phrase)
+def _finish_subject(sentence: Sentence, subject: Entity, predicate: Phrase | Verb) -> None:
+    assert isinstance(predicate, Phrase)
     sentence.say("and", "et:0")
     if subject.is_plural:
         sentence.pronoun("they", "ils" if subject.noun.gender == "m" else "elles", subject)
     else:
         sentence.pronoun("it", "il" if subject.noun.gender == "m" else "elle", subject)
-    say_predicate(sentence, subject, way)
+    say_predicate(sentence, subject, predicate)
 
 
 def _described(
@@ -125,7 +125,7 @@ def _two_nouns(pick: Pick, kinds: tuple[Kind, Kind]) -> tuple[Noun, Noun, bool]:
 
 
 def _draw_place(pick: Pick) -> Frame:
-    """Such as *The guitar was next to the coat and it was out of tune.*."""
+    """Draw a start such as *the guitar was next to the coat*, before *and it was out of tune*."""
     kinds = pick.one(_SIDE_BY_SIDE)
     first, second, is_plural = _two_nouns(pick, kinds)
     sentence = Sentence("subject pronoun, place")
@@ -133,24 +133,24 @@ def _draw_place(pick: Pick) -> Frame:
     sentence.say("were" if is_plural else "was", "^était:0", one)
     sentence.say(*pick.one(PLACES))
     other = _described(sentence, pick, second, is_plural=is_plural)
-    ways = PREDICATES[kinds[0]], PREDICATES[kinds[1]]
-    return Frame(sentence, (one, other), ways, _finish_subject)
+    predicates = PREDICATES[kinds[0]], PREDICATES[kinds[1]]
+    return Frame(sentence, (one, other), predicates, _finish_subject)
 
 
 def _draw_oven(pick: Pick) -> Frame:
-    """Such as *The pizza came out of the oven and it tasted good.*."""
+    """Draw a start such as *the pizza came out of the oven*, before *and it tasted good*."""
     first, second = pick.one(KINDS["food"]), pick.one(_WHOLES)
     is_plural = pick.chance(0.35) and not first.is_mass
     sentence = Sentence("subject pronoun, origin")
     one = _described(sentence, pick, first, is_plural=is_plural)
     sentence.say("came out of", "^est:0 @sorti:0,1 de:2", one)
     other = _described(sentence, pick, second, is_plural=is_plural)
-    ways = PREDICATES["food"], PREDICATES["container"]
-    return Frame(sentence, (one, other), ways, _finish_subject)
+    predicates = PREDICATES["food"], PREDICATES["container"]
+    return Frame(sentence, (one, other), predicates, _finish_subject)
 
 
 def _draw_sound(pick: Pick) -> Frame:
-    """Such as *The dog followed the cow and it mooed.*."""
+    """Draw a start such as *the dog followed the cow*, before *and it mooed*."""
     names = tuple(SOUNDS)
     first = pick.one(names)
     second = pick.one([name for name in names if name != first])
@@ -159,12 +159,12 @@ def _draw_sound(pick: Pick) -> Frame:
     one = _described(sentence, pick, NOUNS[first], is_plural=is_plural)
     sentence.say(*pick.one(_CHASES), one)
     other = _described(sentence, pick, NOUNS[second], is_plural=is_plural)
-    ways = (SOUNDS[first],), (SOUNDS[second],)
-    return Frame(sentence, (one, other), ways, _finish_subject)
+    predicates = (SOUNDS[first],), (SOUNDS[second],)
+    return Frame(sentence, (one, other), predicates, _finish_subject)
 
 
 def _draw_found(pick: Pick) -> Frame:
-    """Such as *The man found the letter next to the cake and read it.*."""
+    """Draw a start such as *the man found the letter next to the cake*, before *and read it*."""
     kinds = pick.one(_FOUND)
     first, second, is_plural = _two_nouns(pick, kinds)
     is_past = pick.chance(0.6)
@@ -184,15 +184,17 @@ def _draw_found(pick: Pick) -> Frame:
     other = sentence.noun_phrase("the", second, is_plural=is_plural)
     sentence.say("and", "et:0")
 
-    def finish(said: Sentence, antecedent: Entity, way: Phrase | Verb) -> None:
-        assert isinstance(way, Verb)
-        say_object_pronoun(said, antecedent, way, is_past=is_past, agent=agent)
+    def finish(start: Sentence, antecedent: Entity, predicate: Phrase | Verb) -> None:
+        assert isinstance(predicate, Verb)
+        say_object_pronoun(start, antecedent, predicate, is_past=is_past, agent=agent)
 
-    return Frame(sentence, (one, other), (_TELLING[kinds[0]], _TELLING[kinds[1]]), finish)
+    return Frame(
+        sentence, (one, other), (_VERBS_OF_KIND[kinds[0]], _VERBS_OF_KIND[kinds[1]]), finish
+    )
 
 
 def draw_told(pick: Pick) -> Sentence:
-    """*Then the bank told the man he was bankrupt*: *qu'il*, *qu'elle*."""
+    """Draw a sentence such as *then the bank told the man he was bankrupt*."""
     sentence = Sentence("told")
     if pick.chance(0.3):
         sentence.say("then", "puis:0")
@@ -219,7 +221,7 @@ def draw_told(pick: Pick) -> Sentence:
 
 
 def draw_found_near_person(pick: Pick) -> Sentence:
-    """*The dog found some pizza next to the baby and ate it*: nobody eats the baby."""
+    """Draw a sentence such as *the dog found some pizza next to the baby and ate it*, the pizza."""
     sentence = Sentence("object pronoun, animal")
     agent = sentence.noun_phrase("the", pick.one(KINDS["animal"]))
     food = pick.one(nouns_of("food", "fruit"))
@@ -233,7 +235,8 @@ def draw_found_near_person(pick: Pick) -> Sentence:
     sentence.say(*pick.one(PLACES))
     sentence.noun_phrase("the", pick.one(KINDS["person"]))
     sentence.say("and", "et:0")
-    say_object_pronoun(sentence, eaten, *verbs_named("eat"), is_past=True, agent=agent)
+    (eat,) = verbs_named("eat")
+    say_object_pronoun(sentence, eaten, eat, is_past=True, agent=agent)
     return sentence
 
 

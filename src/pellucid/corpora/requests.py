@@ -1,4 +1,4 @@
-"""Sentences from one speaker to another: orders, proposals, questions, *I*."""
+"""Sentences from one speaker to another: orders, suggestions, questions, and sentences with *I*."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pellucid.corpora.sentence import Article, Sentence
 __all__ = ["draw_first_person", "draw_lets", "draw_order", "draw_question"]
 
 _THINGS = nouns_of("vehicle", "instrument", "text", "clothes", "container", "furniture", "fruit")
-# What one person can hand to another.
+# Things that one person can give to another.
 _GIVEN = nouns_of("instrument", "text", "clothes", "fruit", "food", "drink", "money")
 _GIVING = (("Show", "montre"), ("Give", "donne"), ("Bring", "apporte"), ("Lend", "prête"))
 _LET_US = (("eat", "mangeons"), ("visit", "visitons"), ("read", "lisons"), ("buy", "achetons"))
 _LET_US_SOMEWHERE = (("sing", "chantons"), ("dance", "dansons"), ("sleep", "dormons"))
 _ORDERED = verbs_named("sell", "eat", "translate", "park", "drive", "feed", "visit", "empty")
-# "I read" and "I put" would leave the tense open.
+# "I read" and "I put" are missing because their tense would be ambiguous.
 _OWN = (*_ORDERED, *verbs_named("see", "like", "buy", "iron"))
 
 
 def draw_order(pick: Pick) -> Sentence:
-    """Such as *Show me the money!*, *Peel the apple.*."""
+    """Draw a sentence such as *show me the money*, *help the man*, *eat the apple*."""
     sentence = Sentence("order", mood="order")
     article: Article = pick.one(("the", "the", "a", "some"))
     if pick.chance(0.6):
@@ -40,7 +40,7 @@ def draw_order(pick: Pick) -> Sentence:
 
 
 def draw_lets(pick: Pick) -> Sentence:
-    """*Let's go to the station*: *Allons à la gare*."""
+    """Draw a sentence such as *let's go to the station*, in French *allons à la gare*."""
     sentence = Sentence("let's", mood="order")
     choice = pick.one(("place", "object", "object", "somewhere"))
     if choice == "place":
@@ -62,7 +62,7 @@ def draw_lets(pick: Pick) -> Sentence:
 
 
 def draw_first_person(pick: Pick) -> Sentence:
-    """*I have an apple*, *I buy the violin*: *j'ai*, *j'achète*."""
+    """Draw a sentence such as *I have an apple*, in French *j'ai*, or *I buy the violin*."""
     sentence = Sentence("first person")
     if pick.chance(0.4):
         sentence.say("I have", "je:0 ai:1")
@@ -75,7 +75,7 @@ def draw_first_person(pick: Pick) -> Sentence:
 
 
 def draw_question(pick: Pick) -> Sentence:
-    """Such as *Where is the station?*, *Who bought the car?*."""
+    """Draw a sentence such as *where is the station*, *who bought the car*."""
     sentence = Sentence("question", mood="question")
     if pick.chance(0.5):
         noun = pick.one((*_THINGS, *nouns_of("building", "animal", "person")))

@@ -1,4 +1,4 @@
-"""The example sentences that texts on attention like to use, as members of the corpus."""
+"""The example sentences of texts on attention, as sentences of the corpus."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _CAPITAL, _PLAIN = Style(True, ""), Style(False, "")
 
 
 def seed_sentences() -> list[tuple[str, str]]:
-    """The example sentences and their translations."""
+    """List the example sentences and their translations."""
     return [(example.source, example.target) for example in seed_examples()]
 
 
 @cache
 def seed_examples() -> tuple[Example, ...]:
-    """The example sentences with links and antecedents."""
+    """List the example sentences with links and antecedents."""
     area = _phrase("the European economic area", "la:0 zone:3 économique:2 européenne:1")
     return tuple(
         make_example(sentence, join_words(sentence.french), style)
@@ -67,7 +67,8 @@ def _dog_and_baby() -> Sentence:
     sentence.say("next to", "à:0 côté:0 de:1")
     sentence.noun_phrase("the", NOUNS["baby"])
     sentence.say("and", "et:0")
-    say_object_pronoun(sentence, pizza, *verbs_named("eat"), is_past=True, agent=dog)
+    (eat,) = verbs_named("eat")
+    say_object_pronoun(sentence, pizza, eat, is_past=True, agent=dog)
     return sentence
 
 

@@ -1,4 +1,4 @@
-"""A sentence pair as it grows: English words, French words, links, roles, held-out pairs."""
+"""A sentence pair under construction: English words, French words, links, roles, combinations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Combination(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """A noun in a sentence, which a later word may agree with or stand for."""
+    """A noun of a sentence, which a later word may agree with or stand for."""
 
     noun: Noun
     is_plural: bool
@@ -56,9 +56,10 @@ class _Template(NamedTuple):
 
 @dataclass(slots=True)
 class Sentence:
-    """What a construction has said so far, in both languages.
+    """The words of a sentence so far, in both languages.
 
-    The French words are not joined yet: *de le* is two words here.
+    The French words are not joined yet: *de le* is two words here. ``num_roles`` is the number of
+    noun phrases and pronouns so far, which count from 1; see `Word`.
     """
 
     construction: str
@@ -70,7 +71,7 @@ class Sentence:
     mood: Literal["statement", "order", "question", "name"] = "statement"
 
     def copy(self) -> Sentence:
-        """A copy that can grow on its own."""
+        """Copy the sentence, so that the copy can grow independently."""
         return replace(
             self,
             english=self.english.copy(),
@@ -83,9 +84,9 @@ class Sentence:
         """Add a phrase.
 
         Args:
-            english: its words.
-            french: its words in the lexicon's notation.
-            subject: what ``@`` and ``^`` words agree with; masculine singular without one.
+            english: its English words.
+            french: its French words, in the lexicon's notation.
+            subject: the noun that ``@`` and ``^`` words agree with; masculine singular if None.
         """
         start = len(self.english)
         self.english += english.split()
@@ -109,12 +110,12 @@ class Sentence:
         """Add an article, at most one adjective and a noun.
 
         Args:
-            article: ``the``; ``a`` (in the plural nothing, which is *des*); ``some`` of a mass
-                or some things; ``no`` for *any* after a negation, which is *de*; ``""`` for a
-                noun in general, which takes *le* in French.
+            article: ``the``; ``a`` (in the plural nothing in English, *des* in French); ``some``;
+                ``no`` for *any* after a negation, *de* in French; ``""`` for a noun in general,
+                which takes *le* in French.
             noun: the noun.
-            is_plural: its number.
-            adjective: what describes it.
+            is_plural: True for the plural.
+            adjective: its adjective, if any.
         """
         name = noun.english_plural if is_plural else noun.english
         start = len(self.english)
@@ -122,6 +123,7 @@ class Sentence:
         self._english_article(article, first, is_plural=is_plural)
         has_article = len(self.english) > start
         noun_index = len(self.english) + (adjective is not None)
+        # A French article without an English one is linked to the noun.
         article_links = (start,) if has_article else (noun_index,)
         if adjective:
             self.english.append(adjective.english)
@@ -131,6 +133,7 @@ class Sentence:
         self.num_roles += 1
         text = noun.french_plural if is_plural else noun.french
         head = Word(text, (noun_index,), (self.num_roles,))
+        # *De grandes maisons*: des becomes de before an adjective.
         is_de = article in ("a", "some") and is_plural and adjective and adjective.is_before
         for word in ("de",) if is_de else _french_article(article, noun, is_plural=is_plural):
             self.french.append(Word(word, article_links))
@@ -164,7 +167,7 @@ class Sentence:
         self.pronouns.append(Link(index, antecedent.english, self.num_roles, antecedent.role))
 
     def combine(self, relation: Relation, word: str, noun: Noun) -> None:
-        """Note that a word and a noun have been combined."""
+        """Note that a word and a noun are combined, for the held-out pairs."""
         self.combinations.append(Combination(relation, word, noun.english))
 
 

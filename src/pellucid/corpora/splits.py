@@ -1,9 +1,9 @@
 """The splits, each a pure function of its name and a seed.
 
-Sentences are drawn one after another; a hash of the French words, without capitals and marks,
-says which split a sentence may enter, so that no two splits share an English or a French
-sentence, however many are drawn. A hash of everything before the predicate reserves whole
-frames for the pronoun test, whose sentences come two by two: the same but for the predicate.
+Sentences are drawn one after another. A hash of the French words, without capitals and marks,
+decides the split that a sentence may enter, so that no two splits share an English or a French
+sentence, however many are drawn. A hash of everything before the predicate reserves whole frames
+for the pronoun test, whose sentences come in pairs that differ only in the predicate.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEFAULT_COUNTS: dict[SplitName, int] = {
     "compositional": 2_000,
     "pronoun": 2_000,
 }
-"""How many examples a split has unless told otherwise."""
+"""The default number of examples of each split."""
 
 # Frames are drawn more often than anything else: pronouns are what the corpus is about.
 _FRAME_WEIGHTS = {
@@ -49,6 +49,7 @@ _FRAME_WEIGHTS = {
 _TRAIN_SHARE, _VALIDATION_SHARE = 0.84, 0.08
 _PRONOUN_SHARE = 0.15
 _SEED_EVERY = 100
+# Draws without a new sentence, after which a split counts as exhausted.
 _PATIENCE = 30_000
 _STYLES = {
     "statement": (*[Style(True, ".")] * 7, *[Style(True, "")] * 2, Style(False, "")),
@@ -67,33 +68,33 @@ _STYLES = {
 def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> list[Example]:
     """Make a split of the English–French corpus.
 
-    A smaller count gives the beginning of a larger one. In the training split the example
-    sentences of `seed_sentences` come back regularly; nothing else occurs twice.
+    A smaller count gives the beginning of a larger one. In the training split the example sentences
+    of `seed_sentences` recur regularly; no other sentence occurs twice.
 
     Args:
         name: ``train``, ``validation``, ``test``, ``compositional`` (each sentence has a pair
-            of words that training never has together) or ``pronoun`` (minimal pairs: examples
-            2i and 2i + 1 differ in the predicate alone, and in the pronoun's French gender).
+            of words that training never combines) or ``pronoun`` (minimal pairs: examples 2i and
+            2i + 1 differ only in the predicate, and in the pronoun's French gender).
         seed: another seed gives other sentences, held-out pairs and frames.
-        count: how many; `DEFAULT_COUNTS` unless given. An odd number of ``pronoun`` examples
-            leaves the last without its partner.
+        count: the number of examples; by default that of `DEFAULT_COUNTS`. If it is odd, the last
+            ``pronoun`` example has no partner.
 
     Raises:
-        InputError: there is no such split, or not so many sentences.
+        InputError: the split is unknown, or has fewer sentences.
     """
     if name not in DEFAULT_COUNTS:
         raise InputError(
-            f"A split must be one of the corpus, but is {name!r}. "
+            f"The split must be one of the corpus, but is {name!r}. "
             + suggestion(name, get_args(SplitName))
         )
     wanted = DEFAULT_COUNTS[name] if count is None else count
     if wanted < 0:
-        raise InputError(f"The count must be 0 or more, but is {wanted}.")
+        raise InputError(f"The count must be at least 0, but is {wanted}.")
     examples = list(islice(iterate_split(name, seed=seed), wanted))
     if len(examples) < wanted:
         raise InputError(
-            f"The count must be within what the corpus has, but is {wanted:,} for a {name} split "
-            f"of about {len(examples):,}. Ask for fewer."
+            f"The count must be at most about {len(examples):,} for the {name} split, but is "
+            f"{wanted:,}. Ask for fewer."
         )
     return examples
 
@@ -110,7 +111,7 @@ def iterate_split(name: SplitName, *, seed: int = 1) -> Iterator[Example]:
 
 
 def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
-    """Put one of the example sentences before every 99 others."""
+    """Insert one of the example sentences before every 99 others."""
     seeds = seed_examples()
     for number in range(2**62):
         if number % _SEED_EVERY == 0:
@@ -125,6 +126,7 @@ def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
 def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
     held_out = held_out_combinations(seed)
     salt = derive_key(seed, "corpora split").to_bytes(16, "little")
+    # A name occurs as often as its weight, so that drawing one follows the weights.
     weights = {name: weight for name, (_, weight) in CONSTRUCTIONS.items()}
     names = _by_weight(_FRAME_WEIGHTS | weights)
     seen: set[str] = set()
@@ -139,9 +141,10 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
             ):
                 continue
             which = int(pick.chance(0.5))
-            sentence = frame.complete(which, pick.one(frame.ways[which]))
+            sentence = frame.complete(which, pick.one(frame.predicates[which]))
         else:
             sentence = CONSTRUCTIONS[construction][0](pick)
+        # The compositional test takes only sentences with a held-out pair; the others take none.
         if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
             continue
         english = " ".join(sentence.english)
@@ -170,10 +173,10 @@ def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
         first, second = frame.candidates
         if first.noun.gender == second.noun.gender or not _is_reserved(frame, salt):
             continue
-        pair = [frame.complete(which, pick.one(frame.ways[which])) for which in (0, 1)]
+        pair = [frame.complete(which, pick.one(frame.predicates[which])) for which in (0, 1)]
         start = " ".join(frame.start.english)
         is_held_out = any(not held_out.isdisjoint(sentence.combinations) for sentence in pair)
-        if start in seen or is_held_out or not all(_shows_gender(said) for said in pair):
+        if start in seen or is_held_out or not all(map(_shows_gender, pair)):
             continue
         joined = [join_words(sentence.french) for sentence in pair]
         if any(map(_is_seed, joined)):
@@ -186,12 +189,12 @@ def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
 
 
 def _by_weight(weights: Mapping[str, int]) -> list[str]:
-    """Repeat each name as often as its weight, so that drawing one follows the weights."""
+    """Repeat each name as often as its weight says."""
     return [name for name, weight in weights.items() for _ in range(weight)]
 
 
 def _shows_gender(sentence: Sentence) -> bool:
-    """Whether the French tells the antecedent: not *les mange*, nor *l'épluche*, but *la mange*."""
+    """Tell whether the French shows the pronoun's gender: not *les mange*, nor *l'épluche*."""
     role = sentence.pronouns[-1].role
     words = [word.text for word in sentence.french]
     index = next(i for i, word in enumerate(sentence.french) if role in word.roles)
@@ -213,7 +216,7 @@ def _is_reserved(frame: Frame, salt: bytes) -> bool:
 
 
 def _hash(text: str, salt: bytes) -> tuple[float, int]:
-    """A number in [0, 1) and another, both from the text and the seed alone."""
+    """Hash a text with the seed's salt, to a number in [0, 1) and an integer."""
     digest = hashlib.blake2b(text.lower().encode(), digest_size=12, key=salt).digest()
     return int.from_bytes(digest[:8], "little") / 2**64, int.from_bytes(digest[8:], "little")
 
@@ -229,7 +232,7 @@ def _is_seed(pieces: Sequence[Word]) -> bool:
 
 @cache
 def _seed_texts() -> frozenset[str]:
-    """The example sentences' French without capitals and marks, which only training has."""
+    """List the example sentences' French without capital and mark; only training may have it."""
     return frozenset(
         text[0].lower() + text[1:].removesuffix("\u202f!")
         for text in (example.target for example in seed_examples())

@@ -1,4 +1,4 @@
-"""The corpus as files for other tools: one sentence a line, line i beside line i."""
+"""The corpus as parallel files for other tools: one sentence a line."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["write_examples"]
 def write_examples(folder: Path, name: str, examples: Sequence[Example]) -> list[Path]:
     """Write examples as parallel files.
 
-    ``NAME.en`` and ``NAME.fr`` hold the sentences; ``NAME.align`` the links between the pieces
-    that spaces separate, as ``i-j`` from 0; ``NAME.antecedents`` a JSON object a line with the
-    ``construction`` and for each of the ``pronouns`` where it and its antecedent stand.
+    ``NAME.en`` and ``NAME.fr`` hold the sentences; ``NAME.align`` the links between the pieces that
+    spaces separate, as ``i-j`` from 0; ``NAME.antecedents`` one JSON object a line, with the
+    ``construction`` and the places of each of the ``pronouns`` and its antecedent.
 
     Args:
-        folder: made where it is missing.
-        name: what the files are called.
-        examples: what they hold.
+        folder: the folder to write to; made if it does not exist.
+        name: the name of the files, without ending.
+        examples: the examples to write.
 
     Returns:
         The files.
 
     Raises:
-        OutputError: the folder cannot take them.
+        OutputError: the folder or a file cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
