@@ -108,7 +108,8 @@ def test_contributing_names_only_paths_that_exist() -> None:
 
 def test_contributing_has_every_module_on_its_floor() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    floor, found = "", {}
+    floor = ""
+    found: dict[str, int] = {}
     for number, modules in re.findall(r"^\| ?(\d*) \| (`[^|]+`) \| ", text, re.MULTILINE):
         floor = number or floor
         found |= {name: int(floor) for name in re.findall(r"`(\w+)/?`", modules)}

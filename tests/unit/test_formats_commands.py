@@ -172,7 +172,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     ),
     "a tensor too many": (
         change_tensors(lambda tensors: tensors.update(layernorm_embedding=torch.zeros(22))),
-        "layernorm_embedding is not",
+        "layernorm_embedding does not",
     ),
     "learned positions": (
         change_tensors(

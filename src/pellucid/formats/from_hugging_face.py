@@ -27,11 +27,14 @@ __all__ = ["import_hugging_face"]
 
 WEIGHTS = "model.safetensors"
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
-SHARED = "model.shared.weight"
-SOURCE = "model.encoder.embed_tokens.weight"
-TARGET = "model.decoder.embed_tokens.weight"
-OUTPUT = "lm_head.weight"
-BIAS = "final_logits_bias"
+SIDES = {
+    "embedding.weight": "source",
+    "source_embedding.weight": "source",
+    "target_embedding.weight": "target",
+    "output.weight": "output",
+}
+SHARED, SOURCE, TARGET, OUTPUT = map(hugging_face_name, SIDES)
+BIAS = hugging_face_name("output.bias")
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 
@@ -263,30 +266,19 @@ def _read_weights(
     where: str,
 ) -> dict[str, Tensor]:
     _check_positions(config, tensors, where)
-    used = {SHARED, SOURCE, TARGET, OUTPUT, BIAS, *POSITIONS}
-    ours = {
-        "embedding.weight": (SHARED, tables["source"]),
-        "source_embedding.weight": (SOURCE, tables["source"]),
-        "target_embedding.weight": (TARGET, tables["target"]),
-        "output.weight": (OUTPUT, tables["output"]),
-    }
-    if BIAS in tensors:
-        ours["output.bias"] = (BIAS, tensors[BIAS].flatten())
 
     def take(name: str) -> tuple[str, Tensor | None]:
-        if name in ours:
-            return ours[name]
         their_name = hugging_face_name(name)
-        used.add(their_name)
+        if name in SIDES:
+            return their_name, tables[SIDES[name]]
+        if name == "output.bias":
+            return their_name, tensors[BIAS].flatten()
         return their_name, tensors.get(their_name)
 
-    weights = collect_weights(config, take, has_output_bias=BIAS in tensors, where=where)
-    if unknown := sorted(tensors.keys() - used):
-        raise BundleError(
-            f"Every tensor must be one of MarianMT's, but {unknown[0]} is not ({where}). The "
-            "model is of another architecture."
-        )
-    return weights
+    # Tied tables may be stored under names that the model does not need.
+    names = tensors.keys() - {SHARED, SOURCE, TARGET, OUTPUT, *POSITIONS}
+    has_bias = BIAS in tensors
+    return collect_weights(config, take, names=names, has_output_bias=has_bias, where=where)
 
 
 def _check_positions(config: ModelConfig, tensors: Mapping[str, Tensor], where: str) -> None:

@@ -36,6 +36,13 @@ __all__ = ["import_marian_archive"]
 
 OPTIONS = "special:model.yml"
 BIAS = "decoder_ff_logit_out_b"
+SIZES = {
+    "d_model": "dim-emb",
+    "d_ff": "transformer-dim-ffn",
+    "num_heads": "transformer-heads",
+    "num_encoder_layers": "enc-depth",
+    "num_decoder_layers": "dec-depth",
+}
 MATRICES = ("decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W")
 REQUIRED: dict[str, tuple[Any, ...]] = {
     "type": ("transformer",),
@@ -215,23 +222,10 @@ def _read_model(
     arrays: Mapping[str, NDArray[Any]],
     where: str,
 ) -> ModelConfig:
-    sizes = {
-        name: _number(options, name, where)
-        for name in (
-            "dim-emb",
-            "transformer-dim-ffn",
-            "transformer-heads",
-            "enc-depth",
-            "dec-depth",
-        )
-    }
+    sizes = {name: _number(options, name, where) for name in SIZES.values()}
     check_sizes(sizes, [array.shape for array in arrays.values()], where)
     model = {
-        "d_model": sizes["dim-emb"],
-        "d_ff": sizes["transformer-dim-ffn"],
-        "num_heads": sizes["transformer-heads"],
-        "num_encoder_layers": sizes["enc-depth"],
-        "num_decoder_layers": sizes["dec-depth"],
+        **{ours: sizes[theirs] for ours, theirs in SIZES.items()},
         "layer_norm_epsilon": MARIAN_EPSILON,
         "activation": options.get("transformer-ffn-activation"),
         "positions": "learned",
@@ -300,26 +294,19 @@ def _read_weights(
         "output.weight": (MATRICES[0], extended["output"]),
         "output.bias": (BIAS, F.pad(_to_tensor(bias), (0, size + 1 - len(bias)), value=NEVER)),
     }
-    used: set[str] = set()
 
     def take(name: str) -> tuple[str, Tensor | None]:
         if name in ours:
             return ours[name]
         their_name = marian_name(name)
-        used.add(their_name)
         array = arrays.get(their_name)
         if array is None:
             return their_name, None
         is_vector = name.endswith("bias") or "norm." in name
         return their_name, _to_tensor(array.flatten() if is_vector else array.T)
 
-    weights = collect_weights(config, take, has_output_bias=True, where=where)
-    if unknown := sorted(arrays.keys() - used):
-        raise BundleError(
-            f"Every array must be one of Marian's Transformer, but {unknown[0]} is not ({where}). "
-            "The model is of another architecture."
-        )
-    return weights
+    names = arrays.keys()
+    return collect_weights(config, take, names=names, has_output_bias=True, where=where)
 
 
 def _read_decoding(settings: Mapping[str, Any], where: str) -> DecodingConfig:

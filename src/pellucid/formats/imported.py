@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -140,22 +140,26 @@ def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> Tokenizer:
 
 
 def collect_weights(
-    config: ModelConfig, take: Take, *, has_output_bias: bool, where: str
+    config: ModelConfig, take: Take, *, names: Set[str], has_output_bias: bool, where: str
 ) -> dict[str, Tensor]:
     """Collect every weight that a model needs, and check its shape.
 
     Args:
         config: the model's configuration.
         take: finds a tensor.
+        names: the file's names for the tensors of layers, all of which must be needed.
         has_output_bias: the logits have a bias.
         where: the file, for messages.
 
     Raises:
-        BundleError: a tensor is missing, has another shape, or has a weight that is not finite.
+        BundleError: a tensor is missing, unknown, has another shape, or has a weight that is not
+            finite.
     """
     weights: dict[str, Tensor] = {}
+    used = set()
     for name, shape in weight_shapes(config, has_output_bias=has_output_bias).items():
         their_name, tensor = take(name)
+        used.add(their_name)
         if tensor is None:
             raise BundleError(
                 f"The weights must contain {their_name}, but do not ({where}). The file is "
@@ -179,6 +183,11 @@ def collect_weights(
             raise BundleError(
                 f"Every weight must be a finite number, but {their_name} holds others ({where})."
             )
+    if unknown := sorted(names - used):
+        raise BundleError(
+            f"Every tensor must belong to the Transformer, but {unknown[0]} does not ({where}). "
+            "The model is of another architecture."
+        )
     return weights
 
 

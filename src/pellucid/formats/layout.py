@@ -22,6 +22,13 @@ __all__ = [
 NEVER = -10_000.0
 """A logit whose probability is 0 in every precision."""
 
+_HUGGING_FACE_TABLES = {
+    "embedding.weight": "model.shared.weight",
+    "source_embedding.weight": "model.encoder.embed_tokens.weight",
+    "target_embedding.weight": "model.decoder.embed_tokens.weight",
+    "output.weight": "lm_head.weight",
+    "output.bias": "final_logits_bias",
+}
 _HUGGING_FACE = {
     "self_attention.query": "self_attn.q_proj",
     "self_attention.key": "self_attn.k_proj",
@@ -59,11 +66,13 @@ def weight_shapes(config: ModelConfig, *, has_output_bias: bool) -> dict[str, tu
 
 
 def hugging_face_name(name: str) -> str:
-    """Name a tensor of a layer as Hugging Face's MarianMT does.
+    """Name a tensor as Hugging Face's MarianMT does.
 
     Example:
         ``encoder.layers.0.feed_forward.inner.weight`` is ``model.encoder.layers.0.fc1.weight``.
     """
+    if name in _HUGGING_FACE_TABLES:
+        return _HUGGING_FACE_TABLES[name]
     part, layers, index, rest = name.split(".", 3)
     module, _, kind = rest.rpartition(".")
     return f"model.{part}.{layers}.{index}.{_HUGGING_FACE[module]}.{kind}"

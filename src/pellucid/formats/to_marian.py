@@ -76,26 +76,13 @@ def _their_weights(bundle: Bundle) -> dict[str, Tensor]:
     ours = dict(bundle.model.state_dict())
     if config.positions == "sinusoidal":
         ours = reorder_width(ours, halves_order(config.d_model))
-    tables = {
-        "all": {"embedding.weight": "model.shared.weight"},
-        "decoder": {
-            "source_embedding.weight": "model.encoder.embed_tokens.weight",
-            "target_embedding.weight": "model.decoder.embed_tokens.weight",
-        },
-        "none": {
-            "source_embedding.weight": "model.encoder.embed_tokens.weight",
-            "target_embedding.weight": "model.decoder.embed_tokens.weight",
-            "output.weight": "lm_head.weight",
-        },
-    }[config.tied_embeddings]
-    theirs = {their_name: ours.pop(name) for name, their_name in tables.items()}
-    bias = ours.pop("output.bias", torch.zeros(config.target_vocabulary_size))
-    theirs["final_logits_bias"] = bias[None]
     with_biases = config.model_copy(update={"projection_bias": True})
-    for name, shape in weight_shapes(with_biases, has_output_bias=False).items():
-        if name not in tables:
-            theirs[hugging_face_name(name)] = ours.get(name, torch.zeros(shape))
-    return theirs
+    theirs = {
+        hugging_face_name(name): ours[name] if name in ours else torch.zeros(shape)
+        for name, shape in weight_shapes(with_biases, has_output_bias=True).items()
+    }
+    bias = hugging_face_name("output.bias")
+    return {**theirs, bias: theirs[bias][None]}  # MarianMT stores it as a matrix of one row
 
 
 def _config(bundle: Bundle, precision: Precision) -> dict[str, Any]:
