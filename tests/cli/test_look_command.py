@@ -160,8 +160,8 @@ def test_look_into_a_folder_that_is_not_there_is_told(run_here: Run, tmp_path: P
         assert not (tmp_path / "no").exists()
 
 
-def test_look_in_a_terminal_of_another_encoding_writes_ascii(run_cli: Run) -> None:
-    found = run_cli("look", "demo", SOURCE, "--plain", env={"PYTHONIOENCODING": "ascii"})
+def test_look_in_a_terminal_of_another_encoding_writes_ascii(run_forked: Run) -> None:
+    found = run_forked("look", "demo", SOURCE, "--plain", env={"PYTHONIOENCODING": "ascii"})
     assert found.stdout.isascii()
     assert "_La > _pizza" in found.stdout
 
@@ -309,9 +309,9 @@ def test_look_never_replaces_a_device(run_here: Run, kind: str) -> None:
     assert Path("/dev/null").is_char_device()
 
 
-def test_look_writes_json_to_standard_output(run_cli: Run) -> None:
+def test_look_writes_json_to_standard_output(run_forked: Run) -> None:
     for name in ("/dev/fd/1", "-"):
-        found = run_cli("look", "demo", "A cat.", "--json", name)
+        found = run_forked("look", "demo", "A cat.", "--json", name)
         assert (found.returncode, found.stderr) == (0, "")
         assert json.loads(found.stdout)["source_tokens"][-1] == "</s>"
 
@@ -329,15 +329,6 @@ def test_look_refuses_two_things_in_one_place(run_here: Run, tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
-INTO_A_FILE = """
-import os, sys
-os.dup2(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), 1)
-os.write(1, b"# before\\n")
-from pellucid.cli import main
-sys.exit(main.run(sys.argv[2:]))
-"""
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -348,10 +339,12 @@ sys.exit(main.run(sys.argv[2:]))
     ids=["json", "npz", "translate"],
 )
 def test_a_file_behind_standard_output_is_added_to_and_never_replaced(
-    run_python: Run, tmp_path: Path, arguments: tuple[str, ...], expected: bytes
+    run_forked: Run, tmp_path: Path, arguments: tuple[str, ...], expected: bytes
 ) -> None:
     path = tmp_path / "out"
-    found = run_python("-c", INTO_A_FILE, str(path), *arguments, stdin="A cat.\n")
+    with path.open("w+b", buffering=0) as file:
+        file.write(b"# before\n")
+        found = run_forked(*arguments, stdin="A cat.\n", stdout=file)
     assert (found.returncode, found.stderr) == (0, "")
     before, after = path.read_bytes().split(b"\n", 1)
     assert before == b"# before"
