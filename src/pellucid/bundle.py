@@ -118,7 +118,10 @@ def load_bundle(folder: Path) -> Bundle:
         BundleError: something is missing, damaged, or does not belong.
     """
     manifest = _read_manifest(folder)
-    _verify_model_files(folder, manifest)
+    verify_files(folder, manifest.get("files"))
+    for required in (WEIGHTS, CONFIG):
+        if required not in manifest["files"]:
+            raise BundleError(f"The manifest must list {required}, but does not ({folder}).")
     where = str(folder / CONFIG)
     config = validate(BundleConfig, read_json(folder / CONFIG), where)
     names = [name for name in manifest["files"] if name not in (WEIGHTS, CONFIG, RECIPE)]
@@ -254,7 +257,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"The bundle's format must be 1, but is {version!r} ({path}). "
             "Use a newer version of pellucid."
         )
-    _verify_entries(manifest.get("files"), path)
     return manifest
 
 
@@ -277,13 +279,6 @@ def _verify_entries(entries: Any, manifest: Path) -> None:
             f"The manifest must list each file with its sha256 and size, but does not "
             f"({manifest}). The folder is damaged: copy it again."
         )
-
-
-def _verify_model_files(folder: Path, manifest: Mapping[str, Any]) -> None:
-    for required in (WEIGHTS, CONFIG):
-        if required not in manifest["files"]:
-            raise BundleError(f"The manifest must list {required}, but does not ({folder}).")
-    verify_files(folder, manifest["files"])
 
 
 def verify_files(folder: Path, entries: Any) -> None:

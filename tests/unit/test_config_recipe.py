@@ -171,8 +171,8 @@ def test_number_of_absurd_size_is_refused_naming_its_key(
     ("data", "fragments"),
     [
         ("", ["'data'", "is missing"]),
-        ("[data]\n", ["No train text was given", "train_source", "train_target"]),
-        ("[data]\ntrain = 'a.tsv'\n", ["No validation text was given", "validation_source"]),
+        ("[data]\n", ["No files were given for train", "train_source", "train_target"]),
+        ("[data]\ntrain = 'a.tsv'\n", ["No files were given for validation", "validation_source"]),
         (
             "[data]\ntrain_source = ['a', 'b']\ntrain_target = 'c'\nvalidation = 'v'\n",
             ["data", "train_source", "train_target", "2", "1"],

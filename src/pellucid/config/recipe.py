@@ -92,8 +92,8 @@ class DataConfig(Strict):
                 )
             if not both and not source and split != "test":
                 raise ValueError(
-                    f"No {split} text was given: {split}_source and {split}_target (or {split}) "
-                    "must name its files"
+                    f"No files were given for {split}: name them in {split}_source and "
+                    f"{split}_target, or in {split}"
                 )
         num_corpora = len(self.train_source) + len(self.train)
         for key, what in (("train_weights", "number"), ("train_alignments", "file")):
