@@ -244,7 +244,7 @@ def test_weights_that_are_no_numbers_are_neither_judged_nor_saved(
 
     monkeypatch.setattr(Learner, "update", update)
     run = tmp_path / "run"
-    with pytest.raises(TrainingError, match=rf"{re.escape(NAME)} are none after step 20"):
+    with pytest.raises(TrainingError, match=rf"{re.escape(NAME)} are not finite after step 20"):
         train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-00000010"]
     weights = load_bundle(run / "bundle").model.state_dict()
