@@ -138,6 +138,7 @@ def join_words(words: Sequence[Word]) -> list[Word]:
     for word in reversed(words):
         joined = None
         if after is not None:
+            # Elision first: *de* and *l'homme* are not contracted.
             text = word.text
             if text in _ELIDED and begins_with_vowel(after.text):
                 joined = _ELIDED[text] + after.text

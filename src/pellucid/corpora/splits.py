@@ -48,7 +48,6 @@ _FRAME_WEIGHTS = {
 }
 _TRAIN_SHARE, _VALIDATION_SHARE = 0.84, 0.08
 _PRONOUN_SHARE = 0.15
-_SEED_EVERY = 100
 # Draws without a new sentence, after which a split counts as exhausted.
 _PATIENCE = 30_000
 _STYLES = {
@@ -113,20 +112,15 @@ def iterate_split(name: SplitName, *, seed: int = 1) -> Iterator[Example]:
 def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
     """Insert one of the example sentences before every 99 others."""
     seeds = seed_examples()
-    for number in range(2**62):
-        if number % _SEED_EVERY == 0:
-            yield seeds[number // _SEED_EVERY % len(seeds)]
-            continue
-        example = next(examples, None)
-        if example is None:
-            return
+    for number, example in enumerate(examples):
+        if number % 99 == 0:
+            yield seeds[number // 99 % len(seeds)]
         yield example
 
 
 def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
     held_out = held_out_combinations(seed)
     salt = derive_key(seed, "corpora split").to_bytes(16, "little")
-    # A name occurs as often as its weight, so that drawing one follows the weights.
     weights = {name: weight for name, (_, weight) in CONSTRUCTIONS.items()}
     names = _by_weight(_FRAME_WEIGHTS | weights)
     seen: set[str] = set()
@@ -140,6 +134,8 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
                 not held_out.isdisjoint(frame.start.combinations) or _is_reserved(frame, salt)
             ):
                 continue
+            # Checked before the sentence is complete: a reserved frame must not show any of its
+            # predicates in training.
             which = int(pick.chance(0.5))
             sentence = frame.complete(which, pick.one(frame.predicates[which]))
         else:
@@ -171,6 +167,7 @@ def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
         num_misses += 1
         frame = FRAMES[pick.one(names)](pick)
         first, second = frame.candidates
+        # Only different genders tell in French which noun the pronoun stands for.
         if first.noun.gender == second.noun.gender or not _is_reserved(frame, salt):
             continue
         pair = [frame.complete(which, pick.one(frame.predicates[which])) for which in (0, 1)]
@@ -183,13 +180,14 @@ def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
             continue
         seen.add(start)
         num_misses = 0
+        # One hash for both, so that they get the same style.
         number = _hash(start, salt)[1]
         for sentence, pieces in zip(pair, joined, strict=True):
             yield make_example(sentence, pieces, _style(sentence, number))
 
 
 def _by_weight(weights: Mapping[str, int]) -> list[str]:
-    """Repeat each name as often as its weight says."""
+    """Repeat each name as often as its weight says, so that drawing one follows the weights."""
     return [name for name, weight in weights.items() for _ in range(weight)]
 
 

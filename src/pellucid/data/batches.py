@@ -140,7 +140,7 @@ def _pad(
 ) -> tuple[Tensor, Tensor]:
     """Arrange consecutive tokens in rows of equal width; 0 is the width of the longest row."""
     width = width or int(lengths.max(initial=0))
-    mask = np.arange(width) < lengths[:, None]
+    mask = np.arange(width) < lengths[:, None]  # (rows, width)
     padded = np.full(mask.shape, pad_id, dtype=np.int64)
     padded[mask] = tokens
     return torch.from_numpy(padded), torch.from_numpy(mask)

@@ -93,9 +93,10 @@ class VariantStore:
         return EpochText(self.store, source, target)
 
     def _draw(self, side: int, *, seed: int, epoch: int, alpha: float) -> NDArray[np.int64]:
-        scores = self._scores[side]
+        scores = self._scores[side]  # (pairs, segmentations); NaN if a pair has fewer
         is_real = np.isfinite(scores)
         best = np.where(is_real, scores, -np.inf).max(axis=1, keepdims=True)
+        # Relative to the best, so that exp does not underflow for all of them.
         weights = np.where(is_real, np.exp(alpha * np.where(is_real, scores - best, 0.0)), 0.0)
         ends = np.cumsum(weights, axis=1)
         raw = random_bytes(8 * len(scores), seed, "segmentation", epoch, side).view("<u8")

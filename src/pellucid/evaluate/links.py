@@ -223,6 +223,7 @@ def score_counts(
         raise DataError("Scoring links needs at least one pair, but no pair was given.")
     errors = np.empty((num_resamples, counts.shape[1]))
     for index, times in enumerate(draw_samples(num_sentences, num_resamples, seed)):
+        # Weighted sum over the sentences: (ways, 4).
         errors[index] = _shares(np.tensordot(times, counts, axes=1))[2]
     errors.sort(axis=0)
     cut = num_resamples // 40  # 2.5 % of the samples at either end
@@ -283,6 +284,7 @@ def symmetrize(
     joined = set(one & other)
     _grow(joined, one | other)
     if method != "grow-diag":
+        # The order matters: a word that the forward links reach is not free for the backward ones.
         for links in (one, other):
             _finish(joined, links, needs_both=method == "grow-diag-final-and")
     return frozenset(joined)

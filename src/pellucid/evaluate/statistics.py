@@ -91,6 +91,7 @@ def resample_scores(
     metrics: dict[str, Metric] = {"bleu": bleu, "chrf": CHRF(), "ter": BoundedTER()}
     found = {}
     for name, metric in metrics.items():
+        # For each system (sentences, counts); a sample weights the sentences.
         statistics = [count_statistics(metric, lines, references) for lines in hypotheses]
         samples = np.empty((len(hypotheses), num_resamples))
         for index, times in enumerate(draw_samples(len(references), num_resamples, seed)):

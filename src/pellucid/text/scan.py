@@ -179,6 +179,7 @@ def _add(scan: Scan, source: str, target: str, known: Sequence[Scan]) -> None:
     found = {*oddities(source), *oddities(target)}
     if not scan.source.lengths[-1] or not scan.target.lengths[-1]:
         found.add("empty")
+    # Numbers and the like translate to themselves; text with enough letters does not.
     elif source.strip() == target.strip() and scan.source.scripts[-1]:
         found.add("equal")
     for name in found:

@@ -113,6 +113,7 @@ class SubwordVocabulary:
         Words that the merges cannot build (with bytes, for example) are cut as usual.
         """
         words = self._words(self.encode(text))
+        # Merges never join two words, so each word is cut by itself.
         cuts = merges.segment([word for word, _ in words], count)
         return [
             [id_ for cut, (_, usual) in zip(ways, words, strict=True) for id_ in cut or usual]
