@@ -211,7 +211,7 @@ def test_encoder_layer_equals_pytorchs(norm: str, activation: str) -> None:
 @pytest.mark.parametrize(("norm", "activation"), LAYER_KINDS)
 def test_decoder_layer_equals_pytorchs(norm: str, activation: str) -> None:
     config = make_config(norm=norm, activation=activation)
-    ours = fill(DecoderLayer(config, 0))
+    ours = fill(DecoderLayer(config))
     theirs = nn.TransformerDecoderLayer(**layer_options(config))
     copy_decoder_layer(ours, theirs)
     x_BTD, memory_BSD = random_rows(T, 4), random_rows(S, 5)

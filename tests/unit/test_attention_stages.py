@@ -265,16 +265,16 @@ def test_attend_bfloat16_stays_bfloat16() -> None:
 @pytest.mark.parametrize(
     ("query", "key", "value", "mask", "words"),
     [
-        ([1, 2], [[1, 2]], [[1, 2]], None, "at least two axes"),
-        ([[1, 2]], [[1, 2, 3]], [[1, 2]], None, "one width"),
-        ([[1, 2]], [[1, 2]], [[1, 2], [3, 4]], None, "one value for each key"),
+        ([1, 2], [[1, 2]], [[1, 2]], None, r"have \(2,\), \(1, 2\)"),
+        ([[1, 2]], [[1, 2, 3]], [[1, 2]], None, r"have \(1, 2\), \(1, 3\)"),
+        ([[1, 2]], [[1, 2]], [[1, 2], [3, 4]], None, r"have \(1, 2\), \(1, 2\) and \(2, 2\)"),
         ([[1, 2]], [[1, 2]], [[1, 2]], [[1]], "truth values"),
         ([[1, 2]], [[1, 2]], [[1, 2]], [[0.0]], "truth values"),
         ([[1, 2]], [[1, 2]], [[1, 2]], [[True, False]], "broadcast"),
         ([[1, 2]], [[1, 2]], [[1, 2]], [[[True]]] * 3, "broadcast"),
         ([[1, 2], [3]], [[1, 2]], [[1, 2]], None, "query"),
         ([[1, 2]], "key", [[1, 2]], None, "key"),
-        ([[[1, 2]]] * 2, [[[1, 2]]] * 3, [[[1, 2]]] * 3, None, "axes before"),
+        ([[[1, 2]]] * 2, [[[1, 2]]] * 3, [[[1, 2]]] * 3, None, "before the last two axes"),
     ],
 )
 def test_attend_what_does_not_fit_is_one_sentence(

@@ -30,17 +30,11 @@ def attend_fast(
     fused one. In training on a CPU its inputs become float32, because its backward pass in bfloat16
     is several times slower and plain products make a kernel for each new shape.
 
-    Args:
-        query_BHLK: queries.
-        key_BHMK: keys.
-        value_BHME: values.
-        mask: True = may attend.
-        use_scale: False leaves the scores unscaled.
-        drop: dropout for the weights. It takes plain products, since fused attention has no
-            weights to show it.
+    ``drop`` is dropout for the weights. It takes plain products, since fused attention has no
+    weights to show it.
 
     Returns:
-        ``context_BHLE``, equal to `attend(...).context` up to rounding.
+        ``context_BHLE``, equal to ``attend(...).context`` up to rounding.
     """
     factor = 1 / math.sqrt(query_BHLK.shape[-1]) if use_scale else 1.0
     dtype = query_BHLK.dtype

@@ -1,7 +1,8 @@
 """Masks: who may attend to whom. Everywhere **True = may attend**.
 
 A row that may attend nowhere has weights 0 and context 0. (Softmax of a row of −∞ would be
-0/0; zero is the only value that lets nothing through and keeps gradients finite.)
+0/0; zero is the only value that lets nothing through and keeps gradients finite.) Equation 18 is
+that of the notes "Transformers".
 """
 
 from __future__ import annotations
@@ -22,14 +23,7 @@ __all__ = [
 
 
 def padding_mask(is_token_BM: Tensor) -> Tensor:
-    """Let every query attend to real tokens only.
-
-    Args:
-        is_token_BM: True for a token, False for padding.
-
-    Returns:
-        ``mask_B11M``, to broadcast over heads and queries. Combine masks with ``&``.
-    """
+    """Let every query attend to real tokens only: ``mask_B11M``. Combine masks with ``&``."""
     return is_token_BM[:, None, None, :]
 
 
@@ -39,12 +33,7 @@ def causal_mask(
     """Let each position attend to itself and to those before it (the look-ahead mask).
 
     With fewer queries than keys the queries are the *last* positions, as in decoding with a
-    cache.
-
-    Args:
-        num_queries: L.
-        num_keys: M; the same as L by default.
-        device: of the mask.
+    cache. By default there are as many keys as queries.
 
     Returns:
         ``mask_11LM``.
@@ -63,11 +52,7 @@ def apply_mask(scaled_BHLM: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def additive_mask(mask: Tensor, *, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Write a mask as the matrix B that is added to the scores: 0 if allowed, −∞ if not.
-
-    Source:
-        Notes "Transformers", equation 18.
-    """
+    """Write a mask as the matrix B of equation 18: 0 for True, −∞ for False."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -math.inf)
 
 

@@ -12,7 +12,7 @@ Learned positions have no formula: they are a table of weights in the model, one
 (``positions = "learned"`` in its configuration).
 
 Source:
-    Vaswani et al. 2017, section 3.5; notes "Transformers", equations 2, 3 and 4.
+    Vaswani et al. 2017, section 3.5; notes "Transformers", equations 2 and 3, and 4 (offsets).
 """
 
 from __future__ import annotations
@@ -39,23 +39,13 @@ def sinusoidal_positions(
     """Encode the positions ``offset``, ``offset + 1``, … as sines and cosines.
 
     Computed in float64 and rounded once, since float32 cannot hold the angle of a far position.
-
-    Args:
-        num_positions: the number of rows.
-        d_model: D, even.
-        offset: the position of the first row; may be negative.
-        halves: put all sines before all cosines, as Marian does, instead of interleaving them.
-        dtype: of the result.
-        device: of the result.
+    With ``halves`` all sines stand before all cosines, as in Marian, instead of interleaved.
 
     Returns:
         ``positions_LD``, values in [−1, 1].
 
     Raises:
         InputError: the width is odd, or the number of positions is negative.
-
-    Source:
-        Notes "Transformers", equations 2 and 3.
     """
     _check_pairs(d_model)
     if num_positions < 0:
@@ -73,47 +63,26 @@ def offset_matrix(offset: int, d_model: int, *, dtype: torch.dtype = torch.float
 
     Block diagonal, one rotation by $\delta\omega_j$ for each pair; it does not depend on i.
 
-    Args:
-        offset: δ; may be negative.
-        d_model: D, even.
-        dtype: of the result.
-
-    Returns:
-        ``matrix_DD``.
-
     Raises:
         InputError: the width is odd.
-
-    Source:
-        Notes "Transformers", equation 4.
     """
     _check_pairs(d_model)
     step_D = sinusoidal_positions(1, d_model, offset=offset, dtype=torch.float64)[0]
     sines, cosines = step_D[0::2], step_D[1::2]
-    even = torch.arange(0, d_model, 2)
+    even, odd = torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)
     matrix_DD = torch.zeros(d_model, d_model, dtype=torch.float64)
-    matrix_DD[even, even] = cosines
-    matrix_DD[even, even + 1] = sines
-    matrix_DD[even + 1, even] = -sines
-    matrix_DD[even + 1, even + 1] = cosines
+    matrix_DD[even, even] = matrix_DD[odd, odd] = cosines
+    matrix_DD[even, odd], matrix_DD[odd, even] = sines, -sines
     return matrix_DD.to(dtype=dtype)
 
 
 def recover_offset(encoding_i_D: Tensor, encoding_j_D: Tensor, *, max_offset: int = 5000) -> int:
-    r"""Find how many positions lie between two encodings, from the encodings only.
+    r"""Find the offset δ from position i to position j, given only their interleaved encodings.
 
     Undoing one pair's rotation by the other's gives $\sin(\delta\omega_j)$ and
     $\cos(\delta\omega_j)$: the encoding of position δ itself. One pair leaves δ open by whole
-    turns; only one integer fits all pairs, and the one that fits best overall is returned.
-
-    Args:
-        encoding_i_D: the encoding of position i, interleaved.
-        encoding_j_D: the encoding of position j = i + δ.
-        max_offset: δ is searched in [−max_offset, max_offset]. A narrow encoding has few
-            pairs to tell a large range apart, so keep this near what can occur.
-
-    Returns:
-        δ.
+    turns; only one integer fits all pairs. The best fit up to ``max_offset`` in either direction
+    is returned. A narrow encoding has few pairs to tell a large range apart, so keep that small.
 
     Raises:
         InputError: the encodings are not two vectors of one even width, or max_offset is

@@ -2,7 +2,7 @@ r"""Attention pooling: any similarity, turned into weights, over any keys and va
 
 $$A(\mathbf{q}, D) = \sum_{i=1}^{m} \alpha(\mathbf{q}, \mathbf{k}_i)\,\mathbf{v}_i$$
 
-A similarity takes queries and keys and gives one number per pair, higher for more alike; the
+A similarity takes queries and keys and gives ``similarities_LM``, higher for more alike; the
 softmax turns each row of them into weights α. Scaled dot-product attention is this with the
 scaled dot; a database query is this with weights of one and zero.
 
@@ -39,38 +39,23 @@ __all__ = [
 _Rows = TypeVar("_Rows")
 
 
-def dot(query_LK: Tensor, key_MK: Tensor) -> Tensor:
-    """Measure similarity by the dot product: ``similarities_LM``."""
-    return score(query_LK, key_MK)
+dot, pool = score, mix
+"""Two stages under the names that equation 1 gives them: a similarity, and the weighted sum."""
 
 
 def scaled_dot(query_LK: Tensor, key_MK: Tensor) -> Tensor:
-    r"""Measure similarity by the dot product over $\sqrt{d_k}$: ``similarities_LM``."""
+    r"""Measure similarity by the dot product over $\sqrt{d_k}$."""
     return scale(score(query_LK, key_MK), query_LK.shape[-1])
 
 
 def additive(
-    query: Tensor,
-    key: Tensor,
-    *,
-    query_weight: Tensor,
-    key_weight: Tensor,
-    direction: Tensor,
+    query: Tensor, key: Tensor, *, query_weight: Tensor, key_weight: Tensor, direction: Tensor
 ) -> Tensor:
     r"""Measure similarity by a small network: $\mathbf{v}^T \tanh(W\mathbf{q} + U\mathbf{k})$.
 
-    Queries and keys may have different widths. Bind the weights with ``functools.partial`` to use
-    it in `attention_pooling`.
-
-    Args:
-        query: (…, L, width of queries).
-        key: (…, M, width of keys).
-        query_weight: W, (inner width, width of queries).
-        key_weight: U, (inner width, width of keys).
-        direction: v, (inner width).
-
-    Returns:
-        ``similarities_LM``.
+    Queries and keys may have different widths: W is (inner width, width of queries), U (inner
+    width, width of keys), v (inner width). Bind the weights with ``functools.partial`` for
+    `attention_pooling`.
 
     Source:
         Bahdanau et al. 2015, appendix A.1.2.
@@ -83,16 +68,8 @@ def additive(
 def gaussian_kernel(query_LK: Tensor, key_MK: Tensor, *, width: float = 1.0) -> Tensor:
     r"""Measure similarity by distance: $-\lVert\mathbf{q}-\mathbf{k}\rVert^2 / (2\sigma^2)$.
 
-    This is the logarithm of the Gaussian kernel, so that the softmax divides the kernel itself
-    by its sum: Nadaraya–Watson regression.
-
-    Args:
-        query_LK: queries.
-        key_MK: keys.
-        width: σ.
-
-    Returns:
-        ``similarities_LM``, at most 0.
+    This is the logarithm of the Gaussian kernel of width σ, so that the softmax divides the kernel
+    itself by its sum: Nadaraya–Watson regression.
 
     Raises:
         InputError: the width is not positive.
@@ -106,7 +83,7 @@ def gaussian_kernel(query_LK: Tensor, key_MK: Tensor, *, width: float = 1.0) -> 
 def compare_strings(
     queries: Sequence[str], keys: Sequence[str], compare: Callable[[str, str], float]
 ) -> Tensor:
-    """Compare each query with each key: ``similarities_LM``, in float64."""
+    """Compare each query with each key, in float64."""
     rows = [[float(compare(query, key)) for key in keys] for query in queries]
     return torch.tensor(rows, dtype=torch.float64)
 
@@ -128,22 +105,17 @@ def edit_distance(first: str, second: str) -> int:
 
 
 def edit_similarity(queries: Sequence[str], keys: Sequence[str]) -> Tensor:
-    """Measure similarity of spelling, as minus the edit distance: ``similarities_LM``."""
+    """Measure similarity of spelling, as minus the edit distance."""
     return compare_strings(queries, keys, lambda query, key: -edit_distance(query, key))
 
 
 def exact_match(queries: Sequence[str], keys: Sequence[str]) -> Tensor:
-    """Test for equality, as a database does: 0 if equal, −∞ if not: ``similarities_LM``.
+    """Test for equality, as a database does: 0 if equal, −∞ if not.
 
-    The weights are then 1 for the row found and 0 for all others; a query that no key equals has
+    The weights are then 1 for the row found and 0 for all others. A query that equals no key has
     weights 0 and result 0.
     """
     return compare_strings(queries, keys, lambda query, key: 0.0 if query == key else -math.inf)
-
-
-def pool(weights_LM: Tensor, value_ME: Tensor) -> Tensor:
-    """Sum the values, each times its weight (equation 1): ``context_LE``."""
-    return mix(weights_LM, value_ME)
 
 
 def attention_pooling(
@@ -165,15 +137,11 @@ def attention_pooling(
             similar key takes all the weight, and keys that tie share it evenly.
 
     Returns:
-        The stages under their usual names: ``scores`` are the similarities, ``scaled`` those
-        over the temperature, nothing is masked. At temperature 0 ``scaled`` is 0 at the most
-        similar keys and −∞ elsewhere, the limit after subtracting each row's largest.
+        The stages: ``scores`` are the similarities, ``scaled`` those over the temperature, nothing
+        is masked. At temperature 0 ``scaled`` is 0 at the most similar keys and −∞ elsewhere.
 
     Raises:
         InputError: the temperature is negative, or the values are not one for each key.
-
-    Source:
-        Notes "Transformers", equation 1.
     """
     if not temperature >= 0:
         raise InputError(f"The temperature must be 0 or more, but is {temperature}.")

@@ -5,8 +5,8 @@ $$\text{Attention}(Q, K, V) = \text{softmax}\left(\frac{QK^T}{\sqrt{d_k}} + B\ri
 `scores` $QK^T$ → `scaled` $\div\sqrt{d_k}$ → `masked` + mask → `weights` softmax → `context`
 weights · V. The names are the same in code, files, pictures and docs.
 
-The functions take any leading axes; the names show the model's: batch and heads. The letters at
-the end of a name are its axes (see `pellucid.shapes`).
+The letters at the end of a name are its axes (see `pellucid.shapes`). The functions take any
+leading axes; the names show the model's, batch and heads.
 
 Source:
     Vaswani et al. 2017, equation 1; notes "Transformers", equations 10, 11 and 18.
@@ -84,9 +84,6 @@ def attend(
         mask: True = may attend; broadcasts to (…, L, M).
         use_scale: False leaves the scores unscaled.
 
-    Returns:
-        The five stages.
-
     Raises:
         InputError: the shapes do not fit together, or the mask is not of truth values.
     """
@@ -119,45 +116,30 @@ def _as_floats(**matrices: Any) -> list[Tensor]:
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
-    shapes = f"shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
-    if min(query.dim(), key.dim(), value.dim()) < 2:
-        raise InputError(
-            "Queries, keys and values must have at least two axes (positions, width), but have "
-            f"{shapes}."
-        )
-    if query.shape[-1] != key.shape[-1]:
-        raise InputError(
-            "Queries and keys must have one width (d_q = d_k), but have "
-            f"{query.shape[-1]} and {key.shape[-1]}."
-        )
-    if key.shape[-2] != value.shape[-2]:
-        raise InputError(
-            "There must be one value for each key, but there are "
-            f"{value.shape[-2]} values and {key.shape[-2]} keys."
-        )
-    leading = _broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    shapes = [tuple(matrix.shape) for matrix in (query, key, value)]
+    fits = min(map(len, shapes)) >= 2
+    fits = fits and query.shape[-1] == key.shape[-1] and key.shape[-2] == value.shape[-2]
+    leading = _broadcast(*(shape[:-2] for shape in shapes)) if fits else None
     if leading is None:
         raise InputError(
-            "Queries, keys and values must agree in the axes before positions and width, but "
-            f"have {shapes}."
+            "Queries, keys and values must have the shapes (…, L, K), (…, M, K) and (…, M, E), "
+            f"alike before the last two axes, but have {shapes[0]}, {shapes[1]} and {shapes[2]}."
         )
-    if mask is None:
-        return
-    if mask.dtype != torch.bool:
+    if mask is not None and mask.dtype != torch.bool:
         raise InputError(
             f"A mask must hold truth values (True = may attend), but holds {mask.dtype}. "
             "For an additive mask pass `additive == 0`."
         )
-    scores_shape = torch.Size((*leading, query.shape[-2], key.shape[-2]))
-    if _broadcast(mask.shape, scores_shape) != scores_shape:
+    scores_shape = (*leading, query.shape[-2], key.shape[-2])
+    if mask is not None and _broadcast(mask.shape, scores_shape) != scores_shape:
         raise InputError(
-            f"A mask must broadcast to the shape of the scores {tuple(scores_shape)}, but has "
-            f"the shape {tuple(mask.shape)}."
+            f"A mask must broadcast to the shape of the scores {scores_shape}, but has the shape "
+            f"{tuple(mask.shape)}."
         )
 
 
-def _broadcast(*shapes: torch.Size) -> torch.Size | None:
+def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
     try:
-        return torch.Size(np.broadcast_shapes(*shapes))
+        return np.broadcast_shapes(*shapes)
     except ValueError:
         return None

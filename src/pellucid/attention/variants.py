@@ -1,13 +1,13 @@
 r"""Variants of attention, from the simplest to the one that models use, each with its own name.
 
-| function | queries | keys | values |
-| --- | --- | --- | --- |
-| `attend_with_embeddings` | x | x | x |
-| `attend_to_others` | x | x of the other words | x of the others, plus x itself |
-| `attend_with_keys` | x W^q | x W^k | the keys again |
-| `attend_with_values` | x W^q | x W^k | x W^v |
-| `attend_causally` | x W^q | x W^k up to the query's position | x W^v |
-| `attend_across` | x W^q | memory W^k | memory W^v |
+| function | queries | keys | values | source |
+| --- | --- | --- | --- | --- |
+| `attend_with_embeddings` | x | x | x | lecture |
+| `attend_to_others` | x | x of the other words | x of the others, plus x itself | lecture |
+| `attend_with_keys` | x W^q | x W^k | the keys again | lecture |
+| `attend_with_values` | x W^q | x W^k | x W^v | lecture; notes, equations 7 to 10 |
+| `attend_causally` | x W^q | x W^k up to the query's position | x W^v | notes, equation 18 |
+| `attend_across` | x W^q | memory W^k | memory W^v | notes, section 4.1 |
 
 Arguments common to all: ``x_LD``, one embedding per token; ``query`` and ``key``, W^q and W^k of
 shape (D, K); ``value``, W^v of shape (D, E), where E is free; ``mask``, True = may attend. Each
@@ -19,8 +19,7 @@ columns, as in the appendix of the notes "Transformers", the same query is $(W^q
 PyTorch's linear layers store that transpose.
 
 Source:
-    A lecture on self-attention (the first four); notes "Transformers", equations 7 to 10 and 18,
-    sections 4.1 and 4.2.
+    A lecture on self-attention; notes "Transformers".
 """
 
 from __future__ import annotations
@@ -53,9 +52,7 @@ def query_network(
 ) -> Callable[[Tensor], Tensor]:
     r"""Make a projection of a small feed-forward network: $\max(0, xW_1 + b_1)W_2 + b_2$.
 
-    Source:
-        A lecture on self-attention: "or just passing it through a query feedforward neural
-        network".
+    The lecture: "or just passing it through a query feedforward neural network".
     """
 
     def make_queries(x_LD: Tensor) -> Tensor:
@@ -81,9 +78,8 @@ def attend_to_others(x_LD: Tensor) -> AttentionSteps:
     The softmax is over the others only, so the weights' diagonal is 0. The only word of a sentence
     keeps its embedding.
 
-    Source:
-        A lecture on self-attention: "The embedding of the current word, just as it is. We add
-        them up"; "We did not score the current word. We scored all the other words."
+    "We did not score the current word. We scored all the other words"; "The embedding of the
+    current word, just as it is. We add them up."
     """
     is_other_LM = ~torch.eye(x_LD.shape[-2], dtype=torch.bool, device=x_LD.device)
     steps = attend(x_LD, x_LD, x_LD, is_other_LM)
@@ -114,9 +110,6 @@ def attend_with_values(
 
     The same three matrices serve every token. Keys and values are computed once for each
     occurrence of a word and used by all queries. The width of the context is E.
-
-    Source:
-        Notes "Transformers", equations 7 to 10.
     """
     return attend_across(x_LD, x_LD, query, key, value, mask=mask)
 
@@ -127,9 +120,6 @@ def attend_causally(
     """Let each token attend to itself and to those before it: masked self-attention.
 
     The weights are 0 above the diagonal.
-
-    Source:
-        Notes "Transformers", equation 18.
     """
     mask_LM = causal_mask(x_LD.shape[-2], device=x_LD.device)[0, 0]
     return attend_with_values(x_LD, query, key, value, mask=mask_LM)
@@ -146,16 +136,7 @@ def attend_across(
 ) -> AttentionSteps:
     """Let one sequence ask and another answer: cross-attention.
 
-    Args:
-        x_LD: the sequence that asks; in a decoder, the target so far.
-        memory_MD: the sequence that answers; in a decoder, the encoder's output.
-        query: W^q, or a function of x.
-        key: W^k, or a function of the memory.
-        value: W^v, or a function of the memory.
-        mask: True = may attend; broadcasts to (L, M).
-
-    Source:
-        Notes "Transformers", section 4.1.
+    In a decoder x is the target so far, and the memory is the encoder's output.
     """
     query_LK = _project(x_LD, query)
     return attend(query_LK, _project(memory_MD, key), _project(memory_MD, value), mask)

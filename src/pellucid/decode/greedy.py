@@ -1,7 +1,7 @@
-"""Greedy search: at every step the token with the highest value.
+"""Greedy search: at every step the likeliest token.
 
-This is decoding as one reads it, on the model itself. Commands decode with `search`, which does
-the same for a beam of 1; tests hold the two together.
+This is decoding written to be read, on the model itself. Commands decode with
+`pellucid.decode.search`, whose beam of 1 does the same faster; tests hold the two together.
 """
 
 from __future__ import annotations
@@ -29,15 +29,12 @@ def decode_greedily(
 ) -> list[Hypothesis]:
     """Translate a batch: choose the likeliest token, feed it back, until ``</s>``.
 
-    Each step computes one row per sentence, from cached keys and values. Sentences that are
-    finished leave the batch at once. Between equally likely tokens the lowest index wins.
-
     Args:
         model: the model, on the same device as the batch.
         source_BS: token ids, padded on the right.
-        source_mask_BS: True where there is a token.
-        start_id: what the decoder reads first.
-        eos_id: what ends a sentence.
+        source_mask_BS: True for a token, False for padding.
+        start_id: the token that the decoder reads first.
+        eos_id: the token that ends a sentence.
         max_lengths: for each sentence the most tokens it may get, ``</s>`` included.
 
     Returns:
@@ -48,24 +45,24 @@ def decode_greedily(
     """
     memory_ASD, mask_AS = model.encode(source_BS, source_mask_BS), source_mask_BS
     cache = model.new_cache()
-    rows = list(range(source_BS.shape[0]))
+    rows = list(range(source_BS.shape[0]))  # those whose sentence is still growing, the axis A
     ids: list[list[int]] = [[] for _ in rows]
     log_probabilities: list[list[float]] = [[] for _ in rows]
     newest_A = source_BS.new_full((len(rows),), start_id)
     while rows:
         newest_A, logs = _take_step(model, newest_A, memory_ASD, mask_AS, cache)
-        going_on = []
+        growing = []
         for place, (row, token, log) in enumerate(zip(rows, newest_A.tolist(), logs, strict=True)):
             ids[row].append(token)
             log_probabilities[row].append(log)
             if token != eos_id and len(ids[row]) < max_lengths[row]:
-                going_on.append(place)
-        if len(going_on) < len(rows):
-            rows = [rows[place] for place in going_on]
-            kept_A = torch.tensor(going_on, dtype=torch.long, device=source_BS.device)
+                growing.append(place)
+        if len(growing) < len(rows):
+            # Finished sentences leave the batch, so that nothing more is computed for them.
+            rows = [rows[place] for place in growing]
+            kept_A = torch.tensor(growing, dtype=torch.long, device=source_BS.device)
             cache.reorder(kept_A)
-            memory_ASD, mask_AS = memory_ASD[kept_A], mask_AS[kept_A]
-            newest_A = newest_A[kept_A]
+            memory_ASD, mask_AS, newest_A = memory_ASD[kept_A], mask_AS[kept_A], newest_A[kept_A]
     return [
         Hypothesis(tuple(tokens), tuple(logs), tokens[-1] == eos_id, score=sum(logs))
         for tokens, logs in zip(ids, log_probabilities, strict=True)
@@ -73,21 +70,16 @@ def decode_greedily(
 
 
 def _take_step(
-    model: Transformer,
-    newest_A: Tensor,
-    memory_ASD: Tensor,
-    mask_AS: Tensor,
-    cache: DecoderCache,
+    model: Transformer, newest_A: Tensor, memory_ASD: Tensor, mask_AS: Tensor, cache: DecoderCache
 ) -> tuple[Tensor, list[float]]:
-    """Read one token of each sentence that goes on; choose the next, with its log-probability."""
+    """Read the newest token of each sentence and choose the next, with its log-probability."""
     states_A1D = model.decode(newest_A[:, None], memory_ASD, mask_AS, cache=cache)
     chosen_A, chosen_log_A = choose_likeliest(model.logits(states_A1D)[:, -1])
     return chosen_A, chosen_log_A.tolist()
 
 
 def choose_likeliest(logits_BV: Tensor) -> tuple[Tensor, Tensor]:
-    """The highest token of each row, ties to the lowest index, and its log-probability."""
+    """Choose the highest token of each row, of equal ones the first; with its log-probability."""
     chosen_B = logits_BV.argmax(dim=-1)
-    chosen_B1 = chosen_B[:, None]
-    chosen_log_B = logits_BV.gather(1, chosen_B1)[:, 0] - logits_BV.logsumexp(dim=-1)
+    chosen_log_B = logits_BV.gather(1, chosen_B[:, None])[:, 0] - logits_BV.logsumexp(dim=-1)
     return chosen_B, chosen_log_B

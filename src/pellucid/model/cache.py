@@ -1,4 +1,4 @@
-"""What decoding keeps between steps, so that one step costs one row."""
+"""The keys and values that decoding keeps between steps, so that one step costs one row."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["DecoderCache", "GrowingKeysValues"]
+__all__ = ["DecoderCache", "GrowingKeysValues", "LayerCache"]
 
 
 class GrowingKeysValues:
     """The keys and values of one masked self-attention, growing by one row a step.
 
-    They live in buffers that double when full, so that appending copies nothing else.
+    They live in buffers that double when full, so that most appends copy only the new row.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class GrowingKeysValues:
         return self._key_BHMK[:, :, :end], self._value_BHME[:, :, :end]
 
     def reorder(self, rows_B: Tensor) -> None:
-        """Keep the batch rows listed, in that order; a row may be listed several times."""
+        """Keep the listed batch rows, in that order; a row may be listed several times."""
         if self._key_BHMK is None or self._value_BHME is None:
             return
         self._key_BHMK = self._key_BHMK.index_select(0, rows_B)
@@ -50,28 +50,29 @@ def _with_room(buffer: Tensor | None, rows: Tensor, end: int) -> Tensor:
 
 
 @dataclass
-class _LayerCache:
+class LayerCache:
+    """The keys and values of one decoder layer; those of the source from the first step on."""
+
     self_attention: GrowingKeysValues
     cross_attention: tuple[Tensor, Tensor] | None = None
 
 
 class DecoderCache:
-    """The keys and values of every decoder layer: growing for self-attention, once for cross.
+    """The keys and values of every decoder layer, for one batch of target sentences.
 
-    One object serves one batch of target sentences. `reorder` serves beams and drops rows that
-    are finished.
+    `reorder` serves beams and drops finished rows.
     """
 
     def __init__(self, num_layers: int) -> None:
-        self.layers = [_LayerCache(GrowingKeysValues()) for _ in range(num_layers)]
+        self.layers = [LayerCache(GrowingKeysValues()) for _ in range(num_layers)]
 
     @property
     def length(self) -> int:
-        """How many target positions have been read."""
+        """The number of target positions read so far."""
         return self.layers[0].self_attention.length
 
     def reorder(self, rows_B: Tensor) -> None:
-        """Keep the batch rows listed, in that order.
+        """Keep the listed batch rows, in that order.
 
         The caller does the same to ``memory_BSD`` and ``source_mask_BS``.
         """

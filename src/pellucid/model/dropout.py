@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels import Drawn, Kernels
+from pellucid.kernels import DropoutBytes, Kernels
 from pellucid.randomness import derive_key, generator_state, random_bytes
 
 __all__ = ["Dropout"]
@@ -79,7 +79,7 @@ class Dropout:
         kept_BL = self._drop(ones_BL, f"{place}.tokens", self.token_rate)
         return embedding_BLD * kept_BL.unsqueeze(-1)
 
-    def draw(self, counts: Mapping[str, int], kernels: Kernels) -> dict[str, Drawn]:
+    def draw(self, counts: Mapping[str, int], kernels: Kernels) -> dict[str, DropoutBytes]:
         """Draw what calling it would, and leave the dropping to kernels.
 
         Args:
@@ -97,7 +97,7 @@ class Dropout:
         ]
         drawn = kernels.random_bytes(states, [counts[place] for place in places])
         return {
-            place: Drawn(own, levels[place], _factor(levels[place]))
+            place: DropoutBytes(own, levels[place], _factor(levels[place]))
             for place, own in zip(places, drawn, strict=True)
         }
 

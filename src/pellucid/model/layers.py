@@ -1,8 +1,8 @@
 """Multi-head attention, the feed-forward network, and the two kinds of layer.
 
-Every module takes a ``site``: the place it stands for, with the probe that looks there and the
-dropout of training. A watched attention computes its five explicit stages and shows each result;
-any other takes the fastest path. Both compute the same function.
+Every module takes a ``site``: its place, with the probe that looks there and the dropout of
+training. A watched attention computes its five explicit stages and shows each result; any other
+takes the fastest path. Both compute the same function.
 """
 
 from __future__ import annotations
@@ -15,23 +15,13 @@ from torch import Tensor, nn
 from pellucid.attention import masks, stages
 from pellucid.attention.fast import attend_fast
 from pellucid.config import ModelConfig
-from pellucid.model.cache import DecoderCache
+from pellucid.model.cache import LayerCache
 from pellucid.model.site import Site
 
-__all__ = [
-    "ACTIVATIONS",
-    "DecoderLayer",
-    "EncoderLayer",
-    "FeedForward",
-    "MultiHeadAttention",
-    "Sublayer",
-]
+__all__ = ["DecoderLayer", "EncoderLayer", "FeedForward", "MultiHeadAttention", "Sublayer"]
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "swish": F.silu,
-}
+_Activation = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[str, _Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
 
 class MultiHeadAttention(nn.Module):
@@ -87,40 +77,25 @@ class MultiHeadAttention(nn.Module):
         site: Site,
     ) -> Tensor:
         """Attend with every head, concatenate, and project: ``output_BLD``."""
+        drop = site.drop_weights
         if site.is_watched:
-            context_BHLE = self._attend_in_stages(query_BHLK, key_BHMK, value_BHME, mask, site)
+            query_BHLK = site.show("query", query_BHLK)
+            key_BHMK = site.show("key", key_BHMK)
+            value_BHME = site.show("value", value_BHME)
+            scaled_BHLM = site.show("scores", stages.score(query_BHLK, key_BHMK))
+            if self.use_scale:
+                scaled_BHLM = stages.scale(scaled_BHLM, query_BHLK.shape[-1])
+            scaled_BHLM = site.show("scaled", scaled_BHLM)
+            masked_BHLM = site.show("masked", masks.apply_mask(scaled_BHLM, mask))
+            weights_BHLM = site.show("weights", stages.weigh(masked_BHLM))
+            # Weights are shown as the softmax gives them, before dropout.
+            weights_BHLM = weights_BHLM if drop is None else drop(weights_BHLM)
+            context_BHLE = site.show("context", stages.mix(weights_BHLM, value_BHME))
         else:
             context_BHLE = attend_fast(
-                query_BHLK,
-                key_BHMK,
-                value_BHME,
-                mask,
-                use_scale=self.use_scale,
-                drop=site.drop_weights,
+                query_BHLK, key_BHMK, value_BHME, mask, use_scale=self.use_scale, drop=drop
             )
         return site.show("output", self.output(context_BHLE.transpose(1, 2).flatten(2)))
-
-    def _attend_in_stages(
-        self,
-        query_BHLK: Tensor,
-        key_BHMK: Tensor,
-        value_BHME: Tensor,
-        mask: Tensor | None,
-        site: Site,
-    ) -> Tensor:
-        query_BHLK = site.show("query", query_BHLK)
-        key_BHMK = site.show("key", key_BHMK)
-        value_BHME = site.show("value", value_BHME)
-        scaled_BHLM = scores_BHLM = site.show("scores", stages.score(query_BHLK, key_BHMK))
-        if self.use_scale:
-            scaled_BHLM = stages.scale(scores_BHLM, query_BHLK.shape[-1])
-        scaled_BHLM = site.show("scaled", scaled_BHLM)
-        masked_BHLM = site.show("masked", masks.apply_mask(scaled_BHLM, mask))
-        weights_BHLM = site.show("weights", stages.weigh(masked_BHLM))
-        # The probe sees the softmax's output, and only then does dropout change it.
-        if site.drop_weights is not None:
-            weights_BHLM = site.drop_weights(weights_BHLM)
-        return site.show("context", stages.mix(weights_BHLM, value_BHME))
 
 
 class FeedForward(nn.Module):
@@ -214,9 +189,8 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention, then the feed-forward network."""
 
-    def __init__(self, config: ModelConfig, index: int) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.index = index
         self.around = Sublayer(config)
         self.self_attention = MultiHeadAttention(config)
         self.self_attention_norm = _layer_norm(config)
@@ -231,7 +205,7 @@ class DecoderLayer(nn.Module):
         memory_BSD: Tensor,
         self_mask: Tensor | None,
         cross_mask: Tensor | None,
-        cache: DecoderCache | None,
+        cache: LayerCache | None,
         site: Site,
     ) -> Tensor:
         """Map a layer's input to its output, both ``x_BTD``."""
@@ -240,29 +214,20 @@ class DecoderLayer(nn.Module):
             query_BHTK = self.self_attention.project_query(x_BTD)
             key_BHMK, value_BHME = self.self_attention.project_key_value(x_BTD)
             if cache is not None:
-                grown = cache.layers[self.index].self_attention
-                key_BHMK, value_BHME = grown.append(key_BHMK, value_BHME)
+                key_BHMK, value_BHME = cache.self_attention.append(key_BHMK, value_BHME)
             return self.self_attention(query_BHTK, key_BHMK, value_BHME, mask=self_mask, site=site)
 
         def attend_to_source(x_BTD: Tensor, site: Site) -> Tensor:
             query_BHTK = self.cross_attention.project_query(x_BTD)
-            key_BHSK, value_BHSE = self._source_key_value(memory_BSD, cache)
-            return self.cross_attention(
-                query_BHTK, key_BHSK, value_BHSE, mask=cross_mask, site=site
-            )
+            # With a cache the source is projected only once.
+            key_value = None if cache is None else cache.cross_attention
+            if key_value is None:
+                key_value = self.cross_attention.project_key_value(memory_BSD)
+            if cache is not None:
+                cache.cross_attention = key_value
+            return self.cross_attention(query_BHTK, *key_value, mask=cross_mask, site=site)
 
         around, feed_forward = self.around, self.feed_forward
         x_BTD = around(x_BTD, attend_to_target, self.self_attention_norm, site.within("self"))
         x_BTD = around(x_BTD, attend_to_source, self.cross_attention_norm, site.within("cross"))
         return around(x_BTD, feed_forward, self.feed_forward_norm, site.within("feed_forward"))
-
-    def _source_key_value(
-        self, memory_BSD: Tensor, cache: DecoderCache | None
-    ) -> tuple[Tensor, Tensor]:
-        """Project the source's keys and values; with a cache only in the first step."""
-        if cache is None:
-            return self.cross_attention.project_key_value(memory_BSD)
-        layer = cache.layers[self.index]
-        if layer.cross_attention is None:
-            layer.cross_attention = self.cross_attention.project_key_value(memory_BSD)
-        return layer.cross_attention

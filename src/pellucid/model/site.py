@@ -45,19 +45,15 @@ class Site:
         """Apply dropout to a sub-layer's output."""
         return tensor if self.dropout is None else self.dropout(tensor, self.name)
 
-    def drop_activated(self, activated_BLF: Tensor) -> Tensor:
+    def drop_activated(self, activated: Tensor) -> Tensor:
         """Apply dropout inside the feed-forward network."""
-        if self.dropout is None:
-            return activated_BLF
-        return self.dropout.on_activated(activated_BLF, self.name)
-
-    def drop_tokens(self, embedding_BLD: Tensor) -> Tensor:
-        """Apply dropout to whole embeddings."""
         return (
-            embedding_BLD
-            if self.dropout is None
-            else self.dropout.on_tokens(embedding_BLD, self.name)
+            activated if self.dropout is None else self.dropout.on_activated(activated, self.name)
         )
+
+    def drop_tokens(self, embedding: Tensor) -> Tensor:
+        """Apply dropout to whole embeddings."""
+        return embedding if self.dropout is None else self.dropout.on_tokens(embedding, self.name)
 
     @property
     def drop_weights(self) -> Callable[[Tensor], Tensor] | None:

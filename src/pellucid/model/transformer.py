@@ -45,12 +45,11 @@ class Stack(nn.Module):
         super().__init__()
         self.config = config
         self.part = part
-        if part == "encoder":
-            self.max_length, num_layers = config.max_source_length, config.num_encoder_layers
-            self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(num_layers))
-        else:
-            self.max_length, num_layers = config.max_target_length, config.num_decoder_layers
-            self.layers = nn.ModuleList(DecoderLayer(config, index) for index in range(num_layers))
+        is_encoder = part == "encoder"
+        self.max_length = config.max_source_length if is_encoder else config.max_target_length
+        num_layers = config.num_encoder_layers if is_encoder else config.num_decoder_layers
+        make_layer = EncoderLayer if is_encoder else DecoderLayer
+        self.layers = nn.ModuleList(make_layer(config) for _ in range(num_layers))
         if config.norm == "pre":
             self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
         if config.positions == "learned":
@@ -122,6 +121,10 @@ class Transformer(nn.Module):
     A decoder row reads one token and predicts the next: row t of the logits is about the token
     that follows ``target_BT[:, t]``.
 
+    In the methods below sentences are token ids, padded on the right; masks are True for a token,
+    False for padding, and None if nothing is padding; ``probe`` is handed every result (see
+    `pellucid.attention.probe`); ``dropout`` is None outside training.
+
     Args:
         config: sizes and switches, with both vocabulary sizes.
         has_output_bias: True adds a bias to the logits.
@@ -159,16 +162,7 @@ class Transformer(nn.Module):
         probe: Probe | None = None,
         dropout: Dropout | None = None,
     ) -> Tensor:
-        """Read the source.
-
-        Args:
-            source_BS: token ids, ending in ``</s>``, padded on the right.
-            source_mask_BS: True for a token, False for padding; None if nothing is padding.
-            probe: is handed every result, see `pellucid.attention.probe`.
-            dropout: None outside training.
-
-        Returns:
-            ``memory_BSD``: one vector for each source position.
+        """Turn source sentences, which end in ``</s>``, into one vector a token: ``memory_BSD``.
 
         Raises:
             InputError: a sentence is longer than ``max_source_length``.
@@ -191,20 +185,17 @@ class Transformer(nn.Module):
         probe: Probe | None = None,
         dropout: Dropout | None = None,
     ) -> Tensor:
-        """Read target tokens and compute a state for each, from which `logits` predicts the next.
+        """Turn target tokens into states, from which `logits` predicts the next: ``states_BTD``.
 
         Args:
-            target_BT: token ids from the start token on; with a cache only the new ones.
+            target_BT: the start token and what follows it; with a cache only the new tokens.
             memory_BSD: the result of `encode`.
-            source_mask_BS: True for a source token, False for padding.
-            target_mask_BT: True for a target token. Real rows never see padding on the right, so
-                training may leave it out; not together with a cache.
+            source_mask_BS: the mask given to `encode`.
+            target_mask_BT: may be left out, since the look-ahead mask hides padding on the right
+                from real rows; not together with a cache.
             cache: keys and values of the rows before; grows by T rows.
-            probe: is handed every result.
-            dropout: None outside training.
-
-        Returns:
-            ``states_BTD``.
+            probe: see `Transformer`.
+            dropout: see `Transformer`.
 
         Raises:
             InputError: the target is longer than ``max_target_length``.
@@ -215,7 +206,8 @@ class Transformer(nn.Module):
         self_mask = self._self_mask(target_BT, offset, target_mask_BT)
         cross_mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
         for index, layer in enumerate(self.decoder.layers):
-            x_BTD = layer(x_BTD, memory_BSD, self_mask, cross_mask, cache, site.within(index))
+            kept = None if cache is None else cache.layers[index]
+            x_BTD = layer(x_BTD, memory_BSD, self_mask, cross_mask, kept, site.within(index))
         return self.decoder.leave(x_BTD, site)
 
     def _self_mask(
