@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pellucid.config import TokenizerRecipe
+from pellucid.decode.constraints.build_request import prefix_ids, required_ids
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.constraints.required import (
     Progress,
     RequiredPhrases,
     allocate,
     candidates,
-    prefix_ids,
-    required_ids,
 )
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer, learn_tokenizer

@@ -1,4 +1,4 @@
-"""A glossary: which terms a source asks for, and what a damaged file is told."""
+"""A glossary: the terms that a source asks for, and errors in damaged files."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_load_glossary_reads_gzip(tmp_path: Path) -> None:
         ("house\tHaus\tHeim", "source term, tab, target term, but has 2 tabs"),
         ("\tHaus", "the source term is empty"),
         ("house\t ", "the target term is empty"),
-        ("tree\tStrauch", "'tree' has 'Strauch' beside 'Baum' of line 1"),
+        ("tree\tStrauch", "'tree' has 'Strauch' and also 'Baum' in line 1"),
     ],
 )
 def test_load_glossary_wrong_line_is_named(

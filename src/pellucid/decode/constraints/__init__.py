@@ -1,3 +1,3 @@
-"""What a translation may and must contain."""
+"""Constraints: what a translation may and must hold."""
 
 __all__: list[str] = []

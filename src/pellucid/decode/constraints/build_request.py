@@ -1,4 +1,4 @@
-"""From a line of text and what its translation may and must hold to what a search is asked."""
+"""From a line of text, and what its translation may and must hold, to the input of a search."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from functools import cached_property
 from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.decode.constraints.forbidden import Spelling
 from pellucid.decode.constraints.request import Constraints, Request
-from pellucid.decode.constraints.required import prefix_ids, required_ids
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer
 from pellucid.text.letters import is_word_letter
 
-__all__ = ["RequestBuilder"]
+__all__ = ["RequestBuilder", "prefix_ids", "required_ids"]
 
 
 class RequestBuilder:
-    """Turns texts into requests, for a tokenizer and its models; the shortest limits count."""
+    """Builds requests from texts.
+
+    Args:
+        tokenizer: text to ids.
+        models: the models that will translate; their shortest length limits hold.
+    """
 
     def __init__(self, tokenizer: Tokenizer, models: Sequence[ModelConfig]) -> None:
         self._tokenizer = tokenizer
@@ -32,27 +36,28 @@ class RequestBuilder:
     def build(
         self, text: str, source_ids: list[int], constraints: Constraints, config: DecodingConfig
     ) -> Request:
-        """Make the request of one line.
+        """Build the request of one line.
 
         Args:
-            text: the line; with the seed it decides its random numbers.
-            source_ids: the same in ids, no more than the model takes.
+            text: the line; with the seed it determines the random numbers.
+            source_ids: the same in ids, no more than the models take.
             constraints: what its translation may and must hold.
-            config: how to search.
+            config: the options of the search.
 
         Raises:
-            InputError: the constraints cannot be written with this vocabulary, or not within the
-                length, or not with this kind of search.
+            InputError: the constraints cannot be written with this vocabulary, do not fit into
+                the length, or cannot be combined with this kind of search.
         """
         if constraints.required and (config.sample or config.diverse_groups > 1):
             raise InputError(
-                "Required phrases must be asked for without sample and diverse_groups, but are "
-                "not. They need the whole beam: leave the option out."
+                "Required phrases cannot be combined with sample or diverse_groups, because they "
+                "need the whole beam. Leave the option out."
             )
         limit = self._max_length(len(source_ids), config)
         shortest = max(config.min_length, math.ceil(len(source_ids) * config.min_length_ratio))
         prefix = prefix_ids(self._tokenizer, constraints.prefix) if constraints.prefix else ()
         required = tuple(required_ids(self._tokenizer, phrase) for phrase in constraints.required)
+        # The prefix may hold the phrases, so it and they are not added up.
         needed = 1 + max(len(prefix), sum(map(len, required)))
         if max(shortest, needed) > limit:
             what = "minimum length asks for" if shortest > limit else "prefix and phrases need"
@@ -72,15 +77,15 @@ class RequestBuilder:
             prefix_ids=prefix,
             required=required,
             key=text,
-            forbidden_texts=tuple(map(self._spelling.forbid, constraints.forbidden))
-            if constraints.forbidden
-            else (),
+            forbidden_texts=tuple(
+                self._spelling.forbid(phrase) for phrase in constraints.forbidden
+            ),
             whole=whole,
             spelling=self._spelling if whole else None,
         )
 
     def too_long(self, source_ids: list[int]) -> str | None:
-        """Why a source cannot be read at once, in a sentence; None where it can."""
+        """Explain in a sentence that a source is too long; None if it is not."""
         limit = self._max_source_length
         if len(source_ids) <= limit:
             return None
@@ -92,3 +97,53 @@ class RequestBuilder:
     def _max_length(self, source_length: int, config: DecodingConfig) -> int:
         by_ratio = int(source_length * config.max_length_ratio) + config.max_length_offset
         return min(config.max_length or by_ratio, self._max_target_length)
+
+
+def required_ids(tokenizer: Tokenizer, phrase: str) -> tuple[int, ...]:
+    """Cut a phrase that must appear into tokens.
+
+    Args:
+        tokenizer: the translation's.
+        phrase: the phrase, of whole words; spaces around it are ignored.
+
+    Returns:
+        Its ids, as in the middle of a sentence, without ``</s>``.
+
+    Raises:
+        InputError: it is empty, or the vocabulary lacks a part of it.
+    """
+    ids = _encode(tokenizer, phrase, "required phrase")
+    if not ids:
+        raise InputError(f"A required phrase must hold text, but is {phrase!r}. Leave it out.")
+    return ids
+
+
+def prefix_ids(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+    """Cut the beginning of a translation into tokens.
+
+    Args:
+        tokenizer: the translation's.
+        text: the beginning; its last word may be unfinished. Spaces around it are ignored.
+
+    Returns:
+        Its ids, without ``</s>``; no ids for an empty text.
+
+    Raises:
+        InputError: the vocabulary lacks a part of it.
+    """
+    return _encode(tokenizer, text, "prefix")
+
+
+def _encode(tokenizer: Tokenizer, text: str, what: str) -> tuple[int, ...]:
+    """Cut a text into tokens, and refuse unknown ones."""
+    text = text.strip()
+    unknown = tokenizer.config.unk_id
+    ids = tuple(tokenizer.encode_target(text)[:-1])
+    if unknown in ids:
+        parts = text.split() if tokenizer.config.kind == "words" else text
+        missing = [part for part in parts if unknown in tokenizer.encode_target(part)]
+        raise InputError(
+            f"A {what} must be written in the model's target vocabulary, but {text!r} holds "
+            f"{', '.join(map(repr, dict.fromkeys(missing)))}, which it lacks. Use other words."
+        )
+    return ids

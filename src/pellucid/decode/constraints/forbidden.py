@@ -21,10 +21,11 @@ __all__ = ["ForbiddenText", "Spelling", "TextRule"]
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 
-# What stands beside a byte of the text: where a word may begin, and a token's first byte.
+# Flags in addition to a byte's value: a word may begin here; this is a token's first byte.
 _OPEN, _FIRST = 256, 512
-# Before the beginning; no UTF-8 text holds this byte.
+# Stands for what precedes the text; no UTF-8 text holds this byte.
 _NOTHING = 255
+# In place of a number of bytes: the token holds the whole phrase.
 _ANYWHERE = -1
 
 
@@ -33,10 +34,10 @@ class _Ban:
     """A token that would complete a phrase.
 
     Attributes:
-        num_bytes: after how many bytes of the phrase; -1 stands for anywhere.
-        token: which token.
-        is_exact: the phrase would end with the token, so that whether it ends with a word is
-            decided by the token after it, or by the end.
+        num_bytes: how many bytes of the phrase precede it; -1 bans it anywhere.
+        token: its id.
+        is_exact: True if the phrase would end exactly with the token. Then the next token, or the
+            end of the text, decides whether the phrase ends with a word.
     """
 
     num_bytes: int
@@ -46,14 +47,15 @@ class _Ban:
 
 @dataclass(frozen=True, eq=False)
 class ForbiddenText:
-    """A phrase that must not stand in a text as whole words, made by `Spelling.forbid`.
+    """A phrase that a text must not hold as whole words, made by `Spelling.forbid`.
 
     Attributes:
         spelling: the vocabulary's.
         text: the phrase in UTF-8.
-        begins_word: a word must begin with it: its first character is a word's.
-        ends_word: a word must end with it: its last character is a word's.
-        bans: which tokens would complete it.
+        begins_word: True if it starts with a word character, so that only an occurrence at the
+            beginning of a word counts.
+        ends_word: the same for its last character and the end of a word.
+        bans: the tokens that would complete it.
     """
 
     spelling: Spelling
@@ -65,19 +67,19 @@ class ForbiddenText:
 
 @final
 class Spelling:
-    """How the tokens of a target vocabulary are written, byte by byte.
+    """The bytes of each token of a target vocabulary, and where words may begin and end.
 
     Attributes:
-        codes_UX: the bytes of each token with what stands beside them, aligned right, -1 in front.
-        num_bytes_U: how many bytes each token has.
-        opens_U: whether a word may begin after each token.
-        leaves_V: whether a word ends before each token.
+        codes_UX: the bytes of each token with their flags, aligned right, -1 in front.
+        num_bytes_U: the number of bytes of each token.
+        opens_U: True if a word may begin after the token.
+        ends_word_V: True if the token does not continue a word.
 
-    Tables of U have one row more than there are tokens: what stands before the beginning.
+    Tables of U have one more row than there are tokens, for the beginning of the text.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Spell every token out; make it once for a tokenizer.
+        """Spell out every token; this takes time, so do it once for each tokenizer.
 
         Args:
             tokenizer: the translation's.
@@ -92,26 +94,26 @@ class Spelling:
         self.codes_UX = torch.tensor([*codes, [-1] * width], dtype=torch.int16)
         self.num_bytes_U = torch.tensor([*map(len, self._tokens), 0])
         self.opens_U = torch.tensor([*opens, True])
-        self.leaves_V = torch.tensor([not _begins_in_word(text) for text in self._tokens])
+        self.ends_word_V = torch.tensor([not _begins_in_word(text) for text in self._tokens])
 
     def forbid(self, phrase: str) -> ForbiddenText:
-        """Forbid a phrase in every way to write it.
+        """Forbid a phrase, however it is cut into tokens.
 
-        The phrase never stands in the text as whole words: where it begins (or ends) with a
-        letter, digit or mark, an occurrence counts only if no such character stands before
-        (after) it, so that ``chat`` forbids neither ``château`` nor ``achat``. Scripts without
-        spaces have such an edge everywhere. Case counts. Nothing else is forbidden, but for one
-        thing: bytes above 127 that are tokens of their own count as no letters, so a word that
-        begins or ends like the phrase cannot go on in letters that the vocabulary lacks.
+        The phrase never appears in the text as whole words. If it begins (or ends) with a letter,
+        digit or mark, an occurrence counts only if no such character precedes (follows) it, so
+        ``chat`` forbids neither ``château`` nor ``achat``. In scripts without spaces every
+        occurrence counts. Case matters. Nothing else is forbidden, with one exception: tokens
+        that are single bytes above 127 do not count as letters. So a word that begins or ends
+        like the phrase cannot continue in letters that the vocabulary lacks.
 
         Args:
-            phrase: the phrase; spaces around it say nothing.
+            phrase: the phrase; spaces around it are ignored.
 
         Returns:
-            What a request's ``forbidden_texts`` holds.
+            An entry for a request's ``forbidden_texts``.
 
         Raises:
-            InputError: there is nothing to forbid.
+            InputError: the phrase is empty.
         """
         if phrase not in self._forbidden:
             text = self._tokenizer.normalized(phrase).strip()
@@ -125,12 +127,13 @@ class Spelling:
         return self._forbidden[phrase]
 
     def _find_bans(self, phrase: bytes, begins: bool, ends: bool) -> Iterator[_Ban]:
-        """The tokens that complete a phrase, for everything that may stand before them."""
+        """Find the tokens that complete a phrase, for every part of it that may precede them."""
         for num_bytes in range(1, len(phrase)):
             rest = phrase[num_bytes:]
             for text, token in self._tokens_from(rest):
                 if len(text) == len(rest) or not (ends and _begins_in_word(text[len(rest) :])):
                     yield _Ban(num_bytes, token, ends and len(text) == len(rest))
+        # Tokens that hold the whole phrase.
         for text, token in self._sorted:
             place = text.find(phrase)
             while place >= 0:
@@ -141,7 +144,7 @@ class Spelling:
                 place = text.find(phrase, place + 1)
 
     def _tokens_from(self, start: bytes) -> Iterator[tuple[bytes, int]]:
-        """The tokens that begin with some bytes."""
+        """Find the tokens that begin with some bytes."""
         for place in range(bisect_left(self._sorted, (start, -1)), len(self._sorted)):
             text, token = self._sorted[place]
             if not text.startswith(start):
@@ -150,7 +153,7 @@ class Spelling:
 
 
 def _spell_tokens(tokenizer: Tokenizer) -> Iterator[bytes]:
-    """What each token adds to a text; the space in front of a text counts."""
+    """Yield the bytes that each token adds to a text; the space in front of a text counts."""
     config = tokenizer.config
     silent = {config.pad_id, config.bos_id, config.eos_id}
     for token, name in enumerate(tokenizer.vocabulary("target")):
@@ -166,7 +169,7 @@ def _spell_tokens(tokenizer: Tokenizer) -> Iterator[bytes]:
 
 
 def _codes_of(token: bytes) -> list[int]:
-    """The bytes of a token with what stands beside them."""
+    """The bytes of a token with their flags."""
     codes = list(token)
     if codes:
         codes[0] |= _FIRST
@@ -180,7 +183,7 @@ def _codes_of(token: bytes) -> list[int]:
 
 
 def _begins_in_word(token: bytes) -> bool:
-    """Whether the first character belongs to a word; half of a character is taken not to."""
+    """Tell whether the first character belongs to a word; half a character does not."""
     return is_word_letter(token.decode(errors="replace")[:1])
 
 
@@ -190,11 +193,11 @@ def _ends_in_word(token: bytes) -> bool:
 
 @final
 class TextRule:
-    """Keep phrases out of the text.
+    """Keeps phrases out of the text.
 
-    The last bytes of each row's text are compared with the beginnings of its phrases. Where one
-    fits, the tokens that would complete the phrase are forbidden. Where a whole phrase stands
-    and its last word could go on, all tokens are that would end the word, ``</s>`` among them.
+    A context is a beginning of a phrase. If the last bytes of a row's text match a context, the
+    tokens that would complete the phrase are forbidden. If they match a whole phrase whose last
+    word could still grow, all tokens that would end the word are forbidden, ``</s>`` included.
     """
 
     def __init__(
@@ -208,9 +211,9 @@ class TextRule:
 
         Args:
             sets: different sets of phrases, of one vocabulary; some may be empty.
-            set_of_request: which set each request has.
-            max_lengths: the most tokens of each request's translation.
-            device: where the values are.
+            set_of_request: the place in ``sets`` of each request's phrases.
+            max_lengths: the maximum length of each request's translation.
+            device: the device of the values.
         """
         phrases = [phrase for group in sets for phrase in group]
         spelling = phrases[0].spelling
@@ -219,42 +222,45 @@ class TextRule:
         self._codes_UX = codes_UX[:, -min(self._num_bytes, codes_UX.shape[1]) :].to(device)
         self._num_bytes_U = spelling.num_bytes_U.to(device)
         self._opens_U = spelling.opens_U.to(device)
-        self._leaves_V = spelling.leaves_V.to(device)
+        self._ends_word_V = spelling.ends_word_V.to(device)
         self._group_R = torch.tensor(set_of_request, device=device)
         self._max_length_R = torch.tensor(max_lengths, device=device)
         contexts, bans = zip(*map(_collect, sets), strict=True)
-        fits = [[self._pattern(*context) for context in group] for group in contexts]
-        num_contexts = max(1, *map(len, fits))
-        empty = ([0] * (self._num_bytes + 1), [0] * (self._num_bytes + 1))
+        patterns = [[self._pattern(*context) for context in group] for group in contexts]
+        num_contexts = max(1, *map(len, patterns))
+        # Filler matches any text, but no ban refers to it.
+        filler = ([0] * (self._num_bytes + 1), [0] * (self._num_bytes + 1))
         both = torch.tensor(
-            [[*group, *[empty] * (num_contexts - len(group))] for group in fits],
+            [[*group, *[filler] * (num_contexts - len(group))] for group in patterns],
             dtype=torch.int16,
             device=device,
         )
         self._pattern_GQX, self._mask_GQX = both.unbind(2)
         whole = [[int(count == len(phrase.text)) for phrase, count in group] for group in contexts]
         self._is_whole_GQ = pad_rows(whole, 0, device) == 1
+        # Kinds: 0 is always forbidden, 1 only as the last token, and -1 is filler.
         self._context_GY, self._token_GY, self._kind_GY = (
             pad_rows([[ban[part] for ban in group] for group in bans], fill, device)
             for part, fill in enumerate((0, 0, -1))
         )
 
     def __call__(self, values_AV: Tensor, history: History) -> None:
-        """Forbid what would complete a phrase."""
+        """Forbid tokens that would complete a phrase."""
         group_A = self._group_R[history.request_A]
         tail_A1X = self._read_tails(history)[:, None]
         fits_AQ = ((tail_A1X & self._mask_GQX[group_A]) == self._pattern_GQX[group_A]).all(-1)
+        # An exact ban counts only for the last token: until then the phrase's word may grow.
         is_last_A = history.length_A + 1 >= self._max_length_R[history.request_A]
         kind_AY = self._kind_GY[group_A]
         is_banned_AY = (kind_AY == 0) | ((kind_AY == 1) & is_last_A[:, None])
         is_banned_AY &= fits_AQ.gather(1, self._context_GY[group_A])
         lower_values(values_AV, self._token_GY[group_A], is_banned_AY, -torch.inf)
-        must_go_on_A = (fits_AQ & self._is_whole_GQ[group_A]).any(1)
-        if must_go_on_A.any():
-            values_AV.masked_fill_(must_go_on_A[:, None] & self._leaves_V, -torch.inf)
+        must_grow_A = (fits_AQ & self._is_whole_GQ[group_A]).any(1)
+        if must_grow_A.any():
+            values_AV.masked_fill_(must_grow_A[:, None] & self._ends_word_V, -torch.inf)
 
     def _pattern(self, phrase: ForbiddenText, num_bytes: int) -> tuple[list[int], list[int]]:
-        """What the last bytes must be, and which of their bits count."""
+        """The last bytes of a text that matches a context, and a mask of the bits that count."""
         pattern, mask = [0] * (self._num_bytes + 1), [0] * (self._num_bytes + 1)
         if num_bytes == _ANYWHERE:
             return pattern, mask
@@ -267,15 +273,21 @@ class TextRule:
         return pattern, mask
 
     def _read_tails(self, history: History) -> Tensor:
-        """The last bytes of each row's text with what stands beside them; then the next byte's."""
+        """Read the last bytes of each row's text with their flags, and the flags of the next byte.
+
+        Returns:
+            ``tail_AX``, one column more than the longest phrase has bytes.
+        """
         count, width = self._num_bytes, self._codes_UX.shape[1]
         recent_AI = last_tokens(history, count + 1)
         opens_AI = self._opens_U[recent_AI]
         codes_AJX = self._codes_UX[recent_AI[:, 1:]]
+        # A token's first byte may begin a word if the token before it does not end in one.
         begins_AJX = ((codes_AJX & _FIRST) > 0) & opens_AI[:, :-1, None]
         num_bytes_AJ = self._num_bytes_U[recent_AI[:, 1:]]
         until_AJ = count - num_bytes_AJ.sum(1, keepdim=True) + num_bytes_AJ.cumsum(1)
         place_AJX = until_AJ[:, :, None] + torch.arange(-width, 0, device=recent_AI.device)
+        # Padding, and bytes that are too far back, go to a column that is dropped.
         place_AJX = place_AJX.where((codes_AJX >= 0) & (place_AJX >= 0), count + 1)
         codes_AJX = codes_AJX.where(~begins_AJX, codes_AJX | _OPEN)
         tail_AY = codes_AJX.new_full((len(recent_AI), count + 2), _NOTHING)
@@ -287,7 +299,7 @@ class TextRule:
 def _collect(
     phrases: tuple[ForbiddenText, ...],
 ) -> tuple[list[tuple[ForbiddenText, int]], list[tuple[int, int, int]]]:
-    """All contexts of a set of phrases that forbid something, and what they forbid."""
+    """Collect the contexts of a set of phrases, and the bans that each gives rise to."""
     places: dict[tuple[ForbiddenText, int], int] = {}
     bans = []
     for phrase in phrases:

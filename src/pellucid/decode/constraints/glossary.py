@@ -1,9 +1,9 @@
-"""A glossary: which target terms a translation must hold, because of what the source says."""
+"""A glossary: target terms that a translation must hold because of its source."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import final
@@ -17,8 +17,9 @@ __all__ = ["Glossary", "load_glossary"]
 
 _Words = tuple[str, ...]
 
-# What a sentence's first word may stand behind.
+# A sentence begins after one of these,
 _SENTENCE_ENDS = frozenset(".!?…。！？")
+# with any of these in between.
 _BETWEEN = frozenset(" \"'“”„«»‘’‚‹›()[]¿¡-–—")
 
 
@@ -27,7 +28,7 @@ class Glossary:
     """Source terms and the target terms that translate them."""
 
     def __init__(self, terms: Mapping[str, str]) -> None:
-        """Make it ready for looking up.
+        """Index the terms by their words.
 
         Args:
             terms: the target term of each source term.
@@ -46,12 +47,12 @@ class Glossary:
         self._lengths = {word: sorted(sizes, reverse=True) for word, sizes in lengths.items()}
 
     def terms_for(self, source: str) -> tuple[str, ...]:
-        """The target terms whose source terms stand in a text.
+        """Find the target terms whose source terms a text holds.
 
-        Terms are found as whole words, in the order of the text, each as often as it stands
-        there; of several that begin at one place the longest counts, and none overlaps another.
-        Runs of white space are equal. Case counts; but a term in lower case is also found with a
-        capital where a sentence begins.
+        Terms are found as whole words, in the order of the text, as often as they occur. If
+        several begin at the same place, the longest counts; terms do not overlap. All runs of
+        white space are equal. Case matters, except that a term in lower case is also found with
+        a capital at the beginning of a sentence.
 
         Args:
             source: the text.
@@ -69,7 +70,7 @@ class Glossary:
         return tuple(found)
 
     def _longest(self, words: _Words, place: int, is_start: bool) -> tuple[int, str | None]:
-        """How long the longest term at a place is, and its translation; 1 and None without one."""
+        """Find the longest term at a place: its length and translation, or 1 and None."""
         for length in self._lengths.get(words[place], ()):
             term = words[place : place + length]
             target = self._targets.get(term)
@@ -85,15 +86,17 @@ def load_glossary(path: Path | str) -> Glossary:
 
     Args:
         path: a UTF-8 file, plain or gzip: source term, tab, target term on each line. Empty
-            lines and lines that begin with ``#`` say nothing.
+            lines and lines that begin with ``#`` are skipped.
 
     Raises:
-        DataError: a line is not such, or a source term has two translations; says which line.
+        DataError: a line has another form, or a source term has two translations; the message
+            gives the line's number.
         InputFileNotFoundError: the file does not exist.
     """
-    terms: dict[str, str] = {}
-    first: dict[str, int] = {}
-    for number, line in _read_entries(path):
+    terms: dict[str, tuple[str, int]] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
         columns = [normalize(column, "nfc").strip() for column in line.split("\t")]
         where = f"{path}:{number}"
         if len(columns) != 2:
@@ -108,20 +111,13 @@ def load_glossary(path: Path | str) -> Glossary:
                 f"({where}). Correct or remove it."
             )
         source, target = " ".join(columns[0].split()), columns[1]
-        if terms.setdefault(source, target) != target:
+        known, first = terms.setdefault(source, (target, number))
+        if known != target:
             raise DataError(
-                f"A source term must have one translation, but {source!r} has {target!r} beside "
-                f"{terms[source]!r} of line {first[source]} ({where}). Remove one of them."
+                f"A source term must have one translation, but {source!r} has {target!r} and also "
+                f"{known!r} in line {first} ({where}). Remove one of them."
             )
-        first.setdefault(source, number)
-    return Glossary(terms)
-
-
-def _read_entries(path: Path | str) -> Iterator[tuple[int, str]]:
-    """The lines that say something, with their numbers."""
-    for number, line in enumerate(read_lines(path), start=1):
-        if line.strip() and not line.startswith("#"):
-            yield number, line
+    return Glossary({source: target for source, (target, _) in terms.items()})
 
 
 def _words(text: str) -> _Words:
@@ -132,6 +128,6 @@ def _words(text: str) -> _Words:
 
 @cache
 def _pieces() -> re.Pattern[str]:
-    # ASCII comes first, because it is fast to see.
+    # ASCII comes first, because it is fast to match.
     ascii_piece = r"[\0-/:-@\[-`{-\x7f]|[A-Za-z0-9]++(?![^\0-\x7f])"
     return re.compile(f"{ascii_piece}|{word_pattern().pattern}|.", re.DOTALL)

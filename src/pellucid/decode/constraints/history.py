@@ -1,4 +1,4 @@
-"""What the rows of a search have written so far, and the rules over what they may write next."""
+"""The tokens that the rows of a search have so far, and rules for what may follow."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class History:
     """The tokens of each row of a search.
 
     Attributes:
-        tokens_AT: ids, without the start token; columns from the row's length on mean nothing.
-        length_A: how many tokens each row has.
-        request_A: which request each row belongs to, an index into the list of requests.
+        tokens_AT: ids, without the start token; columns beyond the row's length mean nothing.
+        length_A: the number of tokens of each row.
+        request_A: the request of each row, an index into the list of requests.
     """
 
     tokens_AT: Tensor
@@ -28,17 +28,17 @@ class History:
 
 
 class Rule(Protocol):
-    """A pure function of what has been written, editing the values of the next token in place.
+    """A pure function of the history, editing the values of the next token in place.
 
     It keeps no state, so rows may be reordered, dropped and replaced between two steps.
     """
 
     def __call__(self, values_AV: Tensor, history: History) -> None:
-        """Edit natural log-probabilities; what may not be written gets minus infinity."""
+        """Edit natural log-probabilities; a token that must not follow gets minus infinity."""
 
 
 def last_tokens(history: History, count: int) -> Tensor:
-    """The last tokens of each row, the newest one last.
+    """Read the last tokens of each row, the newest one last.
 
     Args:
         history: the rows.
@@ -62,20 +62,21 @@ def lower_values(
 
     Args:
         values_AV: the values of all tokens.
-        ids_AX: tokens of each row, in any order and any number of times.
-        is_meant_AX: which of them count; the others may hold anything.
-        value: what their values become, of the same shape, or one number for all.
+        ids_AX: tokens of each row, in any order, any number of times.
+        is_meant_AX: True for those that count; the others may hold anything.
+        value: their new values, of the same shape, or one number for all.
     """
     to_AX = values_AV.new_full(ids_AX.shape, torch.inf)
     if isinstance(value, Tensor):
         to_AX = value.where(is_meant_AX, to_AX)
     else:
         to_AX.masked_fill_(is_meant_AX, value)
+    # The others lower token 0 to infinity, which changes nothing.
     values_AV.scatter_reduce_(1, ids_AX.where(is_meant_AX, 0), to_AX, "amin")
 
 
 def pad_rows(rows: Sequence[Sequence[int]], fill: int, device: torch.device | str) -> Tensor:
-    """Make a table of rows of different lengths, filled up on the right."""
+    """Make a table of rows of different lengths, padded on the right."""
     width = max(map(len, rows), default=0)
     padded = [[*row, *[fill] * (width - len(row))] for row in rows]
     return torch.tensor(padded, dtype=torch.long, device=device).view(len(rows), width)

@@ -1,4 +1,4 @@
-"""What a search is asked for: one sentence, and what its translation may and must hold."""
+"""The input of a search: one sentence, and what its translation may and must hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.decode.constraints.forbidden import ForbiddenText, Spelling
 
-__all__ = ["Constraints", "Request"]
+__all__ = ["Constraints", "Request", "check_ids"]
 
 
 @dataclass(frozen=True)
@@ -19,15 +19,15 @@ class Request:
 
     Attributes:
         source_ids: the source, ``</s>`` included.
-        max_length: the most tokens of a translation, ``</s>`` included.
-        min_length: the fewest, ``</s>`` included.
-        prefix_ids: what the translation begins with.
+        max_length: the maximum number of tokens of a translation, ``</s>`` included.
+        min_length: the minimum, ``</s>`` included.
+        prefix_ids: the beginning of the translation.
         forbidden: token sequences that it must not hold.
         required: token sequences that it must hold.
-        key: what its random numbers are derived from.
+        key: the text from which its random numbers are derived.
         forbidden_texts: phrases that its text must not hold, however they are cut into tokens.
-        whole: those token sequences after which a word must end.
-        spelling: the vocabulary's, where there are any of those.
+        whole: those of the required sequences after which a word must end.
+        spelling: the vocabulary's spelling, needed if ``whole`` is given.
     """
 
     source_ids: tuple[int, ...]
@@ -44,16 +44,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Constraints:
-    """What the translation of one line may and must hold, as a user says it.
+    """What the translation of one line may and must hold, as text.
 
     Attributes:
-        prefix: what the translation begins with.
-        forbidden: phrases that must not stand in it as whole words.
-        required: phrases that must stand in it as whole words; one that is given twice must
-            stand there twice. What ends such a phrase ends its word wherever it is written.
+        prefix: the beginning of the translation.
+        forbidden: phrases that it must not hold as whole words.
+        required: phrases that it must hold as whole words; one that is given twice must appear
+            twice. A required phrase's last token ends its word wherever it appears.
 
     Raises:
-        InputError: a phrase is given where there must be a tuple of them.
+        InputError: phrases are given as one text instead of a tuple.
     """
 
     prefix: str = ""
@@ -66,5 +66,25 @@ class Constraints:
             if isinstance(phrases, str):
                 raise InputError(
                     f"Constraints.{name} must be a tuple of phrases, but is the text {phrases!r}, "
-                    f"whose letters would be taken for them. Write ({phrases!r},)."
+                    f"whose letters would be taken for phrases. Write ({phrases!r},)."
                 )
+
+
+def check_ids(what: str, ids: tuple[int, ...], vocabulary_size: int) -> None:
+    """Check a sequence of target tokens.
+
+    Args:
+        what: its name in messages.
+        ids: the sequence.
+        vocabulary_size: the number of tokens in the vocabulary.
+
+    Raises:
+        InputError: the sequence is empty, or holds an id that is not in the vocabulary.
+    """
+    if not ids:
+        raise InputError(f"A {what} must hold a token, but one is empty. Leave it out.")
+    if wrong := [id_ for id_ in ids if not 0 <= id_ < vocabulary_size]:
+        raise InputError(
+            f"The tokens of a {what} must be from 0 to {vocabulary_size - 1}, but one is "
+            f"{wrong[0]}. Take the ids from this model's target vocabulary."
+        )

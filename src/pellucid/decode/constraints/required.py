@@ -1,8 +1,8 @@
-"""Phrases that must appear: who has written how much of them, and which hypotheses to keep.
+"""Phrases that must appear: how much of them each row has, and which hypotheses to keep.
 
-Hypotheses are divided into banks by how many required tokens they have, and each bank gets its
-share of the beam. So those that are on their way to a phrase survive beside likelier ones that
-have not begun with it.
+Hypotheses are divided into banks by the number of required tokens that they have, and each bank
+gets its share of the beam. So hypotheses in the middle of a phrase survive next to likelier ones
+that have not begun it.
 """
 
 from __future__ import annotations
@@ -13,32 +13,29 @@ from itertools import accumulate
 from typing import final
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.decode.constraints.history import pad_rows
-from pellucid.decode.constraints.request import Request
+from pellucid.decode.constraints.request import Request, check_ids
 from pellucid.decode.logits import best_of_rows
-from pellucid.errors import InputError
-from pellucid.text import Tokenizer
 
 __all__ = [
     "Progress",
     "RequiredPhrases",
     "allocate",
     "candidates",
-    "prefix_ids",
-    "required_ids",
 ]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far each row has come with the phrases of its request.
+    """How much each row has of its request's phrases.
 
     Attributes:
-        request_A: which request each row belongs to.
-        depth_AQ: for each phrase, how many of its tokens the row ends in.
-        count_AQ: for each phrase, how often the row holds it, up to as often as it must.
+        request_A: the request of each row.
+        depth_AQ: for each phrase, the number of its first tokens that the row ends with.
+        count_AQ: for each phrase, how often the row holds it, at most as often as it must.
     """
 
     request_A: Tensor
@@ -46,7 +43,7 @@ class Progress:
     count_AQ: Tensor
 
     def reorder(self, rows_A: Tensor) -> Progress:
-        """The progress of these rows, in this order; a row may come several times."""
+        """Take these rows, in this order; a row may come several times."""
         return Progress(self.request_A[rows_A], self.depth_AQ[rows_A], self.count_AQ[rows_A])
 
 
@@ -54,11 +51,10 @@ class Progress:
 class RequiredPhrases:
     """The phrases that the translations of some requests must hold.
 
-    A row holds a phrase as often as its tokens stand there side by side, counted from the left
-    without overlap (as `str.count` does). It must do so as often as the phrase stands in all
-    that was asked for: a phrase that is given twice must stand there twice, and one that is also
-    part of another must stand there once more outside it. Different phrases may share tokens
-    where one ends and the other begins.
+    Occurrences of a phrase are counted from the left without overlap, as `str.count` does. A row
+    must hold a phrase as often as all required phrases together do: a phrase that is given twice
+    must appear twice, and one that is also part of another must also appear outside it. The end
+    of a phrase may be the beginning of a different one.
 
     Source:
         Post and Vilar 2018, "Fast Lexically Constrained Decoding with Dynamic Beam Allocation";
@@ -66,8 +62,7 @@ class RequiredPhrases:
 
     Differs:
         There a row has one phrase in progress, chosen greedily. Here each phrase has its own
-        place in the Knuth–Morris–Pratt automaton, so what counts as met depends on the text
-        alone.
+        Knuth–Morris–Pratt automaton, so only the text decides which phrases are met.
     """
 
     def __init__(
@@ -81,18 +76,18 @@ class RequiredPhrases:
 
         Args:
             requests: what `start` points into.
-            vocabulary_size: how many tokens there are.
-            device: where the rows are.
+            vocabulary_size: the number of tokens.
+            device: the device of the rows.
 
         Raises:
-            InputError: a phrase is empty, or a token is none.
+            InputError: a phrase is empty, or holds an id that is not in the vocabulary.
         """
         places: dict[tuple[int, ...], int] = {}
         for phrase in (phrase for request in requests for phrase in request.required):
-            _check_phrase(phrase, vocabulary_size)
+            check_ids("required phrase", phrase, vocabulary_size)
             places.setdefault(phrase, len(places))
         needs = [_count_needs(request.required) for request in requests]
-        # An empty phrase, needed no times, fills up the lists of requests that have fewer.
+        # An empty phrase, needed 0 times, pads the lists of requests that have fewer phrases.
         empty, tables = len(places), [*map(_make_automaton, places), [0]]
         starts = list(accumulate(map(len, tables), initial=0))
         self._phrase_RQ = pad_rows(
@@ -106,20 +101,22 @@ class RequiredPhrases:
         self._total_R = (self._need_RQ * self._length_U[self._phrase_RQ]).sum(1)
 
     def start(self, request_A: Tensor) -> Progress:
-        """The progress of rows that have written nothing yet."""
-        none_AQ = torch.zeros_like(self._phrase_RQ[request_A])
-        return Progress(request_A, none_AQ, none_AQ)
+        """Make the progress of rows without tokens."""
+        zero_AQ = torch.zeros_like(self._phrase_RQ[request_A])
+        return Progress(request_A, zero_AQ, zero_AQ)
 
     def advance(self, progress: Progress, tokens_A: Tensor) -> Progress:
-        """The progress after each row wrote one more token.
+        """Update the progress after each row got one more token.
 
-        Of a phrase that is broken off, what still fits is kept: after ``a a``, another ``a``
-        leaves two tokens of ``a a b``.
+        If a token does not continue a phrase, the part that still matches counts: with ``a a`` of
+        ``a a b``, another ``a`` leaves two tokens matched.
         """
         phrase_AQ = self._phrase_RQ[progress.request_A]
         length_AQ = self._length_U[phrase_AQ]
         is_same_AQX = self._tokens_UX[phrase_AQ] == tokens_A[:, None, None]
-        symbol_AQ = _first_true(is_same_AQX).minimum(length_AQ)
+        # The token's first place in the phrase, or the place after the last if it has none.
+        is_same_AQX = F.pad(is_same_AQX, (0, 1), value=True)
+        symbol_AQ = is_same_AQX.byte().argmax(-1).minimum(length_AQ)
         place_AQ = self._start_U[phrase_AQ] + progress.depth_AQ * (length_AQ + 1) + symbol_AQ
         depth_AQ = self._next[place_AQ]
         is_whole_AQ = depth_AQ == length_AQ
@@ -129,7 +126,7 @@ class RequiredPhrases:
         return Progress(progress.request_A, depth_AQ.masked_fill(is_whole_AQ, 0), count_AQ)
 
     def wanted(self, progress: Progress) -> Tensor:
-        """The tokens that would bring each row further with a phrase that it still needs.
+        """Find the tokens that would advance each row in a phrase that it still needs.
 
         Returns:
             Ids of shape (rows, phrases), each token once, -1 elsewhere.
@@ -141,11 +138,10 @@ class RequiredPhrases:
         return next_AQ.masked_fill(is_same_AQQ.tril(-1).any(-1), -1)
 
     def banks(self, progress: Progress) -> Tensor:
-        """How many required tokens each row has: ``bank_A``.
+        """Count the required tokens that each row has: ``bank_A``.
 
-        All those of phrases as often as they are met, and those of the one that has come
-        furthest among the others. It equals the request's `total` where all are met, and nowhere
-        else.
+        These are the tokens of all phrases that are met, and those of the furthest one that is
+        not. The number equals the request's `total` if and only if all phrases are met.
         """
         length_AQ = self._length_U[self._phrase_RQ[progress.request_A]]
         met_A = (progress.count_AQ * length_AQ).sum(1)
@@ -154,60 +150,39 @@ class RequiredPhrases:
         return met_A + torch.cat([depth_AQ, nothing_A1], dim=1).amax(1)
 
     def is_met(self, progress: Progress) -> Tensor:
-        """Whether each row has all its phrases: ``is_met_A``."""
+        """Tell whether each row has all its phrases: ``is_met_A``."""
         return self._is_met_each(progress).all(1)
 
     def total(self, request_B: Tensor) -> Tensor:
-        """How many required tokens each request has: ``total_B``."""
+        """Count the required tokens of each request: ``total_B``."""
         return self._total_R[request_B]
 
     def _is_met_each(self, progress: Progress) -> Tensor:
         return progress.count_AQ >= self._need_RQ[progress.request_A]
 
 
-def _first_true(is_there_AQX: Tensor) -> Tensor:
-    """The first place that is true along the last axis, its size where none is."""
-    places_X = torch.arange(is_there_AQX.shape[-1], device=is_there_AQX.device)
-    return places_X.where(is_there_AQX, is_there_AQX.shape[-1]).amin(-1)
-
-
 def _count_needs(required: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], int]:
-    """How often each phrase stands in all phrases that were asked for."""
-    return {phrase: sum(_count(phrase, other) for other in required) for phrase in required}
-
-
-def _count(phrase: tuple[int, ...], ids: tuple[int, ...]) -> int:
-    """How often a phrase stands in some tokens, from the left and without overlap."""
-    count = place = 0
-    while place + len(phrase) <= len(ids):
-        is_there = ids[place : place + len(phrase)] == phrase
-        count += is_there
-        place += len(phrase) if is_there else 1
-    return count
-
-
-def _check_phrase(phrase: tuple[int, ...], vocabulary_size: int) -> None:
-    """Check the tokens of a phrase."""
-    if not phrase:
-        raise InputError("A required phrase must hold a token, but one is empty. Leave it out.")
-    if wrong := [id_ for id_ in phrase if not 0 <= id_ < vocabulary_size]:
-        raise InputError(
-            f"The tokens of a required phrase must be from 0 to {vocabulary_size - 1}, but one is "
-            f"{wrong[0]}. Take the ids from this model's target vocabulary."
-        )
+    """Count each phrase in all phrases together, from the left and without overlap."""
+    # One character for each token, so that str.count does it.
+    texts = ["".join(map(chr, phrase)) for phrase in required]
+    return {
+        phrase: sum(other.count(text) for other in texts)
+        for phrase, text in zip(required, texts, strict=True)
+    }
 
 
 def _make_automaton(phrase: tuple[int, ...]) -> list[int]:
-    """For each depth and each place of a token in the phrase: the depth after that token.
+    """Tabulate the depth after each token, for each depth before it.
 
-    The place is the token's first; one that is not in the phrase has the place after the last.
+    A token is given by its first place in the phrase, or the place after the last if it is not in
+    the phrase.
 
     Source:
         Knuth, Morris and Pratt 1977, "Fast Pattern Matching in Strings".
     """
     width = len(phrase) + 1
     table: list[int] = []
-    border = 0  # the depth after all tokens before this one but the first
+    border = 0  # the depth after all tokens before this one except the first
     for depth, token in enumerate(phrase):
         place = phrase.index(token)
         row = table[border * width :][:width] if depth else [0] * width
@@ -220,19 +195,19 @@ def _make_automaton(phrase: tuple[int, ...]) -> list[int]:
 def candidates(
     values_AV: Tensor, total_BW: Tensor, wanted_AQ: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Collect what each sentence could go on with, each continuation once.
+    """Collect the possible continuations of each sentence, each one once.
 
     These are its best continuations, as many as the beam is wide; the best one of each
     hypothesis; and every token that a hypothesis wants.
 
     Args:
         values_AV: the values of the next token; row b · width + w is hypothesis w of sentence b.
-        total_BW: each hypothesis's sum so far, minus infinity where there is none.
+        total_BW: each hypothesis's sum so far, minus infinity if it does not exist.
         wanted_AQ: `RequiredPhrases.wanted`.
 
     Returns:
-        ``score_BC``, ``parent_BC``, ``token_BC``: the sum, minus infinity where nothing is; the
-        hypothesis that is continued; with which token.
+        ``score_BC``, ``parent_BC``, ``token_BC``: the sum, minus infinity for filler; the
+        hypothesis that is continued; the token.
 
     Source:
         Post and Vilar 2018, section 3.
@@ -240,6 +215,7 @@ def candidates(
     sentences, width = total_BW.shape
     vocabulary_size = values_AV.shape[1]
     row_W1 = torch.arange(width, device=total_BW.device)[:, None] * vocabulary_size
+    # A place is parent · vocabulary + token, so sorting places brings equal ones together.
     nowhere = width * vocabulary_size
     value_AX, id_AX = best_of_rows(values_AV, min(width, vocabulary_size))
     best_BWX = row_W1 + id_AX.view(sentences, width, -1)
@@ -266,23 +242,23 @@ def allocate(
     width: int,
     num_banks_B: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Choose which candidates go on: each bank gets its share of the places.
+    """Choose the candidates to keep: each bank gets its share of the places.
 
-    All banks get equally many places; what is left over by the division goes to those with the
-    most tokens met, one each. Places that a bank cannot fill go to the next higher bank that
-    can, or where there is none, to the highest that can. Within a bank the highest score wins,
-    of equal ones the first.
+    All banks get equally many places; the remainder of the division goes to the banks with the
+    most tokens met, one place each. Places that a bank cannot fill go to the next higher bank
+    that can, or else to the highest lower one that can. Within a bank the highest score wins, of
+    equal ones the first.
 
     Args:
         scores_BC: the candidates' scores; minus infinity is never chosen.
-        banks_BC: how many required tokens each has.
-        num_places_B: how many may be chosen in each row, at most ``width``.
-        width: how many columns the answer has.
-        num_banks_B: how many banks each row has: its required tokens and one more.
+        banks_BC: the number of required tokens of each.
+        num_places_B: how many to choose at most, no more than ``width``.
+        width: the number of columns of the answer.
+        num_banks_B: the number of banks of each sentence: its required tokens plus one.
 
     Returns:
-        ``index_BW``, the chosen candidates, highest score first; and ``is_filled_BW``: False
-        where there was nothing left to choose.
+        ``index_BW``, the chosen candidates, highest score first; and ``is_filled_BW``, False if
+        nothing was left to choose.
 
     Source:
         Post and Vilar 2018, section 3.
@@ -290,94 +266,37 @@ def allocate(
     score_BC, order_BC = scores_BC.sort(dim=1, descending=True, stable=True)
     bank_BC = banks_BC.gather(1, order_BC)
     is_there_BC = score_BC > -torch.inf
-    num_there_BX = torch.zeros_like(bank_BC[:, :1]).expand(-1, int(num_banks_B.max())).clone()
-    num_there_BX.scatter_add_(1, bank_BC, is_there_BC.long())
+    bank_X = torch.arange(int(num_banks_B.max()), device=bank_BC.device)
+    is_in_bank_BCX = bank_BC[:, :, None] == bank_X
+    num_there_BX = (is_in_bank_BCX & is_there_BC[:, :, None]).sum(1)
     room_BX = _share(num_there_BX, num_places_B, num_banks_B)
-    # Candidates that are not there come last in their bank, beyond its room.
-    by_bank_BC = bank_BC.argsort(dim=1, stable=True)
-    bank_size_BX = torch.zeros_like(num_there_BX).scatter_add_(1, bank_BC, torch.ones_like(bank_BC))
-    first_BX = bank_size_BX.cumsum(1) - bank_size_BX
-    sorted_bank_BC = bank_BC.gather(1, by_bank_BC)
-    rank_BC = torch.arange(bank_BC.shape[1], device=bank_BC.device) - first_BX.gather(
-        1, sorted_bank_BC
-    )
-    is_chosen_BC = torch.empty_like(is_there_BC).scatter_(
-        1, by_bank_BC, rank_BC < room_BX.gather(1, sorted_bank_BC)
-    )
-    # The chosen ones to the front, still by score.
+    # The place of each in its bank, from 1. Filler, sorted to the end, is beyond the bank's room.
+    rank_BC = is_in_bank_BCX.cumsum(1).gather(2, bank_BC[:, :, None])[:, :, 0]
+    is_chosen_BC = rank_BC <= room_BX.gather(1, bank_BC)
+    # Move the chosen ones to the front, still by score.
     front_BC = is_chosen_BC.long().argsort(dim=1, descending=True, stable=True)
     index_BC, is_filled_BC = order_BC.gather(1, front_BC), is_chosen_BC.gather(1, front_BC)
     missing = max(0, width - index_BC.shape[1])
     return (
-        torch.nn.functional.pad(index_BC, (0, missing))[:, :width],
-        torch.nn.functional.pad(is_filled_BC, (0, missing))[:, :width],
+        F.pad(index_BC, (0, missing))[:, :width],
+        F.pad(is_filled_BC, (0, missing))[:, :width],
     )
 
 
 def _share(num_there_BX: Tensor, num_places_B: Tensor, num_banks_B: Tensor) -> Tensor:
-    """How many places each bank gets, never more than it has candidates."""
+    """Give each bank its places, never more than it has candidates."""
     bank_X = torch.arange(num_there_BX.shape[1], device=num_there_BX.device)
     num_banks_B1, num_places_B1 = num_banks_B[:, None], num_places_B[:, None]
     share_BX = num_places_B1 // num_banks_B1 + (
         bank_X >= num_banks_B1 - num_places_B1 % num_banks_B1
     )
     share_BX = share_BX.where(bank_X < num_banks_B1, 0)
-    # Upward, what is left over queues until it meets candidates: carry[b] is what leaves bank b.
+    # Surplus places move up until they meet candidates: carry[b] places leave bank b.
     surplus_BX = (share_BX - num_there_BX).cumsum(1)
     carry_BX = surplus_BX - surplus_BX.cummin(1).values.clamp(max=0)
-    arriving_BX = torch.nn.functional.pad(carry_BX[:, :-1], (1, 0))
+    arriving_BX = F.pad(carry_BX[:, :-1], (1, 0))
     filled_BX = share_BX + arriving_BX - carry_BX
-    # What nobody above could use comes down.
+    # Places that no higher bank could use come down again.
     left_BX = num_there_BX - filled_BX
     left_above_BX = left_BX.flip(1).cumsum(1).flip(1) - left_BX
     return filled_BX + (carry_BX[:, -1:] - left_above_BX).clamp(min=0).minimum(left_BX)
-
-
-def required_ids(tokenizer: Tokenizer, phrase: str) -> tuple[int, ...]:
-    """Cut a phrase that must appear into tokens.
-
-    Args:
-        tokenizer: the translation's.
-        phrase: the phrase, of whole words; spaces around it say nothing.
-
-    Returns:
-        Its ids, as in the middle of a sentence, without ``</s>``.
-
-    Raises:
-        InputError: it is empty, or the vocabulary lacks a part of it.
-    """
-    ids = _encode(tokenizer, phrase, "required phrase")
-    if not ids:
-        raise InputError(f"A required phrase must hold text, but is {phrase!r}. Leave it out.")
-    return ids
-
-
-def prefix_ids(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
-    """Cut the beginning of a translation into tokens.
-
-    Args:
-        tokenizer: the translation's.
-        text: the beginning; its last word may be unfinished. Spaces around it say nothing.
-
-    Returns:
-        Its ids, without ``</s>``; none for an empty text.
-
-    Raises:
-        InputError: the vocabulary lacks a part of it.
-    """
-    return _encode(tokenizer, text, "prefix")
-
-
-def _encode(tokenizer: Tokenizer, text: str, what: str) -> tuple[int, ...]:
-    """Cut a text, refusing what is unknown."""
-    text = text.strip()
-    unknown = tokenizer.config.unk_id
-    ids = tuple(tokenizer.encode_target(text)[:-1])
-    if unknown in ids:
-        parts = text.split() if tokenizer.config.kind == "words" else text
-        missing = [part for part in parts if unknown in tokenizer.encode_target(part)]
-        raise InputError(
-            f"A {what} must be written in the model's target vocabulary, but {text!r} holds "
-            f"{', '.join(map(repr, dict.fromkeys(missing)))}, which it lacks. Use other words."
-        )
-    return ids

@@ -1,4 +1,4 @@
-"""The rules over the next token: what a translation may not hold, and what it begins with."""
+"""The rules over the next token: what a translation may not hold, and how it begins."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from torch import Tensor
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.forbidden import Spelling, TextRule
 from pellucid.decode.constraints.history import History, Rule, last_tokens, lower_values, pad_rows
-from pellucid.decode.constraints.request import Request
+from pellucid.decode.constraints.request import Request, check_ids
 from pellucid.errors import InputError
 
 __all__ = ["make_rules"]
 
 Device = torch.device | str
 Group = TypeVar("Group", bound=Hashable)
+Sequences = tuple[tuple[int, ...], ...]
 
 
 def make_rules(
@@ -29,26 +30,26 @@ def make_rules(
     never: Sequence[int],
     device: Device,
 ) -> list[Rule]:
-    """Make the rules that some requests need, and no others.
+    """Make the rules that some requests need.
 
-    A forced prefix beats all other rules, which count what stands in it as written. It is the
-    requests' ``min_length`` that counts here, and of the configuration only
-    ``no_repeat_ngram`` and ``repetition_penalty``. A row may be left without any token that it
-    may write.
+    A forced prefix beats all other rules, which count its tokens as history. The minimum length
+    is that of the requests; of the configuration only ``no_repeat_ngram`` and
+    ``repetition_penalty`` count here. The rules may leave a row without any token.
 
     Args:
         requests: what `History.request_A` points into.
         config: the options of the search.
-        eos_id: what ends a sentence.
-        vocabulary_size: how many tokens there are.
-        never: tokens that are never written, such as padding.
-        device: where the values are.
+        eos_id: the end token.
+        vocabulary_size: the number of tokens.
+        never: tokens that no translation holds, such as padding.
+        device: the device of the values.
 
     Returns:
-        The rules, to be called one after the other at each step.
+        The rules, to be called one after another at each step.
 
     Raises:
-        InputError: a prefix holds ``</s>``, a forbidden sequence is empty, or a token is none.
+        InputError: a prefix holds ``</s>``, a forbidden sequence is empty, or an id is not in the
+            vocabulary.
     """
     _check_requests(requests, eos_id, vocabulary_size)
     rules: list[Rule] = []
@@ -61,16 +62,14 @@ def make_rules(
     if config.no_repeat_ngram:
         rules.append(_NoRepeatedNgram(config.no_repeat_ngram))
     if any(request.forbidden for request in requests):
-        sequences, places = _distinct(request.forbidden for request in requests)
-        rules.append(_ForbiddenSequences(sequences, places, device))
+        rules.append(_ForbiddenSequences([request.forbidden for request in requests], device))
     if any(request.forbidden_texts for request in requests):
-        texts, places = _distinct(request.forbidden_texts for request in requests)
+        texts, set_of_request = _distinct(request.forbidden_texts for request in requests)
         max_lengths = [request.max_length for request in requests]
-        rules.append(TextRule(texts, places, max_lengths, device))
+        rules.append(TextRule(texts, set_of_request, max_lengths, device))
     if any(request.whole for request in requests):
-        sequences, places = _distinct(request.whole for request in requests)
         spelling = next(request.spelling for request in requests if request.spelling)
-        rules.append(_WholeWords(sequences, places, spelling, device))
+        rules.append(_WholeWords([request.whole for request in requests], spelling, device))
     if any(request.prefix_ids for request in requests):
         return [_ForcedPrefix([request.prefix_ids for request in requests], rules, device)]
     return rules
@@ -81,26 +80,20 @@ def _check_requests(requests: Sequence[Request], eos_id: int, vocabulary_size: i
     for request in requests:
         if eos_id in request.prefix_ids:
             raise InputError(
-                "A prefix must leave the end open, but holds the token </s> "
-                f"({eos_id}). Take it out of the prefix."
+                f"A prefix must leave the end open, but holds the token </s> ({eos_id}). Take it "
+                "out of the prefix."
             )
-        for what, ids in (
-            ("prefix", request.prefix_ids),
-            *(("forbidden sequence", sequence) for sequence in request.forbidden),
-        ):
-            if wrong := [id_ for id_ in ids if not 0 <= id_ < vocabulary_size]:
-                raise InputError(
-                    f"The tokens of a {what} must be from 0 to {vocabulary_size - 1}, but one is "
-                    f"{wrong[0]}. Take the ids from this model's target vocabulary."
-                )
-        if () in request.forbidden:
-            raise InputError(
-                "A forbidden sequence must hold a token, but one is empty. Leave it out."
-            )
+        if request.prefix_ids:
+            check_ids("prefix", request.prefix_ids, vocabulary_size)
+        for sequence in request.forbidden:
+            check_ids("forbidden sequence", sequence, vocabulary_size)
 
 
 def _distinct(groups: Iterable[Group]) -> tuple[list[Group], list[int]]:
-    """The different ones, and which of them each is: most requests forbid the same."""
+    """List the different ones, and the place of each in that list.
+
+    Most requests forbid the same, so tables with one entry for each set stay small.
+    """
     places: dict[Group, int] = {}
     place_of = [places.setdefault(group, len(places)) for group in groups]
     return list(places), place_of
@@ -108,7 +101,7 @@ def _distinct(groups: Iterable[Group]) -> tuple[list[Group], list[int]]:
 
 @final
 class _Never:
-    """Some tokens are never written."""
+    """Forbid some tokens."""
 
     def __init__(self, never: Sequence[int], device: Device) -> None:
         self._ids = torch.tensor(list(never), device=device)
@@ -119,7 +112,7 @@ class _Never:
 
 @final
 class _MinimumLength:
-    """No ``</s>`` before a sentence has its fewest tokens."""
+    """Forbid ``</s>`` before a sentence has its minimum length."""
 
     def __init__(self, min_lengths: Sequence[int], eos_id: int, device: Device) -> None:
         self._min_length_R = torch.tensor(min_lengths, device=device)
@@ -132,7 +125,7 @@ class _MinimumLength:
 
 @final
 class _NoRepeatedNgram:
-    """No n tokens stand twice in the same order."""
+    """Forbid to write the same n tokens twice in the same order."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -142,6 +135,7 @@ class _NoRepeatedNgram:
         num_places = tokens_AT.shape[1] - num_before
         if num_places <= 0:
             return
+        # Compare the newest n − 1 tokens with those at every place.
         last_AY = last_tokens(history, num_before)
         columns_X = torch.arange(num_places, device=tokens_AT.device)
         is_repeated_AX = columns_X + num_before < history.length_A[:, None]
@@ -153,14 +147,14 @@ class _NoRepeatedNgram:
 
 @final
 class _RepetitionPenalty:
-    """The log-probability of a token that was written before is multiplied.
+    """Multiply the log-probability of every token that the row already has.
 
     Source:
         Keskar et al. 2019, "CTRL", section 4.1.
 
     Differs:
-        There the logits are divided, so that a positive one falls and a negative one must be
-        treated apart; log-probabilities are never positive.
+        There logits are divided, so positive and negative ones need different treatment.
+        Log-probabilities are never positive.
     """
 
     def __init__(self, factor: float) -> None:
@@ -169,74 +163,65 @@ class _RepetitionPenalty:
     def __call__(self, values_AV: Tensor, history: History) -> None:
         tokens_AT = history.tokens_AT
         columns_T = torch.arange(tokens_AT.shape[1], device=tokens_AT.device)
-        is_written_AT = columns_T < history.length_A[:, None]
-        tokens_AT = tokens_AT.where(is_written_AT, 0)
-        lower_values(
-            values_AV, tokens_AT, is_written_AT, values_AV.gather(1, tokens_AT) * self._factor
-        )
+        is_there_AT = columns_T < history.length_A[:, None]
+        tokens_AT = tokens_AT.where(is_there_AT, 0)
+        penalized_AT = values_AV.gather(1, tokens_AT) * self._factor
+        lower_values(values_AV, tokens_AT, is_there_AT, penalized_AT)
+
+
+@final
+class _Endings:
+    """Tells which sequences of its request each row ends with."""
+
+    def __init__(self, of_requests: Sequence[Sequences], device: Device) -> None:
+        sets, set_of_request = _distinct(of_requests)
+        self._width = max(1, *(len(sequence) for group in sets for sequence in group))
+        num_sequences = max(map(len, sets))
+        # No token is -2, so the sequences that fill up a set never match; -1 matches any token.
+        filled = [[*group, *[(-2,)] * (num_sequences - len(group))] for group in sets]
+        rows = [
+            [[-1] * (self._width - len(sequence)) + list(sequence) for sequence in group]
+            for group in filled
+        ]
+        self._tokens_GQX = torch.tensor(rows, dtype=torch.long, device=device)
+        self._set_R = torch.tensor(set_of_request, device=device)
+
+    def __call__(self, history: History) -> Tensor:
+        """Compare: ``is_ending_AQ``."""
+        tokens_AQX = self._tokens_GQX[self._set_R[history.request_A]]
+        last_A1X = last_tokens(history, self._width)[:, None]
+        return ((tokens_AQX == -1) | (tokens_AQX == last_A1X)).all(-1)
 
 
 @final
 class _ForbiddenSequences:
-    """The last token of a sequence is forbidden where those before it have just been written."""
+    """Forbid the last token of a sequence if the row ends with the tokens before it."""
 
-    def __init__(
-        self,
-        sets: Sequence[tuple[tuple[int, ...], ...]],
-        set_of_request: Sequence[int],
-        device: Device,
-    ) -> None:
-        sequences = [sequence for group in sets for sequence in group]
-        self._num_before = max(map(len, sequences)) - 1
-        num_sequences = max(map(len, sets))
-        before = [
-            [_pad_left(sequence[:-1], self._num_before) for sequence in group]
-            + [_pad_left((), self._num_before)] * (num_sequences - len(group))
-            for group in sets
-        ]
-        self._before_GQX = torch.tensor(before, dtype=torch.long, device=device)
-        self._last_GQ = pad_rows([[ids[-1] for ids in group] for group in sets], -1, device)
-        self._group_R = torch.tensor(set_of_request, device=device)
+    def __init__(self, of_requests: Sequence[Sequences], device: Device) -> None:
+        self._has_begun = _Endings(
+            [tuple(ids[:-1] for ids in sequences) for sequences in of_requests], device
+        )
+        last = [[ids[-1] for ids in sequences] for sequences in of_requests]
+        self._last_RQ = pad_rows(last, 0, device)
 
     def __call__(self, values_AV: Tensor, history: History) -> None:
-        group_A = self._group_R[history.request_A]
-        before_AQX, last_AQ = self._before_GQX[group_A], self._last_GQ[group_A]
-        last_A1X = last_tokens(history, self._num_before)[:, None]
-        # -1 matches any token. last_tokens also gives -1 before the beginning; no sequence asks it.
-        fits_AQ = ((before_AQX == -1) | (before_AQX == last_A1X)).all(-1)
-        lower_values(values_AV, last_AQ, fits_AQ & (last_AQ >= 0), -torch.inf)
+        last_AQ = self._last_RQ[history.request_A]
+        lower_values(values_AV, last_AQ, self._has_begun(history), -torch.inf)
 
 
 @final
 class _WholeWords:
-    """After a sequence that ends with a word only what leaves the word may be written."""
+    """After a sequence that ends with a word, forbid tokens that continue the word."""
 
     def __init__(
-        self,
-        sets: Sequence[tuple[tuple[int, ...], ...]],
-        set_of_request: Sequence[int],
-        spelling: Spelling,
-        device: Device,
+        self, of_requests: Sequence[Sequences], spelling: Spelling, device: Device
     ) -> None:
-        self._width = max(len(sequence) for group in sets for sequence in group)
-        # No token is -2, so what fills a set up is never written.
-        num_sequences = max(map(len, sets))
-        padded = [[*group, *[(-2,)] * (num_sequences - len(group))] for group in sets]
-        rows = [[_pad_left(sequence, self._width) for sequence in group] for group in padded]
-        self._tokens_GQX = torch.tensor(rows, dtype=torch.long, device=device)
-        self._group_R = torch.tensor(set_of_request, device=device)
-        self._goes_on_V = ~spelling.leaves_V.to(device)
+        self._is_there = _Endings(of_requests, device)
+        self._continues_word_V = ~spelling.ends_word_V.to(device)
 
     def __call__(self, values_AV: Tensor, history: History) -> None:
-        tokens_AQX = self._tokens_GQX[self._group_R[history.request_A]]
-        last_A1X = last_tokens(history, self._width)[:, None]
-        is_written_AQ = ((tokens_AQX == -1) | (tokens_AQX == last_A1X)).all(-1)
-        values_AV.masked_fill_(is_written_AQ.any(1)[:, None] & self._goes_on_V, -torch.inf)
-
-
-def _pad_left(sequence: tuple[int, ...], width: int) -> list[int]:
-    """A sequence aligned right, -1 in front."""
-    return [-1] * (width - len(sequence)) + list(sequence)
+        must_end_A1 = self._is_there(history).any(1)[:, None]
+        values_AV.masked_fill_(must_end_A1 & self._continues_word_V, -torch.inf)
 
 
 @final
@@ -259,6 +244,7 @@ class _ForcedPrefix:
             rule(values_AV, history)
         if not is_inside_A1.any():
             return
+        # Rows beyond their prefix keep what the other rules made of the values.
         values_AV.masked_fill_(is_inside_A1, -torch.inf)
         value_A1 = value_A1.where(is_inside_A1, values_AV.gather(1, forced_A1))
         values_AV.scatter_(1, forced_A1, value_A1)
