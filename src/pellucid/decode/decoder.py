@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
+from typing import Any
 
 import torch
 
@@ -15,19 +17,29 @@ from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.fast.engine import Engine
 from pellucid.decode.fast.ensemble import Ensemble
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.decode.search.batching import decode_requests, decode_strictly
-from pellucid.decode.search.loop import Search, SpecialIds, Stepper
+from pellucid.decode.search.batching import group_by_length
+from pellucid.decode.search.loop import Found, Search, SpecialIds, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
 from pellucid.model import Transformer
 
 __all__ = ["Decoder"]
 
+DOUBT = 1e-3
+"""A lead, in natural logs, that rounding in float32 could overturn, with a factor to spare.
+
+In another batch a sentence's log-probabilities differ by about 1e-6 a token
+(docs/guides/translating.md).
+"""
+
 
 class Decoder:
     """Answers requests with a model, or with several whose softmaxes are averaged.
 
-    What is prepared for a precision is kept for the next call, so the models' weights must not
-    change.
+    The weights are prepared once for each precision, so they must not change afterwards.
+
+    Args:
+        models: at least one; all have the same target vocabulary.
+        special: the ids with a meaning.
     """
 
     def __init__(self, models: Sequence[Transformer], special: SpecialIds) -> None:
@@ -38,30 +50,35 @@ class Decoder:
     def decode(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
     ) -> list[tuple[Hypothesis, ...]]:
-        """Answer requests: for each its ``n_best`` hypotheses, the best first.
+        """Find the ``n_best`` hypotheses for each request, the best first.
 
-        Fewer where there are fewer; none where nothing fits the rules within the length.
+        A request may get fewer, and gets none if nothing within its length obeys its rules.
+
+        Args:
+            requests: in any order.
+            config: how to search.
+            batch_tokens: about how many positions to compute at once: hypotheses times the
+                longest source. At least one sentence is computed.
+
+        Returns:
+            One answer for each request, in their order.
         """
         if config.alternatives:
             return self._decode_alternatives(requests, config, batch_tokens=batch_tokens)
         if config.sample:
-            return self._draw(requests, config, batch_tokens=batch_tokens)
+            return self._sample(requests, config, batch_tokens=batch_tokens)
         return self._search(requests, config, batch_tokens=batch_tokens)
 
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
         """Answer one request step by step.
 
         Yields:
-            The ids that are decided so far, each time there are more; at last the whole answer,
-            which is empty where nothing fits the rules.
+            The ids that are decided so far, each time there are more; finally the whole answer,
+            which is empty if nothing obeys the rules.
         """
-        search = Search(
-            self._exact() if config.strict else self._stepper(config),
-            [_number(request, 0)],
-            config,
-            self._special,
-            sentences=1,
-        )
+        stepper = self._stepper(config, torch.float64 if config.strict else None)
+        request = _number_sample(request, 0)
+        search = Search(stepper, [request], config, self._special, sentences=1)
         num_decided = 0
         while True:
             answers = search.step()
@@ -77,68 +94,88 @@ class Decoder:
     def _search(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
     ) -> list[tuple[Hypothesis, ...]]:
-        stepper = self._stepper(config)
+        """Search; with ``strict`` so that no answer depends on the rest of the batch.
+
+        A batch changes only how sums are rounded. So an answer whose decisions all had a lead
+        above `DOUBT` is the same in any batch; every other request is searched again by itself,
+        in float64.
+        """
+        found = self._run(self._stepper(config), requests, config, batch_tokens=batch_tokens)
         if config.strict:
-            found = decode_strictly(
-                stepper, self._exact, requests, config, self._special, batch_tokens=batch_tokens
-            )
-        else:
-            found = decode_requests(
-                stepper, requests, config, self._special, batch_tokens=batch_tokens
-            )
+            for index, answer in enumerate(found):
+                if answer.margin < DOUBT:
+                    exact, request = self._stepper(config, torch.float64), requests[index]
+                    (found[index],) = self._run(exact, [request], config, batch_tokens=1)
         return [answer.hypotheses for answer in found]
 
-    def _draw(
+    def _run(
+        self,
+        stepper: Stepper,
+        requests: Sequence[Request],
+        config: DecodingConfig,
+        *,
+        batch_tokens: int,
+    ) -> list[Found]:
+        """Search, with sources of about one length in one batch."""
+        answers: dict[int, Found] = {}
+        lengths = [len(request.source_ids) for request in requests]
+        for group in group_by_length(lengths):
+            sentences = max(1, batch_tokens // (lengths[group[0]] * config.beam))
+            asked = [requests[index] for index in group]
+            search = Search(stepper, asked, config, self._special, sentences=sentences)
+            answers.update((group[place], found) for place, found in search.answers())
+        return [answers[index] for index in range(len(requests))]
+
+    def _sample(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
     ) -> list[tuple[Hypothesis, ...]]:
-        """Every sample is a request of its own, with random numbers of its own."""
+        """Draw ``n_best`` samples for each request, each as a request with its own key."""
         count = config.n_best
         drawn = self._search(
-            [_number(request, i) for request in requests for i in range(count)],
+            [_number_sample(request, i) for request in requests for i in range(count)],
             config.model_copy(update={"n_best": 1}),
             batch_tokens=batch_tokens,
         )
         return [
-            tuple(hypothesis for one in drawn[i : i + count] for hypothesis in one)
-            for i in range(0, len(drawn), count)
+            tuple(chain.from_iterable(drawn[i : i + count])) for i in range(0, len(drawn), count)
         ]
 
     def _decode_alternatives(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
     ) -> list[tuple[Hypothesis, ...]]:
         """Find the likeliest tokens after each prefix, then continue each to the end."""
-        one_step = {"alternatives": False, "beam": config.n_best, "diverse_groups": 1}
-        go_on = cache(_without_end)  # the requests of a search share their phrases
-        firsts = self._search(
-            [_ask_one_token(request, go_on) for request in requests],
-            config.model_copy(update={**one_step, "length_penalty": "none", "stopping": "never"}),
+        one_step: dict[str, Any] = {"beam": config.n_best, "diverse_groups": 1}
+        one_step |= {"alternatives": False, "length_penalty": "none", "stopping": "never"}
+        allow_growth = cache(_allow_growth)  # the requests of a search share their phrases
+        found = self._search(
+            [_limit_to_one_token(request, allow_growth) for request in requests],
+            config.model_copy(update=one_step),
             batch_tokens=batch_tokens,
         )
-        asked = [
-            replace(request, prefix_ids=hypothesis.ids)
-            for request, alternatives in zip(requests, firsts, strict=True)
-            for hypothesis in sorted(alternatives, key=lambda one: -one.log_probability)
-            if not hypothesis.is_finished
+        # A search puts finished ones first, and a repetition penalty changes its scores.
+        firsts = [sorted(answer, key=lambda one: -one.log_probability) for answer in found]
+        continued = [
+            replace(request, prefix_ids=first.ids)
+            for request, answer in zip(requests, firsts, strict=True)
+            for first in answer
+            if not first.is_finished
         ]
         rest = config.model_copy(update={"alternatives": False, "n_best": 1})
-        ends = iter(self._search(asked, rest, batch_tokens=batch_tokens))
+        ends = iter(self._search(continued, rest, batch_tokens=batch_tokens))
         return [
             tuple(
-                end
-                for hypothesis in sorted(alternatives, key=lambda one: -one.log_probability)
-                for end in (
-                    self._as_answer(hypothesis, request, config)
-                    if hypothesis.is_finished
-                    else next(ends)
+                chain.from_iterable(
+                    self._as_answer(first, request, config) if first.is_finished else next(ends)
+                    for first in answer
                 )
             )
-            for request, alternatives in zip(requests, firsts, strict=True)
+            for request, answer in zip(requests, firsts, strict=True)
         ]
 
     def _as_answer(
         self, ended: Hypothesis, request: Request, config: DecodingConfig
     ) -> tuple[Hypothesis, ...]:
-        """A hypothesis that ends right after the prefix, if that meets the request."""
+        """Score a hypothesis that ends right after the prefix, if it has all required phrases."""
         vocabulary = self._models[0].config.target_vocabulary_size
         phrases = RequiredPhrases([request], vocabulary_size=vocabulary, device="cpu")
         progress = phrases.start(torch.zeros(1, dtype=torch.long))
@@ -151,37 +188,34 @@ class Decoder:
         total = torch.tensor(ended.log_probability, dtype=torch.float64)
         return (replace(ended, score=penalty.score(total, torch.tensor(length)).item()),)
 
-    def _stepper(self, config: DecodingConfig) -> Stepper:
-        return self._prepared(config.precision, None)
-
-    def _exact(self) -> Stepper:
-        return self._prepared("float32", torch.float64)
-
-    def _prepared(self, precision: Precision, dtype: torch.dtype | None) -> Stepper:
-        key = (precision, dtype)
+    def _stepper(self, config: DecodingConfig, dtype: torch.dtype | None = None) -> Stepper:
+        """Prepare the models for a precision, once; `Engine` says what the dtype is for."""
+        key = (config.precision, dtype)
         if key not in self._steppers:
-            engines = [Engine(model, precision, dtype=dtype) for model in self._models]
+            engines = [Engine(model, config.precision, dtype=dtype) for model in self._models]
             self._steppers[key] = engines[0] if len(engines) == 1 else Ensemble(engines)
         return self._steppers[key]
 
 
-def _ask_one_token(request: Request, go_on: Callable[[ForbiddenText], ForbiddenText]) -> Request:
-    """The request of the token after the prefix, behind which more may come."""
+def _limit_to_one_token(
+    request: Request, allow_growth: Callable[[ForbiddenText], ForbiddenText]
+) -> Request:
+    """Ask only for the token after the prefix, which more tokens may follow."""
     length = len(request.prefix_ids) + 1
     forbidden = request.forbidden_texts
     if length < request.max_length:
-        forbidden = tuple(map(go_on, forbidden))
+        forbidden = tuple(map(allow_growth, forbidden))
     return replace(request, max_length=length, required=(), forbidden_texts=forbidden)
 
 
-def _without_end(phrase: ForbiddenText) -> ForbiddenText:
-    """The phrase where the last token of a search is not the text's last.
+def _allow_growth(phrase: ForbiddenText) -> ForbiddenText:
+    """Allow tokens that end exactly where the phrase does: their last word may still grow.
 
-    A token that ends just where the phrase does is then no harm: its word may still go on.
+    For a search whose last token is not the text's last.
     """
     return replace(phrase, bans=tuple(ban for ban in phrase.bans if not ban.is_exact))
 
 
-def _number(request: Request, index: int) -> Request:
-    """The request of one of several samples, which has random numbers of its own."""
+def _number_sample(request: Request, index: int) -> Request:
+    """Give one of several samples of a request its own random numbers."""
     return replace(request, key=f"{index}\x1f{request.key}")

@@ -1,4 +1,4 @@
-"""What a search returns."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["Hypothesis"]
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One way to go on from the start token.
+    """One possible translation.
 
     Attributes:
-        ids: the chosen tokens, without the start token, with ``</s>`` where it was reached.
+        ids: the chosen tokens, without the start token, with ``</s>`` if it was reached.
         token_log_probabilities: natural logs of the model's softmax, one for each id, before
             temperature, penalties and constraints.
-        is_finished: whether it ends in ``</s>`` rather than at the length limit.
-        score: what hypotheses are ranked by, after the length penalty.
+        is_finished: True if it ends in ``</s>``, not at the length limit.
+        score: the value that hypotheses are ranked by, after the length penalty.
     """
 
     ids: tuple[int, ...]

@@ -5,22 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = [
-    "best_of_rows",
-    "log_normalizer",
-]
-
+__all__ = ["best_of_rows", "log_normalizer"]
 
 BLOCK = 64
-
+"""Columns whose maximum is found first."""
 
 ROWS_AT_ONCE = 64
+"""Rows whose normalizers are computed at once."""
 
 
 def log_normalizer(logits_AV: Tensor) -> Tensor:
-    """The logarithm of the softmax's denominator, for each row: ``log_A``.
+    """Compute the logarithm of the softmax's denominator for each row: ``log_A``.
 
-    A few rows at a time, so that what is made on the way stays in the processor's cache.
+    A few rows at a time, so that intermediate results stay in the processor's cache.
     """
     if len(logits_AV) <= ROWS_AT_ONCE:
         return logits_AV.logsumexp(dim=-1)
@@ -28,18 +25,18 @@ def log_normalizer(logits_AV: Tensor) -> Tensor:
 
 
 def best_of_rows(values_AV: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The highest values of each row and where they are, highest first.
+    """Find the highest values of each row and their columns, highest first.
 
     The maximum of each block of columns is found first, which is several times cheaper than
-    sorting: the best ``count`` values lie in the ``count`` blocks with the highest maxima. Of
-    equal values a single best one is the first.
+    sorting: the best ``count`` values lie in the ``count`` blocks with the highest maxima. With a
+    ``count`` of 1, the first of equal values wins.
 
     Returns:
         ``value_AX``, ``id_AX``.
     """
     rows, width = values_AV.shape
     blocks, rest = divmod(width, BLOCK)
-    if blocks < 4 * count:
+    if blocks < 4 * count:  # too few to save anything
         return _top(values_AV, count)
     highest = values_AV[:, : width - rest].view(rows, blocks, BLOCK).amax(dim=-1)
     _, chosen = _top(highest, count)

@@ -1,3 +1,3 @@
-"""One search loop for greedy, beam and sampling."""
+"""The search: one loop for greedy, beam and sampling."""
 
 __all__: list[str] = []

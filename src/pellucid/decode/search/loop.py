@@ -1,9 +1,9 @@
 """The search: one loop for greedy, beam and sampling, over sentences that come and go.
 
-Each step reads one token of every hypothesis of every sentence, as one batch, and chooses what to
-go on with. A finished hypothesis keeps its place in the beam, and the best continuations for the
-places that are left are chosen with ``</s>`` among them; so a beam of 1 is greedy. A sentence that
-is done makes way at once for one that waits.
+Each step reads one token of every hypothesis of every sentence, as one batch, and chooses the next
+tokens. A finished hypothesis keeps its place in the beam, and the best continuations for the
+places that are left are chosen with ``</s>`` among them; so a beam of 1 is greedy. As soon as a
+sentence is done, a waiting one takes its slot.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ __all__ = ["Found", "Search", "SpecialIds", "Stepper"]
 
 
 class Stepper(Protocol):
-    """What a search needs of a model, or of several together."""
+    """What a search needs from a model, or from several together."""
 
     device: torch.device
 
     @property
     def vocabulary_size(self) -> int:
-        """How many tokens each row of logits has."""
+        """The number of tokens in each row of logits."""
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Any:
-        """Read sentences; what comes back is for the state's ``insert``."""
+        """Read sentences; the result is for the state's ``insert``."""
 
-    def open(self, sentences: int, width: int) -> Any:
-        """Room for sentences with ``width`` hypotheses each, as `DecoderState` makes it."""
+    def new_state(self, sentences: int, width: int) -> Any:
+        """Make empty slots for sentences with ``width`` hypotheses each, as a `DecoderState`."""
 
     def step(self, state: Any, newest_A: Tensor) -> Tensor:
-        """Read a token of every row; ``logits_AV``."""
+        """Read a token of every row and return ``logits_AV``."""
 
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """Ids with a meaning: what a target starts from, what ends it, what it never holds."""
+    """The start token, the end token, and the tokens that a target never holds."""
 
     start: int
     eos: int
@@ -65,8 +65,8 @@ class Found:
     """The answer to one request.
 
     Attributes:
-        hypotheses: finished ones first, each part by score; empty where nothing fits the rules.
-        margin: the smallest lead, in natural logs, by which any of its decisions was taken.
+        hypotheses: finished ones first, each part by score; empty if nothing obeys the rules.
+        margin: the smallest lead, in natural logs, by which any decision was taken.
     """
 
     hypotheses: tuple[Hypothesis, ...]
@@ -74,14 +74,14 @@ class Found:
 
 
 class Search:
-    """Answers requests; `answers` runs it to the end, `step` goes one token further.
+    """Answers requests: `answers` runs to the end, `step` takes one step.
 
     Args:
         stepper: the model.
-        requests: what is asked for, in the order of being taken up.
-        config: how.
+        requests: what to search for, in the order in which they get slots.
+        config: the options of the search.
         special: the ids with a meaning.
-        sentences: how many are searched side by side.
+        sentences: how many to search in one batch.
     """
 
     def __init__(
@@ -112,36 +112,42 @@ class Search:
             self._phrases = RequiredPhrases(
                 requests, vocabulary_size=stepper.vocabulary_size, device=self._device
             )
+        self._progress: Any = None
         self._uniform_RT = None
         if config.sample:
             longest = max(request.max_length for request in requests)
             table = uniforms([request.key for request in requests], config.seed, longest)
             self._uniform_RT = torch.from_numpy(table).to(self._device)
-        self._progress: Any = None
-        self._next_request = 0
+        # These need log-probabilities to choose by; for the others logits do.
+        self._is_normalized = (
+            config.sample or config.repetition_penalty > 1 or self._phrases is not None
+        )
+        self._waiting = range(len(requests))
+        self._encoded = range(0)
         self._memory: Any = None
-        self._encoded: range = range(0)
+        self._memory_start = 0
         self._found: defaultdict[int, list[Hypothesis]] = defaultdict(list)
         with torch.inference_mode():
             self.beams = Beams(requests, config, self._size, self._device)
-            self._state = stepper.open(self._size, config.beam)
-            self._newest_A = torch.full((self._size * config.beam,), special.start)
-            self._newest_A = self._newest_A.to(self._device)
+            self._state = stepper.new_state(self._size, config.beam)
+            self._newest_A = torch.full(
+                (self._size * config.beam,), special.start, device=self._device
+            )
             self._fill(torch.arange(self._size, device=self._device))
 
     def answers(self) -> Iterator[tuple[int, Found]]:
-        """Search to the end; each answer comes with the index of its request, when it is there."""
+        """Search to the end, and yield each answer with its request's index once it is found."""
         while not self.is_over:
             yield from self.step()
 
     @property
     def is_over(self) -> bool:
-        """Whether every request has been answered."""
+        """True if every request has been answered."""
         return self._size == 0
 
     @torch.inference_mode()
     def step(self) -> list[tuple[int, Found]]:
-        """Read one token of every hypothesis and choose; hands out the answers that are ready."""
+        """Extend every hypothesis by one token, and return the answers that are complete."""
         beams = self.beams
         logits_AV = self._stepper.step(self._state, self._newest_A)
         normalizer_A = log_normalizer(logits_AV)
@@ -149,29 +155,31 @@ class Search:
         choice = self._choose(values_AV, normalizer_A)
         beams.margin_B = torch.minimum(beams.margin_B, choice.margin_B)
 
+        # From columns of a sentence's beam to rows of the batch.
         sentences_B1 = torch.arange(self._size, device=self._device)[:, None]
         parents_A = (sentences_B1 * beams.width + choice.parent_BW).flatten()
         tokens_A = choice.token_BW.flatten()
         value_A = values_AV[parents_A, tokens_A]
         log_A = value_A if logs_AV is None else logs_AV[parents_A, tokens_A]
         if not self._is_normalized:
+            # Only the chosen values, since to normalize all of them reads the whole vocabulary.
             value_A = log_A = (value_A - normalizer_A[parents_A]).clamp_(max=0)
         total_BW = beams.total_BW.gather(1, choice.parent_BW) + value_A.view_as(choice.parent_BW)
         total_BW = total_BW.masked_fill(~choice.is_taken_BW, -math.inf)
 
         if beams.width > 1:
             self._state.reorder(choice.parent_BW)
-        beams.write(parents_A, tokens_A, log_A)
+        beams.append(parents_A, tokens_A, log_A)
         if self._phrases is not None:
             self._progress = self._phrases.advance(self._progress.reorder(parents_A), tokens_A)
             is_met_BW = self._phrases.is_met(self._progress).view_as(total_BW)
             is_last_B1 = (beams.length_B >= beams.limit_B)[:, None]
             total_BW = total_BW.masked_fill(is_last_B1 & ~is_met_BW, -math.inf)
         self._newest_A = tokens_A
-        return self._settle(total_BW, choice.token_BW == self._special.eos)
+        return self._collect(total_BW, choice.token_BW == self._special.eos)
 
     def agreed_ids(self) -> tuple[int, ...]:
-        """The tokens on which all hypotheses agree, growing or finished, of a search for one."""
+        """Find the first tokens that all hypotheses share, in a search for one request."""
         if self.is_over:
             return ()
         length = int(self.beams.length_B[0])
@@ -181,18 +189,12 @@ class Search:
         columns = zip(*texts, strict=False)
         return tuple(column[0] for column in takewhile(lambda ids: len(set(ids)) == 1, columns))
 
-    @property
-    def _is_normalized(self) -> bool:
-        """Whether the values of a step must be log-probabilities, and not just logits."""
-        return (
-            self._config.sample or self._config.repetition_penalty > 1 or self._phrases is not None
-        )
-
     def _apply_rules(self, logits_AV: Tensor, normalizer_A: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The values to choose by, and the model's own where the rules may change them."""
+        """Return the values to choose by, and the model's own if the rules may change them."""
         values_AV, logs_AV = logits_AV, None
         if self._is_normalized:
             values_AV = logits_AV.sub_(normalizer_A[:, None]).clamp_(max=0)
+            # Of the rules only the penalty changes the value of a token that may be chosen.
             logs_AV = values_AV.clone() if self._config.repetition_penalty > 1 else None
         if self._rules:
             history = self.beams.history
@@ -206,12 +208,11 @@ class Search:
     def _choose(self, values_AV: Tensor, normalizer_A: Tensor) -> Choice:
         beams, config = self.beams, self._config
         if self._uniform_RT is not None:
-            uniform_A = self._uniform_RT[
-                beams.request_B, beams.length_B % self._uniform_RT.shape[1]
-            ]
+            # The length of an empty slot grows past the end, so it wraps around.
+            column_B = beams.length_B % self._uniform_RT.shape[1]
             token_A = draw(
                 values_AV,
-                uniform_A,
+                self._uniform_RT[beams.request_B, column_B],
                 temperature=config.temperature,
                 top_k=config.top_k,
                 top_p=config.top_p,
@@ -222,21 +223,21 @@ class Search:
             return choose_with_phrases(
                 values_AV,
                 beams.total_BW,
-                beams.count_places()[:, 0],
+                beams.num_places_BG[:, 0],
                 self._phrases,
                 self._progress,
             )
         return choose_in_groups(
             values_AV,
             beams.total_BW,
-            beams.count_places(),
+            beams.num_places_BG,
             normalizer_A=None if self._is_normalized else normalizer_A,
             diversity=config.diversity,
             extra=int(config.strict),
         )
 
-    def _settle(self, total_BW: Tensor, is_end_BW: Tensor) -> list[tuple[int, Found]]:
-        """Collect what is finished, answer what is done, and go on with those that wait."""
+    def _collect(self, total_BW: Tensor, is_end_BW: Tensor) -> list[tuple[int, Found]]:
+        """Collect finished hypotheses, answer sentences that are done, and refill their slots."""
         beams = self.beams
         is_finished_BW, is_cut_BW = beams.settle(total_BW, is_end_BW)
         leaving_A = (is_finished_BW | is_cut_BW).flatten().nonzero()[:, 0]
@@ -247,13 +248,9 @@ class Search:
         done_X = beams.is_done().nonzero()[:, 0]
         if not len(done_X):
             return []
-        answers = [
-            (request, self._answer(request, margin))
-            for request, margin in zip(
-                beams.request_B[done_X].tolist(), beams.margin_B[done_X].tolist(), strict=True
-            )
-        ]
-        beams.leave(done_X)
+        done = zip(beams.request_B[done_X].tolist(), beams.margin_B[done_X].tolist(), strict=True)
+        answers = [(request, self._answer(request, margin)) for request, margin in done]
+        beams.clear(done_X)
         self._state.retire(done_X)
         self._fill((beams.request_B == NO_REQUEST).nonzero()[:, 0])
         return answers
@@ -267,43 +264,36 @@ class Search:
         return Found(tuple(found[: self._config.n_best]), min(margin, *leads, math.inf))
 
     def _fill(self, free: Tensor) -> None:
-        """Give free places to those that wait; without any, go on with fewer places."""
-        # Phrases are followed from one start for all.
-        must_be_empty = self._phrases is not None and len(free) < self._size
-        while len(free) and self._num_waiting and not must_be_empty:
+        """Give free slots to waiting requests; drop the slots if none waits."""
+        # Progress with phrases can only start for all slots at once.
+        must_wait = self._phrases is not None and len(free) < self._size
+        while len(free) and (self._encoded or self._waiting) and not must_wait:
             if not self._encoded:
                 self._encode()
-            taken = min(len(free), len(self._encoded))
-            chosen_X = torch.arange(taken, device=self._device) + (
-                self._num_encoded - len(self._encoded)
-            )
-            requests_X = torch.tensor(list(self._encoded[:taken]), device=self._device)
-            self._state.insert(free[:taken], self._memory, chosen_X)
-            self.beams.begin(free[:taken], requests_X)
-            self._newest_A[self.beams.rows_of(free[:taken])] = self._special.start
-            self._encoded, free = self._encoded[taken:], free[taken:]
-        if self._phrases is not None and not must_be_empty and self._size:
+            begun = self._encoded[: len(free)]
+            slots_X, free = free[: len(begun)], free[len(begun) :]
+            requests_X = torch.tensor(list(begun), device=self._device)
+            self._state.insert(slots_X, self._memory, requests_X - self._memory_start)
+            self.beams.begin(slots_X, requests_X)
+            self._newest_A[self.beams.rows_of(slots_X)] = self._special.start
+            self._encoded = self._encoded[len(begun) :]
+        if self._phrases is not None and not must_wait and self._size:
             request_A = self.beams.request_B.clamp(min=0).repeat_interleave(self.beams.width)
             self._progress = self._phrases.start(request_A)
-        if not self._num_waiting and 4 * len(free) >= self._size:
-            self._shrink()
-
-    @property
-    def _num_waiting(self) -> int:
-        return len(self._encoded) + len(self._requests) - self._next_request
+        # To drop slots copies the keys and values, so a few empty ones stay.
+        if not (self._encoded or self._waiting) and 4 * len(free) >= self._size:
+            self._drop_empty_slots()
 
     def _encode(self) -> None:
-        """Read as many of the waiting sentences as there are places, as one batch."""
-        end = min(self._next_request + max(1, self._size), len(self._requests))
-        self._encoded = range(self._next_request, end)
-        self._num_encoded = len(self._encoded)
+        """Read as many of the waiting sentences as there are slots, as one batch."""
+        self._encoded, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
+        self._memory_start = self._encoded.start
         self._memory = self._stepper.encode(
             [self._requests[index].source_ids for index in self._encoded]
         )
-        self._next_request = end
 
-    def _shrink(self) -> None:
-        """Go on with the places where somebody is, so that nothing is computed for nobody."""
+    def _drop_empty_slots(self) -> None:
+        """Drop empty slots, so that nothing is computed for them."""
         kept_B = (self.beams.request_B != NO_REQUEST).nonzero()[:, 0]
         if len(kept_B) == self._size:
             return

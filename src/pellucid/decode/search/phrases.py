@@ -1,4 +1,4 @@
-"""Choosing what to go on with where phrases must appear."""
+"""Choosing the next tokens if phrases must appear."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def choose_with_phrases(
 ) -> Choice:
     """Choose so that hypotheses with few and with many required tokens all keep places.
 
-    The margin is 0: which bank a place goes to is not a matter of sums alone.
+    The margin is 0, because banks decide as well as sums.
 
     Args:
         values_AV: the values of every row's next token.
-        total_BW: each hypothesis's sum so far, −∞ where there is none.
-        num_places_B: how many may be chosen.
-        phrases: what must appear.
-        progress: how much of it each row has.
+        total_BW: each hypothesis's sum so far, −∞ if it does not exist.
+        num_places_B: how many to choose at most.
+        phrases: the phrases that must appear.
+        progress: how much of them each row has.
 
     Source:
         Post and Vilar 2018, "Fast Lexically Constrained Decoding with Dynamic Beam Allocation";

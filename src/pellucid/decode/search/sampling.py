@@ -1,4 +1,4 @@
-"""Drawing the next token at random, from a softmax of which unlikely tokens are cut off."""
+"""Drawing the next token at random, from a softmax without its unlikely tokens."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pellucid.randomness import generator
 
 __all__ = ["draw", "uniforms"]
 
-# How many of the likeliest tokens are looked at first for top_p.
+# The number of likeliest tokens to sort first for top_p, and the factor if they do not suffice.
 _FEW = 64
 
 
 def uniforms(keys: Sequence[str], seed: int, count: int) -> np.ndarray:
-    """Make the random numbers that samples are drawn with.
+    """Make the random numbers of samples.
 
-    A sample's numbers depend on the seed and its own key alone, not on its neighbors; asking for
-    more of them does not change the first ones.
+    A sample's numbers depend only on the seed and its own key, not on its neighbors. The first
+    numbers stay the same if more are asked for.
 
     Args:
         keys: one for each sample.
-        seed: the option's.
-        count: how many numbers each sample needs: one a token.
+        seed: the option's value.
+        count: the numbers of each sample: one for each token.
 
     Returns:
         ``float64`` of shape (samples, count), in [0, 1).
@@ -48,17 +48,17 @@ def draw(
     The distribution is the softmax of the log-probabilities over the temperature. It is cut down
     to the ``top_k`` likeliest tokens (0: all); to the fewest of the likeliest that together hold
     at least ``top_p``, so the one that crosses it stays; and to those of at least ``epsilon``,
-    but the likeliest always stays. What is left is scaled to one. Of equally likely tokens the
-    lower id counts as likelier.
+    except that the likeliest always stays. The rest is scaled to one. Of equally likely tokens
+    the lower id counts as likelier.
 
     Args:
-        log_probabilities_AV: natural logs, up to a constant for each row; minus infinity is
-            never drawn, and at least one token of each row has more.
+        log_probabilities_AV: natural logs, up to a constant for each row. A token with minus
+            infinity is never drawn; at least one token of each row has more.
         uniform_A: a number in [0, 1) for each row.
         temperature: above 0; below 1 it favors likely tokens, above 1 unlikely ones.
-        top_k: how many tokens are left at most.
-        top_p: which share of the mass is left at least; 1 leaves all.
-        epsilon: the least probability.
+        top_k: the maximum number of tokens left.
+        top_p: the minimum share of the probability left; 1 leaves all.
+        epsilon: the minimum probability.
 
     Returns:
         ``token_A``.
@@ -74,23 +74,21 @@ def draw(
     """
     below_AV = log_probabilities_AV.double() - log_probabilities_AV.amax(1, keepdim=True)
     probability_AV = (below_AV / temperature).softmax(dim=1)
-    highest_A1 = probability_AV.amax(1, keepdim=True)
-    is_kept_AV = None
+    kept_AV = probability_AV
     if epsilon > 0:
-        is_kept_AV = probability_AV >= highest_A1.clamp(max=epsilon)
+        least_A1 = probability_AV.amax(1, keepdim=True).clamp(max=epsilon)
+        kept_AV = kept_AV.where(probability_AV >= least_A1, 0.0)
     if top_k or top_p < 1:
-        is_likely_AV = _are_likely(probability_AV, top_k, top_p)
-        is_kept_AV = is_likely_AV if is_kept_AV is None else is_kept_AV & is_likely_AV
-    if is_kept_AV is not None:
-        probability_AV = probability_AV.where(is_kept_AV, 0.0)
-    return _invert(probability_AV, uniform_A.double())
+        kept_AV = kept_AV.where(_are_likely(probability_AV, top_k, top_p), 0.0)
+    return _invert(kept_AV, uniform_A.double())
 
 
 def _are_likely(probability_AV: Tensor, top_k: int, top_p: float) -> Tensor:
-    """Which tokens are among the ``top_k`` likeliest and the fewest that hold ``top_p``."""
+    """Find the tokens among the ``top_k`` likeliest and the fewest that hold ``top_p``."""
     num_A1, least_A1 = _find_least(probability_AV, top_k, top_p)
     is_likely_AV = probability_AV >= least_A1
     if (is_likely_AV.sum(1, keepdim=True) > num_A1).any():
+        # Several tokens are as likely as the last one; those with lower ids get the room.
         is_above_AV = probability_AV > least_A1
         room_A1 = num_A1 - is_above_AV.sum(1, keepdim=True)
         is_likely_AV &= is_above_AV | ((is_likely_AV & ~is_above_AV).cumsum(1) <= room_A1)
@@ -98,9 +96,9 @@ def _are_likely(probability_AV: Tensor, top_k: int, top_p: float) -> Tensor:
 
 
 def _find_least(probability_AV: Tensor, top_k: int, top_p: float) -> tuple[Tensor, Tensor]:
-    """How many tokens of each row are likely, and the probability of the least likely of them.
+    """Count the likely tokens of each row, and find the probability of the least likely of them.
 
-    Only as many are sorted as are needed.
+    Sorts only as many as needed.
     """
     size = probability_AV.shape[1]
     count = top_k or _FEW
@@ -116,9 +114,9 @@ def _find_least(probability_AV: Tensor, top_k: int, top_p: float) -> tuple[Tenso
 
 
 def _invert(probability_AV: Tensor, uniform_A: Tensor) -> Tensor:
-    """The first token at which the sum from the left exceeds its share of the whole."""
+    """Find the first token at which the sum from the left exceeds its share of the whole."""
     sum_AV = probability_AV.cumsum(1)
-    # A little less than the total, which no sum exceeds; otherwise rounding could bring it there.
+    # A little less than the total: no sum exceeds the total, and rounding could reach it.
     target_A1 = uniform_A[:, None] * sum_AV[:, -1:] * (1 - 2**-50)
-    # Sums made in parallel may also rise by rounding, where the probability is 0.
+    # Sums made in parallel may also rise by rounding at tokens of probability 0.
     return ((sum_AV > target_A1) & (probability_AV > 0)).byte().argmax(1)

@@ -1,4 +1,4 @@
-"""Choosing what to go on with: vectorised over all sentences and hypotheses."""
+"""Choosing the next tokens: vectorized over all sentences and hypotheses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.decode.logits import best_of_rows
@@ -19,14 +20,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Choice:
-    """What each place of a sentence goes on with.
+    """The hypotheses of a sentence after a step.
 
     Attributes:
-        parent_BW: the place whose hypothesis is continued.
-        token_BW: with which token.
-        is_taken_BW: False where there was nothing left to put.
-        margin_B: how much better the last one taken is than the best one left; it can be chosen
-            otherwise by rounding only where this is small.
+        parent_BW: the column of the hypothesis that is continued.
+        token_BW: the token that continues it.
+        is_taken_BW: False if nothing was left to choose for this place.
+        margin_B: the lead of the last one taken over the best one left. Only if it is small can
+            rounding change the choice.
     """
 
     parent_BW: Tensor
@@ -36,32 +37,33 @@ class Choice:
 
     @staticmethod
     def single(token_B: Tensor, is_taken_B1: Tensor) -> Choice:
-        """Every hypothesis goes on by itself, with a token that was drawn for it."""
+        """Make the choice of beams of 1, whose tokens are given."""
         token_B1 = token_B[:, None]
-        nowhere_B = torch.full(token_B.shape, math.inf, dtype=torch.float64, device=token_B.device)
-        return Choice(torch.zeros_like(token_B1), token_B1, is_taken_B1, nowhere_B)
+        margin_B = torch.full(token_B.shape, math.inf, dtype=torch.float64, device=token_B.device)
+        return Choice(torch.zeros_like(token_B1), token_B1, is_taken_B1, margin_B)
 
 
 def choose_best(value_AX: Tensor, id_AX: Tensor, total_BW: Tensor, num_places_B: Tensor) -> Choice:
-    """Choose for each sentence its best continuations, as many as it has places.
+    """Choose the best continuations of each sentence, as many as it has places.
 
     Args:
-        value_AX: the best values of each row's next token, more than ``width`` where there are.
+        value_AX: the best values of each row's next token, more than ``width`` if there are more.
         id_AX: their tokens.
-        total_BW: each hypothesis's sum so far, −∞ where there is none.
-        num_places_B: how many may be chosen: the width less what is finished.
+        total_BW: each hypothesis's sum so far, −∞ if it does not exist.
+        num_places_B: how many to choose at most: the width less the finished ones.
     """
     sentences, width = total_BW.shape
     per_row = value_AX.shape[1]
     candidate_BC = (total_BW.reshape(-1, 1) + value_AX).view(sentences, -1)
+    # One more than the beam holds: the best one left gives the margin.
     best, places = torch.topk(candidate_BC, min(width + 1, candidate_BC.shape[1]), dim=-1)
     missing = width + 1 - best.shape[1]
     if missing > 0:
-        best = torch.nn.functional.pad(best, (0, missing), value=-math.inf)
-        places = torch.nn.functional.pad(places, (0, missing))
+        best = F.pad(best, (0, missing), value=-math.inf)
+        places = F.pad(places, (0, missing))
     last_B1 = (num_places_B - 1).clamp(min=0)[:, None]
     margin_B = (best.gather(1, last_B1) - best.gather(1, last_B1 + 1))[:, 0]
-    # Where both are −∞ nothing had to be left out.
+    # −∞ less −∞ is not a number: nothing was left to choose between.
     margin_B = margin_B.nan_to_num(nan=math.inf).masked_fill_(num_places_B == 0, math.inf)
     place_BW = places[:, :width]
     ranks_W = torch.arange(width, device=total_BW.device)
@@ -74,7 +76,7 @@ def choose_best(value_AX: Tensor, id_AX: Tensor, total_BW: Tensor, num_places_B:
 
 
 def _choose_single(value_AX: Tensor, id_AX: Tensor, total_B1: Tensor) -> Choice:
-    """What `choose_best` does, for a beam of 1."""
+    """Do what `choose_best` does, for a beam of 1 in fewer calls."""
     choice = Choice.single(id_AX[:, 0], total_B1 > -math.inf)
     if value_AX.shape[1] > 1:
         lead_A = (value_AX[:, 0] - value_AX[:, 1]).to(choice.margin_B.dtype)
@@ -91,17 +93,17 @@ def choose_in_groups(
     diversity: float,
     extra: int,
 ) -> Choice:
-    """Choose group by group: a token costs more for each time an earlier group just chose it.
+    """Choose group by group: a token costs more for each earlier group that just chose it.
 
-    With one group this is `choose_best` alone.
+    With one group this is `choose_best`.
 
     Args:
         values_AV: the values of every row's next token.
         total_BW: each hypothesis's sum so far; a group is a run of neighboring columns.
-        num_places_BG: how many may be chosen in each group.
-        normalizer_A: what is to be taken from the values of each row, if anything.
-        diversity: what a token costs for each earlier choice of it in this step.
-        extra: how many more than needed to look at in each row, for the margin.
+        num_places_BG: how many to choose at most in each group.
+        normalizer_A: what to subtract from each row's values, if anything.
+        diversity: the cost of a token for each time it was chosen in this step.
+        extra: how many more of each row's values to read than needed, for the margin.
 
     Source:
         Vijayakumar et al. 2018, "Diverse Beam Search", with Hamming diversity.
@@ -114,7 +116,7 @@ def choose_in_groups(
     values_BWV = values_AV.view(sentences, -1, values_AV.shape[1])
     penalty_BV = torch.zeros_like(values_BWV[:, 0]) if groups > 1 else None
     if normalizer_A is not None:
-        # The rows' values differ by it; here it costs a number a row, there one a token.
+        # Subtracting it here takes one operation for each row; from the values, one for each token.
         total_BW = total_BW - normalizer_A.view_as(total_BW)
     choices = []
     for group in range(groups):
