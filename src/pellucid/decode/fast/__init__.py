@@ -1,3 +1,3 @@
-"""The Transformer laid out for decoding; tests hold it to the model."""
+"""The Transformer laid out for fast decoding; tests compare it with the model."""
 
 __all__: list[str] = []

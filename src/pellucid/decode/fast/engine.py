@@ -1,7 +1,7 @@
 """The Transformer laid out for decoding: many sentences with many beams, one token a step.
 
-The same function as `pellucid.model`, without anything to look at: what is shown is replayed on
-the model itself.
+It computes the same function as `pellucid.model`, but shows no intermediate results: to look
+inside, the result is replayed on the model itself.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Engine:
     """One model, ready to decode with.
 
     Args:
-        model: the weights, which stay where they are; copies are made where the form changes.
+        model: the weights; those that change their form are copied.
         precision: of the products with weights.
-        dtype: of everything else; unless given bfloat16 beside bfloat16 products and otherwise
-            float32. float64 is for results that must not depend on rounding.
+        dtype: of everything else; by default bfloat16 with bfloat16 products, otherwise float32.
+            float64 is for results that must not depend on rounding.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class Engine:
         *,
         dtype: torch.dtype | None = None,
     ) -> None:
-        usual = torch.bfloat16 if precision == "bfloat16" else torch.float32
-        self.prepared: Prepared = prepare(model, precision, dtype or usual)
+        default = torch.bfloat16 if precision == "bfloat16" else torch.float32
+        self.prepared: Prepared = prepare(model, precision, dtype or default)
         self.config = model.config
         self.device = model.output_weight.device
         self.precision = precision
@@ -49,12 +49,12 @@ class Engine:
 
     @property
     def vocabulary_size(self) -> int:
-        """How many tokens each row of logits has."""
+        """The number of tokens in each row of logits."""
         return self.config.target_vocabulary_size
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
-        """Read source sentences and keep what the decoder will look up in them.
+        """Read source sentences, and compute the keys and values that the decoder attends to.
 
         Args:
             sources: token ids of each sentence, at least one each.
@@ -76,22 +76,22 @@ class Engine:
             x_BSD = self._attend_to_source(layer, x_BSD, mask_B11S)
             x_BSD = self._feed_forward(layer, x_BSD)
         norm = self.prepared.encoder_norm
-        return self._remember(x_BSD if norm is None else norm(x_BSD), length_B)
+        return self._make_memory(x_BSD if norm is None else norm(x_BSD), length_B)
 
-    def open(self, sentences: int, width: int) -> DecoderState:
-        """Room for decoding some sentences side by side, each with some hypotheses."""
+    def new_state(self, sentences: int, width: int) -> DecoderState:
+        """Make empty slots for some sentences, each with ``width`` hypotheses."""
         return DecoderState(self.config, sentences, width, self.prepared.dtype, self.device)
 
     @torch.inference_mode()
     def step(self, state: DecoderState, newest_A: Tensor) -> Tensor:
-        """Read one more token of every row and say what may follow.
+        """Read one more token of every row, and return the logits of the next.
 
         Args:
-            state: what was read before; grows by one column.
+            state: the keys and values of the tokens before; it grows by one column.
             newest_A: a token of each row, sentence by sentence.
 
         Returns:
-            ``logits_AV``, in float32 (float64 where the rows are).
+            ``logits_AV``, in float32, or float64 if the rows are.
         """
         x_AD = self.prepared.target_embedding[newest_A]
         length_A = state.advance()
@@ -109,66 +109,64 @@ class Engine:
     def _attend_to_source(
         self, layer: PreparedLayer, x_BSD: Tensor, mask_B11S: Tensor | None
     ) -> Tensor:
-        entering_BSD = self._enter(x_BSD, layer.norms[0])
-        query, key, value = self._project(layer.self_attention, entering_BSD)
+        attention, norm = layer.self_attention, layer.norms[0]
+        query, key, value = self._project(attention, self._norm_before(x_BSD, norm))
         context_BHSE = attend_fast(
             query.transpose(1, 2),
             key.transpose(1, 2),
             value.transpose(1, 2),
             mask_B11S,
-            use_scale=False,
+            use_scale=False,  # the query's weights hold the factor
         )
-        output_BSD = layer.self_attention.leave(context_BHSE.transpose(1, 2).flatten(2))
-        return self._leave(x_BSD, output_BSD, layer.norms[0])
+        output_BSD = attention.project_out(context_BHSE.transpose(1, 2).flatten(2))
+        return self._add_and_norm(x_BSD, output_BSD, norm)
 
     def _attend_to_target(
         self, layer: PreparedLayer, x_AD: Tensor, state: DecoderState, index: int
     ) -> Tensor:
-        entering_AD = self._enter(x_AD, layer.norms[0])
-        query_AHK, key_AHK, value_AHE = self._project(layer.self_attention, entering_AD)
+        attention, norm = layer.self_attention, layer.norms[0]
+        query_AHK, key_AHK, value_AHE = self._project(attention, self._norm_before(x_AD, norm))
         key_BHMK, value_BHME = state.append(index, key_AHK, value_AHE)
         query_BHWK = state.by_sentence(query_AHK)
-        context_BHWE = _mix(query_BHWK, key_BHMK, value_BHME, state.self_mask)
-        wide_context = context_BHWE.transpose(1, 2).reshape(len(x_AD), -1)
-        output_AD = layer.self_attention.leave(wide_context)
-        return self._leave(x_AD, output_AD, layer.norms[0])
+        context = _attend(query_BHWK, key_BHMK, value_BHME, state.self_mask)
+        return self._add_and_norm(x_AD, attention.project_out(context), norm)
 
     def _attend_to_memory(
         self, layer: PreparedLayer, x_AD: Tensor, state: DecoderState, index: int
     ) -> Tensor:
-        assert layer.cross_attention is not None
-        entering_AD = self._enter(x_AD, layer.norms[1])
-        enter = layer.cross_attention.enter
-        wide = self._scaled(entering_AD) if enter is None else enter(entering_AD)
+        attention, norm = layer.cross_attention, layer.norms[1]
+        assert attention is not None
+        normed_AD = self._norm_before(x_AD, norm)
+        project = attention.project_in
+        wide = self._scaled(normed_AD) if project is None else project(normed_AD)
         query_BWHK = wide.view(state.sentences, state.width, self.config.num_heads, -1)
         key_BHSK, value_BHSE = state.memory(index)
-        context_BHWE = _mix(query_BWHK.transpose(1, 2), key_BHSK, value_BHSE, state.cross_mask)
-        wide_context = context_BHWE.transpose(1, 2).reshape(len(x_AD), -1)
-        return self._leave(x_AD, layer.cross_attention.leave(wide_context), layer.norms[1])
+        context = _attend(query_BWHK.transpose(1, 2), key_BHSK, value_BHSE, state.cross_mask)
+        return self._add_and_norm(x_AD, attention.project_out(context), norm)
 
     def _feed_forward(self, layer: PreparedLayer, rows: Tensor) -> Tensor:
-        inner = layer.inner(self._enter(rows, layer.norms[2]))
-        return self._leave(rows, layer.outer(self._activation(inner)), layer.norms[2])
+        inner = layer.inner(self._norm_before(rows, layer.norms[2]))
+        return self._add_and_norm(rows, layer.outer(self._activation(inner)), layer.norms[2])
 
-    def _enter(self, rows: Tensor, norm: Linear | None) -> Tensor:
+    def _norm_before(self, rows: Tensor, norm: Linear | None) -> Tensor:
         return norm(rows) if norm is not None and self.config.norm == "pre" else rows
 
-    def _leave(self, rows: Tensor, output: Tensor, norm: Linear | None) -> Tensor:
+    def _add_and_norm(self, rows: Tensor, output: Tensor, norm: Linear | None) -> Tensor:
         if self.config.residual:
             output += rows
         return norm(output) if norm is not None and self.config.norm == "post" else output
 
     def _scaled(self, rows: Tensor) -> Tensor:
-        """Queries where nothing projects, and so nothing could hold the factor."""
+        """Scale queries that have no projection whose weights could hold the factor."""
         return rows / math.sqrt(self.config.d_key) if self.config.scale_scores else rows
 
     def _project(self, attention: PreparedAttention, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values by head, (…, heads, width), in that order of axes."""
+        """Make queries, keys and values with axes (…, heads, width)."""
         heads = self.config.num_heads
-        if attention.enter is None:
+        if attention.project_in is None:
             whole = _by_head(rows, heads)
             return self._scaled(whole), whole, whole
-        wide = attention.enter(rows)
+        wide = attention.project_in(rows)
         keys = heads * self.config.d_key
         query = _by_head(wide[..., :keys], heads)
         key = _by_head(wide[..., keys : 2 * keys], heads)
@@ -176,8 +174,8 @@ class Engine:
             return query, key, key
         return query, key, _by_head(wide[..., 2 * keys :], heads)
 
-    def _remember(self, memory_BSD: Tensor, length_B: Tensor) -> Memory:
-        """Make every decoder layer's keys and values of the source."""
+    def _make_memory(self, memory_BSD: Tensor, length_B: Tensor) -> Memory:
+        """Compute every decoder layer's keys and values of the source."""
         heads, keys = self.config.num_heads, self.config.num_heads * self.config.d_key
         if self.prepared.source_key_value is None:
             key_by_layer = memory_BSD[None].expand(self.config.num_decoder_layers, -1, -1, -1)
@@ -196,14 +194,20 @@ class Engine:
         )
 
 
-def _mix(query_BHLK: Tensor, key_BHMK: Tensor, value_BHME: Tensor, mask: Tensor | None) -> Tensor:
-    """Attend; the mask is 0 or −∞ and is added. A query always has a key that it may see."""
+def _attend(
+    query_BHLK: Tensor, key_BHMK: Tensor, value_BHME: Tensor, mask: Tensor | None
+) -> Tensor:
+    """Attend, and join the heads: ``(rows, heads · width)``.
+
+    The mask is 0 or −∞ and is added; every query has a key that it may see.
+    """
     scores_BHLM = query_BHLK @ key_BHMK.transpose(-2, -1)
     if mask is not None:
         scores_BHLM += mask
-    return torch.softmax(scores_BHLM, dim=-1) @ value_BHME
+    context_BHLE = torch.softmax(scores_BHLM, dim=-1) @ value_BHME
+    return context_BHLE.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
 def _by_head(rows: Tensor, heads: int) -> Tensor:
-    """Split the last axis in equal parts."""
+    """Split the last axis into equal parts."""
     return rows.view(*rows.shape[:-1], heads, rows.shape[-1] // heads)

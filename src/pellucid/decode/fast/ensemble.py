@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,32 +20,31 @@ __all__ = ["Ensemble"]
 
 @dataclass(frozen=True)
 class _States:
-    """The states of all members, which do everything together."""
+    """The states of all members, which change together."""
 
     members: tuple[DecoderState, ...]
 
-    def insert(self, places_X: Tensor, memories: Sequence[Memory], chosen_X: Tensor) -> None:
+    def insert(self, slots_X: Tensor, memories: Sequence[Memory], chosen_X: Tensor) -> None:
         for state, memory in zip(self.members, memories, strict=True):
-            state.insert(places_X, memory, chosen_X)
+            state.insert(slots_X, memory, chosen_X)
 
-    def retire(self, places_X: Tensor) -> None:
-        self._each(lambda state: state.retire(places_X))
+    def retire(self, slots_X: Tensor) -> None:
+        for state in self.members:
+            state.retire(slots_X)
 
-    def keep(self, places_B: Tensor) -> None:
-        self._each(lambda state: state.keep(places_B))
+    def keep(self, slots_B: Tensor) -> None:
+        for state in self.members:
+            state.keep(slots_B)
 
     def reorder(self, parents_BW: Tensor) -> None:
-        self._each(lambda state: state.reorder(parents_BW))
-
-    def _each(self, do: Callable[[DecoderState], None]) -> None:
         for state in self.members:
-            do(state)
+            state.reorder(parents_BW)
 
 
 class Ensemble:
     r"""Decodes with $p(w) = \frac{1}{n} \sum_i p_i(w)$, for models with one target vocabulary.
 
-    Each member may have any size and any source vocabulary of the same ids.
+    The members may differ in size. The same source ids must mean the same to all.
 
     Args:
         members: at least one.
@@ -58,7 +57,7 @@ class Ensemble:
         sizes = {member.vocabulary_size for member in members}
         if len(sizes) > 1:
             raise InputError(
-                "The models of an ensemble must have one target vocabulary, but theirs have "
+                "The models of an ensemble must share one target vocabulary, but theirs have "
                 f"{' and '.join(str(size) for size in sorted(sizes))} tokens. "
                 "Train them with one tokenizer."
             )
@@ -67,20 +66,20 @@ class Ensemble:
 
     @property
     def vocabulary_size(self) -> int:
-        """How many tokens each row of logits has."""
+        """The number of tokens in each row of logits."""
         return self.members[0].vocabulary_size
 
     def encode(self, sources: Sequence[Sequence[int]]) -> list[Memory]:
         """Read source sentences with every member."""
         return [member.encode(sources) for member in self.members]
 
-    def open(self, sentences: int, width: int) -> Any:
-        """Room for decoding with every member."""
-        return _States(tuple(member.open(sentences, width) for member in self.members))
+    def new_state(self, sentences: int, width: int) -> Any:
+        """Make empty slots for every member."""
+        return _States(tuple(member.new_state(sentences, width) for member in self.members))
 
     @torch.inference_mode()
     def step(self, states: Any, newest_A: Tensor) -> Tensor:
-        """Read one more token of every row; the logarithm of the mean probability: ``logs_AV``."""
+        """Read a token of every row; return the logarithm of the mean probability: ``logs_AV``."""
         logs = []
         for member, state in zip(self.members, states.members, strict=True):
             logits_AV = member.step(state, newest_A)

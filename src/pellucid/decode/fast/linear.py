@@ -1,4 +1,4 @@
-"""Products with fixed weights, in the precision that was asked for."""
+"""Products with fixed weights, in a given precision."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from pellucid.errors import ConfigurationError
 __all__ = ["Linear", "make_linear"]
 
 Linear = Callable[[Tensor], Tensor]
-"""Maps rows of one width to rows of another."""
+"""A function from rows of one width to rows of another."""
 
 
 def make_linear(
-    weight: Tensor, bias: Tensor | None, precision: Precision, *, is_even: bool = False
+    weight: Tensor, bias: Tensor | None, precision: Precision, *, is_normalized: bool = False
 ) -> Linear:
-    """Prepare ``x W^T + b`` for being computed many times.
+    """Prepare ``x W^T + b`` for many computations.
 
-    ``float32`` and ``bfloat16`` compute in the weight's own type. ``int8`` keeps one signed byte
-    a weight with a scale a row, quantizes the input on the fly with one scale a batch, and sums in
-    32-bit integers. Rows that are not even are brought to one size first and back after, so that
-    the scale suits all of them.
+    ``float32`` and ``bfloat16`` compute in the weight's own type. ``int8`` keeps a signed byte for
+    each weight with a scale for each row, quantizes the input on the fly with one scale for the
+    batch, and sums in 32-bit integers. Rows that are not normalized are divided by their largest
+    value before and multiplied by it after, so that the scale suits all of them.
 
     Args:
         weight: (out, in).
         bias: (out), or None.
         precision: of the product.
-        is_even: whether the input's rows are about one size, as they are after a layer norm.
+        is_normalized: True if the input's rows are of about one size, as after a layer norm.
 
     Raises:
         ConfigurationError: this PyTorch has no int8 products for this processor.
     """
     if precision == "int8":
-        return _make_int8(weight, bias, is_even=is_even)
+        return _make_int8(weight, bias, is_normalized=is_normalized)
     if weight.device.type != "cpu":
         return lambda rows: F.linear(rows, weight, bias)
-    # With few rows this order is read up to twice as fast; with many it makes no difference.
+    # With few rows this layout is up to twice as fast; with many it makes no difference.
     transposed = weight.t().contiguous()
     if bias is None:
         return lambda rows: rows @ transposed
@@ -51,21 +51,21 @@ def make_linear(
     )
 
 
-def _make_int8(weight: Tensor, bias: Tensor | None, *, is_even: bool) -> Linear:
+def _make_int8(weight: Tensor, bias: Tensor | None, *, is_normalized: bool) -> Linear:
     if not {"fbgemm", "x86"} & set(torch.backends.quantized.supported_engines):
         raise ConfigurationError(
-            "The precision int8 must be supported by PyTorch on this processor, but is not. "
-            "Use float32 or bfloat16."
+            "PyTorch does not support the precision int8 on this processor. Use float32 or "
+            "bfloat16."
         )
     torch.backends.quantized.engine = "fbgemm"
     smallest = torch.finfo(torch.float32).tiny
     scale = (weight.abs().amax(dim=1) / 127).clamp(min=smallest)
     zero = torch.zeros(len(weight), dtype=torch.long)
     with warnings.catch_warnings():
-        # Deprecated in favor of a package of its own, whose kernels for processors are slower.
+        # Deprecated in favor of a separate package, whose kernels for processors are slower.
         warnings.filterwarnings("ignore", message=".*quantized tensor creation.*")
         quantized = torch.quantize_per_channel(weight, scale, zero, 0, torch.qint8)
-        packed = torch.ops.quantized.linear_prepack(quantized, bias if is_even else None)
+        packed = torch.ops.quantized.linear_prepack(quantized, bias if is_normalized else None)
     # Without VNNI two products are added in 16 bits, which seven bits of input cannot overflow.
     use_seven_bits = not torch.cpu._is_vnni_supported()
 
@@ -79,4 +79,4 @@ def _make_int8(weight: Tensor, bias: Tensor | None, *, is_even: bool) -> Linear:
         product *= size
         return product if bias is None else product.add_(bias)
 
-    return multiply if is_even else multiply_resized
+    return multiply if is_normalized else multiply_resized

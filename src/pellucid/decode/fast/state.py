@@ -1,12 +1,12 @@
-"""What decoding keeps between steps, for sentences that come and go.
+"""The keys and values that decoding keeps between steps, for sentences that come and go.
 
 All rows share one axis of columns. A sentence that enters later begins at a later column, and
-does not see those before; so a step writes one column for everybody, whatever their lengths.
-Columns that nobody sees any more are given back when room is needed.
+does not see the columns before; so a step writes one column for all rows, whatever their lengths.
+Columns that no row sees any more are dropped when room is needed.
 
 The hypotheses of a sentence attend together, over the columns of all of them, each through a mask
-that lets it see its own past alone. When a hypothesis takes the place of another, only the small
-masks change places; the keys and values stay where they were written.
+that shows it only its own past. When one hypothesis replaces another, only the small masks move;
+the keys and values stay in their places.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from pellucid.config import ModelConfig
 __all__ = ["DecoderState", "Memory"]
 
 FIRST_COLUMNS = 32
+"""The columns to allocate at first; they double when they are full."""
 
 
 @dataclass(frozen=True)
 class Memory:
     """Encoded sentences: the keys and values of every decoder layer's cross-attention.
 
-    ``key_NBHSK`` and ``value_NBHSE`` are padded on the right; ``length_B`` says where it begins.
+    ``key_NBHSK`` and ``value_NBHSE`` are padded on the right, from ``length_B`` on.
     """
 
     key_NBHSK: Tensor
@@ -37,10 +38,10 @@ class Memory:
 
 
 class DecoderState:
-    """Keys and values of some sentences, each with ``width`` rows (its hypotheses).
+    """Keys and values of the sentences in some slots, each with ``width`` rows (its hypotheses).
 
-    Row b · width + w is hypothesis w of sentence b; what it wrote in column c is key
-    c · width + w of the sentence. A source's keys and values are there once for all hypotheses.
+    Row b · width + w is hypothesis w of slot b; its key in column c is key c · width + w of the
+    slot. All hypotheses share one copy of the source's keys and values.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class DecoderState:
             layers, sentences, heads, FIRST_COLUMNS * width, config.d_value
         )
         self._hidden_B1WM = self._zeros(sentences, 1, width, FIRST_COLUMNS * width)
+        # A hypothesis sees its own newest token, and none of the others'.
         self._newest_WW = self._zeros(width, width).fill_(-math.inf).fill_diagonal_(0)
         self._key_NBHSK = self._zeros(layers, sentences, heads, 0, config.d_key)
         self._value_NBHSE = self._zeros(layers, sentences, heads, 0, config.d_value)
@@ -72,13 +74,13 @@ class DecoderState:
         self._first = 0
         self._end = 0
 
-    def insert(self, places_X: Tensor, memory: Memory, chosen_X: Tensor) -> None:
-        """Let sentences of a memory begin at the next column, in the place of others.
+    def insert(self, slots_X: Tensor, memory: Memory, chosen_X: Tensor) -> None:
+        """Start encoded sentences in some slots, at the next column.
 
         Args:
-            places_X: which of the state's sentences they replace.
+            slots_X: the slots; sentences in them are replaced.
             memory: encoded sentences.
-            chosen_X: which of those.
+            chosen_X: the indices of those to start.
         """
         length_X = memory.length_B[chosen_X]
         longest = int(length_X.max())
@@ -86,33 +88,33 @@ class DecoderState:
             more = longest - self._key_NBHSK.shape[3]
             self._key_NBHSK = torch.nn.functional.pad(self._key_NBHSK, (0, 0, 0, more))
             self._value_NBHSE = torch.nn.functional.pad(self._value_NBHSE, (0, 0, 0, more))
-        self._key_NBHSK[:, places_X, :, :longest] = memory.key_NBHSK[:, chosen_X, :, :longest]
-        self._value_NBHSE[:, places_X, :, :longest] = memory.value_NBHSE[:, chosen_X, :, :longest]
-        self._source_length_B[places_X] = length_X
-        self._start_B[places_X] = self._end
-        self._hidden_B1WM[places_X] = -math.inf
-        self._is_empty_B[places_X] = False
+        self._key_NBHSK[:, slots_X, :, :longest] = memory.key_NBHSK[:, chosen_X, :, :longest]
+        self._value_NBHSE[:, slots_X, :, :longest] = memory.value_NBHSE[:, chosen_X, :, :longest]
+        self._source_length_B[slots_X] = length_X
+        self._start_B[slots_X] = self._end
+        self._hidden_B1WM[slots_X] = -math.inf
+        self._is_empty_B[slots_X] = False
         self._mask_source()
 
-    def retire(self, places_X: Tensor) -> None:
-        """Say that sentences are done, so that nothing is kept or made wide for their sake."""
-        self._source_length_B[places_X] = 1
-        self._is_empty_B[places_X] = True
+    def retire(self, slots_X: Tensor) -> None:
+        """Mark slots as empty, so that they need no columns, neither of source nor of target."""
+        self._source_length_B[slots_X] = 1
+        self._is_empty_B[slots_X] = True
 
-    def keep(self, places_B: Tensor) -> None:
-        """Go on with these sentences alone."""
-        self.sentences = len(places_B)
+    def keep(self, slots_B: Tensor) -> None:
+        """Keep only these slots."""
+        self.sentences = len(slots_B)
         for name in ("_key_NBHMK", "_value_NBHME", "_key_NBHSK", "_value_NBHSE"):
-            setattr(self, name, getattr(self, name).index_select(1, places_B))
+            setattr(self, name, getattr(self, name).index_select(1, slots_B))
         for name in ("_hidden_B1WM", "_source_length_B", "_start_B", "_is_empty_B"):
-            setattr(self, name, getattr(self, name)[places_B])
+            setattr(self, name, getattr(self, name)[slots_B])
         self._mask_source()
 
     def reorder(self, parents_BW: Tensor) -> None:
-        """Let every hypothesis go on from what another one of its sentence has read.
+        """Let every hypothesis continue another one of its sentence.
 
         Args:
-            parents_BW: the place of that other one.
+            parents_BW: the column of that other one.
         """
         seen = slice(self._first * self.width, self._end * self.width)
         hidden_BWM = self._hidden_B1WM[:, 0, :, seen]
@@ -120,8 +122,8 @@ class DecoderState:
         self._hidden_B1WM[:, 0, :, seen] = hidden_BWM.gather(1, parents_BWM)
 
     def advance(self) -> Tensor:
-        """Make room for one more column, and say at which position of its text each row is."""
-        # Where nobody is every step is the first, which one column serves.
+        """Add a column, and return the position of the newest token of each row: ``length_A``."""
+        # An empty slot sees only the newest column, so that older ones can be dropped.
         self._start_B.masked_fill_(self._is_empty_B, self._end)
         self._first = int(self._start_B.min())
         if self._end * self.width == self._key_NBHMK.shape[3]:
@@ -138,10 +140,10 @@ class DecoderState:
         return length_B.repeat_interleave(self.width)
 
     def append(self, layer: int, key_AHK: Tensor, value_AHE: Tensor) -> tuple[Tensor, Tensor]:
-        """Write the newest column and hand out all columns that somebody sees.
+        """Write the newest column, and return all columns that some row sees.
 
         Returns:
-            ``key_BHMK``, ``value_BHME``, for queries of all hypotheses and `self_mask`.
+            ``key_BHMK``, ``value_BHME``, for queries of all hypotheses with `self_mask`.
         """
         newest = slice((self._end - 1) * self.width, self._end * self.width)
         seen = slice(self._first * self.width, self._end * self.width)
@@ -151,11 +153,11 @@ class DecoderState:
         return key_BHMK[:, :, seen], value_BHME[:, :, seen]
 
     def by_sentence(self, rows_AHK: Tensor) -> Tensor:
-        """Rows of all hypotheses, sentence by sentence: ``rows_BHWK``."""
+        """Group the rows of all hypotheses by sentence: ``rows_BHWK``."""
         return rows_AHK.view(self.sentences, self.width, *rows_AHK.shape[1:]).transpose(1, 2)
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:
-        """The source's keys and values of one layer: ``key_BHSK``, ``value_BHSE``."""
+        """Read the source's keys and values of one layer: ``key_BHSK``, ``value_BHSE``."""
         return (
             self._key_NBHSK[layer, :, :, : self._longest_source],
             self._value_NBHSE[layer, :, :, : self._longest_source],
@@ -171,16 +173,16 @@ class DecoderState:
             self.cross_mask = mask_BS[:, None, None]
 
     def _make_room(self) -> None:
-        """Drop the columns that nobody sees, or double where there are few of those."""
+        """Drop the columns that no row sees, and double the room if too few are free then."""
         capacity = self._key_NBHMK.shape[3]
         seen = slice(self._first * self.width, self._end * self.width)
         used = seen.stop - seen.start
         capacity = 2 * capacity if 2 * used > capacity else capacity
         for name in ("_key_NBHMK", "_value_NBHME"):
-            older = getattr(self, name)
-            newer = self._zeros(*older.shape[:3], capacity, older.shape[4])
-            newer[:, :, :, :used] = older[:, :, :, seen]
-            setattr(self, name, newer)
+            old = getattr(self, name)
+            new = self._zeros(*old.shape[:3], capacity, old.shape[4])
+            new[:, :, :, :used] = old[:, :, :, seen]
+            setattr(self, name, new)
         hidden_B1WM = self._zeros(self.sentences, 1, self.width, capacity)
         hidden_B1WM[..., :used] = self._hidden_B1WM[..., seen]
         self._hidden_B1WM = hidden_B1WM

@@ -1,8 +1,8 @@
 """A model's weights, regrouped so that decoding takes as few calls as possible.
 
 Query, key and value become one product; the division by √d_k becomes part of the query's weights
-and the factor √d_model part of the embeddings; the keys and values that all decoder layers take
-from the source become one product. The function computed stays the same.
+and the factor √d_model part of the embeddings; the source's keys and values for all decoder layers
+become one product. The function computed stays the same.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = ["Prepared", "PreparedAttention", "PreparedLayer", "prepare"]
 
 @dataclass(frozen=True)
 class PreparedAttention:
-    """The way into an attention (None without projections) and out of it."""
+    """The product before an attention, if any (query, key, value), and the one after it (W^O)."""
 
-    enter: Linear | None
-    leave: Linear
+    project_in: Linear | None
+    project_out: Linear
 
 
 @dataclass(frozen=True)
 class PreparedLayer:
-    """A layer's products; ``norms`` of self-attention, cross-attention, feed-forward."""
+    """A layer's products; ``norms`` are those of self-attention, cross-attention, feed-forward."""
 
     self_attention: PreparedAttention
     cross_attention: PreparedAttention | None
@@ -44,7 +44,7 @@ class PreparedLayer:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A whole model. ``source_key_value`` gives all decoder layers' keys and values in turn."""
+    """A whole model; ``source_key_value`` computes each decoder layer's keys and values in turn."""
 
     config: ModelConfig
     dtype: torch.dtype
@@ -62,7 +62,7 @@ class Prepared:
 
 @torch.inference_mode()
 def prepare(model: Transformer, precision: Precision, dtype: torch.dtype) -> Prepared:
-    """Regroup a model's weights; what changes its form is copied.
+    """Regroup a model's weights; those that change are copied.
 
     Args:
         model: the weights.
@@ -70,6 +70,8 @@ def prepare(model: Transformer, precision: Precision, dtype: torch.dtype) -> Pre
         dtype: of everything else.
     """
     factory = _Factory(model.config, precision, dtype)
+    # For the width, type and device of the positions.
+    like = torch.empty(0, model.config.d_model, dtype=dtype, device=model.output_weight.device)
     return Prepared(
         model.config,
         dtype,
@@ -81,8 +83,8 @@ def prepare(model: Transformer, precision: Precision, dtype: torch.dtype) -> Pre
         factory.norm(getattr(model.decoder, "norm", None)),
         factory.source_key_value(model.decoder.layers),
         factory.linear(model.output_weight, model.output_bias, after_norm=True),
-        lambda length: model.encoder.position_rows(0, length, like=factory.like(model)),
-        lambda length: model.decoder.position_rows(0, length, like=factory.like(model)),
+        lambda length: model.encoder.position_rows(0, length, like=like),
+        lambda length: model.decoder.position_rows(0, length, like=like),
     )
 
 
@@ -94,27 +96,19 @@ class _Factory:
     precision: Precision
     dtype: torch.dtype
 
-    def like(self, model: Transformer) -> Tensor:
-        """An empty tensor of the model's device and width and of the rows' type."""
-        weight = model.output_weight
-        return torch.empty(0, self.config.d_model, dtype=self.dtype, device=weight.device)
-
     def linear(self, weight: Tensor, bias: Tensor | None, *, after_norm: bool) -> Linear:
         cast_bias = None if bias is None else bias.detach().to(self.dtype)
         return make_linear(
             weight.detach().to(self.dtype),
             cast_bias,
             self.precision,
-            is_even=after_norm and self.config.norm != "none",
+            is_normalized=after_norm and self.config.norm != "none",
         )
 
     def embedding(self, table: nn.Embedding) -> Tensor:
         weight = table.weight.detach().to(self.dtype)
-        return weight * math.sqrt(self.config.d_model) if self._is_scaled else weight
-
-    @property
-    def _is_scaled(self) -> bool:
-        return self.config.embedding_scale == "sqrt"
+        is_scaled = self.config.embedding_scale == "sqrt"
+        return weight * math.sqrt(self.config.d_model) if is_scaled else weight
 
     def norm(self, norm: nn.Module | None) -> Linear | None:
         if not isinstance(norm, nn.LayerNorm):
@@ -137,10 +131,11 @@ class _Factory:
         )
 
     def _attention(self, attention: MultiHeadAttention, names: Sequence[str]) -> PreparedAttention:
-        leave = self.linear(attention.output.weight, attention.output.bias, after_norm=False)
+        output = self.linear(attention.output.weight, attention.output.bias, after_norm=False)
         if self.config.projections == "none":
-            return PreparedAttention(None, leave)
+            return PreparedAttention(None, output)
         weight, bias = _join([getattr(attention, n) for n in names if hasattr(attention, n)])
+        # Convert before dividing: the division would round in float32.
         if self.dtype == torch.float64:
             weight, bias = weight.double(), None if bias is None else bias.double()
         if self.config.scale_scores:
@@ -148,7 +143,7 @@ class _Factory:
             weight[:wide] /= math.sqrt(self.config.d_key)
             if bias is not None:
                 bias[:wide] /= math.sqrt(self.config.d_key)
-        return PreparedAttention(self.linear(weight, bias, after_norm=True), leave)
+        return PreparedAttention(self.linear(weight, bias, after_norm=True), output)
 
     def source_key_value(self, layers: Iterable[nn.Module]) -> Linear | None:
         if self.config.projections == "none":
@@ -160,7 +155,7 @@ class _Factory:
 
 
 def _join(projections: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-    """One weight and bias that do what several do side by side."""
+    """Stack the weights and biases of several projections into one of each."""
     weight = torch.cat([projection.weight.detach() for projection in projections])
     biases = [projection.bias.detach() for projection in projections if projection.bias is not None]
     return weight, torch.cat(biases) if biases else None
