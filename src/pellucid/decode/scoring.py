@@ -1,4 +1,4 @@
-"""How likely the model finds a given translation."""
+"""The probability that the model gives to a given translation."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def score_tokens(
     target_out_BT: Tensor,
     target_mask_BT: Tensor | None = None,
 ) -> Tensor:
-    """Log-probability of each target token, given the source and the tokens before it.
+    """Compute the log-probability of each target token, given the source and earlier tokens.
 
     Args:
         model: the model.
         source_BS: token ids.
-        source_mask_BS: True where the source has a token.
-        target_in_BT: what the decoder reads, from the start token on.
-        target_out_BT: what it should say: the same, shifted by one, ending in ``</s>``.
-        target_mask_BT: True where the target has a token; without a look-ahead mask padding is
-            seen unless it is given.
+        source_mask_BS: True for tokens, False for padding.
+        target_in_BT: the decoder's input, from the start token on.
+        target_out_BT: its desired output: the same shifted by one, ending in ``</s>``.
+        target_mask_BT: True for tokens, False for padding; only needed for a model without a
+            look-ahead mask, which would see the padding.
 
     Returns:
         ``log_probabilities_BT``, natural logs; columns of padding mean nothing.
@@ -36,15 +36,10 @@ def score_tokens(
     memory_BSD = model.encode(source_BS, source_mask_BS)
     own_mask_BT = None if model.config.look_ahead_mask else target_mask_BT
     states_BTD = model.decode(target_in_BT, memory_BSD, source_mask_BS, target_mask_BT=own_mask_BT)
-    # Row by row, so that one sentence's logits are held at a time and not the batch's.
-    rows = [
-        _log_probabilities(model, states_BTD[row, None], target_out_BT[row, None])
-        for row in range(len(states_BTD))
-    ]
+    # Row by row, so that memory holds the logits of one sentence and not of the batch.
+    rows = []
+    for states_TD, target_T in zip(states_BTD, target_out_BT, strict=True):
+        logits_1TV = model.logits(states_TD[None])
+        true_1T = logits_1TV.gather(2, target_T[None, :, None])[:, :, 0]
+        rows.append(true_1T - logits_1TV.logsumexp(dim=-1))
     return torch.cat(rows)
-
-
-def _log_probabilities(model: Transformer, states_1TD: Tensor, target_1T: Tensor) -> Tensor:
-    logits_1TV = model.logits(states_1TD)
-    true_1T = logits_1TV.gather(2, target_1T[:, :, None])[:, :, 0]
-    return true_1T - logits_1TV.logsumexp(dim=-1)

@@ -1,8 +1,8 @@
-"""Processes that answer requests side by side, each with the models in its own memory.
+"""Processes that answer requests in parallel, each with the models in its own memory.
 
-A step of decoding has parts that a second thread does not shorten, so with many sentences as many
-processes as cores, of one thread each, do more than one process with all threads. Threads of one
-process would not: they wait for each other at Python's lock.
+A second thread does not speed up all parts of a decoding step. So with many sentences, one process
+for each core with one thread each is faster than one process with all threads. Several threads in
+one process would not be: they wait for each other at Python's lock.
 """
 
 from __future__ import annotations
@@ -30,19 +30,16 @@ __all__ = ["WorkerPool", "is_worth", "work"]
 MAX_WORKERS = 256
 
 MIN_REQUESTS = 32
-"""How many requests for each worker at least are worth sending."""
+"""The fewest requests for each worker that are worth sending."""
 
 ADVICE = "Use fewer workers (--workers), since each has the models in its own memory."
-
-_PLAIN = ("max_length", "min_length", "key")
-_IDS = ("source_ids", "prefix_ids", "forbidden", "required", "whole")
 
 Answers = list[tuple[Hypothesis, ...]]
 Load = Callable[..., tuple[Decoder, Tokenizer]]
 
 
 def is_worth(num_requests: int, workers: int) -> bool:
-    """Whether there are requests enough to send them to some workers.
+    """Tell whether there are enough requests to send them to workers.
 
     It depends on nothing else, so that the same requests get the same answers to the last bit.
     """
@@ -53,24 +50,23 @@ def is_worth(num_requests: int, workers: int) -> bool:
 class WorkerPool:
     """Workers that search with the same models; they start when they are first needed.
 
-    Answers are those of `Decoder`: to a worker the others' requests are other company, which
-    changes how sums are rounded, and that alone.
+    Answers are those of `Decoder`, except for rounding: each worker forms other batches.
 
     Args:
-        load: where the function is that gives a worker its `Decoder` and the tokenizer, as
+        load: the function that gives a worker its `Decoder` and the tokenizer, as
             ``module:function``.
-        told: what that function is called with.
-        workers: how many; the processor threads in use are shared among them.
+        arguments: the arguments of that function.
+        workers: the number of workers; the processor threads in use are shared among them.
 
     Attributes:
-        workers: how many there are once they are started.
-        threads: how many processor threads each has.
+        workers: the number of workers.
+        threads: the processor threads of each.
 
     Raises:
-        ConfigurationError: there cannot be as many.
+        ConfigurationError: there cannot be as many workers.
     """
 
-    def __init__(self, load: str, told: Mapping[str, Any], *, workers: int) -> None:
+    def __init__(self, load: str, arguments: Mapping[str, Any], *, workers: int) -> None:
         if not 1 <= workers <= MAX_WORKERS:
             raise ConfigurationError(
                 f"The number of workers must be between 1 and {MAX_WORKERS}, but is {workers} "
@@ -78,28 +74,28 @@ class WorkerPool:
             )
         self.workers = workers
         self.threads = share_threads(workers)
-        self._told = {"load": load, "arguments": dict(told), "threads": self.threads}
+        self._arguments = {"load": load, "arguments": dict(arguments), "threads": self.threads}
         self._running: list[Child] = []
         self._lock = threading.RLock()
         weakref.finalize(self, end_all, self._running)
 
     @property
     def pids(self) -> list[int]:
-        """The process ids of those that are running, which are none or all."""
+        """The process ids of the running workers: of all, or an empty list before they start."""
         return [worker.process.pid for worker in self._running]
 
     def start(self) -> None:
-        """Start the workers and wait until they have loaded the models, unless they have.
+        """Start the workers, if they do not run yet, and wait until they have loaded the models.
 
         Raises:
-            PellucidError: a worker did not come up, with what kept it.
+            PellucidError: a worker failed to start; the message gives the reason.
         """
         with self._lock:
             if self._running:
                 return
             try:
                 for _ in range(self.workers):
-                    child = Child("pellucid.decode.workers:work", self._told, advice=ADVICE)
+                    child = Child("pellucid.decode.workers:work", self._arguments, advice=ADVICE)
                     self._running.append(child)
                 for worker in self._running:
                     worker.receive()
@@ -112,52 +108,53 @@ class WorkerPool:
     ) -> Answers:
         """Answer requests, as `Decoder.decode` does.
 
-        They are dealt out in turn, the longest first, so that all workers get much the same.
+        Workers get requests in turn, the longest first, so that all get about the same work.
 
         Args:
             requests: in any order.
-            config: how to search.
-            batch_tokens: how many positions each worker computes at once, about.
+            config: the options of the search.
+            batch_tokens: about how many positions each worker computes at once.
 
         Raises:
-            PellucidError: a worker ended, or what it met with.
+            PellucidError: a worker ended, or raised this error.
         """
         with self._lock:
             self.start()
             try:
-                return self._deal(requests, config, batch_tokens)
+                return self._distribute(requests, config, batch_tokens)
             except BaseException:
-                # What the others still send would be taken for answers to the next requests.
+                # The other workers' answers would be taken for answers to the next requests.
                 self.close()
                 raise
 
     def close(self) -> None:
-        """End the workers at once; a later request starts others."""
+        """End the workers at once; a later request starts new ones."""
         end_all(self._running)
 
-    def _deal(
+    def _distribute(
         self, requests: Sequence[Request], config: DecodingConfig, batch_tokens: int
     ) -> Answers:
         order = sorted(range(len(requests)), key=lambda index: -len(requests[index].source_ids))
-        lots = [order[first :: self.workers] for first in range(self.workers)]
-        for worker, lot in zip(self._running, lots, strict=True):
-            asked = [_request_to_json(requests[index]) for index in lot]
-            worker.send(to_bytes([asked, config.model_dump(mode="json"), batch_tokens]))
+        shares = [order[first :: self.workers] for first in range(self.workers)]
+        options = config.model_dump(mode="json")
+        for worker, share in zip(self._running, shares, strict=True):
+            asked = [_request_to_json(requests[index]) for index in share]
+            worker.send(to_bytes([asked, options, batch_tokens]))
         answers: dict[int, tuple[Hypothesis, ...]] = {}
-        for worker, lot in zip(self._running, lots, strict=True):
-            for index, found in zip(lot, worker.receive(), strict=True):
-                answers[index] = tuple(_hypothesis_of_json(*fields) for fields in found)
+        for worker, share in zip(self._running, shares, strict=True):
+            for index, found in zip(share, worker.receive(), strict=True):
+                answers[index] = tuple(Hypothesis(**_of_json(fields)) for fields in found)
         return [answers[index] for index in range(len(requests))]
 
 
 def work(descriptor: int, load: str, arguments: Mapping[str, Any], threads: int) -> NoReturn:
-    """Be a worker.
+    """Run a worker until its parent ends.
 
     Args:
-        descriptor: where the parent is.
+        descriptor: the worker's end of the connection to its parent.
         load: the function that gives the `Decoder` and the tokenizer, as ``module:function``.
-        arguments: what it is called with.
-        threads: how many processor threads to use.
+        arguments: the arguments of that function.
+        threads: the processor threads to use.
     """
 
     def set_up() -> Callable[[Callable[[], bytes]], Any]:
@@ -171,7 +168,7 @@ def work(descriptor: int, load: str, arguments: Mapping[str, Any], threads: int)
 
 
 class _Answerer:
-    """What a worker answers with."""
+    """Answers the messages of a worker's parent."""
 
     def __init__(self, decoder: Decoder, tokenizer: Tokenizer) -> None:
         self._decoder = decoder
@@ -183,46 +180,35 @@ class _Answerer:
 
     def answer(
         self, asked: list[dict[str, Any]], options: dict[str, Any], batch_tokens: int
-    ) -> list[list[list[Any]]]:
-        """Decode one lot of requests."""
+    ) -> list[list[dict[str, Any]]]:
+        """Decode one share of the requests."""
         answers = self._decoder.decode(
             [self.request_of_json(fields) for fields in asked],
             DecodingConfig(**options),
             batch_tokens=batch_tokens,
         )
-        return [[_hypothesis_to_json(hypothesis) for hypothesis in found] for found in answers]
+        return [[vars(hypothesis) for hypothesis in found] for found in answers]
 
     def request_of_json(self, fields: dict[str, Any]) -> Request:
-        """Make a request of what `_request_to_json` gave, with this process's spelling."""
-        plain = {name: fields[name] for name in _PLAIN}
-        ids = {name: _to_tuples(fields[name]) for name in _IDS}
-        return Request(
-            **plain,
-            **ids,
-            forbidden_texts=tuple(map(self._spelling.forbid, fields["forbidden_texts"]))
-            if fields["forbidden_texts"]
-            else (),
-            spelling=self._spelling if fields["has_spelling"] else None,
-        )
+        """Make a request from the result of `_request_to_json`, with this process's spelling."""
+        values = _of_json(fields)
+        forbidden = [self._spelling.forbid(phrase) for phrase in values["forbidden_texts"]]
+        values["forbidden_texts"] = tuple(forbidden)
+        values["spelling"] = self._spelling if values["spelling"] else None
+        return Request(**values)
 
 
 def _request_to_json(request: Request) -> dict[str, Any]:
-    return {
-        **{name: getattr(request, name) for name in (*_PLAIN, *_IDS)},
+    """Make a dictionary for JSON; the spelling is too large to send, so each process has one."""
+    return vars(request) | {
         "forbidden_texts": [phrase.text.decode() for phrase in request.forbidden_texts],
-        "has_spelling": request.spelling is not None,
+        "spelling": request.spelling is not None,
     }
 
 
-def _hypothesis_to_json(hypothesis: Hypothesis) -> list[Any]:
-    logs = hypothesis.token_log_probabilities
-    return [hypothesis.ids, logs, hypothesis.is_finished, hypothesis.score]
-
-
-def _hypothesis_of_json(
-    ids: list[int], logs: list[float], is_finished: bool, score: float
-) -> Hypothesis:
-    return Hypothesis(tuple(ids), tuple(logs), is_finished, score)
+def _of_json(fields: dict[str, Any]) -> dict[str, Any]:
+    """Restore the tuples, which JSON has made lists."""
+    return {name: _to_tuples(value) for name, value in fields.items()}
 
 
 def _to_tuples(value: Any) -> Any:
