@@ -47,7 +47,11 @@ def sinusoidal_positions(
     Raises:
         InputError: the width is odd, or the number of positions is negative.
     """
-    _check_pairs(d_model)
+    if d_model < 2 or d_model % 2:
+        raise InputError(
+            f"The width must be even, for pairs of a sine and a cosine, but is {d_model}. "
+            "Choose an even d_model."
+        )
     if num_positions < 0:
         raise InputError(f"The number of positions must not be negative, but is {num_positions}.")
     place_L1 = torch.arange(offset, offset + num_positions, dtype=torch.float64)[:, None]
@@ -66,7 +70,6 @@ def offset_matrix(offset: int, d_model: int, *, dtype: torch.dtype = torch.float
     Raises:
         InputError: the width is odd.
     """
-    _check_pairs(d_model)
     step_D = sinusoidal_positions(1, d_model, offset=offset, dtype=torch.float64)[0]
     sines, cosines = step_D[0::2], step_D[1::2]
     even, odd = torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)
@@ -99,24 +102,16 @@ def recover_offset(encoding_i_D: Tensor, encoding_j_D: Tensor, *, max_offset: in
     if max_offset < 0:
         raise InputError(f"max_offset must be 0 or more, but is {max_offset}.")
     d_model = encoding_i_D.shape[0]
-    _check_pairs(d_model)
+    candidates_LD = _encodings_around_zero(max_offset, d_model)
     first, second = encoding_i_D.double().cpu(), encoding_j_D.double().cpu()
     turned_D = torch.empty(d_model, dtype=torch.float64)
     # sin(b − a) = sin b cos a − cos b sin a; cos(b − a) = cos b cos a + sin b sin a
     turned_D[0::2] = second[0::2] * first[1::2] - second[1::2] * first[0::2]
     turned_D[1::2] = second[1::2] * first[1::2] + second[0::2] * first[0::2]
-    misfit_L = (_encodings_around_zero(max_offset, d_model) - turned_D).square().sum(dim=-1)
+    misfit_L = (candidates_LD - turned_D).square().sum(dim=-1)
     return int(misfit_L.argmin()) - max_offset
 
 
 @functools.lru_cache(maxsize=1)  # the same table serves every pair of positions of one width
 def _encodings_around_zero(farthest: int, d_model: int) -> Tensor:
     return sinusoidal_positions(2 * farthest + 1, d_model, offset=-farthest, dtype=torch.float64)
-
-
-def _check_pairs(d_model: int) -> None:
-    if d_model < 2 or d_model % 2:
-        raise InputError(
-            f"The width must be even, for pairs of a sine and a cosine, but is {d_model}. "
-            "Choose an even d_model."
-        )

@@ -39,8 +39,9 @@ __all__ = [
 _Rows = TypeVar("_Rows")
 
 
-dot, pool = score, mix
-"""Two stages under the names that equation 1 gives them: a similarity, and the weighted sum."""
+# Two stages under the names of equation 1: a similarity, and the weighted sum of the values.
+dot = score
+pool = mix
 
 
 def scaled_dot(query_LK: Tensor, key_MK: Tensor) -> Tensor:
