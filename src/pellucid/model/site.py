@@ -45,11 +45,9 @@ class Site:
         """Apply dropout to a sub-layer's output."""
         return tensor if self.dropout is None else self.dropout(tensor, self.name)
 
-    def drop_activated(self, activated: Tensor) -> Tensor:
-        """Apply dropout inside the feed-forward network."""
-        return (
-            activated if self.dropout is None else self.dropout.on_activated(activated, self.name)
-        )
+    def drop_activated(self, inner: Tensor) -> Tensor:
+        """Apply dropout inside the feed-forward network, after the activation."""
+        return inner if self.dropout is None else self.dropout.on_activated(inner, self.name)
 
     def drop_tokens(self, embedding: Tensor) -> Tensor:
         """Apply dropout to whole embeddings."""

@@ -60,11 +60,7 @@ class Stack(nn.Module):
     ) -> Tensor:
         """Turn token ids into the input of layer 0, embedding plus position: ``x_BLD``.
 
-        Args:
-            ids_BL: token ids.
-            embedding: their table.
-            site: the place of this stack.
-            offset: the position of the first column, when decoding with a cache.
+        The first column has the position ``offset``, which is not 0 in decoding with a cache.
 
         Raises:
             InputError: the sentence is longer than the model allows.
@@ -187,15 +183,9 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Turn target tokens into states, from which `logits` predicts the next: ``states_BTD``.
 
-        Args:
-            target_BT: the start token and what follows it; with a cache only the new tokens.
-            memory_BSD: the result of `encode`.
-            source_mask_BS: the mask given to `encode`.
-            target_mask_BT: may be left out, since the look-ahead mask hides padding on the right
-                from real rows; not together with a cache.
-            cache: keys and values of the rows before; grows by T rows.
-            probe: see `Transformer`.
-            dropout: see `Transformer`.
+        The target begins with the start token. With a ``cache``, which holds the rows before and
+        grows, it is only the new tokens. ``target_mask_BT`` may be left out, since the look-ahead
+        mask hides padding on the right from real rows; it cannot be combined with a cache.
 
         Raises:
             InputError: the target is longer than ``max_target_length``.
