@@ -114,7 +114,7 @@ def test_beam_as_wide_as_the_space_equals_counting(options: dict[str, Any], stop
 
 
 def holds(ids: Ids, phrase: Ids) -> int:
-    """How often a phrase stands in a sequence, from the left and without overlap."""
+    """Count a phrase in a sequence, from the left and without overlap."""
     text = "".join(map(str, ids))
     return text.count("".join(map(str, phrase)))
 
@@ -251,7 +251,7 @@ def beam_naively(
 
 
 def check_narrow_beams(seeds: Sequence[int]) -> int:
-    """Compare narrow beams with a naive one; how many searches were compared."""
+    """Compare narrow beams with a naive one; return the number of searches."""
     checked = 0
     for seed in seeds:
         model = make_model(seed, sharpness=2.0, vocabulary=11)
@@ -274,7 +274,7 @@ def test_narrow_beam_equals_a_naive_one() -> None:
 
 
 def check_safe_stopping(seeds: Sequence[int]) -> int:
-    """Compare safe stopping with running to the end; how many searches stopped earlier."""
+    """Compare safe stopping with running to the end; return how many searches stopped earlier."""
     earlier = 0
     for seed in seeds:
         model = make_model(seed, sharpness=1.0 + seed % 7, vocabulary=VOCABULARY + seed % 11)

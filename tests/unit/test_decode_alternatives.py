@@ -1,4 +1,4 @@
-"""Alternatives beside forbidden words."""
+"""Alternatives combined with forbidden words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_alternative_that_ends_like_a_forbidden_word_may_grow_into_another(
         return [hypothesis.tokens[length:] for hypothesis in found.hypotheses]
 
     free = ask()
-    # The likeliest goes on to "goût"; "go" is another word.
+    # The likeliest continues to "goût"; "go" is another word.
     assert free[0][:3] == ("▁go", "û", "t")[:room]
     assert (free[0] in ask("go")) == is_left
     assert free[0] not in ask("goût", "go")

@@ -51,7 +51,7 @@ def needs_of(required: tuple[Phrase, ...]) -> dict[Phrase, int]:
 
 
 def depth_of(phrase: Phrase, ids: list[int]) -> int:
-    """How many of a phrase's tokens some tokens end in, what is met already taken away."""
+    """Count the phrase's tokens that some tokens end with, without those that are met already."""
     rest = spell(ids)
     while spell(phrase) in rest:
         rest = rest.split(spell(phrase), 1)[1]
@@ -92,12 +92,12 @@ def test_progress_of_random_texts_is_what_counting_gives(
     ("required", "text", "is_met"),
     [
         (((0, 0, 1),), [0, 0, 0, 1], True),  # another 0 leaves two of the phrase
-        (((0, 1), (0, 1)), [0, 1, 2, 2], False),  # twice asked for, once there
+        (((0, 1), (0, 1)), [0, 1, 2, 2], False),  # asked for twice, there once
         (((0, 1), (0, 1)), [0, 1, 0, 1], True),
         (((0, 0), (0, 0)), [0, 0, 0], False),  # without overlap
         (((0, 1), (0, 2)), [0, 1, 2, 2], False),  # the common token is not shared
         (((0, 1), (0, 2)), [0, 1, 0, 2], True),
-        (((0, 1, 2), (1,)), [0, 1, 2], False),  # the part must stand once more
+        (((0, 1, 2), (1,)), [0, 1, 2], False),  # the part must appear again
         (((0, 1, 2), (1,)), [1, 0, 1, 2], True),
         (((0, 1), (1, 2)), [0, 1, 2], True),  # the end of one may begin another
         ((), [0], True),
@@ -110,7 +110,7 @@ def test_is_met_follows_its_definition(
     assert phrases.is_met(write(phrases, [text], [1])).tolist() == [is_met]
 
 
-def test_progress_reordered_goes_on_from_there() -> None:
+def test_progress_reordered_continues_from_there() -> None:
     phrases = make(((0, 1),), ((2,), (1, 1)))
     progress = write(phrases, [[0], [1], [2]], [0, 1, 1])
     progress = progress.reorder(torch.tensor([2, 0, 0, 1]))
@@ -130,7 +130,7 @@ def test_phrases_impossible_ones_are_refused(phrase: Phrase, message: str) -> No
 
 
 def share_naively(num_there: list[int], num_places: int, num_banks: int) -> list[int]:
-    """How many places each bank gets, place by place."""
+    """Give each bank its places, one by one."""
     shares = [num_places // num_banks] * num_banks
     for bank in range(num_places % num_banks):
         shares[num_banks - 1 - bank] += 1
@@ -242,7 +242,7 @@ def test_candidates_are_the_best_and_the_wanted_each_once(
 def search(
     values_TV: list[list[float]], required: tuple[Phrase, ...], width: int
 ) -> list[tuple[float, list[int]]]:
-    """A beam over tokens whose values depend on the position alone; what meets the phrases."""
+    """Search with a beam if values depend only on the position; return what meets the phrases."""
     phrases = make(required)
     total_1W = torch.full((1, width), -math.inf, dtype=torch.float64)
     total_1W[0, 0] = 0.0

@@ -37,7 +37,7 @@ def request(**fields: Any) -> Request:
 
 
 def apply(rules: list[Rule], values_AV: Tensor, histories: list[list[int]], *which: int) -> Tensor:
-    """What the rules leave of the values; the histories are padded with rubbish."""
+    """Apply the rules to a copy of the values; the histories are padded with rubbish."""
     longest = max(map(len, histories), default=0)
     rubbish = random.Random(longest)
     history = History(
@@ -201,7 +201,7 @@ KINDS = ("bpe", "unigram", "words")
 
 
 def holds(text: str, phrase: str, *, is_ended: bool = True) -> bool:
-    """Whether a phrase stands in a text as whole words; an open text may still go on."""
+    """Tell whether a text holds a phrase as whole words; an open text may still grow."""
     text = text if not is_ended else text + "\n"
     for place in range(len(text) - len(phrase) + 1):
         if text[place : place + len(phrase)] != phrase:
@@ -215,7 +215,7 @@ def holds(text: str, phrase: str, *, is_ended: bool = True) -> bool:
 
 
 def is_open(pair: str) -> bool:
-    """Whether one word cannot go over these two characters."""
+    """Tell whether no word spans these two characters."""
     return len(pair) < 2 or not all(map(is_letter, pair))
 
 
@@ -227,7 +227,7 @@ def is_letter(letter: str) -> bool:
 def walk(
     tokenizer: Tokenizer, phrases: tuple[str, ...], seed: int, *, rows: int, never: list[int]
 ) -> list[tuple[list[int], Tensor]]:
-    """Write at random what the rules allow, tokens of the phrases first of all.
+    """Write at random what the rules allow, mostly tokens of the phrases.
 
     Returns:
         Every history on the way, with what was allowed after it.
@@ -288,7 +288,7 @@ def test_forbidden_text_nothing_else_is_forbidden(kind: str, phrases: tuple[str,
 
 
 def allowed_after(tokenizer: Tokenizer, phrase: str, names: list[str], token: str) -> bool:
-    """Whether a token may follow others when a phrase is forbidden."""
+    """Tell whether a token may follow others if a phrase is forbidden."""
     vocabulary = tokenizer.vocabulary("target")
     asked = request(max_length=99, forbidden_texts=(Spelling(tokenizer).forbid(phrase),))
     rules = make([asked], size=len(vocabulary))

@@ -20,7 +20,7 @@ OFF: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "epsilon": 
 
 
 def distribution(logs: list[float], options: dict[str, Any]) -> list[float]:
-    """What the options make of the softmax, step by step for one row."""
+    """Apply the options to the softmax, step by step for one row."""
     highest = max(logs)
     weights = [math.exp((log - highest) / options["temperature"]) for log in logs]
     softmax = [weight / math.fsum(weights) for weight in weights]
@@ -95,7 +95,7 @@ def test_draw_inverts_the_cumulative_distribution(
     exact = distribution(logs, options)
     before = math.fsum(exact[:token])
     assert logs[token] > -math.inf
-    # Where a sum lies on the edge of top_p by rounding alone, one token more or less may be in.
+    # If only rounding decides whether a sum reaches top_p, one token more or less may be in.
     edge = {"top_p": min(1.0, top_p * (1 + 1e-9))}, {"top_p": top_p * (1 - 1e-9)}
     options_near = [options, *({**options, **near} for near in edge if top_p < 1)]
     assert any(
@@ -149,7 +149,7 @@ def test_draw_rows_do_not_depend_on_neighbors(precision: torch.dtype) -> None:
     assert together_A.tolist() == Tensor.tolist(torch.cat(alone))
 
 
-def test_uniforms_depend_on_seed_and_key_alone() -> None:
+def test_uniforms_depend_only_on_seed_and_key() -> None:
     numbers = uniforms(["a", "b", "a"], 1, 5)
     assert numbers.shape == (3, 5)
     assert numbers.dtype == np.float64

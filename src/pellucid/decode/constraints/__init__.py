@@ -1,3 +1,3 @@
-"""Constraints: what a translation may and must hold."""
+"""Constraints on a translation: prefix, forbidden and required phrases, glossary."""
 
 __all__: list[str] = []

@@ -44,7 +44,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Constraints:
-    """What the translation of one line may and must hold, as text.
+    """Text that the translation of one line may and must hold.
 
     Attributes:
         prefix: the beginning of the translation.

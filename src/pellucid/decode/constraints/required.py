@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Progress:
-    """How much each row has of its request's phrases.
+    """The part of its request's phrases that each row has.
 
     Attributes:
         request_A: the request of each row.
@@ -123,6 +123,7 @@ class RequiredPhrases:
         count_AQ = (progress.count_AQ + is_whole_AQ.long()).minimum(
             self._need_RQ[progress.request_A]
         )
+        # Occurrences do not overlap, so after a whole phrase none of its tokens counts again.
         return Progress(progress.request_A, depth_AQ.masked_fill(is_whole_AQ, 0), count_AQ)
 
     def wanted(self, progress: Progress) -> Tensor:

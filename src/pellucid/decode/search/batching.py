@@ -1,4 +1,4 @@
-"""Which sources are searched in one batch."""
+"""Grouping of sources into batches."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ __all__ = ["Found", "Search", "SpecialIds", "Stepper"]
 
 
 class Stepper(Protocol):
-    """What a search needs from a model, or from several together."""
+    """A model, or several together, as a search needs it."""
 
     device: torch.device
 
