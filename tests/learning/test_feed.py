@@ -126,7 +126,7 @@ def test_sampling_cuts_sentences_differently_in_every_epoch(
 
 
 def test_sampling_needs_subwords(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="must be one that SentencePiece learned"):
+    with pytest.raises(ConfigurationError, match="needs a tokenizer that SentencePiece learned"):
         prepare(tmp_path, tokenizer={"kind": "words"}, training={"subword_samples": 5})
 
 

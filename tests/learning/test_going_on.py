@@ -33,7 +33,7 @@ def test_a_model_whose_checkpoints_are_gone_is_never_replaced(
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     if not whole_folder:
         (tmp_path / "run" / "checkpoints").mkdir()
-    with pytest.raises(ConfigurationError, match=r"must have a checkpoint .* step \d+ in .*--from"):
+    with pytest.raises(ConfigurationError, match=r"holds no checkpoint to continue .* step \d+ in .*--from"):
         run_in(tmp_path)
     assert model_bytes(summary.bundle) == before
     assert read_metrics(tmp_path / "run") == metrics

@@ -336,7 +336,7 @@ def test_damaged_checkpoint_is_skipped_for_the_older_one(
     assert sentence.startswith("Skipped a damaged checkpoint. ")
     assert name in sentence or name == "manifest.json"
     assert "step-00000002" in sentence
-    assert sentence.endswith("delete it: training goes on from step-00000001.")
+    assert sentence.endswith("delete it: training continues from step-00000001.")
 
 
 def test_damaged_checkpoints_do_not_count_among_those_kept(tmp_path: Path, bundle: Bundle) -> None:
@@ -377,7 +377,7 @@ def test_where_only_the_place_to_go_back_to_is_damaged_nobody_is_sent_to_the_sta
     truncate(tmp_path / "step-00000007" / "model.safetensors")
     with pytest.raises(BundleError, match=rf"another --out and --from {tmp_path.parent} ") as found:
         load_newest_checkpoint(tmp_path, to_go_back_every=7)
-    assert "back to after updates that were no numbers, but none of the 1" in str(found.value)
+    assert "go back to after updates that were not finite, but none of the 1" in str(found.value)
     assert load(tmp_path).state.step == 8
 
 

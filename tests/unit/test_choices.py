@@ -21,7 +21,7 @@ from pellucid.text.counting import TextCounts, count_text
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start import choices as choices_module
 from pellucid.train.start.choices import choose, complete
-from pellucid.train.start.continued import fill_in
+from pellucid.train.start.defaults import fill_in
 
 Write = Callable[..., str]
 

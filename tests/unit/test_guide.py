@@ -183,13 +183,13 @@ def test_a_link_to_a_word_that_is_not_there_is_refused(tokenizer: Tokenizer) -> 
 
 def test_too_few_lines_of_links_are_refused(tmp_path: Path) -> None:
     (tmp_path / "links").write_text("0-0\n" * 2)
-    with pytest.raises(DataError, match=r"fewer: .* has no more at line 3"):
+    with pytest.raises(DataError, match=r"fewer: .* ends before line 3"):
         list(read_links([Pair("a", "b", "x:1")] * 3, tmp_path / "links"))
 
 
 def test_too_many_lines_of_links_are_refused(tmp_path: Path) -> None:
     (tmp_path / "links").write_text("0-0\n" * 4)
-    with pytest.raises(DataError, match=r"more: .* goes on at line 4"):
+    with pytest.raises(DataError, match=r"more: .* continues at line 4"):
         list(read_links([Pair("a", "b", "x:1")] * 3, tmp_path / "links"))
 
 

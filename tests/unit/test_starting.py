@@ -129,7 +129,7 @@ def test_a_run_goes_on_from_what_it_began_with_where_the_model_has_changed(
 
 def test_a_wrong_name_for_the_model_of_a_run_is_told_the_right_one(tmp_path: Path) -> None:
     asked, _, old, run = begin_from_a_model(tmp_path)
-    with pytest.raises(InputFileNotFoundError, match=f"odl does not exist.*began from {old}"):
+    with pytest.raises(InputFileNotFoundError, match=f"odl does not exist.*started from {old}"):
         with_start(asked, str(tmp_path / "odl"), run)
 
 
@@ -165,5 +165,5 @@ def test_freezing_everything_is_refused() -> None:
 
 def test_an_unknown_size_is_left_for_the_recipes_check() -> None:
     values = with_start({"data": DATA, "model": {"dropout": 1}}, "demo", NO_RUN)
-    with pytest.raises(ConfigurationError, match=r"'model\.dropout' is not"):
+    with pytest.raises(ConfigurationError, match=r"'model\.dropout' is unknown"):
         validate(Recipe, values, "test")

@@ -368,25 +368,26 @@ def test_tensorboard_resumed_run_hides_the_steps_made_again(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("step", "seconds", "max_minutes", "expected"),
     [
-        (20, 10.0, 0.0, "At this speed 7,220 steps take about 1 h 00 min, validation not counted."),
+        (20, 10.0, 0.0, "At this speed 7,220 steps take about 1 h 00 min, without validation."),
         (
             20,
             10.0,
             60.5,
-            "At this speed 7,220 steps take about 1 h 00 min, validation not counted.",
+            "At this speed 7,220 steps take about 1 h 00 min, without validation.",
         ),
         (
             20,
             10.0,
             30.0,
-            "At this speed about 3,600 of 7,220 steps are made in 30 minutes "
+            "At this speed training makes about 3,600 of 7,220 steps in 30 minutes "
             "(training.max_minutes).",
         ),
         (
             700,
             1900.0,
             30.0,
-            "At this speed about 700 of 7,220 steps are made in 30 minutes (training.max_minutes).",
+            "At this speed training makes about 700 of 7,220 steps in 30 minutes "
+            "(training.max_minutes).",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Batches for the trainer, made ahead of it in a thread."""
+"""Batches for the trainer, made in advance by a thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pellucid.train.start.prepare import PreparedData
 __all__ = ["Feed", "Update"]
 
 AHEAD = 8
-"""Updates that may be ready and not yet asked for."""
+"""Updates to make in advance."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Feed:
 
     Args:
         prepared: the data.
-        recipe: seed, batches an update, fixed lengths.
+        recipe: seed, batches per update, fixed lengths.
         max_tokens_per_batch: positions of a batch on either side.
     """
 
@@ -70,10 +70,10 @@ class Feed:
         )
 
     def updates(self, after: int) -> Generator[Update]:
-        """Yield updates for ever, beginning after so many; close it to end the thread.
+        """Yield updates without end, starting after so many; close it to end the thread.
 
         Raises:
-            PellucidError: whatever making a batch raised.
+            PellucidError: making a batch raised it.
         """
         ready: queue.Queue[Update | BaseException] = queue.Queue(AHEAD)
         stop = threading.Event()
@@ -106,7 +106,8 @@ class Feed:
                     raise made
                 yield made
         except (KeyboardInterrupt, SystemExit):
-            leaves_at_once = True  # The thread may be ordering a large text, and ends with us.
+            # The thread may be busy sorting a large text; as a daemon it ends with the process.
+            leaves_at_once = True
             raise
         finally:
             stop.set()
@@ -114,7 +115,7 @@ class Feed:
                 thread.join()
 
     def update(self, number: int) -> Update:
-        """The update of one number, from 0."""
+        """Make the update of one number, from 0."""
         first = number * self._accumulate
         places = [self._order.locate(first + part) for part in range(self._accumulate)]
         is_mixed = number < self._mixed_updates
@@ -122,7 +123,7 @@ class Feed:
         return Update(places[0][0], batches)
 
     def batches_in_epoch(self, epoch: int) -> int:
-        """How many batches an epoch has; a few more or less than another one."""
+        """Count the batches of an epoch; epochs differ by a few."""
         return len(self._order.plan(epoch))
 
     def _batch(self, epoch: int, index: int, *, is_mixed: bool) -> Batch:
@@ -143,7 +144,7 @@ class Feed:
         return with_guide(batch, self._links, indices, self._convention)
 
     def _text_of(self, epoch: int) -> TokenStore | EpochText:
-        """The text as this epoch reads it; the last one is kept."""
+        """Get the text in this epoch's segmentation; the latest is kept."""
         if self._variants is None:
             return self._store
         if self._text[0] != epoch:

@@ -50,7 +50,7 @@ class TrainingSummary:
         bundle: the folder of the best model.
         steps: updates made.
         best_bleu: its validation BLEU.
-        best_step: where that was.
+        best_step: the step of that validation.
         seconds: training time, over all resumptions.
     """
 
@@ -82,7 +82,7 @@ def train(
 
     Raises:
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.
-        TrainingError: the loss is no longer finite.
+        TrainingError: the loss is not finite any more.
         KeyboardInterrupt: Ctrl-C; the step was finished and saved.
         SystemExit: SIGTERM or a closed terminal; the step was finished and saved.
     """
@@ -135,10 +135,10 @@ class Trainer:
             longest=prepared.longest(recipe.data.pad_to),
             has_output_bias=start is not None and start.model.output_bias is not None,
         )
-        if state.kernels not in ("", plan.kernels.words):
+        if state.kernels not in ("", plan.kernels.description):
             run.log(
                 f"So far this run used {state.kernels}; from here on it uses "
-                f"{plan.kernels.words}. The last digits of its numbers change."
+                f"{plan.kernels.description}. The last digits of its numbers change."
             )
         run.write_plan(plan.to_record())
         self.learner = Learner(training, config, prepared.tokenizer, plan, start, checkpoint)

@@ -111,7 +111,7 @@ def compute_loss(
     """
     device = model.output_weight.device
     # P counts the real target positions of all rows: padding has no loss. They are found before
-    # the batch goes to a GPU, where a count of them would make the processor wait.
+    # the batch goes to a GPU: counting them there would make the processor wait.
     real_P = batch.target_mask_BT.flatten().nonzero()[:, 0].to(device)
     batch = to_device(batch, device)
     # Without the look-ahead mask a row also sees the rows after it, so padding must be masked.

@@ -1,4 +1,4 @@
-"""How good the model is now: loss of the true translations, BLEU and chrF of its own."""
+"""Validation: the loss of the true translations, and BLEU and chrF of the model's own."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ __all__ = ["Validation", "validate_model"]
 class Validation:
     """One validation: loss per token in nats (unsmoothed), BLEU and chrF of greedy search.
 
-    Search is greedy whatever the recipe's ``[decoding]`` says, which is for the finished model: it
-    is fast, and figures of several runs can be compared.
+    Search is greedy, whatever the recipe's ``[decoding]`` says for the finished model: it is fast,
+    and the figures of several runs can be compared.
 
-    Pairs too long for the model, ``num_too_long``, do not count for the loss, which is no number
-    where all are; a source that is too long has an empty translation.
-
-    ``translations`` are what greedy search made of each source.
+    Attributes:
+        loss: NaN if no pair could be scored.
+        bleu: of ``translations``.
+        chrf: of ``translations``.
+        translations: greedy translations of the sources; empty for a source that is too long.
+        num_too_long: pairs too long for the model, which do not count for the loss.
     """
 
     loss: float
@@ -38,7 +40,7 @@ class Validation:
         return self.bleu if math.isfinite(self.loss) else -math.inf
 
     def describe(self, step: int, *, is_best: bool) -> str:
-        """Write the log's line of it, and what its figures leave out."""
+        """Format the line of the log, and what the figures leave out."""
         text = (
             f"step {step:6d}  validation: loss {self.loss:.3f}, BLEU {self.bleu:.2f}, "
             f"chrF {self.chrf:.2f}{' (best so far)' if is_best else ''}"
@@ -46,8 +48,8 @@ class Validation:
         if self.num_too_long:
             text += (
                 f"\n             {self.num_too_long:,} of {len(self.translations):,} validation "
-                "pairs are too long for the model: they do not count for the loss, and where the "
-                "source is, BLEU and chrF have an empty translation."
+                "pairs are too long for the model: they do not count for the loss, and if the "
+                "source is too long, BLEU and chrF count an empty translation."
             )
         return text
 

@@ -1,4 +1,4 @@
-"""What is said of a run: before it starts, between two lines of its log, and in a manifest."""
+"""Messages about a run: the screen before it starts, and the lines of its log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Interval:
-    """How fast training is, and its last gradient, since a line of the log, or since a start."""
+    """Speed and last gradient since the last line of the log, or since the start."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -46,12 +46,12 @@ class Interval:
         self.gradient_norm = updated.gradient_norm
 
     def leave_out(self, seconds: float) -> None:
-        """Do not count a time in which nothing was trained."""
+        """Leave out a time in which nothing was trained."""
         self._started += seconds
 
     @property
     def tokens_per_second(self) -> float:
-        """Target tokens a second, padding not counted."""
+        """Target tokens per second, without padding."""
         return self._tokens / max(1e-9, time.monotonic() - self._started)
 
     @property
@@ -61,7 +61,7 @@ class Interval:
 
 
 def describe_interval(interval: Interval, state: TrainingState, epoch: int, rate: float) -> str:
-    """Write the log's line of an interval."""
+    """Format the log's line of an interval."""
     loss = state.recent_loss
     return (
         f"step {state.step:6d}  epoch {epoch:3d}  loss {loss:6.3f}  perplexity "
@@ -111,7 +111,7 @@ def announce(
         threads=plan.threads,
         processes=plan.processes,
         precision=plan.precision,
-        kernels=plan.kernels.words,
+        kernels=plan.kernels.description,
         words=_words(recipe, learner),
         choices=choices,
     )
@@ -128,18 +128,18 @@ def announce(
 
 
 def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_update: float) -> str:
-    """Say how long all will take at most, validation not counted."""
+    """Estimate how long training takes at most, without validation."""
     seconds = state.seconds + (training.max_steps - state.step) * seconds_per_update
     if 0 < 60 * training.max_minutes < seconds:
         left = max(0.0, 60 * training.max_minutes - state.seconds)
         steps = state.step + int(left / seconds_per_update)
         return (
-            f"At this speed about {steps:,} of {training.max_steps:,} steps are made in "
+            f"At this speed training makes about {steps:,} of {training.max_steps:,} steps in "
             f"{training.max_minutes:g} minutes (training.max_minutes)."
         )
     return (
         f"At this speed {training.max_steps:,} steps take about {describe_seconds(seconds)}, "
-        "validation not counted."
+        "without validation."
     )
 
 
@@ -150,9 +150,9 @@ def _corpora(prepared: PreparedData) -> list[CorpusOutlook]:
 def _words(recipe: Recipe, learner: Learner) -> list[str]:
     training = recipe.training
     peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
-    batch = f"{learner.plan.max_tokens_per_batch:,} tokens a batch"
+    batch = f"{learner.plan.max_tokens_per_batch:,} tokens per batch"
     if training.accumulate > 1:
-        batch += f", {training.accumulate} batches an update"
+        batch += f", {training.accumulate} batches per update"
     dropout = f"Dropout {training.dropout:g}, label smoothing {training.label_smoothing:g}."
     if training.dropout_warmup_steps:
         dropout = dropout.replace(",", f" after {training.dropout_warmup_steps:,} steps,", 1)

@@ -1,11 +1,11 @@
 """Checkpoints: a bundle folder plus the optimizer's state and a step number.
 
 Order, dropout and initialization are pure functions of (seed, step), so nothing else is needed
-to go on bit for bit. No pickle is read or written.
+to continue bit for bit. No pickle is read or written.
 
-A checkpoint is written beside its place, flushed, read again and compared with its hashes, and
-only then renamed into its place; only after that an older one goes. So whatever happens, and
-whenever, the newest that was whole stays whole.
+A checkpoint is written under a temporary name, flushed, read again and compared with its hashes.
+Only then is it renamed, and only after that is an older one deleted. So whatever happens, and
+whenever, the newest whole checkpoint stays whole.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ __all__ = [
 STATE = "state.json"
 ENDING = ".safetensors"
 LISTED = "checkpoint"
-"""The entry of the manifest that lists the files beside the bundle's own."""
+"""The entry of the manifest that lists the files that a bundle does not have."""
 
 NAME = r"step-(\d{8,})"
 
 
 @dataclass
 class TrainingState:
-    """How far training is.
+    """The state of a training.
 
     Attributes:
         step: updates made or skipped.
@@ -63,18 +63,18 @@ class TrainingState:
         unlogged_tokens: how many of them since the last line of the log.
         unlogged_loss: the sum of their losses.
         best_bleu: the best validation BLEU; below 0 before the first.
-        best_step: where it was.
+        best_step: the step of that validation.
         validated_step: the last step whose weights were validated.
-        validations_without_better: how many in a row were no better.
-        skipped_updates: updates whose loss or gradient was no number.
-        skipped_in_a_row: how many of them came one after the other up to here.
-        roll_backs: how often training went back to a checkpoint.
-        rate_factor: what every learning rate is multiplied by.
+        validations_without_better: validations in a row without a gain.
+        skipped_updates: updates whose loss or gradient was not finite.
+        skipped_in_a_row: those of them that came one after the other up to here.
+        roll_backs: times that training went back to a checkpoint.
+        rate_factor: factor on every learning rate.
         precision: of the products; empty before it is chosen.
-        processes: how many share a batch; 0 before it is chosen.
-        kernels: what the passes run on, in words; empty where a checkpoint does not say.
+        processes: processes that share a batch; 0 before it is chosen.
+        kernels: description of the kernels; empty in checkpoints of early versions.
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
-        validation: a hash of the validation text; empty where a checkpoint does not say.
+        validation: a hash of the validation text; empty in checkpoints of early versions.
     """
 
     step: int = 0
@@ -104,14 +104,14 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class LoadedCheckpoint:
-    """What a checkpoint holds, after every byte of it was verified.
+    """The contents of a checkpoint, after every byte of it was verified.
 
     Attributes:
-        state: how far training was.
+        state: the state of training.
         weights: the model's tensors.
         tensors: the others, by the name they were saved under (``optimizer``, ``averaging``).
-        folder: where it is.
-        fingerprint: of the tokens that it was trained on; empty where it does not say.
+        folder: the checkpoint's folder.
+        fingerprint: of the tokens that it was trained on; empty in those of early versions.
     """
 
     state: TrainingState
@@ -136,25 +136,25 @@ def save_checkpoint(
 ) -> None:
     """Save one checkpoint, and delete those older than the newest ``keep`` whole ones.
 
-    The newest whole one that a run may go back to stays besides: of a step that is a multiple of
-    ``every``, so that it is there however the run was interrupted and interruptions do not decide
-    how it goes on; and whose own update was made, so that the weights were not yet in trouble.
+    The newest whole checkpoint that a run may go back to stays in addition. Its step is a multiple
+    of ``every``, so that interruptions do not decide which one a run goes back to; and its own update
+    was made, so that the weights were not yet in trouble.
 
     Args:
-        folder: where the checkpoints of the run are.
-        state: how far training is; its step names the checkpoint.
+        folder: the folder of the run's checkpoints.
+        state: the state of training; its step names the checkpoint.
         model_weights: the model's tensors.
         tensors: others, each group written as ``NAME.safetensors``.
-        config: what the model is.
-        tokenizer: its tokenizer.
+        config: the bundle's configuration.
+        tokenizer: the model's tokenizer.
         recipe_toml: the resolved recipe.
         provenance: further entries of the manifest.
-        keep: how many whole checkpoints are kept.
-        every: after how many steps a checkpoint is made however a run is interrupted.
+        keep: whole checkpoints to keep.
+        every: steps between the checkpoints that every run makes, however it is interrupted.
 
     Raises:
-        OutputError: the disk cannot take it, or gives back something else than was written; the
-            older checkpoints stay.
+        OutputError: the disk cannot take it, or does not give back what was written; the older
+            checkpoints stay.
     """
     with suppress(OSError):
         _tidy(folder)
@@ -183,16 +183,16 @@ def load_newest_checkpoint(
     """Read the newest checkpoint that verifies.
 
     Args:
-        folder: where the checkpoints of the run are; need not exist.
-        to_go_back_every: look only at those that a run may go back to, with the ``every`` of
+        folder: the folder of the run's checkpoints; need not exist.
+        to_go_back_every: consider only those that a run may go back to, with the ``every`` of
             `save_checkpoint`.
 
     Returns:
-        The checkpoint (None where there is none at all), and one sentence for each that was
-        skipped as damaged.
+        The checkpoint (None if the folder has none), and one sentence for each that was skipped
+        as damaged.
 
     Raises:
-        BundleError: there are checkpoints, but none is whole.
+        BundleError: the folder has checkpoints, but all are damaged.
     """
     with suppress(OSError):
         _tidy(folder)
@@ -208,18 +208,18 @@ def load_newest_checkpoint(
         if to_go_back_every and checkpoint.state.skipped_in_a_row:
             continue
         return checkpoint, [
-            f"Skipped a damaged checkpoint. {reason} Or delete it: training goes on from "
+            f"Skipped a damaged checkpoint. {reason} Or delete it: training continues from "
             f"{checkpoint.folder.name}."
             for reason in reasons
         ]
     if reasons:
-        wanted, advice = "on from", "to train from the start"
+        wanted, advice = "continue from", "to train from the start"
         if to_go_back_every:
-            wanted = "back to after updates that were no numbers"
+            wanted = "go back to after updates that were not finite"
             advice = f"and --from {folder.parent} to train its best model at a lower rate"
         raise BundleError(
-            f"A checkpoint must be whole to go {wanted}, but none of the {len(reasons)} in "
-            f"{folder} is. The newest: {reasons[0]} Or choose another --out {advice}."
+            f"A checkpoint must be whole to {wanted}, but none of the {len(reasons)} in {folder} "
+            f"is. The newest: {reasons[0]} Or choose another --out {advice}."
         )
     return None, []
 
@@ -242,34 +242,33 @@ def _step_of(path: Path) -> int:
 
 
 def _tidy(folder: Path) -> None:
-    """Clean up what a crash left of any checkpoint."""
+    """Remove what a crash left of unfinished checkpoints."""
     for leftover in list(folder.glob(".step-*")):
         if match := re.fullmatch(rf"\.({NAME})\.(?:part|older|gone)", leftover.name):
             tidy_folder(folder / match[1])
 
 
 def _delete_older(newest: Path, newest_state: TrainingState, keep: int, every: int) -> None:
-    """Delete what is older than ``keep`` whole checkpoints, the newest, just verified, included.
+    """Delete what is older than ``keep`` whole checkpoints, counting the newest, just verified.
 
-    A damaged one does not count, so that never fewer than ``keep`` whole ones are left, nor none
-    to go back to.
+    A damaged one does not count, so that ``keep`` whole ones always stay, and one to go back to.
     """
-    num_whole, has_place = 0, False
+    num_whole, has_return_point = 0, False
     surplus = []
     for path in _newest_first(newest.parent):
-        may_be_place = not has_place and _step_of(path) % every == 0
-        if num_whole >= keep and not may_be_place:
+        may_be_return_point = not has_return_point and _step_of(path) % every == 0
+        if num_whole >= keep and not may_be_return_point:
             surplus.append(path)
             continue
         state = newest_state if path == newest else _state_of_whole(path)
         if state is None:
             continue
-        is_place = may_be_place and not state.skipped_in_a_row
-        if num_whole >= keep and not is_place:
+        is_return_point = may_be_return_point and not state.skipped_in_a_row
+        if num_whole >= keep and not is_return_point:
             surplus.append(path)
             continue
         num_whole += 1
-        has_place |= is_place
+        has_return_point |= is_return_point
     for path in surplus:
         with suppress(OSError):  # It stays until the next save.
             delete_folder(path)
@@ -293,7 +292,7 @@ def _read_again(path: Path, step: int) -> None:
 
 
 def _verify(path: Path) -> TrainingState:
-    """Compare every byte with the manifest, in little memory; what training was at."""
+    """Compare every byte with the manifest, in little memory, and read the state."""
     manifest = read_json(path / MANIFEST)
     listed = manifest.get(LISTED)
     if listed is None:  # Saved by a version that did not list them.

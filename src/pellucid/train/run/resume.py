@@ -1,4 +1,4 @@
-"""What is looked at when a run goes on: its checkpoints, its text, and its best model."""
+"""Checks on resuming a run: its checkpoints, its text, and its best model."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["check_start", "check_validation", "is_best_model_lost"]
 def check_start(
     checkpoint: LoadedCheckpoint | None, fingerprint: str, run: RunFolder, validate_every: int
 ) -> None:
-    """Refuse to go on with other tokens, or anew where checkpoints led to the model that is kept.
+    """Refuse to continue with other tokens, or to replace a later model by starting over.
 
-    The first validation keeps its model before there is a checkpoint: what a crash in between
-    leaves is made again.
+    The first validation keeps its model before the first checkpoint is saved. After a crash in
+    between, that part is trained again.
 
     Args:
-        checkpoint: where training goes on; None where there is none.
-        fingerprint: of the tokens at hand.
-        run: its folder.
+        checkpoint: the checkpoint to continue from; None if the run has none.
+        fingerprint: of the present tokens.
+        run: the run's folder.
         validate_every: steps between validations.
 
     Raises:
-        ConfigurationError: the tokens are others, or the checkpoints are gone.
+        ConfigurationError: the tokens differ, or the checkpoints are gone.
     """
     if checkpoint is None:
         _require_no_later_model(run, validate_every)
     elif checkpoint.fingerprint not in ("", fingerprint):
         raise ConfigurationError(
-            f"The text must be what this run began with, but the tokens in {run.data} are others "
+            f"The text must be what this run started with, but the tokens in {run.data} differ "
             f"(their fingerprint is not that in {checkpoint.folder}). Delete {run.data} and put "
             "the earlier text back, or choose another --out for a new run."
         )
@@ -48,28 +48,27 @@ def _require_no_later_model(run: RunFolder, validate_every: int) -> None:
         return
     if max(step, run.last_step()) > validate_every:
         raise ConfigurationError(
-            f"A run must have a checkpoint to go on from, but {run.checkpoints} holds none, and "
-            f"another model would take the place of that of step {step} in {run.bundle}. Put the "
-            f"checkpoints back, or choose another --out, with --from {run.path} to train on from "
-            "that model."
+            f"{run.checkpoints} holds no checkpoint to continue from, and another model would "
+            f"replace that of step {step} in {run.bundle}. Put the checkpoints back, or choose "
+            f"another --out, with --from {run.path} to continue training that model."
         )
 
 
 def check_validation(state: TrainingState, pairs: Sequence[Pair]) -> None:
-    """Refuse to compare figures of other validation text than the run began with.
+    """Refuse other validation text than the run started with: its figures could not be compared.
 
     Args:
-        state: of the run; it learns what the text is, if it does not know.
+        state: of the run; it takes the hash of the text, if it has none.
         pairs: the validation text.
 
     Raises:
-        ConfigurationError: it is another.
+        ConfigurationError: the text differs.
     """
     lines = "".join(f"{pair.source}\n{pair.target}\n" for pair in pairs)
     found = hash_bytes(lines.encode())
     if state.validation not in ("", found):
         raise ConfigurationError(
-            "The validation text must be what this run began with, but is another "
+            "The validation text must be what this run started with, but it differs "
             "(data.validation_source, data.validation_target). Put the earlier text back, or "
             "choose another --out for a new run."
         )
@@ -77,7 +76,7 @@ def check_validation(state: TrainingState, pairs: Sequence[Pair]) -> None:
 
 
 def is_best_model_lost(state: TrainingState, run: RunFolder) -> bool:
-    """Whether the best model is gone or damaged, which is said: another takes its place."""
+    """Tell whether the best model is gone or damaged, and log it: another takes its place."""
     if not state.best_step:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Settings that a recipe leaves open, chosen for its text, each with its reason."""
+"""Choose the settings that a recipe leaves open, for its text, each with a reason."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["Choice", "choose", "complete"]
 
 @dataclass(frozen=True)
 class _SizeAdvice:
-    """What is known of one size of model, in words of target text.
+    """Measured advice for one size of model, by words of target text.
 
     Attributes:
         name: the size.
         width: its ``d_model``.
-        up_to: the most words for which it is chosen; 0: only when asked for.
+        up_to: the most words for which it is chosen; 0 if it is only used on request.
         strong_dropout_below: fewer words than this need a dropout of 0.3.
         more_dropout_below: fewer words than this need 0.2; otherwise 0.1 is enough.
     """
@@ -46,11 +46,11 @@ SIZES = (
 
 @dataclass(frozen=True)
 class _PaceAdvice:
-    """How fast text of one amount is gone through.
+    """Batch size and number of epochs for one amount of text.
 
     Attributes:
-        up_to: the most words of target text that it holds for.
-        tokens: of a batch.
+        up_to: the most words of target text that this is for.
+        tokens: tokens of a batch.
         epochs: passes over the text.
     """
 
@@ -69,7 +69,7 @@ PACES = (
 )
 
 RATE_AT_128, RATE_FALLS, NARROWEST = 0.004, 1.25, 96
-"""The peak rate of a model of width 128, the power of the width with which it falls, from where."""
+"""The peak rate at width 128, the power of the width with which it falls, and from which width."""
 
 SHARE_OF_RATE_FROM_A_MODEL = 0.25
 
@@ -81,29 +81,29 @@ R_DROP, MOST_WORDS_FOR_R_DROP = 3.0, 0.8e6
 """Measured on Multi30k, whole and a third of it: docs/experiments.md."""
 
 MERGES_PER_FOURTH_ROOT = 323
-"""Merges of a vocabulary over the fourth root of the words: 10,000 for 0.8 million, as measured,
-and 32,000, the most that is usual, for 100 million."""
+"""Merges of a vocabulary, divided by the fourth root of the words: 10,000 merges for 0.8 million
+words, as measured, and 32,000, the usual maximum, for 100 million."""
 
 SUBWORDS_PER_WORD = 1.3
 FULLNESS = 0.9
-"""Tokens of a batch over its budget, padding apart."""
+"""Tokens of a batch without padding, divided by its budget."""
 
 FEWEST_STEPS, MOST_STEPS = 1_000, 200_000
 LONGEST_WARMUP = 4_000
 LARGEST_VOCABULARY = 32_000
 VALIDATIONS, PATIENCE = 15, 5
 AVERAGES = 20
-"""The steps over those that a running average spans."""
+"""Training steps divided by the steps that a running average spans."""
 
 FEW_PAIRS = 1_000
 MANY_CHARACTERS = 1_000
 MANY_ESCAPES = 200
-"""One in so many words is many."""
+"""A text has many escapes if more than one in this number of words has one."""
 
 SPECIAL_AND_SPACE, BYTES = 5, 256
 
 COURSE = ("learning_rate", "schedule", "warmup_steps", "max_steps")
-"""Who sets one of these in ``[training]`` has a course in mind: the rest is not touched."""
+"""A recipe that sets one of these in ``[training]`` has its own schedule: the rest stays."""
 
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 
@@ -114,8 +114,8 @@ class Choice:
 
     Attributes:
         key: ``section.name``.
-        value: what was chosen.
-        reason: why, to be read after ``key = value:``.
+        value: the chosen value.
+        reason: the reason, to be read after ``key = value:``.
     """
 
     key: str
@@ -132,16 +132,16 @@ class Choice:
 def complete(values: Mapping[str, Any], recipe_folder: Path) -> tuple[dict[str, Any], list[str]]:
     """Choose what a recipe leaves open, for its own training text.
 
-    What the recipe says is never changed. ``[training]`` is only filled in where the recipe says
-    nothing of the learning rate, its schedule and the number of steps.
+    Settings of the recipe are never changed. ``[training]`` is only filled in if the recipe sets
+    neither the learning rate, nor its schedule, nor the number of steps.
 
     Args:
         values: the recipe as its file has it, with all changes.
-        recipe_folder: where the recipe's relative names start.
+        recipe_folder: the folder that the recipe's relative names start from.
 
     Returns:
-        The values with the choices, and one sentence for each. A recipe that cannot be used, or
-        text that cannot be read, comes back as it is: training itself says what is wrong.
+        The values with the choices, and one sentence for each. A recipe that cannot be used comes
+        back unchanged, and so does one whose text cannot be read: training reports the error.
 
     Source:
         Sennrich and Zhang 2019, "Revisiting Low-Resource Neural Machine Translation"; Araabi and
@@ -178,9 +178,9 @@ def choose(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) -> lis
     """Choose every open setting.
 
     Args:
-        values: the recipe as its file has it: what it says is kept.
+        values: the recipe as its file has it; its settings are kept.
         recipe: the same, validated.
-        counts: its text.
+        counts: counts of its text.
 
     Returns:
         The choices, in the order of a recipe.
@@ -198,7 +198,7 @@ def choose(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) -> lis
 
 
 def _is_open(values: Mapping[str, Any], recipe: Recipe) -> bool:
-    """Whether anything may be chosen, so that the text must be counted."""
+    """Tell whether anything may be chosen, so that the text must be counted."""
     return (
         _is_size_open(values, recipe)
         or _is_vocabulary_open(values, recipe)
@@ -221,14 +221,14 @@ def _leaves_training(given: Mapping[str, Any]) -> bool:
 
 
 def _outlasts(recipe: Recipe) -> bool:
-    """Whether the warm-up, left open, is too long for the steps that were asked for."""
+    """Tell whether the default warm-up is too long for the number of steps."""
     training = recipe.training
     is_given = "warmup_steps" in training.model_fields_set
     return not is_given and training.warmup_steps * 10 > training.max_steps
 
 
 def _advice(size_or_width: str | int) -> _SizeAdvice:
-    """What is known of a size, or of the size whose width is nearest below."""
+    """Find the advice for a size, or for the size whose width is nearest below."""
     if isinstance(size_or_width, str):
         return next(advice for advice in SIZES if advice.name == size_or_width)
     return [SIZES[0], *(advice for advice in SIZES if advice.width <= size_or_width)][-1]
@@ -274,7 +274,7 @@ def _choose_vocabulary(
         )
     if tokenizer.sharing == "separate":
         words = min(counts.source_words, counts.target_words)
-    # A vocabulary that the text cannot fill is refused: far fewer merges than it has words.
+    # SentencePiece refuses a vocabulary that the text cannot fill, so stay far below its words.
     most = counts.distinct_words // 2
     if tokenizer.model_type == "unigram":
         most = max(0, counts.distinct_words // 4 - 5)
@@ -289,7 +289,7 @@ def _choose_vocabulary(
 
 
 def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Choice]:
-    """A whole course of training, around what the recipe fixes of it."""
+    """Propose a whole schedule, around the settings that the recipe fixes."""
     training, words = recipe.training, counts.target_words
     pace = next(pace for pace in PACES if words <= pace.up_to)
     is_new = not recipe.start.model
@@ -343,7 +343,7 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
 
 
 def _with_muon(steps: int, dropout: float, why: str) -> dict[str, tuple[Any, str]]:
-    """What Muon needs: a short warm-up, and dropout that leaves its fast start alone."""
+    """Choose what Muon needs: a short warm-up, and dropout that does not slow its fast start."""
     return {
         "optimizer": ("muon", "it reaches the loss of Adam in about a third of the steps"),
         "muon_learning_rate": (MUON_RATE, "measured on models of this width"),
@@ -355,14 +355,14 @@ def _with_muon(steps: int, dropout: float, why: str) -> dict[str, tuple[Any, str
 
 
 def _choose_warmup(given: Mapping[str, Any], recipe: Recipe, width: int) -> list[Choice]:
-    """Keep the warm-up within a run whose length was given."""
+    """Shorten the warm-up for a run whose number of steps was given."""
     if not _outlasts(recipe):
         return []
     training = recipe.training
     warmup = max(1, training.max_steps // 10)
     choices = [Choice("training.warmup_steps", warmup, f"a tenth of {training.max_steps:,} steps")]
     if "learning_rate" not in given:
-        # The paper's peak follows from the warm-up, and would be far too high after a short one.
+        # The paper's peak rate follows from the warm-up; a short warm-up would make it too high.
         choices.append(
             Choice(
                 "training.learning_rate", _peak_rate(width), f"what a model of width {width} bears"
@@ -377,7 +377,7 @@ def _peak_rate(width: int, share: float = 1.0) -> float:
 
 
 def _rounded(number: float) -> int:
-    """Cut down to two digits."""
+    """Round down to two significant digits."""
     unit: int = 10 ** max(0, len(str(int(number))) - 2)
     return int(number) // unit * unit
 

@@ -1,4 +1,4 @@
-"""Starting from a trained model instead of from random weights."""
+"""Start from a trained model instead of random weights."""
 
 from __future__ import annotations
 
@@ -9,30 +9,23 @@ from typing import Any
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import NAMED_SIZES, StartConfig, load_recipe
-from pellucid.errors import (
-    BundleError,
-    ConfigurationError,
-    InputFileNotFoundError,
-)
+from pellucid.errors import BundleError, ConfigurationError, InputFileNotFoundError
 
-__all__ = [
-    "load_start",
-    "with_start",
-]
+__all__ = ["load_start", "with_start"]
 
 UNTRAINED = "untrained"
 
 
 def load_start(start: StartConfig, run: Path) -> Bundle | None:
-    """The bundle that a recipe's ``start.model`` names; None where it names none.
+    """Load the bundle that a recipe's ``start.model`` names; None if it names none.
 
     Args:
         start: the recipe's section.
-        run: the run folder. A run that has begun with this model stands in for it, as it was.
+        run: the run folder. A run that started from this model has kept a copy of it.
 
     Raises:
-        ConfigurationError: it is another model than the recipe was made for.
-        InputFileNotFoundError: there is no such model.
+        ConfigurationError: it is not the model that the recipe was made for.
+        InputFileNotFoundError: the model does not exist.
         BundleError: it is damaged.
     """
     if not start.model:
@@ -48,7 +41,7 @@ def load_start(start: StartConfig, run: Path) -> Bundle | None:
 
 
 def _find_start(model: str, run: Path) -> tuple[Bundle, str]:
-    """A model to start from and its hash; of a run that began with it, what that keeps of both."""
+    """Load a model to start from, and its hash; a run that started from it has kept both."""
     kept = _kept_start(run)
     if kept is not None and kept.model == str(Path(model)):
         with suppress(BundleError):
@@ -60,14 +53,14 @@ def _find_start(model: str, run: Path) -> tuple[Bundle, str]:
             raise
         raise InputFileNotFoundError(
             f"MODEL must be a bundle folder or a run folder, but {model} does not exist. The run "
-            f"in {run} began from {kept.model}, and keeps what it needs of it: name that, or "
-            "choose another --out."
+            f"in {run} started from {kept.model}, and has kept a copy: name that, or choose "
+            "another --out."
         ) from None
     return bundle, bundle.model_hash
 
 
 def _kept_start(run: Path) -> StartConfig | None:
-    """What a run that began from a model says of it, and has in its folder."""
+    """Read what a run records of the model it started from, if its copy is there."""
     if (run / UNTRAINED).is_dir():
         with suppress(ConfigurationError, InputFileNotFoundError):
             start = load_recipe(run / "recipe.toml").start
@@ -77,19 +70,19 @@ def _kept_start(run: Path) -> StartConfig | None:
 
 
 def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, Any]:
-    """A recipe's values for training that starts from a model.
+    """Fill a recipe's values in for training that starts from a model.
 
-    Sizes and tokenizer are the model's: the recipe may leave them out or say the same sizes. A
-    section that is none comes back as it is, for the recipe's own check to refuse.
+    Sizes and tokenizer are the model's: the recipe may leave them out, or repeat the sizes. A
+    section that is not a table comes back as it is: the recipe's own check refuses it.
 
     Args:
         values: the recipe as its file has it, with all changes.
         model: a bundle folder, a run folder, or ``demo``.
-        run: the run folder. A run that has begun with this model stands in for it, as it was.
+        run: the run folder. A run that started from this model has kept a copy of it.
 
     Raises:
         ConfigurationError: the recipe asks for another model or tokenizer.
-        InputFileNotFoundError: there is no such model.
+        InputFileNotFoundError: the model does not exist.
         BundleError: it is damaged.
     """
     bundle, model_hash = _find_start(model, run)
@@ -115,7 +108,7 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
             "The section [tokenizer] must be left out when training starts from a model, whose "
             f"tokenizer is taken, but it holds {', '.join(sorted(tokenizer))} ({model})."
         )
-    # A tokenizer's own vocabulary stands; the recipe's section only has to fit the model's tying.
+    # The vocabulary comes with the tokenizer; this section only has to fit the model's tying.
     sharing = bundle.config.tokenizer.sharing
     languages = bundle.config.languages
     data = {

@@ -1,4 +1,4 @@
-"""Word links of the training text as links between tokens."""
+"""Turn word links of the training text into links between tokens."""
 
 from __future__ import annotations
 
@@ -6,32 +6,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from pellucid.data import build_store
 from pellucid.errors import DataError
 from pellucid.evaluate.links import parse_links
 from pellucid.files import read_lines
 from pellucid.text import Pair, Tokenizer
 from pellucid.text.token_words import split_pieces, words_of_tokens
 
-__all__ = [
-    "build_links",
-    "link_tokens",
-    "read_links",
-]
+__all__ = ["link_tokens", "read_links"]
 
 
 def read_links(pairs: Iterable[Pair], alignment: Path | None) -> Iterator[tuple[Pair, str, str]]:
-    """Read a file of word links beside its pairs.
+    """Read a file of word links together with its pairs.
 
     Args:
         pairs: of one corpus.
-        alignment: the file, a line a pair; None where there is none.
+        alignment: the file, one line per pair; None for a corpus without links.
 
     Yields:
         Each pair with its line, and the line's place for messages.
 
     Raises:
-        DataError: there are not as many lines as pairs.
+        DataError: the file does not have one line for each pair.
     """
     if alignment is None:
         yield from ((pair, "", "") for pair in pairs)
@@ -39,10 +34,10 @@ def read_links(pairs: Iterable[Pair], alignment: Path | None) -> Iterator[tuple[
     lines = read_lines(alignment)
     for number, (pair, line) in enumerate(zip_longest(pairs, lines), start=1):
         if pair is None or line is None:
-            kinds = ("fewer", "has no more") if line is None else ("more", "goes on")
+            kinds = ("fewer", "ends before") if line is None else ("more", "continues at")
             raise DataError(
                 f"Word links must have one line for each pair, but there are {kinds[0]}: "
-                f"{alignment} {kinds[1]} at line {number}. Make them from this very text."
+                f"{alignment} {kinds[1]} line {number}. Make them from this very text."
             )
         yield pair, line, f"{alignment}:{number}"
 
@@ -58,7 +53,7 @@ def link_tokens(
     """Turn the links of a pair's words into links of its subwords.
 
     Args:
-        tokenizer: cut the pair.
+        tokenizer: the tokenizer that cut the pair.
         source: the line.
         target: its translation.
         ids: of both, each ending in ``</s>``.
@@ -69,7 +64,7 @@ def link_tokens(
         The source and the target position of each link; the last one joins both ``</s>``.
 
     Raises:
-        DataError: something is not a link, or a word is not there.
+        DataError: something is not a link, or leads to a word that does not exist.
     """
     sizes = (len(split_pieces(source)), len(split_pieces(target)))
     sure = parse_links(links, place, sizes).sure
@@ -90,17 +85,3 @@ def link_tokens(
     positions[0].append(len(ids[0]) - 1)
     positions[1].append(len(ids[1]) - 1)
     return positions
-
-
-def build_links(folder: Path, links: Iterable[tuple[list[int], list[int]]], longest: int) -> None:
-    """Write the subword links of all pairs.
-
-    Args:
-        folder: where; must not exist.
-        links: as `link_tokens` gives them, in the order of the pairs.
-        longest: the most tokens of a side.
-
-    Raises:
-        OutputError: the disk cannot take them.
-    """
-    build_store(folder, links, source_vocabulary_size=longest, target_vocabulary_size=longest)

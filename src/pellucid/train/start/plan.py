@@ -50,7 +50,7 @@ class TrainingPlan:
         """Keep in a run's state what a later start, maybe on another machine, must not change."""
         state.precision = self.precision
         state.processes = state.processes or self.processes
-        state.kernels = self.kernels.words
+        state.kernels = self.kernels.description
         state.max_tokens_per_batch = self.max_tokens_per_batch
 
     def to_record(self) -> Mapping[str, Any]:
@@ -58,7 +58,7 @@ class TrainingPlan:
         return {
             "device": str(self.device),
             "precision": self.precision,
-            "kernels": self.kernels.words,
+            "kernels": self.kernels.description,
             "processes": self.processes,
             "threads": self.threads,
             "max_tokens_per_batch": self.max_tokens_per_batch,

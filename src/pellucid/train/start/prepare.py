@@ -1,4 +1,4 @@
-"""From text files to token ids: the tokenizer is learned, the store is built, all is counted."""
+"""Prepare the data: learn the tokenizer, turn text files into token ids, count what is left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pellucid.text.corpus import resolve_folder
 from pellucid.text.scan import corpora
 from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.train.run.folder import RunFolder
-from pellucid.train.start.links import build_links, link_tokens, read_links
+from pellucid.train.start.links import link_tokens, read_links
 
 __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 
@@ -38,7 +38,7 @@ VARIANTS = "segmentations"
 LINKS = "links"
 
 MOST_PAIRS = 2**28
-"""Of an epoch whose corpora have weights: some gigabytes for their order."""
+"""The largest epoch whose corpora have weights: its order takes some gigabytes."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class PreparedData:
     """Everything training reads.
 
     Attributes:
-        tokenizer: learned from the training text.
+        tokenizer: learned from the training text, or that of the model to start from.
         store: the training pairs as ids.
         validation: the validation pairs as text.
-        corpora: what the store is made of, in its order.
-        variants: other segmentations of the pairs, where the recipe asks for them.
+        corpora: the corpora in the store, in its order.
+        variants: other segmentations of the pairs, if the recipe asks for them.
         links: between the tokens of each pair, for a guided head.
     """
 
@@ -91,18 +91,18 @@ class PreparedData:
 def prepare_data(
     recipe: Recipe, base: Path, run: RunFolder, *, tokenizer: Tokenizer | None = None
 ) -> PreparedData:
-    """Learn the tokenizer and build the token store, or take those a former start made.
+    """Learn the tokenizer and build the token store, or take those of an earlier start.
 
     Args:
         recipe: the recipe.
         base: the folder that the recipe's relative names start from.
-        run: where to keep the result.
-        tokenizer: one that is ready; otherwise it is learned from the training text.
+        run: the run folder, which keeps the result.
+        tokenizer: a trained one; None learns one from the training text.
 
     Raises:
-        BundleError: what a former start made is damaged.
-        ConfigurationError: the text is not what the run began with.
-        DataError: the text cannot be used; says where.
+        BundleError: the files of an earlier start are damaged.
+        ConfigurationError: the text is not what the run started with.
+        DataError: the text cannot be used; the message says where.
     """
     if run.data.is_dir():
         _check_whole(run.data)
@@ -121,7 +121,7 @@ def prepare_data(
 
 
 def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
-    """The files that training and validation read, by their names in the recipe."""
+    """List the files that training and validation read, by their names in the recipe."""
     data = recipe.data
     folder = resolve_folder(data.folder, base)
     named = (
@@ -132,12 +132,12 @@ def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
 
 
 def _check_same_text(hashes: Path, recipe: Recipe, base: Path) -> None:
-    """Refuse to go on with other text than the run's tokens were made of."""
+    """Refuse to continue with other text than the run's tokens were made of."""
     earlier = read_json(hashes)
     for name, path in _text_files(recipe, base).items():
         if earlier.get(name) != hash_file(path):
             raise ConfigurationError(
-                f"The text must be what this run began with, but {path} has been changed since "
+                f"The text must be what this run started with, but {path} has been changed since "
                 f"(its hash is not that in {hashes}). Put the earlier text back, or choose another "
                 "--out for a new run."
             )
@@ -167,7 +167,14 @@ def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer
     if recipe.training.guided_head:
         dropped.clear()
         counts.clear()
-        build_links(folder / LINKS, map(kept.links, kept), recipe.data.max_length)
+        # Positions take the place of ids: none is above the longest sentence.
+        longest = recipe.data.max_length
+        build_store(
+            folder / LINKS,
+            map(kept.links, kept),
+            source_vocabulary_size=longest,
+            target_vocabulary_size=longest,
+        )
     for name, data in tokenizer.files().items():
         write_bytes(folder / name, data)
     write_text(folder / TOKENIZER_CONFIG, to_json(tokenizer.config.model_dump(mode="json")))
@@ -176,7 +183,7 @@ def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer
 
 
 class _Kept(NamedTuple):
-    """A pair that is trained on, as text and as ids; its word links and their file and line."""
+    """A training pair, as text and as ids; its word links, and their file and line."""
 
     source: str
     target: str
@@ -186,9 +193,9 @@ class _Kept(NamedTuple):
 
 
 class _KeptPairs:
-    """The training pairs that nothing speaks against, each time anew.
+    """The training pairs that are kept, read from the files in each iteration.
 
-    Going through them counts what was left out, by reason, and every corpus at its end.
+    Iterating counts the pairs left out, by reason, and each corpus at its end.
     """
 
     def __init__(
@@ -223,16 +230,16 @@ class _KeptPairs:
     def segmentations(
         self, training: TrainingConfig
     ) -> Iterator[tuple[list[Variant], list[Variant]]]:
-        """Several segmentations of both sides of every pair, none too long.
+        """Yield several segmentations of both sides of every pair, none too long.
 
         Raises:
             ConfigurationError: the tokenizer has no subwords.
         """
         if not isinstance(self._tokenizer, SentencePieceTokenizer):
-            what = "one of words" if self._tokenizer.config.kind == "words" else "Marian's"
+            what = "of words" if self._tokenizer.config.kind == "words" else "Marian's"
             raise ConfigurationError(
-                "The tokenizer must be one that SentencePiece learned, or training.subword_samples "
-                f"must be 0, but it is {what}. Set training.subword_samples = 0."
+                "training.subword_samples needs a tokenizer that SentencePiece learned, but this "
+                f"one is {what}. Set training.subword_samples = 0."
             )
         cut_source, cut_target = (
             self._tokenizer.segmenter(
@@ -254,7 +261,7 @@ class _KeptPairs:
         return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
 
     def links(self, pair: _Kept) -> tuple[list[int], list[int]]:
-        """The positions of a pair's linked tokens."""
+        """Find the positions of a pair's linked tokens."""
         return link_tokens(
             self._tokenizer, pair.source, pair.target, pair.ids, pair.links, pair.links_place
         )
@@ -283,7 +290,7 @@ class _KeptPairs:
 
 
 def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
-    """Open what `_prepare_into` made."""
+    """Open the files that `_prepare_into` made."""
     counts = tuple(CorpusCount(**values) for values in read_json(folder / CORPORA)["corpora"])
     _check_epoch(counts)
     variants = None
@@ -300,7 +307,7 @@ def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
 
 
 def _check_epoch(counts: tuple[CorpusCount, ...]) -> None:
-    """Refuse weights that make more of an epoch than memory holds."""
+    """Refuse weights that make an epoch too large for memory."""
     num_pairs = sum(count.kept * count.weight for count in counts)
     most = max(MOST_PAIRS, sum(count.kept for count in counts))
     if num_pairs > most:
@@ -321,7 +328,7 @@ def _load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _write_manifest(folder: Path) -> None:
-    """List every file with its hash and size, the last that is written."""
+    """List every file with its hash and size; written last, so that it marks the end."""
     names = sorted(path for path in folder.rglob("*") if path.is_file())
     files = {
         path.relative_to(folder).as_posix(): {
@@ -334,7 +341,7 @@ def _write_manifest(folder: Path) -> None:
 
 
 def _check_whole(folder: Path) -> None:
-    """Refuse to go on with files that are not as a former start wrote them.
+    """Refuse to continue with files that are not as an earlier start wrote them.
 
     Raises:
         BundleError: one is missing or has been changed.

@@ -9,9 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = [
-    "GuidedHead",
-]
+__all__ = ["GuidedHead"]
 
 
 class GuidedHead:
@@ -19,8 +17,8 @@ class GuidedHead:
 
     $$L = -\frac{λ}{n} \sum_t \sum_s G_{ts} \log α_{ts}$$
 
-    with the head's weights $α$, the links $G$, each row of which sums to one or, where the row's
-    token is linked to nothing, is zero, and the number of target tokens $n$.
+    with the head's weights $α$, the number of target tokens $n$, and the links $G$. A row of $G$
+    sums to one, or is zero if its token has no link.
 
     Args:
         layer: of the decoder.
@@ -28,7 +26,7 @@ class GuidedHead:
         weight: λ.
 
     Attributes:
-        sites: where attention has to be computed in stages.
+        sites: the places at which attention is computed in stages.
 
     Source:
         Garg, Peitz, Nallasamy and Paulik 2019, "Jointly Learning to Align and Translate with
@@ -48,7 +46,7 @@ class GuidedHead:
             self._masked_BTS = tensor[:, self._head]
 
     def loss(self, guide_BTS: Tensor, num_target_tokens: int) -> Tensor:
-        """The loss of the pass that was just made; see the class.
+        """Compute the loss of the latest pass; see the class.
 
         Args:
             guide_BTS: G.

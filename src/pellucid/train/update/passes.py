@@ -36,7 +36,7 @@ class Passes:
         model: its parameters get the gradients.
         training: the settings.
         precision: of the passes.
-        gradients: where those of the trained parameters are wanted, if the passes can.
+        gradients: tensors for the gradients of the trained parameters, used if the passes can.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class Passes:
         )
 
     def start(self) -> None:
-        """Do nothing: there are no other processes to start."""
+        """Do nothing: these passes run in one process."""
 
     def close(self) -> None:
-        """Do nothing: there are no other processes to end."""
+        """Do nothing: these passes run in one process."""
 
     def refresh_weights(self) -> None:
         """Copy the weights as they are now, for the passes of one update."""

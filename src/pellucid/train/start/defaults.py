@@ -1,4 +1,4 @@
-"""What a recipe leaves open: taken from the run that it continues, or chosen for its text."""
+"""Fill in what a recipe leaves open: from the run that it continues, or chosen for its text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pellucid.train.start.choices import complete
 __all__ = ["Filled", "fill_in"]
 
 LIMITS = ("max_steps", "patience")
-"""What a run keeps where the same recipe no longer gives it, though it may have another value."""
+"""Settings that a run keeps if its recipe no longer gives them, whatever their value."""
 
 
 class Filled(NamedTuple):
@@ -34,14 +34,14 @@ class Filled(NamedTuple):
 def fill_in(values: Mapping[str, Any], run: Path, recipe_folder: Path) -> Filled:
     """Fill in what a recipe leaves open.
 
-    What was once chosen for a run stays, for a limit that is changed must not choose the rest anew,
-    and nothing more is chosen. What somebody gave the run, and the recipe no longer says, is not
-    taken: the run then says that it differs.
+    Settings that were once chosen for a run stay, and no others are chosen: changing a limit must
+    not change the rest. Settings that the user once gave the run, and the recipe no longer has, are
+    not filled in; the run then reports that the recipe differs.
 
     Args:
         values: the recipe as its file has it, with all changes.
-        run: the run folder, which need not be there.
-        recipe_folder: where the recipe's relative names start.
+        run: the run folder, which need not exist.
+        recipe_folder: the folder that the recipe's relative names start from.
 
     Raises:
         ConfigurationError: the run's own recipe is damaged.
@@ -64,13 +64,13 @@ def fill_in(values: Mapping[str, Any], run: Path, recipe_folder: Path) -> Filled
 
 
 def _entry(values: Mapping[str, Any], section: str, name: str) -> Any:
-    """A setting of a recipe, which may lack it or be no recipe at all."""
+    """Look up a setting of a recipe, which may lack it or not be a recipe."""
     entries = values.get(section)
     return entries.get(name) if isinstance(entries, Mapping) else None
 
 
 def _added(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, ``section.name``, that the second of two recipes has and the first has not."""
+    """Collect the settings, ``section.name``, that only the second of two recipes has."""
     return {
         f"{section}.{name}": value
         for section, entries in after.items()
