@@ -14,9 +14,10 @@ from pellucid.errors import InputError
 from pellucid.inside import Trace
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.choose import clearest_head, mean_entropy
-from pellucid.inside.show.steps import Place, Step, follow
+from pellucid.inside.show.steps import Step, follow
 from pellucid.inside.show.terminal.map import draw_matrix, say_matrix
 from pellucid.inside.show.terminal.trace import draw_step, say_step
+from pellucid.inside.show.view import View
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words, vectors_of_words
 from pellucid.translator import Translator
@@ -34,16 +35,15 @@ def whole(translator: Translator) -> Trace:
     return translator.look(SOURCE, everything=True)
 
 
-def steps_of(whole: Trace, translator: Translator, place: Place) -> dict[str, Step]:
-    steps = follow(whole, translator.model.config, place, column=2)
+def steps_of(translator: Translator, view: View, row: int) -> dict[str, Step]:
+    steps = follow(view, translator.model.config, row, column=2)
     return {step.title.split(":")[0]: step for step in steps}
 
 
 def test_products_add_up_to_the_score_and_exponentials_to_the_weights(
     whole: Trace, translator: Translator
 ) -> None:
-    place = Place("decoder", 1, "cross", 3, 4)
-    steps = steps_of(whole, translator, place)
+    steps = steps_of(translator, View(whole, "decoder", 1, "cross", 3), 4)
     products = steps["Their product, dimension by dimension"].rows
     assert len(products) == 24
     *words, total = steps["Scores become weights"].rows
@@ -59,7 +59,7 @@ def test_products_add_up_to_the_score_and_exponentials_to_the_weights(
 def test_weighted_values_add_up_to_the_context_and_logits_to_the_probability(
     whole: Trace, translator: Translator
 ) -> None:
-    steps = steps_of(whole, translator, Place("decoder", 0, "self", 1, 3))
+    steps = steps_of(translator, View(whole, "decoder", 0, "self", 1), 3)
     *parts, context = steps["Weights times values"].rows
     for column in range(1, 6):
         total = sum(float(part[column]) for part in parts)
@@ -72,7 +72,7 @@ def test_weighted_values_add_up_to_the_context_and_logits_to_the_probability(
 
 
 def test_the_encoder_is_followed_without_logits(whole: Trace, translator: Translator) -> None:
-    steps = steps_of(whole, translator, Place("encoder", 0, "self", 0, 1))
+    steps = steps_of(translator, View(whole, "encoder", 0, "self", 0), 1)
     assert "Logits become probabilities" not in steps
     way_in = steps["The token's vector"].rows
     for column in range(1, 6):
@@ -84,9 +84,9 @@ def test_the_encoder_is_followed_without_logits(whole: Trace, translator: Transl
 def test_rows_and_columns_that_are_not_there_are_refused(
     whole: Trace, translator: Translator, row: int, column: int
 ) -> None:
-    place = Place("decoder", 0, "cross", 0, row)
+    view = View(whole, "decoder", 0, "cross", 0)
     with pytest.raises(InputError, match="must be from 0 to"):
-        list(follow(whole, translator.model.config, place, column=column))
+        list(follow(view, translator.model.config, row, column=column))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_trace_of_another_model_is_not_verified(whole: Trace, translator: Tran
 
     assert translator.bundle is not None
     other = replace(whole, model={"model_hash": "0" * 64})
-    with pytest.raises(InputError, match="with its own model"):
+    with pytest.raises(InputError, match="the trace's own"):
         verify_cell(translator.bundle, other, "encoder.0.self", 0, 0, 0)
 
 
@@ -162,7 +162,7 @@ def test_said_rows_name_the_largest_and_what_is_left() -> None:
 
 
 def test_steps_fit_a_window_and_are_said_in_full(whole: Trace, translator: Translator) -> None:
-    steps = follow(whole, translator.model.config, Place("decoder", 1, "cross", 0, 2))
+    steps = follow(View(whole, "decoder", 1, "cross", 0), translator.model.config, 2)
     console = Console(width=80, record=True, file=None, force_terminal=False)
     with console.capture() as capture:
         for step in steps:

@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["BLUE_ORANGE", "CIVIDIS", "ink_on", "shade", "shade_signed", "to_hex"]
+import numpy as np
+
+__all__ = [
+    "BLUE_ORANGE",
+    "CIVIDIS",
+    "ground_and_ink",
+    "ink_on",
+    "scale_end",
+    "shade",
+    "shade_signed",
+    "to_hex",
+]
 
 CIVIDIS = (
     "00224e",
@@ -61,6 +72,23 @@ def ink_on(color: Color) -> str:
 def to_hex(color: Color) -> str:
     """A color as pages write it: ``#00224e``."""
     return "#{:02x}{:02x}{:02x}".format(*color)
+
+
+def ground_and_ink(value: float, limit: float | None) -> tuple[str, str]:
+    """The colors of a cell and of the number in it, as pages write them.
+
+    Args:
+        value: the number.
+        limit: the end of the signed scale; None for weights from 0 to 1.
+    """
+    color = shade(value) if limit is None else shade_signed(value / limit)
+    return to_hex(color), ink_on(color)
+
+
+def scale_end(values: np.ndarray) -> float:
+    """The largest finite magnitude, which ends a signed scale; 1 if all numbers are 0."""
+    finite = np.abs(values[np.isfinite(values)])
+    return float(finite.max(initial=0.0)) or 1.0
 
 
 def _between(stops: Sequence[str], share: float) -> Color:

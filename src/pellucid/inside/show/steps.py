@@ -9,36 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pellucid.config import ModelConfig
-from pellucid.errors import InputError
+from pellucid.inside.ask import MAP_STAGES, check_number
 from pellucid.inside.record.data import TraceData
+from pellucid.inside.show.view import View
 
-__all__ = ["Place", "Step", "follow"]
+__all__ = ["Step", "follow"]
 
 Cell = str | float
-
-
-@dataclass(frozen=True)
-class Place:
-    """Which row of which head is followed.
-
-    Attributes:
-        part: ``encoder`` or ``decoder``.
-        layer: from 0.
-        kind: ``self`` or ``cross``.
-        head: from 0.
-        row: the position that attends, from 0.
-    """
-
-    part: str
-    layer: int
-    kind: str
-    head: int
-    row: int
-
-    @property
-    def site(self) -> str:
-        """``decoder.1.cross``."""
-        return f"{self.part}.{self.layer}.{self.kind}"
 
 
 @dataclass(frozen=True)
@@ -59,56 +36,47 @@ class Step:
 
 
 def follow(
-    trace: TraceData, model: ModelConfig, place: Place, *, column: int | None = None
+    view: View, model: ModelConfig, row: int, *, column: int | None = None
 ) -> Iterator[Step]:
     """Follow one row through one head, and then on to the token that is chosen.
 
     Args:
-        trace: with everything.
+        view: the weights of the head, in a trace with everything.
         model: the model's sizes and switches.
-        place: the row and the head.
+        row: the position that attends, from 0.
         column: the position attended to whose product is shown dimension by dimension; the one
             with the largest weight unless given.
 
     Raises:
         InputError: there is no such row or column, or the trace lacks a stage.
     """
-    rows = trace.query_tokens(place.part)
-    columns = trace.key_tokens(place.part, place.kind)
-    _check_number("row", place.row, len(rows))
-    weights_M = trace.head(f"{place.site}.weights", place.head)[place.row]
-    column = int(weights_M.argmax()) if column is None else column
-    _check_number("column", column, len(columns))
-    yield from _way_in(trace, model, place)
-    yield from _vectors(trace, model, place, columns[column], column)
-    yield _weighing(trace, model, place, columns)
-    yield _mixing(trace, place, columns)
-    yield from _way_out(trace, model, place)
-    if place.part == "decoder":
-        yield _choosing(trace, place.row)
+    advice = "Name one of its positions."
+    check_number("row", row, len(view.rows), "this sentence", advice=advice)
+    column = int(view.cells[row].argmax()) if column is None else column
+    check_number("column", column, len(view.columns), "this sentence", advice=advice)
+    yield _way_in(view, model, row)
+    yield from _vectors(view, model, row, column)
+    yield _weighing(view, model, row)
+    yield _mixing(view, row)
+    yield from _way_out(view, model, row)
+    if view.part == "decoder":
+        yield _choosing(view.trace, row)
 
 
-def _check_number(what: str, number: int, count: int) -> None:
-    if not 0 <= number < count:
-        raise InputError(
-            f"A {what} must be from 0 to {count - 1} for this sentence, but is {number}."
-        )
-
-
-def _way_in(trace: TraceData, model: ModelConfig, place: Place) -> Iterator[Step]:
-    part, row = place.part, place.row
+def _way_in(view: View, model: ModelConfig, row: int) -> Step:
+    trace, part = view.trace, view.part
     ids = trace.source_ids if part == "encoder" else trace.target_ids
     scale = f" · √{model.d_model}" if model.embedding_scale == "sqrt" else ""
     found = [(f"embedding of id {ids[row]}{scale}", trace.get(f"{part}.embedding")[row])]
     if model.positions != "none":
         found.append((f"position {row}", trace.get(f"{part}.positions")[row]))
     found.append(("sum, enters layer 0", trace.get(f"{part}.input")[row]))
-    entering = trace.get(f"{place.site}.input")[row]
-    found.append((f"enters layer {place.layer}'s {place.kind} attention", entering))
+    entering = trace.get(f"{view.site}.input")[row]
+    found.append((f"enters layer {view.layer}'s {view.kind} attention", entering))
     if model.norm == "pre":
-        found.append(("after layer norm", trace.get(f"{place.site}.norm")[row]))
-    place_term = " + P[position]" if model.positions != "none" else ""
-    yield _table("The token's vector", f"x = E[id]{scale}{place_term}", found)
+        found.append(("after layer norm", trace.get(f"{view.site}.norm")[row]))
+    position = " + P[position]" if model.positions != "none" else ""
+    return _table("The token's vector", f"x = E[id]{scale}{position}", found)
 
 
 _PROJECTIONS = {
@@ -119,12 +87,13 @@ _PROJECTIONS = {
 """By ``model.projections``."""
 
 
-def _vectors(
-    trace: TraceData, model: ModelConfig, place: Place, word: str, column: int
-) -> Iterator[Step]:
-    query_K = trace.head(f"{place.site}.query", place.head)[place.row]
-    key_K = trace.head(f"{place.site}.key", place.head)[column]
-    value_E = trace.head(f"{place.site}.value", place.head)[column]
+def _vectors(view: View, model: ModelConfig, row: int, column: int) -> Iterator[Step]:
+    word = view.columns[column]
+    query_K, key_K, value_E = (
+        view.at("query")[row],
+        view.at("key")[column],
+        view.at("value")[column],
+    )
     yield _table(
         f"Query of the row; key and value of {word}",
         _PROJECTIONS[model.projections],
@@ -136,35 +105,26 @@ def _vectors(
         "q · k = Σᵢ qᵢ kᵢ",
         ("dimension", "qᵢ", "kᵢ", "qᵢ kᵢ", "sum so far"),
         tuple(
-            (str(index), float(q), float(k), float(product), float(total))
-            for index, (q, k, product, total) in enumerate(
-                zip(query_K, key_K, products, products.cumsum(), strict=True)
+            (str(index), *numbers)
+            for index, numbers in enumerate(
+                np.stack([query_K, key_K, products, products.cumsum()], axis=1).tolist()
             )
         ),
     )
 
 
-def _weighing(trace: TraceData, model: ModelConfig, place: Place, columns: Sequence[str]) -> Step:
-    stages = {
-        stage: trace.head(f"{place.site}.{stage}", place.head)[place.row].astype(np.float64)
-        for stage in ("scores", "scaled", "masked", "weights")
-    }
-    largest = stages["masked"].max()
-    exponentials = np.zeros_like(stages["masked"])
-    if largest > -math.inf:
-        exponentials = np.exp(stages["masked"] - largest)
+def _weighing(view: View, model: ModelConfig, row: int) -> Step:
+    scores, scaled, masked, weights = (
+        view.at(stage)[row].astype(np.float64) for stage in MAP_STAGES
+    )
+    largest = masked.max()
+    # A row that may attend nowhere has no exponentials.
+    exponentials = np.exp(masked - largest) if largest > -math.inf else np.zeros_like(masked)
+    numbers = np.stack([scores, scaled, masked, exponentials, weights], axis=1).tolist()
     rows: list[tuple[Cell, ...]] = [
-        (
-            word,
-            float(stages["scores"][index]),
-            float(stages["scaled"][index]),
-            float(stages["masked"][index]),
-            float(exponentials[index]),
-            float(stages["weights"][index]),
-        )
-        for index, word in enumerate(columns)
+        (word, *cells) for word, cells in zip(view.columns, numbers, strict=True)
     ]
-    rows.append(("sum", "", "", "", float(exponentials.sum()), float(stages["weights"].sum())))
+    rows.append(("sum", "", "", "", float(exponentials.sum()), float(weights.sum())))
     root = f"÷ √{model.d_key}" if model.scale_scores else "not scaled"
     divisor = " / √d_k" if model.scale_scores else ""
     return Step(
@@ -175,37 +135,34 @@ def _weighing(trace: TraceData, model: ModelConfig, place: Place, columns: Seque
     )
 
 
-def _mixing(trace: TraceData, place: Place, columns: Sequence[str]) -> Step:
-    weights_M = trace.head(f"{place.site}.weights", place.head)[place.row]
-    value_ME = trace.head(f"{place.site}.value", place.head)
-    context_E = trace.head(f"{place.site}.context", place.head)[place.row]
+def _mixing(view: View, row: int) -> Step:
     found = [
-        (f"{float(weights_M[index]):.4f} · value of {word}", weights_M[index] * value_ME[index])
-        for index, word in enumerate(columns)
+        (f"{float(weight):.4f} · value of {word}", weight * value_E)
+        for word, weight, value_E in zip(
+            view.columns, view.at("weights")[row], view.at("value"), strict=True
+        )
     ]
-    return _table("Weights times values", "c = Σⱼ αⱼ vⱼ", [*found, ("sum: the context", context_E)])
+    found.append(("sum: the context", view.at("context")[row]))
+    return _table("Weights times values", "c = Σⱼ αⱼ vⱼ", found)
 
 
-def _way_out(trace: TraceData, model: ModelConfig, place: Place) -> Iterator[Step]:
-    site, row = place.site, place.row
+def _way_out(view: View, model: ModelConfig, row: int) -> Iterator[Step]:
+    trace, site = view.trace, view.site
     found = [(f"output: {model.num_heads} heads' contexts · W_O", trace.get(f"{site}.output")[row])]
     word = "plus what entered (residual)" if model.residual else "no residual"
     found.append((word, trace.get(f"{site}.residual")[row]))
     if model.norm == "post":
         found.append(("after layer norm", trace.get(f"{site}.norm")[row]))
     yield _table("Out of the attention", "o = Concat(c₁ … c_h) W_O", found)
-    site = f"{place.part}.{place.layer}.feed_forward"
-    stages = ["input", "norm", "inner", "activated", "output", "residual"]
-    if model.norm != "pre":
-        stages.remove("norm")
-    if model.norm == "post":
-        stages.append("norm")
+    site = f"{view.part}.{view.layer}.feed_forward"
+    before, after = (["norm"] if model.norm == when else [] for when in ("pre", "post"))
+    stages = ["input", *before, "inner", "activated", "output", "residual", *after]
     yield _table(
-        f"The feed-forward network of layer {place.layer}",
+        f"The feed-forward network of layer {view.layer}",
         f"{model.activation}(x W₁ + b₁) W₂ + b₂",
         [(stage, trace.get(f"{site}.{stage}")[row]) for stage in stages],
     )
-    end = f"{place.part}.norm"
+    end = f"{view.part}.norm"
     if end in trace.arrays:
         yield _table("The last layer norm", "", [(end, trace.get(end)[row])])
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
 from pellucid.inside.record.data import TraceData
+from pellucid.inside.show.colors import scale_end
 
 __all__ = [
     "SPECIAL_TOKENS",
@@ -19,7 +19,6 @@ __all__ = [
     "default_view",
     "describe_decoding",
     "describe_model_of",
-    "num_cells_wide",
     "number_in_cell",
     "views_of",
 ]
@@ -66,6 +65,12 @@ class View:
             )
         self.trace.head(self.name, self.head)
 
+    @classmethod
+    def of(cls, trace: TraceData, name: str, head: int) -> Self:
+        """Make the view of one head of an array such as ``decoder.1.cross.weights``."""
+        part, layer, kind, stage = name.split(".")
+        return cls(trace, part, int(layer), kind, head, stage)
+
     @property
     def site(self) -> str:
         """Where: ``decoder.1.cross``."""
@@ -98,7 +103,15 @@ class View:
     @property
     def cells(self) -> np.ndarray:
         """The numbers: rows by columns."""
-        return self.trace.head(self.name, self.head)
+        return self.at(self.stage)
+
+    def at(self, stage: str) -> np.ndarray:
+        """Get the numbers of the same head at another stage.
+
+        Raises:
+            InputError: the trace does not hold it.
+        """
+        return self.trace.head(f"{self.site}.{stage}", self.head)
 
     @property
     def forbidden(self) -> np.ndarray:
@@ -109,9 +122,8 @@ class View:
         """
         if self.stage in ("scores", "scaled") or not self.is_map:
             return np.zeros(self.cells.shape, dtype=bool)
-        masked = f"{self.site}.masked"
-        if masked in self.trace.arrays:
-            forbidden: np.ndarray = np.isneginf(self.trace.head(masked, self.head))
+        if f"{self.site}.masked" in self.trace.arrays:
+            forbidden: np.ndarray = np.isneginf(self.at("masked"))
             return forbidden
         later_LM = np.triu(np.ones(self.cells.shape, dtype=bool), 1)
         is_masked = (self.part, self.kind) == ("decoder", "self")
@@ -120,8 +132,7 @@ class View:
     @property
     def largest(self) -> float:
         """The largest finite magnitude, which ends a signed scale; 1 where all is 0."""
-        finite = np.abs(self.cells[np.isfinite(self.cells)])
-        return float(finite.max(initial=0.0)) or 1.0
+        return scale_end(self.cells)
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -170,12 +181,8 @@ class View:
         columns = f"the {keys} tokens attended to" if self.is_map else "dimensions of the head"
         if self.reads_and_predicts:
             return f"A decoder row reads one token → predicts the next; columns: {columns}."
-        side = "source" if self._is_of_keys and keys == "source" else self._side
+        side = keys if self._is_of_keys or self.part == "encoder" else "target"
         return f"Rows: {side} tokens; columns: {columns}."
-
-    @property
-    def _side(self) -> str:
-        return "source" if self.part == "encoder" else "target"
 
     def describe_scale(self) -> str:
         """What the colors mean."""
@@ -227,13 +234,12 @@ def default_view(trace: TraceData) -> View:
 
 def views_of(trace: TraceData) -> list[View]:
     """Every head of every array that has heads, in the order of the trace."""
-    found = []
-    for name in trace.arrays:
-        part, *place, stage = name.split(".")
-        if len(place) == 2 and stage in HEAD_STAGES:
-            layer, kind = int(place[0]), place[1]
-            found += [View(trace, part, layer, kind, head, stage) for head in trace.heads]
-    return found
+    return [
+        View.of(trace, name, head)
+        for name in trace.arrays
+        if name.count(".") == 3 and name.rpartition(".")[2] in HEAD_STAGES
+        for head in trace.heads
+    ]
 
 
 def describe_model_of(trace: TraceData) -> str:
@@ -280,15 +286,3 @@ def number_in_cell(value: float, limit: float | None) -> str:
     if digits == 2 and abs(float(short)) < 1:
         short = short.replace("0.", ".")
     return short.removesuffix(".00").replace("-", "−")
-
-
-def num_cells_wide(text: str) -> int:
-    """How many narrow letters' room a text takes: wide characters take two, combining none."""
-    return sum(
-        0
-        if unicodedata.combining(letter)
-        else 2
-        if unicodedata.east_asian_width(letter) in "WF"
-        else 1
-        for letter in text
-    )

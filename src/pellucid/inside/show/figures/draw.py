@@ -7,7 +7,8 @@ figure carries its caption: model, place, stage, convention, decoding and precis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from pellucid.errors import InputError
 from pellucid.inside.heads.compare import Difference, compare_maps
 from pellucid.inside.record.data import TraceData
+from pellucid.inside.show.colors import scale_end
 from pellucid.inside.show.figures.panels import (
     MOST_NUMBERS,
     Look,
@@ -90,6 +92,9 @@ def draw_map_figure(
         OutputError: the file cannot be written.
     """
     path = check_ending(path)
+    if max(panel.cells_LM.shape) > MOST_NUMBERS:
+        left_out = f"More than {MOST_NUMBERS} words: the numbers are in the trace's file."
+        caption = [*caption, left_out]
     lettering = Lettering(path, [*panel.texts, *caption])
     look = _look_of_one(panel, lettering)
     num_rows, num_columns = panel.cells_LM.shape
@@ -98,19 +103,16 @@ def draw_map_figure(
     body = num_columns * look.cell[0], num_rows * look.cell[1]
     bar = max(0.9, body[1])
     width = max(2 * MARGIN + left + body[0] + max(0.75, beside), 4.2)
-    lines = _caption_lines(lettering, caption, width, panel.cells_LM.shape)
-    height = 2 * MARGIN + head + above + bar + 0.12 + LINE * len(lines)
-    with lettering.settings():
-        sheet = Sheet(width, height)
-        top = MARGIN + head + above
+    top = MARGIN + head + above
+    written = LINE * len(_caption_lines(lettering, caption, width))
+    height = 2 * MARGIN + head + above + bar + 0.12 + written
+    with _captioned(path, lettering, caption, (width, height), top + bar + 0.12) as sheet:
         if panel.title:
             sheet.text(MARGIN, MARGIN, lettering.write(panel.title), size=9, weight="bold")
         draw_panel(sheet, panel, look, left=MARGIN + left, top=top)
         draw_scale(
             sheet, panel, left=MARGIN + left + body[0] + 0.15, top=top, height=bar, label=label
         )
-        _write_lines(sheet, lines, top + bar + 0.12)
-        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
 
 
 def draw_difference_figure(
@@ -143,8 +145,9 @@ def draw_difference_figure(
     )
     if not difference.values.size:
         raise InputError("Two maps must share words for a difference, but these share none.")
-    forbidden_LM = first.forbidden[np.ix_(*_firsts(difference))]
-    limit = float(np.abs(difference.values).max()) or 1.0
+    rows, columns = ([one for one, _ in pairs] for pairs in (difference.rows, difference.columns))
+    forbidden_LM = first.forbidden[np.ix_(rows, columns)]
+    limit = scale_end(difference.values)
     pairs = [
         (first.predicted[row], second.predicted[other])
         for row, other in difference.rows
@@ -207,19 +210,17 @@ def draw_grid_figure(
     first_left, first_top = MARGIN + left + 0.2, MARGIN + above + 0.2
     body = len(panels[0]) * step_right, len(panels) * step_down
     width = max(first_left + body[0] + max(0.75, beside), 4.2)
-    lines = _caption_lines(lettering, caption, width)
-    height = first_top + body[1] + LINE * len(lines) + MARGIN
-    with lettering.settings():
-        sheet = Sheet(width, height)
+    written = LINE * len(_caption_lines(lettering, caption, width))
+    height = first_top + body[1] + written + MARGIN
+    with _captioned(path, lettering, caption, (width, height), first_top + body[1]) as sheet:
         for index, (row, seen) in enumerate(zip(panels, views, strict=True)):
             top = first_top + index * step_down
-            _write_layer(sheet, seen[0].layer, top + high / 2)
+            style = {"rotation": 90, "va": "center", "ha": "center", "size": 8, "weight": "bold"}
+            sheet.text(MARGIN + 0.06, top + high / 2, f"layer {seen[0].layer}", **style)
             for place, (panel, view) in enumerate(zip(row, seen, strict=True)):
                 at = first_left + place * step_right
-                first = not place, not index
-                draw_panel(
-                    sheet, panel, look, left=at, top=top, with_rows=first[0], with_columns=first[1]
-                )
+                words = {"with_rows": not place, "with_columns": not index}
+                draw_panel(sheet, panel, look, left=at, top=top, **words)
                 sheet.text(at, top + high + 0.04, _name_of(view), size=6.5)
         draw_scale(
             sheet,
@@ -229,8 +230,6 @@ def draw_grid_figure(
             height=max(0.9, min(high, 2.5)),
             label="weight" if limit is None else stage,
         )
-        _write_lines(sheet, lines, first_top + body[1])
-        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
 
 
 def draw_stages_figure(
@@ -264,18 +263,15 @@ def draw_stages_figure(
     bar = max(high, 0.6)
     top = MARGIN + 0.2 + above
     width = 2 * MARGIN + left + sum(steps)
-    lines = _caption_lines(lettering, caption, width)
-    height = top + bar + 0.15 + LINE * len(lines) + MARGIN
-    with lettering.settings():
-        sheet = Sheet(width, height)
+    written = LINE * len(_caption_lines(lettering, caption, width))
+    height = top + bar + 0.15 + written + MARGIN
+    with _captioned(path, lettering, caption, (width, height), top + bar + 0.15) as sheet:
         at = MARGIN + left
         for index, (panel, view) in enumerate(zip(panels, views, strict=True)):
             draw_panel(sheet, panel, look, left=at, top=top, with_rows=not index)
             sheet.text(at, MARGIN, f"{index + 1}. {view.stage}", size=8, weight="bold")
             draw_scale(sheet, panel, left=at + wides[index] + 0.06, top=top, height=bar, label="")
             at += steps[index]
-        _write_lines(sheet, lines, top + bar + 0.15)
-        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
 
 
 def _look_of_one(panel: Panel, lettering: Lettering) -> Look:
@@ -286,25 +282,24 @@ def _look_of_one(panel: Panel, lettering: Lettering) -> Look:
     return Look((side, side), 56 * side, 0, lettering)
 
 
-def _caption_lines(
-    lettering: Lettering, caption: Sequence[str], width: float, cells: tuple[int, ...] = (0, 0)
-) -> list[str]:
+def _caption_lines(lettering: Lettering, caption: Sequence[str], width: float) -> list[str]:
     sentences = [lettering.write(sentence) for sentence in caption]
-    if max(cells) > MOST_NUMBERS:
-        sentences.append(f"More than {MOST_NUMBERS} words: the numbers are in the trace's file.")
     return wrap(sentences, width - 2 * MARGIN, CAPTION_SIZE)
 
 
-def _write_lines(sheet: Sheet, lines: Sequence[str], top: float) -> None:
-    for index, line in enumerate(lines):
-        is_warning = line.startswith("WARNING")
-        style = {"color": "#a01010", "weight": "bold"} if is_warning else {}
-        sheet.text(MARGIN, top + index * LINE, line, size=CAPTION_SIZE, **style)
-
-
-def _write_layer(sheet: Sheet, layer: int, middle: float) -> None:
-    style = {"rotation": 90, "va": "center", "ha": "center"}
-    sheet.text(MARGIN + 0.06, middle, f"layer {layer}", size=8, weight="bold", **style)
+@contextmanager
+def _captioned(
+    path: Path, lettering: Lettering, caption: Sequence[str], size: tuple[float, float], top: float
+) -> Iterator[Sheet]:
+    """Make a sheet to draw on; at the end write the caption from `top` down, and the file."""
+    with lettering.settings():
+        sheet = Sheet(*size)
+        yield sheet
+        for index, line in enumerate(_caption_lines(lettering, caption, sheet.width)):
+            is_warning = line.startswith("WARNING")
+            style = {"color": "#a01010", "weight": "bold"} if is_warning else {}
+            sheet.text(MARGIN, top + index * LINE, line, size=CAPTION_SIZE, **style)
+        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
 
 
 def _name_of(view: View) -> str:
@@ -330,11 +325,6 @@ def _grid_caption(views: Sequence[Sequence[View]], panel: Panel) -> list[str]:
         found += [first.describe_axes(), f"Color: {scale}{hatched}."]
     found.append(describe_model_of(first.trace))
     return [*found, *(f"WARNING: {problem}" for problem in first.trace.problems)]
-
-
-def _firsts(difference: Difference) -> tuple[list[int], list[int]]:
-    """Which rows and columns of the first map are compared."""
-    return [row for row, _ in difference.rows], [column for column, _ in difference.columns]
 
 
 def _difference_caption(

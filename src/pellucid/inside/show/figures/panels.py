@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.patches import Rectangle
 
-from pellucid.inside.show.colors import ink_on, shade, shade_signed
+from pellucid.inside.show.colors import ground_and_ink
 from pellucid.inside.show.figures.style import (
     FORBIDDEN_COLOR,
     INK,
@@ -20,6 +19,7 @@ from pellucid.inside.show.figures.style import (
     SIGNED,
     Lettering,
     Sheet,
+    draw_color_bar,
     width_in_inches,
 )
 from pellucid.inside.show.view import View, number_in_cell
@@ -68,16 +68,6 @@ class Panel:
         """All words, for the choice of fonts."""
         return [*self.rows, *self.columns, *(self.predicted or ()), self.title]
 
-    def number(self, value: float) -> str:
-        """A cell's number in few letters; the scale says where the point is."""
-        return number_in_cell(value, self.limit)
-
-    def ink(self, value: float) -> str:
-        """What a cell's number is written in."""
-        if self.limit is None:
-            return ink_on(shade(value))
-        return ink_on(shade_signed(value / self.limit))
-
 
 @dataclass(frozen=True)
 class Look:
@@ -116,7 +106,8 @@ def panel_of(view: View, *, limit: float | None = None) -> Panel:
 def room_of(panel: Panel, look: Look) -> tuple[float, float, float]:
     """Inches needed to the left for rows, above for columns, and to the right of the last."""
     write, size = look.lettering.write, look.word
-    left = max(width_in_inches(write(word), size) for word in _with_head(panel)) + 0.1
+    words = [*panel.rows, "" if panel.predicted is None else READS_PREDICTS[0]]
+    left = max(width_in_inches(write(word), size) for word in words) + 0.1
     if panel.predicted is not None:
         left += _inches_of_predicted(panel, look)
     longest = max((width_in_inches(write(word), size) for word in panel.columns), default=0)
@@ -168,14 +159,8 @@ def draw_scale(
     sheet: Sheet, panel: Panel, *, left: float, top: float, height: float, label: str
 ) -> None:
     """Draw the color scale beside a panel, with the numbers at its ends."""
-    colors, norm = panel.scale
-    axes = sheet.axes(left, top, 0.11, height)
-    bar = sheet.figure.colorbar(ScalarMappable(norm, colors), cax=axes)
     ticks = [0, 0.25, 0.5, 0.75, 1] if panel.limit is None else [-panel.limit, 0, panel.limit]
-    words = [f"{tick:.3g}".replace("-", "−") for tick in ticks]
-    bar.set_ticks(ticks, labels=words)
-    bar.ax.tick_params(labelsize=7, length=2, width=0.5)
-    bar.outline.set(linewidth=0.5, edgecolor="#8a8a8a")
+    bar = draw_color_bar(sheet, (left, top, 0.11, height), *panel.scale, ticks)
     bar.set_label(label, size=7)
 
 
@@ -199,34 +184,25 @@ def _draw_cells(axes: Any, panel: Panel, look: Look) -> None:
         return
     for row, column in zip(*np.nonzero(~np.ma.getmaskarray(shown_LM)), strict=True):
         value = float(panel.cells_LM[row, column])
-        axes.text(
-            column + 0.5,
-            row + 0.52,
-            panel.number(value),
-            color=panel.ink(value),
-            size=look.digit,
-            ha="center",
-            va="center_baseline",
-        )
+        _, ink = ground_and_ink(value, panel.limit)
+        style = {"size": look.digit, "ha": "center", "va": "center_baseline"}
+        text = number_in_cell(value, panel.limit)
+        axes.text(column + 0.5, row + 0.52, text, color=ink, **style)
 
 
 def _hatch(axes: Any, forbidden_LM: np.ndarray, *, dense: bool) -> None:
     """Cover what may not be seen: gray and hatched, no color of the scale."""
     patches = []
-    for row in range(len(forbidden_LM)):
-        places = np.flatnonzero(forbidden_LM[row])
+    for row, is_forbidden_M in enumerate(forbidden_LM):
+        places = np.flatnonzero(is_forbidden_M)
+        # One rectangle for each run of neighbors, so that the hatching goes on through it.
         for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
             if len(run):
                 patches.append(Rectangle((run[0], row), len(run), 1))
     if patches:
-        style: dict[str, Any] = {
-            "facecolor": FORBIDDEN_COLOR,
-            "edgecolor": "#a6a6a6",
-            "linewidth": 0,
-        }
-        axes.add_collection(
-            PatchCollection(patches, hatch="//////" if dense else "////", **style), autolim=False
-        )
+        style: Any = {"facecolor": FORBIDDEN_COLOR, "edgecolor": "#a6a6a6", "linewidth": 0}
+        hatch = "//////" if dense else "////"
+        axes.add_collection(PatchCollection(patches, hatch=hatch, **style), autolim=False)
 
 
 def _write_columns(axes: Any, panel: Panel, look: Look) -> None:
@@ -260,10 +236,6 @@ def _write_rows(axes: Any, panel: Panel, look: Look) -> None:
         if predicted is not None:
             _write_beside(axes, "→", index, arrow, size, color=FAINT)
             _write_beside(axes, write(predicted[index]), index, gap, size)
-
-
-def _with_head(panel: Panel) -> list[str]:
-    return [*panel.rows, "" if panel.predicted is None else READS_PREDICTS[0]]
 
 
 def _inches_of_predicted(panel: Panel, look: Look) -> float:

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError
+from pellucid.inside.show.colors import scale_end
 from pellucid.inside.show.figures.style import (
     INK,
     SIGNED,
     Lettering,
     Sheet,
     check_ending,
+    draw_color_bar,
     save_figure,
     wrap,
 )
@@ -119,7 +120,7 @@ def _heat(
     sheet: Sheet, values_XX: np.ndarray, left: float, words: tuple[str, str], title: str
 ) -> None:
     num_rows, num_columns = values_XX.shape
-    limit = float(np.abs(values_XX).max()) or 1.0
+    limit = scale_end(values_XX)
     colors = Normalize(-limit, limit)
     axes = sheet.axes(left, 0.45, 3.0, 3.0)
     axes.imshow(
@@ -131,13 +132,7 @@ def _heat(
         extent=(-0.5, num_columns - 0.5, num_rows - 0.5, -0.5),
     )
     _style(axes, words, title)
-    bar = sheet.figure.colorbar(
-        ScalarMappable(colors, SIGNED), cax=sheet.axes(left + 3.07, 0.45, 0.1, 3.0)
-    )
-    ends = [-limit, 0, limit]
-    bar.set_ticks(ends, labels=[f"{end:.3g}".replace("-", "−") for end in ends])
-    bar.ax.tick_params(labelsize=7, length=2, width=0.5)
-    bar.outline.set(linewidth=0.5, edgecolor="#8a8a8a")
+    draw_color_bar(sheet, (left + 3.07, 0.45, 0.1, 3.0), SIGNED, colors, [-limit, 0, limit])
 
 
 def _by_offset(sheet: Sheet, products_LL: np.ndarray, left: float) -> None:

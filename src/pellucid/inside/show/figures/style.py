@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from rich.cells import cell_len
 
 from pellucid.errors import InputError
 from pellucid.files import write_bytes
 from pellucid.inside.show.colors import BLUE_ORANGE, CIVIDIS
-from pellucid.inside.show.view import num_cells_wide
 
 __all__ = [
     "FORBIDDEN_COLOR",
@@ -29,6 +30,7 @@ __all__ = [
     "Lettering",
     "Sheet",
     "check_ending",
+    "draw_color_bar",
     "save_figure",
     "width_in_inches",
     "wrap",
@@ -140,6 +142,32 @@ class Sheet:
         )
 
 
+def draw_color_bar(
+    sheet: Sheet,
+    box: tuple[float, float, float, float],
+    colors: Colormap,
+    norm: Normalize,
+    ticks: Sequence[float],
+) -> Any:
+    """Draw a color scale with numbers at its ticks.
+
+    Args:
+        sheet: to draw on.
+        box: left, top, width and height, in inches.
+        colors: of the scale.
+        norm: the numbers at its ends.
+        ticks: which numbers to write.
+
+    Returns:
+        The color bar.
+    """
+    bar = sheet.figure.colorbar(ScalarMappable(norm, colors), cax=sheet.axes(*box))
+    bar.set_ticks(ticks, labels=[f"{tick:.3g}".replace("-", "−") for tick in ticks])
+    bar.ax.tick_params(labelsize=7, length=2, width=0.5)
+    bar.outline.set(linewidth=0.5, edgecolor="#8a8a8a")
+    return bar
+
+
 def save_figure(figure: Figure, path: Path, *, title: str) -> None:
     """Write a figure: equal content gives equal bytes, and no date is in it.
 
@@ -180,7 +208,7 @@ def check_ending(path: str | Path) -> Path:
 def width_in_inches(text: str, size: float) -> float:
     """How much room a text needs at most, at a font size in points."""
     broad = sum(letter in "MWmw@%" for letter in text)
-    return (num_cells_wide(text) * 0.66 + broad * 0.34) * size / 72
+    return (cell_len(text) * 0.66 + broad * 0.34) * size / 72
 
 
 def wrap(sentences: Sequence[str], width: float, size: float) -> list[str]:

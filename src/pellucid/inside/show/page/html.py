@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from pellucid.inside.ask import HEAD_STAGES
 from pellucid.inside.record.data import TraceData
-from pellucid.inside.show.colors import ink_on, shade
+from pellucid.inside.show.colors import ground_and_ink
 from pellucid.inside.show.page.data import FIGURES, page_data
 from pellucid.inside.show.page.map import isolated, static_map
 from pellucid.inside.show.view import View, default_view, describe_model_of, views_of
@@ -77,12 +77,15 @@ not say what a head does for the translation.</p>
 
 def html_page(title: str, *parts: str) -> str:
     """Put parts together to a page."""
-    body = "\n".join(parts)
+    return _document(title, title, _STYLE, "\n".join(parts))
+
+
+def _document(title: str, heading: str, style: str, body: str, *, guard: str = "") -> str:
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{guard}'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(heading)}</h1>\n{body}\n</body>\n</html>\n"
     )
 
 
@@ -132,11 +135,10 @@ def _map(view: View) -> str:
 
 
 def _cell(weight: float, what: str) -> str:
-    color = shade(weight)
-    ground = "#{:02x}{:02x}{:02x}".format(*color)
+    ground, ink = ground_and_ink(weight, None)
     number = f"{100 * weight:.0f}" if weight >= 0.01 else ""
     title = escape(f"{what} {weight:.4f}", quote=True)
-    return f'<td title="{title}" style="background:{ground};color:{ink_on(color)}">{number}</td>'
+    return f'<td title="{title}" style="background:{ground};color:{ink}">{number}</td>'
 
 
 def trace_page(trace: TraceData) -> str:
@@ -152,8 +154,8 @@ def trace_page(trace: TraceData) -> str:
     """
     data = page_data(trace)
     script, style = _file("trace.js"), _file("trace.css")
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_digest(script)}'"
-    title = f"Inside: {' '.join(trace.source_tokens)}"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     body = "\n".join(
         [
             *(f'<p class="problem" role="alert">{escape(text)}</p>' for text in trace.problems),
@@ -165,26 +167,21 @@ def trace_page(trace: TraceData) -> str:
             _checks(trace),
             "</div>",
             _rest(trace),
+            f'<script type="application/json" id="trace">{data}</script>',
+            f"<script>{script}</script>",
         ]
     )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f"<h1>What the heads attend to</h1>\n{body}\n"
-        f'<script type="application/json" id="trace">{data}</script>\n'
-        f"<script>{script}</script>\n</body>\n</html>\n"
+    return _document(
+        f"Inside: {' '.join(trace.source_tokens)}",
+        "What the heads attend to",
+        f"\n{style}",
+        body,
+        guard=f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n',
     )
 
 
 def _file(name: str) -> str:
     return files("pellucid.inside.show.page").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(script: str) -> str:
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"
 
 
 def _pair(trace: TraceData) -> str:
@@ -207,24 +204,17 @@ def _options() -> str:
 
 def _tokens(trace: TraceData) -> str:
     decoded = trace.decode_log_probabilities
-    heads = [
-        "row",
-        "reads",
-        "predicts",
-        "log p",
-        "p",
-        "likeliest",
-        *(["decode"] if decoded else []),
-    ]
+    heads = ["row", "reads", "predicts", "log p", "p", "likeliest"]
+    heads += ["decode"] if decoded else []
     rows = []
     for row, log in enumerate(trace.log_probabilities):
-        likeliest = trace.argmax_tokens[row]
-        same = likeliest == trace.predicted_tokens[row]
-        words = (str(row), trace.target_tokens[row], trace.predicted_tokens[row])
+        predicted, likeliest = trace.predicted_tokens[row], trace.argmax_tokens[row]
         numbers = [f"{log:.4f}".replace("-", "−"), f"{math.exp(log):.4f}"]
+        words = (str(row), trace.target_tokens[row], predicted)
         cells = [f"<td>{escape(word)}</td>" for word in words]
         cells += [f'<td class="number">{number}</td>' for number in numbers]
-        cells.append("<td>the same</td>" if same else f"<td><b>{escape(likeliest)}</b></td>")
+        other = "the same" if likeliest == predicted else f"<b>{escape(likeliest)}</b>"
+        cells.append(f"<td>{other}</td>")
         if decoded:
             cells.append(f'<td class="number">{decoded[row]:.4f}</td>'.replace("-", "−"))
         rows.append(f"<tr>{''.join(cells)}</tr>")
@@ -241,13 +231,9 @@ def _checks(trace: TraceData) -> str:
         f'<td class="number">{difference:.1e}</td></tr>'
         for name, difference in trace.checks.items()
     )
-    verdict = (
-        '<p class="bad">Not all hold; see above.</p>'
-        if trace.problems
-        else '<p class="good">All hold.</p>'
-        if trace.checks
-        else "<p>None were made.</p>"
-    )
+    verdict = '<p class="good">All hold.</p>' if trace.checks else "<p>None were made.</p>"
+    if trace.problems:
+        verdict = '<p class="bad">Not all hold; see above.</p>'
     table = (
         "<table class='plain'><thead><tr><th>between</th><th>largest difference</th></tr></thead>"
         f"<tbody>{rows}</tbody></table>"

@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from pellucid.inside.show.colors import ink_on, shade, shade_signed, to_hex
+from pellucid.inside.show.colors import ground_and_ink
 from pellucid.inside.show.view import View, number_in_cell
 
 __all__ = ["MOST_CELLS", "isolated", "static_map"]
@@ -56,16 +56,17 @@ def _row(view: View, row: int, forbidden_M: np.ndarray) -> str:
     limit = view.largest if view.is_signed else None
     words = [view.rows[row], *([view.predicted[row]] if view.predicted else [])]
     sides = "".join(f'<th scope="row">{escape(word)}</th>' for word in words)
+    edge = " → ".join(map(isolated, words))
     cells = []
-    columns = view.columns
-    for column, value in enumerate(map(float, view.cells[row])):
-        edge = " → ".join(map(isolated, words))
-        what = escape(f"{edge}: {isolated(columns[column])}", quote=True)
-        if forbidden_M[column] or not math.isfinite(value):
+    for word, value, is_forbidden in zip(
+        view.columns, view.cells[row].tolist(), forbidden_M, strict=True
+    ):
+        what = escape(f"{edge}: {isolated(word)}", quote=True)
+        if is_forbidden or not math.isfinite(value):
             cells.append(f'<td class="pellucid-masked" title="{what}: may not be seen">−∞</td>')
             continue
-        color = shade(value) if limit is None else shade_signed(value / limit)
-        style = f"background:{to_hex(color)};color:{ink_on(color)}"
+        ground, ink = ground_and_ink(value, limit)
+        style = f"background:{ground};color:{ink}"
         number = number_in_cell(value, limit)
         cells.append(f'<td style="{style}" title="{what} {value:.6g}">{number}</td>')
     return f"<tr>{sides}{''.join(cells)}</tr>"

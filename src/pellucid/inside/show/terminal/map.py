@@ -13,18 +13,11 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from pellucid.inside.show.colors import ink_on, shade, shade_signed
+from pellucid.inside.show.colors import ground_and_ink, scale_end
 
-__all__ = ["draw_matrix", "row_labels", "say_matrix"]
+__all__ = ["draw_matrix", "say_matrix"]
 
 MOST_LABEL, LEAST_COLUMN, MOST_COLUMN = 28, 6, 12
-
-
-def row_labels(read: Sequence[str], predicted: Sequence[str] | None) -> list[str]:
-    """The words of a map's rows; a decoder's say both what they read and what they predict."""
-    if predicted is None:
-        return list(read)
-    return [f"{one} → {next_}" for one, next_ in zip(read, predicted, strict=True)]
 
 
 def draw_matrix(
@@ -52,8 +45,7 @@ def draw_matrix(
     texts = [[_number(value, is_share=is_share) for value in row] for row in values_LM.tolist()]
     longest = max(len(text) for row in texts for text in row)
     widths = [min(MOST_COLUMN, max(LEAST_COLUMN, longest + 1, cell_len(c) + 1)) for c in columns]
-    finite = np.abs(values_LM[np.isfinite(values_LM)])
-    largest = float(finite.max(initial=0.0)) or 1.0
+    limit = None if is_share else scale_end(values_LM)
     for block in _blocks(widths, max(widths[0], width - label_width - 1)):
         head = Text(" " * (label_width + 1))
         for column in block:
@@ -64,7 +56,7 @@ def draw_matrix(
             for column in block:
                 value = float(values_LM[row, column])
                 text = texts[row][column].rjust(widths[column] - 1) + " "
-                line.append(text, _style(value, largest, is_share=is_share))
+                line.append(text, _style(value, limit))
             yield line
         yield Text()
 
@@ -97,12 +89,9 @@ def say_matrix(
             if values[column] != -math.inf
         ]
         left = len(columns) - len(said)
-        if is_share and left:
-            said.append(
-                f"the other {left} together {float(values.sum() - values[order].sum()):.2f}"
-            )
-        elif left:
-            said.append(f"{left} more")
+        if left:
+            rest = float(values.sum() - values[order].sum()) if is_share else 0.0
+            said.append(f"the other {left} together {rest:.2f}" if is_share else f"{left} more")
         yield f"row {index}, {label}: {', '.join(said)}"
 
 
@@ -114,11 +103,11 @@ def _number(value: float, *, is_share: bool) -> str:
     return f"{value:.2f}" if abs(value) < 1000 else f"{value:.3g}"
 
 
-def _style(value: float, largest: float, *, is_share: bool) -> str:
+def _style(value: float, limit: float | None) -> str:
     if value == -math.inf:
         return "dim"
-    color = shade(value) if is_share else shade_signed(value / largest)
-    return f"{ink_on(color)} on #{color[0]:02x}{color[1]:02x}{color[2]:02x}"
+    ground, ink = ground_and_ink(value, limit)
+    return f"{ink} on {ground}"
 
 
 def _fit(word: str, width: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from pellucid.inside.record.data import TraceData
-from pellucid.inside.show.colors import ink_on, shade, to_hex
+from pellucid.inside.show.colors import ground_and_ink
 from pellucid.inside.show.view import views_of
 
 __all__ = ["draw_row"]
@@ -29,8 +29,7 @@ def draw_row(trace: TraceData, row: int) -> list[Text]:
         line = Text(f"  layer {view.layer} head {view.head}  ")
         for token, weight in zip(view.columns, view.cells[row].tolist(), strict=True):
             number = f" {100 * weight:.0f}" if weight >= 0.1 else ""
-            color = shade(weight)
-            style = f"{ink_on(color)} on {to_hex(color)}"
-            line.append(f" {token.replace('▁', '')}{number} ", style)
+            ground, ink = ground_and_ink(weight, None)
+            line.append(f" {token.replace('▁', '')}{number} ", f"{ink} on {ground}")
         lines.append(line)
     return lines

@@ -9,9 +9,9 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from pellucid.inside.record.data import TraceData
+from pellucid.inside.record.data import TraceData, row_labels
 from pellucid.inside.show.steps import Step
-from pellucid.inside.show.terminal.map import draw_matrix, row_labels, say_matrix
+from pellucid.inside.show.terminal.map import draw_matrix, say_matrix
 from pellucid.inside.show.view import View, describe_model_of
 
 __all__ = ["describe_array", "draw_array", "draw_step", "draw_tokens", "say_array", "say_step"]
@@ -20,7 +20,7 @@ __all__ = ["describe_array", "draw_array", "draw_step", "draw_tokens", "say_arra
 def describe_array(trace: TraceData, name: str, head: int | None) -> tuple[str, ...]:
     """Say what an array is, how its numbers are to be read, and where it comes from."""
     if head is not None:
-        return _view(trace, name, head).caption()
+        return View.of(trace, name, head).caption()
     part, *place, stage = name.split(".")
     where = f"{part} layer {place[0]}, {place[1].replace('_', '-')}" if place else part
     rows = (
@@ -48,16 +48,11 @@ def say_array(trace: TraceData, name: str, head: int | None) -> Iterator[str]:
     yield from say_matrix(values, rows, columns, is_share=name.endswith(".weights"))
 
 
-def _view(trace: TraceData, name: str, head: int) -> View:
-    part, layer, kind, stage = name.split(".")
-    return View(trace, part, int(layer), kind, head, stage)
-
-
 def _matrix(
     trace: TraceData, name: str, head: int | None
-) -> tuple[np.ndarray, list[str], Sequence[str]]:
+) -> tuple[np.ndarray, Sequence[str], Sequence[str]]:
     if head is not None:
-        view = _view(trace, name, head)
+        view = View.of(trace, name, head)
         return view.cells, row_labels(view.rows, view.predicted), view.columns
     part = name.split(".")[0]
     values_LD = trace.get(name)
@@ -83,9 +78,8 @@ def draw_tokens(trace: TraceData) -> Iterator[str]:
     """Say what each decoder row reads and predicts, and how sure it is."""
     for row, read in enumerate(trace.target_tokens):
         probability = math.exp(trace.log_probabilities[row])
-        likeliest = trace.argmax_tokens[row]
-        other = "" if likeliest == trace.predicted_tokens[row] else f"; likeliest: {likeliest}"
-        predicted = trace.predicted_tokens[row]
+        predicted, likeliest = trace.predicted_tokens[row], trace.argmax_tokens[row]
+        other = "" if likeliest == predicted else f"; likeliest: {likeliest}"
         yield f"row {row} reads {read} → predicts {predicted}  {probability:.3f}{other}"
 
 
