@@ -174,7 +174,7 @@ def test_views_are_all_there_once_and_can_be_narrowed() -> None:
         ({"layer": 3}, r"layer must be from 0 to 2.* is 3"),
         ({"layer": -1}, r"layer must be from 0 to 2.* is -1"),
         ({"head": 5}, r"head must be from 0 to 4.* is 5"),
-        ({"head": 1, "maps": ["layer-mean"]}, r"layer-mean must come without"),
+        ({"head": 1, "maps": ["layer-mean"]}, r"layer-mean cannot be combined with --head"),
     ],
 )
 def test_views_that_do_not_exist_are_refused(asked: dict[str, object], said: str) -> None:
@@ -286,7 +286,7 @@ def test_consistency_leaves_out_what_could_not_be_aligned() -> None:
     pair = made("the cat", "le chat", {(0, 0)})
     broken = Aligned("the", "le", 1, 1, (frozenset(),), (0.0,), "too long")
     assert consistencies([pair, broken, pair]) == [1]
-    with pytest.raises(InputError, match="must be a pair"):
+    with pytest.raises(InputError, match="No pair can be aligned"):
         consistencies([broken])
 
 

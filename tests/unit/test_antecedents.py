@@ -151,7 +151,7 @@ def test_interval_holds_the_share_and_draws_pairs_together(cases: list[Case]) ->
 
 
 def test_nothing_to_count_is_refused() -> None:
-    with pytest.raises(InputError, match="there are none"):
+    with pytest.raises(InputError, match="No case was given"):
         share_of_hits("none", np.zeros(0), [])
 
 

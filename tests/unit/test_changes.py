@@ -238,12 +238,12 @@ def test_change_reads_and_writes_the_same_text(text: str, change: Change) -> Non
     ("text", "message"),
     [
         ("cot decoder.1.cross.0", "Did you mean 'cut'"),
-        ("", "must say what is done"),
+        ("", "must name an action and a place"),
         ("cut", "but is ''"),
         ("cut decoder.1.cross", "part, layer, kind, head"),
         ("cut decoder.-1.cross.0", "part, layer, kind, head"),
         ("cut decoder.²  .cross.0", "part, layer, kind, head"),
-        ("cut encoder.0.cross.0", "An encoder must be looked at in its self-attention"),
+        ("cut encoder.0.cross.0", "The encoder has no cross-attention"),
         ("zero decoder.1.cross.0", "'zero encoder.0.self.2:4>7'"),
         ("average decoder.1.cross.0:1>2", "'average decoder.1.cross.0'"),
         ("force decoder.1.cross.0:3>2", "'force decoder.1.cross.0:3>2=0.8'"),
@@ -269,7 +269,7 @@ def test_change_that_says_something_else_is_refused(text: str, message: str) -> 
         ("decoder.1.cross.0:8>0", "A query must be from 0 to 7 for this pair, but is 8"),
         ("decoder.1.cross.0:7>9", "A key must be from 0 to 8 for this pair, but is 9"),
         ("encoder.0.self.0:9>0", "A query must be from 0 to 8"),
-        ("decoder.*.self.*:2>3", "row 2 is to attend to row 3"),
+        ("decoder.*.self.*:2>3", "but is 3 for row 2"),
     ],
 )
 def test_place_that_does_not_exist_is_told_with_its_range(
@@ -284,7 +284,7 @@ def test_place_that_does_not_exist_is_told_with_its_range(
 
 
 def test_nothing_to_change_is_told(pair: Pair) -> None:
-    with pytest.raises(InputError, match="There must be a change"):
+    with pytest.raises(InputError, match="No change was given"):
         Changes().check(pair.model.config, 9, 8)
 
 
@@ -331,5 +331,5 @@ def test_change_of_a_word_stands_among_others_in_order() -> None:
     )
     assert str(found[0].place) == "decoder.0.self.1"
     assert len(found) > 4
-    with pytest.raises(InputError, match=r"'dog' is there 2 times .* number: 1, 4\."):
+    with pytest.raises(InputError, match=r"'dog' occurs 2 times .* number: 1, 4\."):
         parse_changes(["cut word dog"], demo.tokenizer, line, ids)

@@ -100,10 +100,10 @@ def test_one_head_of_two_sentences_compares_their_common_words(
     ("first", "second", "message"),
     [
         ("decoder.0.cross.0", "decoder.0.self.0", "one part and kind"),
-        ("decoder.0.cross.*", "decoder.0.cross.0", "one head on each side"),
-        ("decoder.0.cross.0", "decoder.0.cross.0:1>2", "one head on each side"),
-        ("decoder.0.cross.0", "decoder.0.cross.5", "must hold head 5"),
-        ("decoder.7.cross.0", "decoder.0.cross.0", "must hold decoder.7.cross.weights"),
+        ("decoder.0.cross.*", "decoder.0.cross.0", "must be one head"),
+        ("decoder.0.cross.0", "decoder.0.cross.0:1>2", "must be one head"),
+        ("decoder.0.cross.0", "decoder.0.cross.5", "but is 5"),
+        ("decoder.7.cross.0", "decoder.0.cross.0", "does not hold decoder.7.cross.weights"),
     ],
 )
 def test_heads_that_cannot_be_compared_are_refused(
@@ -151,5 +151,5 @@ def test_heads_are_followed_over_a_run(run: Path, bundle: Bundle) -> None:
 
 def test_folder_without_checkpoints_is_refused(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text(json.dumps({}))
-    with pytest.raises(InputFileNotFoundError, match="has none"):
+    with pytest.raises(InputFileNotFoundError, match="keeps no checkpoints"):
         follow_heads(tmp_path, [(SOURCE, TARGET)])

@@ -181,12 +181,12 @@ def test_means_of_other_heads_or_of_nothing_are_refused() -> None:
 
 
 def test_trace_without_weights_is_refused() -> None:
-    with pytest.raises(InputError, match="this one has none"):
+    with pytest.raises(InputError, match="holds no weights"):
         head_rows(make_trace())
 
 
 def test_gold_of_another_number_of_pairs_is_refused(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="there are 0 for 1"):
+    with pytest.raises(InputError, match="1, but is 0"):
         table_of_heads(bundle, [(SOURCE, TARGET)], gold=[])
 
 

@@ -221,7 +221,7 @@ def test_log_probabilities_of_other_sources_do_not_depend_on_the_batch(plain_pai
 
 
 def test_occlusion_in_an_unknown_way_or_of_everything_says_so(plain_pair: Pair) -> None:
-    with pytest.raises(InputError, match="remove, unknown, cut, but is by 'removed'"):
+    with pytest.raises(InputError, match="remove, unknown, cut, but is 'removed'"):
         occlusion(plain_pair, how="removed")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="must keep a token"):
         occlusion(plain_pair, words=[range(len(plain_pair.source_ids))])

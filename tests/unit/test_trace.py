@@ -73,9 +73,9 @@ def test_asking_bounds_parts_layers_kinds_heads_and_stages(translator: Translato
         np.testing.assert_array_equal(
             trace.head("decoder.1.cross.context", head), whole.head("decoder.1.cross.context", head)
         )
-    with pytest.raises(InputError, match=r"holds 3, 1\.$"):
+    with pytest.raises(InputError, match=r"holds \(3, 1\), but is 0"):
         trace.head("decoder.1.cross.context", 0)
-    with pytest.raises(InputError, match=r"must hold decoder\.0\.cross\.weights"):
+    with pytest.raises(InputError, match=r"does not hold decoder\.0\.cross\.weights"):
         trace.weights("decoder", 0, "cross")
 
 
@@ -143,7 +143,7 @@ def test_a_replay_that_disagrees_is_told(translator: Translator) -> None:
     wrong = [value - 0.01 for value in translation.token_log_probabilities]
     trace = replay(pair, decode_log_probabilities=wrong, decoding={"precision": "float32"})
     (problem,) = trace.problems
-    assert "differs by 0.01" in problem
+    assert "differ by 0.01" in problem
     coarse = replay(pair, decode_log_probabilities=wrong, decoding={"precision": "int8"})
     assert coarse.problems == ()
     nonsense = replace(coarse, checks={**coarse.checks, "decode": math.nan})
@@ -223,14 +223,14 @@ def test_arrays_may_go_to_a_file_one_by_one(translator: Translator, tmp_path: Pa
 @pytest.mark.parametrize("ending", ["npz", "json", "json.gz"])
 def test_files_that_are_no_traces_are_refused(whole: Trace, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"t.{ending}"
-    with pytest.raises(InputFileNotFoundError, match="does not"):
+    with pytest.raises(InputFileNotFoundError, match="does not exist"):
         load_trace(path)
     whole.save(path)
     data = path.read_bytes()
     flipped = data[:2000] + bytes([data[2000] ^ 1]) + data[2001:] if ending != "json" else b"\xff"
     for damaged in (b"", data[: len(data) // 2], b"[1, 2]", b"{}", flipped):
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match="must"):
+        with pytest.raises(InputError, match=r"is damaged|cannot be read|must be 1"):
             load_trace(path)
     for name in ("t.txt", "t.npz.gz", "t.gz"):
         with pytest.raises(InputError, match=r"must be a \.npz, \.json or \.json\.gz file"):
@@ -241,7 +241,7 @@ def test_a_trace_of_a_later_format_is_refused(whole: Trace, tmp_path: Path) -> N
     path = tmp_path / "t.json"
     whole.save(path)
     path.write_text(path.read_text().replace('"format": 1', '"format": 2', 1))
-    with pytest.raises(InputError, match="must have the format 1"):
+    with pytest.raises(InputError, match="must be 1, but is 2"):
         load_trace(path)
 
 

@@ -155,8 +155,11 @@ def test_two_changes_of_one_head_move_together(pair: Pair) -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["cut decoder.1.cross.*"], "the change is 'cut decoder.1.cross.\\*'"),
-        (["cut encoder.0.self.0", "cut encoder.0.self.1"], "there are 0 beside the 2 changed"),
+        (["cut decoder.1.cross.*"], "but is 'cut decoder.1.cross.\\*'"),
+        (
+            ["cut encoder.0.self.0", "cut encoder.0.self.1"],
+            "must have 2 other heads of .* but has 0",
+        ),
     ],
 )
 def test_baseline_without_other_heads_is_refused(
@@ -167,7 +170,7 @@ def test_baseline_without_other_heads_is_refused(
 
 
 def test_what_if_of_nothing_or_of_no_such_head_is_refused(untrained: Pair) -> None:
-    with pytest.raises(InputError, match="There must be a change"):
+    with pytest.raises(InputError, match="No change was given"):
         what_if(untrained, [])
     with pytest.raises(InputError, match="A head must be from 0 to 1"):
         what_if(untrained, changes("cut decoder.0.cross.7"))

@@ -1,7 +1,13 @@
-"""Looking inside: pairs, traces and their files, and how they are shown.
+"""Looking inside a model: replay one translation, record it, measure it, change it, show it.
 
-Reading order: `pair` (a source and a target with a model), `ask` (what is to be seen), `replay`
-(the one run that sees it), `trace` (what was seen), `saving`.
+Reading order: `ask` (which arrays to keep), `pair` (a source and a target with a model), `replay`
+(the run that keeps them), `record/` (the trace and its files), `traces` (a trace that saves and
+shows itself), `look` (from a line of text to traces).
+
+The folders build on these: `heads/` (a table of all heads, and their differences), `changes/`
+(what if), `align/` (word links), `measures/` (beyond weights), `pronouns/` (antecedents), `show/`
+(terminal, page, figures). `drawings/` needs only a configuration. `survey`, `verify` and
+`vocabulary` each answer one question.
 """
 
 from pellucid.inside.ask import Ask

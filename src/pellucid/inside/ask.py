@@ -1,4 +1,4 @@
-"""What of a run is to be seen: names, ranges and sizes, before anything is computed."""
+"""A request for arrays: names, ranges and sizes, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ ATTENTION_STAGES = (
     "output",
 )
 HEAD_STAGES = ATTENTION_STAGES[:-1]
-"""Those that have an axis of heads."""
+"""The stages whose arrays have an axis of heads."""
 
 MAP_STAGES = ("scores", "scaled", "masked", "weights")
-"""Those whose arrays are queries by keys."""
+"""The stages whose arrays are queries by keys."""
 
 AROUND = ("input", "residual", "norm")
 FEED_FORWARD_STAGES = ("inner", "activated", "output")
@@ -56,7 +56,7 @@ class Wanted:
 
     Attributes:
         name: ``decoder.1.cross.weights``.
-        axes: its axes' letters, as in `pellucid.shapes`, with S or T for the positions.
+        axes: the letters of its axes, as in `pellucid.shapes`, with S or T for positions.
     """
 
     name: str
@@ -65,15 +65,17 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Ask:
-    """Which arrays a trace holds. None means all; without anything, the weights of everything.
+    """The arrays that a trace shall hold: by default the weights of every attention.
+
+    None means all.
 
     Attributes:
-        parts: of ``encoder`` and ``decoder``.
-        layers: from 0.
+        parts: ``encoder``, ``decoder`` or both.
+        layers: layer numbers, from 0.
         kinds: of ``self``, ``cross`` and ``feed_forward``.
-        heads: from 0; the arrays of heads hold these alone, in this order.
-        stages: names as in a trace; those of the five stages of attention, and what is around.
-        everything: every stage, so that nothing is missing from token to token.
+        heads: head numbers, from 0. Arrays with heads hold only these, in this order.
+        stages: names as in a trace: the stages of attention, and the arrays around them.
+        everything: take every stage, so that nothing is missing from token to token.
     """
 
     parts: Collection[Part] | None = None
@@ -84,10 +86,10 @@ class Ask:
     everything: bool = False
 
     def check(self, model: ModelConfig) -> None:
-        """Make sure that there is everything that is asked for.
+        """Make sure that a model has everything that is asked for.
 
         Raises:
-            InputError: a part, layer, kind, head or stage does not exist, or nothing is left.
+            InputError: a part, layer, kind, head or stage does not exist, or no array fits.
         """
         for what, asked, known in (
             ("part", self.parts, PARTS),
@@ -97,7 +99,7 @@ class Ask:
             for name in asked or ():
                 if name not in known:
                     raise InputError(
-                        f"There is no {what} {name!r} ({what}). {suggestion(name, known)}"
+                        f"The {what} {name!r} does not exist. {suggestion(name, known)}"
                     )
         depth = max(
             getattr(model, f"num_{part}_layers") for part in PARTS if _is_in(part, self.parts)
@@ -110,16 +112,16 @@ class Ask:
                 check_number(what, number, count)
         if not any(self.arrays(model)):
             raise InputError(
-                "There must be something to look at, but no stage of that name is in that part, "
-                "layer and kind. Leave one of them out."
+                "No array fits: that part, layer and kind have no stage of that name. Leave one of "
+                "them out."
             )
 
     def chosen_heads(self, model: ModelConfig) -> tuple[int, ...]:
-        """Which heads the arrays of heads hold."""
+        """Return the heads that arrays with heads hold."""
         return tuple(range(model.num_heads)) if self.heads is None else tuple(self.heads)
 
     def arrays(self, model: ModelConfig) -> Iterator[Wanted]:
-        """Every array, in the order in which the model computes them."""
+        """Yield every array asked for, in the order in which the model computes them."""
         for wanted in _all_arrays(model):
             part, *place, stage = wanted.name.split(".")
             if not _is_in(part, self.parts):
@@ -135,7 +137,7 @@ class Ask:
     def num_bytes(
         self, model: ModelConfig, source_length: int, target_length: int, *, item_bytes: int = 4
     ) -> int:
-        """How much memory a trace of these lengths takes, exactly."""
+        """Return the exact size of a trace of these lengths."""
         sizes = {
             "H": len(self.chosen_heads(model)),
             "S": source_length,
@@ -151,16 +153,23 @@ class Ask:
         )
 
 
-def check_number(what: str, number: int, count: int, of: str = "this model") -> None:
-    """Make sure that a layer or a head exists.
+def check_number(
+    what: str,
+    number: int,
+    count: int,
+    of: str = "this model",
+    *,
+    where: str = "",
+    advice: str = "`pellucid inspect` says what a model has.",
+) -> None:
+    """Make sure that a layer, a head or a position exists.
 
     Raises:
         InputError: it does not (with the range).
     """
     if not 0 <= number < count:
         raise InputError(
-            f"A {what} must be from 0 to {count - 1} for {of}, but is {number} ({what}). "
-            "`pellucid inspect` says what a model has."
+            f"A {what} must be from 0 to {count - 1} for {of}, but is {number}{where}. {advice}"
         )
 
 
@@ -169,6 +178,7 @@ def _is_in(one: object, asked: Collection[object] | None) -> bool:
 
 
 def _all_arrays(model: ModelConfig) -> Iterator[Wanted]:
+    """Yield every array that a model computes."""
     for part, length, depth in (
         ("encoder", "S", model.num_encoder_layers),
         ("decoder", "T", model.num_decoder_layers),
@@ -189,6 +199,7 @@ def _all_arrays(model: ModelConfig) -> Iterator[Wanted]:
 
 
 def _around(model: ModelConfig, site: str, length: str, inside: dict[str, str]) -> Iterator[Wanted]:
+    """Yield the arrays of one sub-layer: those inside, with input, norm and residual around."""
     yield Wanted(f"{site}.input", f"{length}D")
     if model.norm == "pre":
         yield Wanted(f"{site}.norm", f"{length}D")

@@ -1,10 +1,10 @@
-"""From a line of text to traces: decode it, or take the target given, and replay."""
+"""From a line of text and its translations to traces."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,15 @@ __all__ = ["Replaying", "describe_model", "look_at_given", "look_at_hypotheses"]
 
 @dataclass(frozen=True)
 class Replaying:
-    """How each pair is replayed.
+    """Options of a replay.
 
     Attributes:
-        ask: what to keep.
-        float64: keep arrays in double precision; they are computed so in any case.
+        ask: the arrays to keep.
+        float64: keep arrays in double precision; they are always computed in it.
         changes: a probe that changes results on the way.
-        into: from a hypothesis's index, and how many there are, to the ``.npz`` file that its
-            arrays go to, layer by layer; its trace then holds none.
-        before: is called with each pair before it is replayed.
+        into: gives, for a hypothesis's index and the number of hypotheses, the ``.npz`` file that
+            its arrays are written to layer by layer; its trace then holds no arrays.
+        before: is called with each pair before its replay.
     """
 
     ask: Ask = field(default_factory=Ask)
@@ -42,11 +42,11 @@ class Replaying:
 
 
 def look_at_given(bundle: Bundle, source: str, target: str, how: Replaying) -> Trace:
-    """Look at a target that somebody gave.
+    """Look at a given target.
 
     Raises:
-        InputError: a side is empty, too long, or cannot be written with the vocabulary; or what
-            is asked for does not exist.
+        InputError: a side is empty or too long, the vocabulary cannot write the target, or an
+            array asked for does not exist.
     """
     pair = make_pair(bundle, source, target, float64=True)
     return _look(bundle, pair, how, decoding={"given": True})
@@ -63,14 +63,14 @@ def look_at_hypotheses(
     """Look at each translation that a decode found: one trace each.
 
     Args:
-        bundle: the model that made them.
+        bundle: the model that found them.
         source: the source line.
-        hypotheses: what the decode found, the best first.
-        how: what to keep, and where.
-        decoding: how they were found.
+        hypotheses: the translations, the best first.
+        how: the arrays to keep, and where.
+        decoding: facts about the decode, for the traces.
 
     Raises:
-        InputError: what is asked for does not exist, or does not fit into memory.
+        InputError: an array asked for does not exist, or the trace does not fit into memory.
     """
     traces = []
     for index, found in enumerate(hypotheses):
@@ -102,26 +102,24 @@ def _look(
     if how.changes is not None:
         what = str(how.changes) if isinstance(how.changes, Changes) else "by a probe"
         decoding = {**decoding, "changes": what}
-    run = partial(
-        replay,
-        pair,
-        how.ask,
-        decode_log_probabilities=decode_log_probabilities,
-        model=describe_model(bundle),
-        decoding=decoding,
-        changes=how.changes,
-        float64=how.float64,
-    )
-    if how.into is None:
-        return run()
-    with NpzWriter(how.into(*place)) as writer:
-        trace = run(keep=writer.keep)
-        writer.finish(trace)
+    with nullcontext() if how.into is None else NpzWriter(how.into(*place)) as writer:
+        trace = replay(
+            pair,
+            how.ask,
+            decode_log_probabilities=decode_log_probabilities,
+            model=describe_model(bundle),
+            decoding=decoding,
+            changes=how.changes,
+            float64=how.float64,
+            keep=None if writer is None else writer.keep,
+        )
+        if writer is not None:
+            writer.finish(trace)
     return trace
 
 
 def describe_model(bundle: Bundle) -> dict[str, Any]:
-    """What a trace says of its model."""
+    """Collect the facts about a model that a trace holds."""
     return {
         "model_hash": bundle.model_hash,
         "name": bundle.folder.name,

@@ -1,4 +1,4 @@
-"""A source and a target side by side, run through the model with the target given."""
+"""A source and a target that run through a model together, with teacher forcing."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Pair:
     """A source and the target to look at, as ids, with the model that reads them.
 
     Attributes:
-        model: in float32, or in float64 where that was asked for.
+        model: in float32, or in float64 if that was asked for.
         tokenizer: its tokenizer.
-        source_ids: the source, ``</s>`` at the end.
-        target_ids: what the decoder's rows predict, row by row; normally ``</s>`` at the end.
+        source_ids: the source, with ``</s>`` at the end.
+        target_ids: the token that each decoder row predicts; normally the last is ``</s>``.
     """
 
     model: Transformer
@@ -39,7 +39,7 @@ class Pair:
 
     @property
     def read_ids(self) -> tuple[int, ...]:
-        """What the decoder's rows read: the start token, then the target without its last."""
+        """The ids that the decoder reads: the start token, then the target without its last."""
         return (self.tokenizer.config.target_start_id, *self.target_ids[:-1])
 
     @property
@@ -49,21 +49,21 @@ class Pair:
 
     @property
     def read_tokens(self) -> tuple[str, ...]:
-        """The pieces that the rows read."""
+        """The pieces that the decoder's rows read."""
         return tuple(self.tokenizer.target_tokens(self.read_ids))
 
     @property
     def predicted_tokens(self) -> tuple[str, ...]:
-        """The pieces that the rows predict."""
+        """The pieces that the decoder's rows predict."""
         return tuple(self.tokenizer.target_tokens(self.target_ids))
 
     def logits(
         self, *, probe: Probe | None = None, source_ids: Sequence[int] | None = None
     ) -> Tensor:
-        """Run both halves once, the target given: ``logits_TV``.
+        """Run encoder and decoder once with teacher forcing: ``logits_TV``.
 
         Args:
-            probe: is handed every result, and may replace it.
+            probe: sees every result, and may replace it.
             source_ids: another source to read instead.
         """
         source_1S = torch.tensor([list(self.source_ids if source_ids is None else source_ids)])
@@ -73,7 +73,7 @@ class Pair:
     def log_probabilities(
         self, *, probe: Probe | None = None, source_ids: Sequence[int] | None = None
     ) -> Tensor:
-        """What the model says of each target token: ``logs_T``, natural logs."""
+        """Score each target token: ``logs_T``, natural logs."""
         logs_TV = self.logits(probe=probe, source_ids=source_ids).log_softmax(dim=-1)
         return logs_TV.gather(1, torch.tensor(self.target_ids)[:, None])[:, 0]
 
@@ -84,7 +84,7 @@ class Pair:
 
         Args:
             stages: which stages.
-            sites: where, such as ``decoder.1.cross``; everywhere unless given.
+            sites: such as ``decoder.1.cross``; all unless given.
         """
         keeper = Keeper(stages, sites)
         self.logits(probe=keeper)
@@ -96,7 +96,7 @@ class Keeper:
 
     Args:
         stages: which stages.
-        sites: where; everywhere unless given.
+        sites: such as ``decoder.1.cross``; all unless given.
     """
 
     def __init__(self, stages: Collection[str], sites: Collection[str] | None = None) -> None:
@@ -112,7 +112,7 @@ class Keeper:
 def make_pair(
     bundle: Bundle, source: str, target: str | Sequence[int], *, float64: bool = False
 ) -> Pair:
-    """Put a source and a target beside each other.
+    """Pair a source with a target.
 
     Args:
         bundle: the model.
@@ -121,15 +121,15 @@ def make_pair(
         float64: compute in double precision.
 
     Raises:
-        InputError: the source is empty, a side is too long for the model, or the target holds
-            what the vocabulary cannot write.
+        InputError: a side is empty or too long for the model, or the vocabulary cannot write the
+            target.
     """
     tokenizer, model = bundle.tokenizer, bundle.model
     if not source.strip():
-        raise InputError("There must be a text to look inside, but the line is empty.")
+        raise InputError("No text was given: the line is empty. Write a sentence in it.")
     target_ids = tokenizer.encode_target(target) if isinstance(target, str) else list(target)
     if not target_ids:
-        raise InputError("A translation must have tokens to look inside, but has none.")
+        raise InputError("No translation was given: the target has no tokens. Write one in it.")
     source_ids = tokenizer.encode_source(source)
     written = target if isinstance(target, str) else None
     problem = problem_of(model, tokenizer, source_ids, target_ids, written)
@@ -153,7 +153,7 @@ def problem_of(
         tokenizer: its tokenizer.
         source_ids: of the source.
         target_ids: of the target.
-        target: its text, if it must be written with the vocabulary.
+        target: its text, if the vocabulary must be able to write it.
     """
     unknown = tokenizer.config.unk_id
     if target is not None and unknown in target_ids:
@@ -174,15 +174,21 @@ def problem_of(
     return None
 
 
+def output_by_head(attention: MultiHeadAttention) -> Tensor:
+    """Cut the output projection into the block of each head: ``projection_HED``."""
+    weight = attention.output.weight
+    return weight.T.reshape(attention.num_heads, -1, len(weight))
+
+
 def states_of(model: Transformer, part: Part) -> list[str]:
-    """Name the arrays between the layers of one half: what enters the first, what leaves each."""
+    """Name the arrays between the layers of one part: the first input, then each layer's result."""
     depth = getattr(model.config, f"num_{part}_layers")
     last = "norm" if model.config.norm == "post" else "residual"
     return [f"{part}.input", *(f"{part}.{layer}.feed_forward.{last}" for layer in range(depth))]
 
 
 def check_memory(what: str, num_bytes: int, advice: str) -> None:
-    """Make sure that something fits into the memory that is free.
+    """Make sure that something fits into the free memory.
 
     Raises:
         InputError: it does not.
@@ -196,6 +202,6 @@ def check_memory(what: str, num_bytes: int, advice: str) -> None:
 
 
 def attention_at(model: Transformer, site: str) -> MultiHeadAttention:
-    """The module at a site such as ``decoder.1.cross``."""
+    """Return the module at a site such as ``decoder.1.cross``."""
     part, layer, kind = site.split(".")
     return cast(MultiHeadAttention, model.get_submodule(f"{part}.layers.{layer}.{kind}_attention"))

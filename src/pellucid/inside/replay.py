@@ -1,9 +1,9 @@
-"""Replay: what a decode chose goes through the model once more, with every stage explicit.
+"""Replay: run the tokens that a decode chose through the model again, with explicit stages.
 
-Decoding takes the fastest path and keeps nothing. To look inside one translation, its tokens are
-fed back teacher-forced with a probe that keeps what was asked for. The tokens are always the
-decode's, and a trace carries how far the replay is from the decode, and its arrays from what they
-must add up to.
+Decoding takes the fastest path and keeps nothing. To look inside one translation, its tokens run
+through the model with teacher forcing and a probe that keeps the arrays asked for. The tokens are
+always the decode's. A trace also holds its checks: how far the replay is from the decode, and how
+far the arrays are from what they must add up to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 from pellucid.attention import stages
 from pellucid.attention.probe import Probe
 from pellucid.inside.ask import HEAD_STAGES, Ask
-from pellucid.inside.pair import Pair, attention_at, check_memory
+from pellucid.inside.pair import Pair, attention_at, check_memory, output_by_head
 from pellucid.inside.traces import Trace
 from pellucid.model import Transformer
 from pellucid.model.layers import MultiHeadAttention
@@ -40,22 +40,22 @@ def replay(
     float64: bool = False,
     keep: Keep | None = None,
 ) -> Trace:
-    """Run a pair through the explicit stages, and keep what was asked for.
+    """Run a pair through the explicit stages, and keep the arrays asked for.
 
     Args:
-        pair: what goes through; in double precision, so that what is kept is exact to its last
-            digit also where scores are large.
-        ask: what to keep; None keeps the weights of everything.
-        decode_log_probabilities: what the decode said of each target token, to compare with.
-        model: where the weights come from, for the trace.
-        decoding: how the target was found, for the trace.
-        changes: a probe that changes results on the way; what is kept is what follows from it.
+        pair: the sentence; in double precision, so that arrays are exact to their last digit even
+            if scores are large.
+        ask: the arrays to keep; by default all weights.
+        decode_log_probabilities: of each target token as the decode computed it, to compare with.
+        model: facts about the model, for the trace.
+        decoding: facts about the decode that found the target, for the trace.
+        changes: a probe that changes results on the way; the arrays follow from its changes.
         float64: keep arrays in double precision instead of rounding them to float32.
-        keep: takes every array instead of the trace, as soon as there is one, so that memory
+        keep: takes each array as soon as it is computed, instead of the trace, so that memory
             holds one layer at a time.
 
     Raises:
-        InputError: something asked for does not exist, or would not fit into memory.
+        InputError: something asked for does not exist, or does not fit into memory.
     """
     ask = ask or Ask()
     config = pair.model.config
@@ -102,7 +102,7 @@ def replay(
 class _Recorder:
     """The probe that keeps arrays, and checks each attention once it has seen its output.
 
-    Where results are changed on the way, they need not follow from each other: no check is made.
+    No checks run under changes: results then no longer follow from one another.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class _Recorder:
         return changed
 
     def _check(self, attention: MultiHeadAttention) -> None:
-        """Compare weights with a softmax made anew, and contributions with the output."""
+        """Compare weights with a softmax computed again, and contributions with the output."""
         seen = {stage: tensor.double() for stage, tensor in self._seen.items()}
         self._seen = {}
         scaled_HLM = seen["query"] @ seen["key"].transpose(1, 2)
@@ -146,11 +146,7 @@ class _Recorder:
         weights_HLM = stages.weigh(scaled_HLM.masked_fill(is_masked_HLM, -torch.inf))
         self._note("weights", weights_HLM - seen["weights"])
         self._note("rows", _row_errors(seen["weights"], is_masked_HLM))
-        num_heads, _, width = seen["value"].shape
-        projection_HED = (
-            attention.output.weight.double().T.reshape(num_heads, width, -1).contiguous()
-        )
-        transformed_HMD = seen["value"] @ projection_HED
+        transformed_HMD = seen["value"] @ output_by_head(attention).double().contiguous()
         output_LD = (seen["weights"] @ transformed_HMD).sum(dim=0)
         if attention.output.bias is not None:
             output_LD = output_LD + attention.output.bias.double()
@@ -163,5 +159,5 @@ class _Recorder:
 
 
 def _row_errors(weights_HLM: Tensor, is_masked_HLM: Tensor) -> Tensor:
-    """How far each row's sum is from 1; from 0 where it may attend nowhere."""
+    """Return how far each row's sum is from 1, or from 0 if it may attend nowhere."""
     return weights_HLM.sum(dim=-1) - (~is_masked_HLM.all(dim=-1)).double()

@@ -1,4 +1,4 @@
-"""All heads over many sentences, and over the checkpoints of a run."""
+"""All heads of a model, averaged over many sentences and followed through a run's checkpoints."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ def table_of_heads(
     rule: LinkRule = "both",
     has_cut_effects: bool = False,
 ) -> list[HeadRow]:
-    """The figures of every head of a model, averaged over given pairs.
+    """Compute the figures of every head, averaged over given pairs.
 
     Args:
         bundle: the model.
         pairs: sources and targets.
         gold: the right links of each pair.
-        convention: whether a decoder row counts for the token it predicts or reads.
-        rule: which links a map gives.
-        has_cut_effects: whether each head is cut in each pair, which takes a run each.
+        convention: whether a decoder row counts for the token that it predicts or reads.
+        rule: which links to take from a map.
+        has_cut_effects: cut each head in each pair, which takes one run for each.
 
     Raises:
-        InputError: there are no pairs, or one cannot go through the model.
+        InputError: no pair was given, or one cannot go through the model.
     """
     if gold is not None and len(gold) != len(pairs):
         raise InputError(
-            f"There must be gold links for each pair, but there are {len(gold)} for {len(pairs)}."
+            f"The number of gold links must be that of the pairs, {len(pairs)}, but is "
+            f"{len(gold)}. Give the links of each pair."
         )
     tables = []
     for index, (source, target) in enumerate(pairs):
@@ -67,8 +68,8 @@ class Moment:
     """The heads of one checkpoint.
 
     Attributes:
-        step: how many updates it had; 0 is the untrained model.
-        rows: the figures of each head, over all sentences.
+        step: the number of updates so far; 0 is the untrained model.
+        rows: the figures of each head, averaged over all sentences.
     """
 
     step: int
@@ -76,10 +77,10 @@ class Moment:
 
 
 def find_checkpoints(run: Path) -> list[tuple[int, Path]]:
-    """The checkpoints that a run folder keeps, by step, the untrained model first.
+    """Find the checkpoints in a run folder, by step, the untrained model first.
 
     Raises:
-        InputFileNotFoundError: there are none.
+        InputFileNotFoundError: the folder keeps none.
     """
     found = [
         (int(path.name.removeprefix("step-")), path)
@@ -90,8 +91,8 @@ def find_checkpoints(run: Path) -> list[tuple[int, Path]]:
         found.append((0, run / "untrained"))
     if not found:
         raise InputFileNotFoundError(
-            f"A run folder must keep checkpoints to be followed, but {run} has none. "
-            "Name the folder of a run, and see training.keep_checkpoints in its recipe."
+            f"The run folder {run} keeps no checkpoints. Name the folder of another run, or train "
+            "with training.keep_checkpoints in the recipe."
         )
     return sorted(found)
 
@@ -104,21 +105,21 @@ def follow_heads(
     convention: Convention = "predicts",
     rule: LinkRule = "both",
 ) -> list[Moment]:
-    """See how the heads change over a run: their entropy, and with gold links their error.
+    """Follow the heads through a run: their entropy, and with gold links their alignment error.
 
     Args:
         run: a run folder with checkpoints.
-        pairs: sources and targets, run through every checkpoint, teacher-forced.
+        pairs: sources and targets, run through every checkpoint with teacher forcing.
         gold: the right links of each pair.
-        convention: whether a decoder row counts for the token it predicts or reads.
-        rule: which links a map gives.
+        convention: whether a decoder row counts for the token that it predicts or reads.
+        rule: which links to take from a map.
 
     Returns:
-        A moment for each checkpoint that is kept, the first step first.
+        A moment for each checkpoint, in the order of steps.
 
     Raises:
-        InputFileNotFoundError: the folder has no checkpoints.
-        InputError: there are no pairs, or one cannot go through the model.
+        InputFileNotFoundError: the folder keeps no checkpoints.
+        InputError: no pair was given, or one cannot go through the model.
     """
     return [
         Moment(

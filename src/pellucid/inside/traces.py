@@ -1,4 +1,4 @@
-"""A trace that saves and shows itself."""
+"""A trace that saves and shows itself, above the modules that draw it."""
 
 from __future__ import annotations
 
@@ -6,30 +6,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pellucid.errors import InputError, PellucidError
+from pellucid.errors import InputError
 from pellucid.files import write_bytes
 from pellucid.inside.record.data import TraceData
-from pellucid.inside.record.files import (
-    name_without_gz,
-    read_trace,
-    unwritable,
-    write_json,
-    write_npz,
-)
+from pellucid.inside.record.files import name_without_gz, read_trace, write_json, write_npz
 
 __all__ = ["Trace", "load_trace", "save_trace"]
 
 
 @dataclass(frozen=True, eq=False)
 class Trace(TraceData):
-    """What was seen of one pair of source and target; it can save and show itself.
+    """The record of one sentence, which can save and show itself.
 
-    The data and its checks are `TraceData`, which lies below everything that draws it. Saving a
-    page or a picture needs the drawing modules, so it lies above them, here.
+    `TraceData` holds the data and its checks, and lies below everything that draws it. Saving a
+    page or a picture needs the modules that draw, so that part lies above them, here.
     """
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file whose ending says how: ``.npz`` and ``.json`` hold all of it.
+        """Write the trace to a file in the format of its ending.
+
+        ``.npz`` and ``.json`` hold everything; see `save_trace` for the others.
 
         Raises:
             InputError: the ending is not known.
@@ -47,7 +43,7 @@ def load_trace(path: str | Path) -> Trace:
     """Read a trace back, equal to the one that was written.
 
     Raises:
-        InputFileNotFoundError: there is no such file.
+        InputFileNotFoundError: the file does not exist.
         InputError: the file is damaged, is not a trace, or is of a later version.
     """
     return Trace(**vars(read_trace(path)))
@@ -57,15 +53,14 @@ def save_trace(trace: TraceData, path: Path, *, kind: str | None = None) -> None
     """Write a trace to a file.
 
     Args:
-        trace: what was seen.
-        path: the file.
-        kind: ``npz``, ``json``, ``html``, ``svg``, ``png`` or ``pdf``; the file's ending says it
-            unless given. Of ``.json`` and ``.html`` the name may end in ``.gz``: then they are
-            packed. A picture is of one head where the trace holds one; otherwise of all
-            layers and heads of one kind, cross-attention first.
+        trace: what to write.
+        path: the file. If the name of a ``.json`` or ``.html`` file ends in ``.gz``, it is packed.
+        kind: ``npz``, ``json``, ``html``, ``svg``, ``png`` or ``pdf``; the file's ending unless
+            given. A picture shows one head if the trace holds only one; otherwise all layers and
+            heads of one kind, cross-attention if possible.
 
     Raises:
-        InputError: the kind is not known, or there is nothing to draw.
+        InputError: the kind is not known, or the trace holds nothing to draw.
         OutputError: the file cannot be written.
     """
     writers: dict[str, Callable[[TraceData, Path], None]] = {
@@ -77,14 +72,10 @@ def save_trace(trace: TraceData, path: Path, *, kind: str | None = None) -> None
     kind = kind or Path(name_without_gz(path)).suffix.removeprefix(".")
     if kind not in writers:
         raise InputError(
-            f"A trace's file must end in .{', .'.join(writers)}, but is named {path.name}."
+            f"A trace's file must end in .{', .'.join(writers)}, but is named {path.name}. "
+            "Rename it."
         )
-    try:
-        writers[kind](trace, path)
-    except (PellucidError, BrokenPipeError):
-        raise
-    except OSError as error:
-        raise unwritable(path, error) from None
+    writers[kind](trace, path)
 
 
 def _save_page(trace: TraceData, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One shown number, recomputed from the bundle alone, product by product."""
+"""Recompute one weight from nothing but the bundle's files, product by product."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["Verified", "verify_cell"]
 
 @dataclass(frozen=True)
 class Verified:
-    """A number beside the same one made anew.
+    """A number of a trace, and the same number recomputed.
 
     Attributes:
-        shown: what the trace holds.
+        shown: the number in the trace.
         recomputed: in float64, from the files of the bundle.
     """
 
@@ -33,7 +33,7 @@ class Verified:
 
     @property
     def difference(self) -> float:
-        """How far they are apart."""
+        """The distance between the two."""
         if self.shown == self.recomputed:
             return 0.0
         return abs(self.shown - self.recomputed)
@@ -42,15 +42,15 @@ class Verified:
 def verify_cell(
     bundle: Bundle, trace: TraceData, site: str, head: int, row: int, column: int
 ) -> Verified:
-    """Recompute one weight: read the files again, and sum every product by itself.
+    """Recompute one weight: read the files again, and add up every product.
 
-    What enters the layer comes from a run in float64; from there on nothing but sums of products
-    of the stored numbers: queries, keys, their products, the mask, the exponentials.
+    The input of the layer comes from a run in float64. Everything after it is computed here with
+    plain sums of products: queries, keys, scores, the mask, the exponentials.
 
     Args:
-        bundle: where the model lies; it is read from its folder anew.
-        trace: what was shown.
-        site: ``decoder.1.cross``.
+        bundle: the model; it is read from its folder again.
+        trace: holds the weight.
+        site: such as ``decoder.1.cross``.
         head: from 0.
         row: the position that attends.
         column: the position attended to.
@@ -61,8 +61,9 @@ def verify_cell(
     fresh = load_bundle(bundle.folder)
     if fresh.model_hash != trace.model.get("model_hash"):
         raise InputError(
-            f"A trace must be verified with its own model ({trace.model.get('model_hash')}), but "
-            f"{bundle.folder} holds another ({fresh.model_hash}). Name that model, or look again."
+            "The model to verify with must be the trace's own "
+            f"({trace.model.get('model_hash')}), but is {fresh.model_hash} ({bundle.folder}). Name "
+            "the other model, or look again."
         )
     pair = Pair(fresh.exact_model, fresh.tokenizer, trace.source_ids, trace.predicted_ids)
     entering_LD, attended_MD = _entering(pair, site)
@@ -82,7 +83,7 @@ def verify_cell(
 
 
 def _may_see(pair: Pair, site: str, row: int, length: int) -> range:
-    """Which positions a row may attend to."""
+    """Return the positions that a row may attend to."""
     is_causal = site.startswith("decoder") and site.endswith("self")
     if is_causal and pair.model.config.look_ahead_mask:
         return range(row + 1)
@@ -90,7 +91,7 @@ def _may_see(pair: Pair, site: str, row: int, length: int) -> range:
 
 
 def _entering(pair: Pair, site: str) -> tuple[Tensor, Tensor]:
-    """What an attention makes its queries of, and its keys."""
+    """Return the vectors that an attention makes its queries of, and its keys."""
     config = pair.model.config
     arrays = replay(pair, Ask(stages=("input", "norm", "residual"))).arrays
     stage = "norm" if config.norm == "pre" else "input"
@@ -102,7 +103,7 @@ def _entering(pair: Pair, site: str) -> tuple[Tensor, Tensor]:
 
 
 def _project(attention: MultiHeadAttention, what: str, x_D: Tensor, head: int) -> list[float]:
-    """One head's query or key of one position, as plain sums."""
+    """Compute one head's query or key of one position with plain sums."""
     if attention.projections == "none":
         width = len(x_D) // attention.num_heads
         return list(x_D[head * width : (head + 1) * width].tolist())

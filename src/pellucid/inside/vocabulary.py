@@ -1,18 +1,18 @@
-"""A table of keys and values for every word: what there is of it, in layer 0.
+"""Queries, keys and values of every word of the vocabulary, which exist only in layer 0.
 
-At layer 0 a token's key and value follow from its word and its position alone, the same in every
-sentence. In every later layer, and in cross-attention, they follow from the whole sentence, and
-there is no such table.
+In layer 0, a token's key and value depend only on its word and its position: they are the same in
+every sentence. In later layers, and in cross-attention, they depend on the whole sentence.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
+from pellucid.inside.ask import Part
 from pellucid.inside.pair import Pair
 from pellucid.model.layers import EncoderLayer
 from pellucid.model.site import Site
@@ -22,11 +22,11 @@ __all__ = ["WordMatch", "best_words", "vectors_of_words"]
 
 @dataclass(frozen=True)
 class WordMatch:
-    """A word of the vocabulary whose key would match a query.
+    """A word of the vocabulary, and how well its key would match a query.
 
     Attributes:
         token: the word's piece.
-        scaled: query times key, over the root of their width where the model scales.
+        scaled: query times key, divided by the root of their width if the model scales scores.
     """
 
     token: str
@@ -35,14 +35,14 @@ class WordMatch:
 
 @torch.inference_mode()
 def vectors_of_words(
-    pair: Pair, part: Literal["encoder", "decoder"], position: int, head: int
+    pair: Pair, part: Part, position: int, head: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The queries, keys and values that every word would have in layer 0's self-attention.
+    """Compute the query, key and value that every word would have in layer 0's self-attention.
 
     Args:
-        pair: the model.
-        part: whose layer 0.
-        position: where the words would stand.
+        pair: holds the model.
+        part: the encoder's layer 0, or the decoder's.
+        position: of each word.
         head: from 0.
 
     Returns:
@@ -50,13 +50,10 @@ def vectors_of_words(
     """
     model = pair.model
     stack = model.encoder if part == "encoder" else model.decoder
-    size = (
-        model.config.source_vocabulary_size
-        if part == "encoder"
-        else model.config.target_vocabulary_size
-    )
     table = model.embedding_of("source" if part == "encoder" else "target")
-    x_V1D = stack.enter(torch.arange(size)[:, None], table, Site(part), offset=position)
+    x_V1D = stack.enter(
+        torch.arange(table.num_embeddings)[:, None], table, Site(part), offset=position
+    )
     layer = cast(EncoderLayer, stack.layers[0])
     attention = layer.self_attention
     if layer.self_attention_norm is not None and model.config.norm == "pre":
@@ -67,23 +64,17 @@ def vectors_of_words(
 
 
 def best_words(
-    pair: Pair,
-    part: Literal["encoder", "decoder"],
-    *,
-    head: int,
-    row: int,
-    position: int,
-    most: int,
+    pair: Pair, part: Part, *, head: int, row: int, position: int, most: int
 ) -> list[WordMatch]:
-    """The words whose keys best match the query of a row, were they to stand at a position.
+    """Find the words whose keys would best match the query of a row if they stood at a position.
 
     Args:
         pair: the model and the sentence.
-        part: whose layer 0.
+        part: the encoder's layer 0, or the decoder's.
         head: from 0.
-        row: the position whose query is asked.
-        position: where the words would stand.
-        most: how many words.
+        row: the position of the query.
+        position: of each word.
+        most: the number of words.
     """
     query_VK, _, _ = vectors_of_words(pair, part, row, head)
     ids = pair.source_ids if part == "encoder" else pair.read_ids

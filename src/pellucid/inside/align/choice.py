@@ -1,4 +1,4 @@
-"""Which view to read links from where no gold links say so: the most consistent one."""
+"""The choice of a view to read links from without gold links: the most consistent one."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from pellucid.text.token_words import split_pieces
 __all__ = ["FEW_PAIRS", "consistencies"]
 
 FEW_PAIRS = 50
-"""With fewer, words hardly come again, and consistency says little."""
+"""With fewer pairs, words hardly repeat, and consistency says little."""
 
 _MARKS = ".,;:!?…\"'’«»()[]\u00a0\u202f"
 
 
 def consistencies(aligned: Sequence[Aligned]) -> list[float]:
-    r"""Say how consistent each view's links are; needs no gold links.
+    r"""Compute how consistent each view's links are, without gold links.
 
-    Right links join the same words again and again; wrong ones join whatever stands there. So
-    each link between words $s$ and $t$ is judged by the links of all other pairs, as a
-    dictionary would be:
+    Right links join the same words again and again; wrong ones join any words. So each link
+    between words $s$ and $t$ is judged by the links of all other pairs, as if they were a
+    dictionary:
 
     $$\frac{2\,c(s, t)}{c(s) + c(t)}$$
 
-    where $c$ counts links between the two, of the one and of the other, in the other pairs. The
-    average over all links is the consistency, from 0 (no two words are linked twice) to 1. It
-    tells the conventions apart too: links that are off by one word join neighbors, which change.
-    Case and marks at a word's ends are left out.
+    Here $c(s, t)$ counts links between the two in the other pairs, $c(s)$ and $c(t)$ all links of
+    one word. The average over all links is the consistency, from 0 (no two words are linked twice)
+    to 1. It also tells the conventions apart: links that are off by one word join neighbors, which
+    change from pair to pair. Case, and marks at a word's ends, are ignored.
 
     Args:
-        aligned: pairs, at least some dozens, best hundreds; those with an error count for nothing.
+        aligned: pairs, at least some dozens, better hundreds; those with an error are left out.
 
     Returns:
-        One for each view, in order.
+        One consistency for each view, in order.
 
     Raises:
         InputError: no pair could be aligned.
 
     Source:
         The Dice coefficient as used for links: Melamed 2000, "Models of Translational
-        Equivalence among Words"; as a judge of heads it is our own, measured in docs/guides.
+        Equivalence among Words". Judging heads by it is our own idea, measured in docs/guides.
     """
     usable = [pair for pair in aligned if pair.error is None]
     if not usable:
         raise InputError(
-            "There must be a pair that can be aligned to choose a head by, but there is none."
+            "No pair can be aligned, so that no head can be chosen. Name one, or give other pairs."
         )
     words = [(_bare(pair.source), _bare(pair.target)) for pair in usable]
     return [_repeat(usable, words, view) for view in range(len(usable[0].links))]
@@ -56,7 +56,7 @@ def consistencies(aligned: Sequence[Aligned]) -> list[float]:
 def _repeat(
     aligned: Sequence[Aligned], words: Sequence[tuple[list[str], list[str]]], view: int
 ) -> float:
-    """One view's consistency."""
+    """Compute one view's consistency."""
     each = []
     together, alone = Counter[tuple[str, str]](), Counter[tuple[str, bool]]()
     for pair, (sources, targets) in zip(aligned, words, strict=True):

@@ -1,4 +1,4 @@
-"""One model that aligns, forwards or backwards: its views, and which of them is chosen."""
+"""A model that aligns, forwards or backwards: its views, and the choice among them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from pellucid.text import Tokenizer
 __all__ = ["SAMPLE_PAIRS", "Direction", "Judged", "Recommended", "make_direction"]
 
 SAMPLE_PAIRS = 500
-"""How many pairs at most a view is recommended by."""
+"""The most pairs that a recommendation is based on."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A view, and how right its links are.
+    """A view judged by gold links.
 
     Attributes:
-        view: which.
-        score: of its links against gold links.
-        end_share: how much of its rows is on the source's ``</s>``, on average.
+        view: the view.
+        score: of its links against the gold links.
+        end_share: the share of its rows on the source's ``</s>``, on average.
     """
 
     view: View
@@ -39,12 +39,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Recommended:
-    """A view, and how well its links agree with each other.
+    """A view judged by how well its links agree with each other.
 
     Attributes:
-        view: which.
+        view: the view.
         consistency: of its links, see `consistencies`.
-        end_share: how much of its rows is on the source's ``</s>``, on average.
+        end_share: the share of its rows on the source's ``</s>``, on average.
     """
 
     view: View
@@ -54,15 +54,15 @@ class Recommended:
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """A model with the views of it that may be read.
+    """A model with the views that links may be read from.
 
     Attributes:
         model: translates one side into the other.
         tokenizer: its tokenizer.
-        views: which maps links are read from.
-        rule: which links a map gives.
-        is_backward: whether it translates the target into the source. Links are (source, target)
-            all the same.
+        views: the maps to read links from.
+        rule: which links to take from a map.
+        is_backward: True if the model translates the target into the source. Links are (source,
+            target) in either case.
     """
 
     model: Transformer
@@ -72,7 +72,7 @@ class Direction:
     is_backward: bool = False
 
     def align(self, sources: Sequence[str], targets: Sequence[str]) -> Iterator[Aligned]:
-        """Link the words of pairs as every view sees them, in order."""
+        """Link the words of each pair by every view, in order."""
         if not self.is_backward:
             yield from align_pairs(
                 self.model, self.tokenizer, sources, targets, self.views, rule=self.rule
@@ -91,7 +91,7 @@ class Direction:
             )
 
     def only(self, view: View) -> Direction:
-        """The same with one view."""
+        """Return the same direction with a single view."""
         return replace(self, views=(view,))
 
     def recommend(self, sources: Sequence[str], targets: Sequence[str]) -> list[Recommended]:
@@ -120,8 +120,8 @@ class Direction:
         Args:
             sources: one line each.
             targets: their translations.
-            golds: the right links; a pair that cannot be aligned has missed its own.
-            tell: takes the place, from 0, of each such pair and why.
+            golds: the right links; a pair that cannot be aligned misses all of its links.
+            tell: is called with the number, from 0, of each such pair, and the reason.
         """
         counts, shares = [], []
         for index, (pair, gold) in enumerate(zip(self.align(sources, targets), golds, strict=True)):
@@ -144,16 +144,16 @@ def make_direction(
     head: int | None = None,
     is_backward: bool = False,
 ) -> Direction:
-    """Put a model and the views that are asked for together.
+    """Make a direction of a model and the views that are asked for.
 
     Args:
         bundle: the model.
-        rule: which links a map gives.
+        rule: which links to take from a map.
         maps: as in `all_views`.
         conventions: as in `all_views`.
         layer: as in `all_views`.
         head: as in `all_views`.
-        is_backward: whether the model translates the target into the source.
+        is_backward: True if the model translates the target into the source.
 
     Raises:
         InputError: the layer or the head does not exist, or no view fits.

@@ -1,11 +1,11 @@
-"""Word links from cross-attention: which source words a target word was written from.
+"""Word links from cross-attention: the source words that each target word was written from.
 
-Reading order: `alignment_maps` (which map), `alignment_words` (which tokens are one word), here
-(which links), `alignment_choice` (which map is best where no gold links say so).
+Reading order: `maps` (from tokens to tokens), this module (links between words), `choice` (the
+best map, without gold links), `direction` (all of them for one model).
 
-Special tokens are no words. A map's column of ``</s>`` counts for no word, and its share is
-reported; the row that reads the start token and the one that predicts ``</s>`` belong to no word
-in one convention each.
+Special tokens are not words. A map's column of ``</s>`` counts for no word, and its share is
+reported. The row that reads the start token (in `reads`) and the row that predicts ``</s>`` (in
+`predicts`) belong to no word.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LinkRule = Literal["best", "both"]
 LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
 
 CHUNK = 256
-"""Pairs whose maps are worked on together."""
+"""The number of pairs that are aligned together."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Aligned:
     Attributes:
         source: the line.
         target: its translation.
-        num_source_words: how many pieces the source has.
-        num_target_words: how many the target has.
-        links: (source word, target word) from 0, for each view.
-        end_shares: for each view, the share of its rows that is on the source's ``</s>``.
-        error: why the pair could not be aligned; it has no links then.
+        num_source_words: the number of the source's words.
+        num_target_words: the number of the target's words.
+        links: for each view, pairs (source word, target word), from 0.
+        end_shares: for each view, the share of its rows on the source's ``</s>``.
+        error: the reason why the pair could not be aligned; it then has no links.
     """
 
     source: str
@@ -65,26 +65,26 @@ def align_pairs(
     *,
     rule: LinkRule = "both",
 ) -> Iterator[Aligned]:
-    """Link the words of given pairs, as each of some views sees them.
+    """Link the words of given pairs by each of some views.
 
     Args:
-        model: reads the source and is given the target.
+        model: reads the source, and the target with teacher forcing.
         tokenizer: its tokenizer.
         sources: one line each.
         targets: their translations.
-        views: which maps links are read from, in which convention.
-        rule: which links a map gives, see `link_words`.
+        views: the maps to read links from, with their conventions.
+        rule: which links to take from a map, see `link_words`.
 
     Yields:
         The links of each pair, in order. A pair with an empty side has none.
 
     Raises:
-        DataError: there are not as many targets as sources.
+        DataError: the numbers of sources and targets differ.
     """
     if len(sources) != len(targets):
         raise DataError(
-            f"There must be one target for each source, but there are {len(sources)} sources "
-            f"and {len(targets)} targets."
+            f"The number of targets must be that of the sources, {len(sources)}, but is "
+            f"{len(targets)}. Give one target for each source."
         )
     pairs = list(zip(sources, targets, strict=True))
     for start in range(0, len(pairs), CHUNK):
@@ -98,19 +98,20 @@ def link_words(
     """Turn maps from target tokens to source words into links.
 
     ``best`` links each target word to the source word with the most weight, averaged over the
-    target word's tokens; source words may stay without a link.
+    target word's tokens. Source words may stay without a link.
 
-    ``both`` asks in both directions. A target word's row is the average over its tokens plus the
+    ``both`` links in both directions. A target word's row is the average over its tokens plus the
     row of its first token, which decides what word it becomes. Each target word is linked to the
-    source word of whose total it has the largest share, so that a word everybody looks at does
-    not take all links; and each source word to the target word with the most weight on it.
+    source word of whose total weight it has the largest share, so that a source word that all
+    rows attend to does not take all links. Each source word is linked to the target word that has
+    the most weight on it.
 
     Args:
-        maps_XTM: for each map a row for each target token, a column for each source word; a
+        maps_XTM: for each map, a row for each target token and a column for each source word; a
             column of zeros is a word without a token.
         words: the target words of each token.
-        num_words: how many target words there are.
-        rule: which of the two.
+        num_words: the number of target words.
+        rule: ``best`` or ``both``.
 
     Returns:
         The links of each map, (source word, target word).
@@ -138,7 +139,7 @@ def link_words(
 
 
 def tokens_by_words(words: Sequence[range], num_words: int) -> np.ndarray:
-    """1 for each token and word that it belongs to, otherwise 0: ``(tokens, words)``."""
+    """Return 1 for each token and word that it belongs to, otherwise 0: ``(tokens, words)``."""
     is_of = np.zeros((len(words), num_words))
     for token, owners in enumerate(words):
         is_of[token, list(owners)] = 1

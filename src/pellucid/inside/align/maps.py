@@ -1,7 +1,7 @@
 """Maps from target tokens to source tokens, of many pairs at once, for alignment.
 
-Given pairs run through the model in batches, teacher-forced; of everything computed only what
-the maps are made of is kept.
+Pairs run through the model in batches with teacher forcing. Only the results that maps are made
+of are kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pellucid.config import ModelConfig
 from pellucid.data import make_source_batch
 from pellucid.errors import InputError
 from pellucid.inside.ask import check_number
-from pellucid.inside.pair import Keeper, attention_at
+from pellucid.inside.pair import Keeper, attention_at, output_by_head
 from pellucid.model import Transformer
 
 __all__ = [
@@ -44,19 +44,20 @@ BATCH_TOKENS = 4096
 class View:
     r"""One way to read links from cross-attention.
 
-    A decoder row reads one token and predicts the next. With ``predicts`` it counts for the
-    token that it predicts, with ``reads`` for the one that it reads. Each target token has one
-    row either way; the row that reads the start token counts for nothing in ``reads``, the one
-    that predicts ``</s>`` for nothing in ``predicts``.
+    A decoder row reads one token and predicts the next. With ``predicts`` it counts for the token
+    that it predicts, with ``reads`` for the token that it reads. Each target token has one row
+    either way. The row that reads the start token is left out with ``reads``, the row that
+    predicts ``</s>`` with ``predicts``.
 
     Attributes:
         layer: of the decoder, from 0; None for the average over all layers.
         map: ``head``, the weights of one head; ``layer-mean``, the average over the heads;
-            ``norms``, the lengths of what is added up: $\lVert\alpha_{ij}f(x_j)\rVert$ of one
-            head, or without a head $\lVert\sum_h\alpha^h_{ij}f^h(x_j)\rVert$ of the layer,
-            where $f(x) = (xW^V + b^V)W^O$.
+            ``norms``, the norms of the vectors that are added up:
+            $\lVert\alpha_{ij}f(x_j)\rVert$ of one head, or without a head
+            $\lVert\sum_h\alpha^h_{ij}f^h(x_j)\rVert$ of the layer, with
+            $f(x) = (xW^V + b^V)W^O$.
         head: from 0; None for a whole layer.
-        convention: which token a row counts for.
+        convention: the token that a row counts for.
 
     Source:
         Kobayashi et al. 2020, "Attention is Not Only a Weight", equations 3 to 6.
@@ -69,7 +70,7 @@ class View:
 
     @property
     def place(self) -> str:
-        """Which map, without the convention: ``layer 1 head 3``; averages are called so."""
+        """The map without the convention: ``layer 1 head 3``; averages are named as such."""
         if self.layer is None:
             return "mean of all layers and heads"
         if self.map == "layer-mean":
@@ -78,17 +79,18 @@ class View:
         return f"layer {self.layer}{head}{' norms' if self.map == 'norms' else ''}"
 
     def __str__(self) -> str:
-        """As a person says it: ``layer 1 head 3, reads``."""
+        """Describe the view: ``layer 1 head 3, reads``."""
         return f"{self.place}, {self.convention}"
 
 
 @dataclass(frozen=True, eq=False)
 class PairMaps:
-    """The maps of one pair: rows as the decoder has them, ``</s>`` and start token included.
+    """The maps of one pair, with a row for each decoder row.
 
     Attributes:
-        index: which of the pairs.
-        layers: layer to ``maps_XTS``; X as `_column` says.
+        index: the number of the pair.
+        layers: layer to ``maps_XTS``, with X in the order of `_column`.
+        num_heads: the number of heads of a layer.
     """
 
     index: int
@@ -96,7 +98,7 @@ class PairMaps:
     num_heads: int
 
     def get(self, view: View) -> np.ndarray:
-        """One view's map: ``map_TS``, a row for each target token but ``</s>``."""
+        """Return one view's map: ``map_TS``, a row for each target token except ``</s>``."""
         column = _column(view, self.num_heads)
         wanted = self.layers if view.layer is None else (view.layer,)
         map_TS: np.ndarray = np.mean([self.layers[layer][column] for layer in wanted], axis=0)
@@ -111,17 +113,17 @@ def all_views(
     layer: int | None = None,
     head: int | None = None,
 ) -> list[View]:
-    """Every view of a model that fits what is asked for.
+    """List every view of a model that fits what is asked for.
 
     Args:
-        model: how many layers and heads there are.
-        maps: which maps.
-        conventions: which conventions.
-        layer: this one alone.
-        head: this one alone; leaves out what a whole layer gives.
+        model: gives the number of layers and heads.
+        maps: the maps to take.
+        conventions: the conventions to take.
+        layer: only this one, if given.
+        head: only this one, if given; this leaves out the maps of whole layers.
 
     Raises:
-        InputError: the layer or the head does not exist, or nothing is left.
+        InputError: the layer or the head does not exist, or no view fits.
     """
     for what, number, count in (
         ("layer", layer, model.num_decoder_layers),
@@ -146,8 +148,7 @@ def all_views(
     ]
     if not views:
         raise InputError(
-            "--map layer-mean must come without --head, but head "
-            f"{head} is asked for. Leave one of them out."
+            f"--map layer-mean cannot be combined with --head {head}. Leave one of them out."
         )
     return views
 
@@ -162,18 +163,18 @@ def map_pairs(
     start_id: int,
     has_norms: bool,
 ) -> Iterator[PairMaps]:
-    """Run pairs through the model and hand out their maps, pairs of one length together.
+    """Run pairs through the model and yield their maps, pairs of similar length together.
 
     Args:
-        model: whose cross-attention it is.
+        model: the model.
         pairs: source and target ids, both ending in ``</s>``.
         layers: of the decoder.
-        pad_id: fills the places without a token.
-        start_id: what every target starts from.
-        has_norms: whether norms are wanted beside weights.
+        pad_id: fills positions without a token.
+        start_id: the token that every target starts from.
+        has_norms: compute norms as well as weights.
 
     Yields:
-        The maps of each pair, not in their order.
+        The maps of each pair, in any order.
     """
     layers = sorted(layers)
     sites = [f"decoder.{layer}.cross" for layer in layers]
@@ -198,15 +199,13 @@ def map_pairs(
 def _make_maps(
     model: Transformer, site: str, seen: Mapping[str, Tensor], *, has_norms: bool
 ) -> np.ndarray:
-    """All maps of one layer, ``maps_BXTS``, in the order of `_column`."""
+    """Compute all maps of one layer, ``maps_BXTS``, in the order of `_column`."""
     weights_BHTS, value_BHSE = seen[f"{site}.weights"], seen[f"{site}.value"]
     maps = [weights_BHTS, weights_BHTS.mean(dim=1, keepdim=True)]
     if has_norms:
-        _, num_heads, _, width = value_BHSE.shape
-        projection_HED = attention_at(model, site).output.weight.T.reshape(num_heads, width, -1)
-        transformed_BHSD = value_BHSE @ projection_HED
+        transformed_BHSD = value_BHSE @ output_by_head(attention_at(model, site))
         weighted_BHTS = weights_BHTS * transformed_BHSD.norm(dim=-1)[:, :, None, :]
-        # ‖Σ α f‖² from the heads' products with each other, without a vector for each T × S.
+        # ‖Σ_h α f‖² from the products of the heads' vectors, without a D-vector for each T × S.
         products = torch.einsum("bhsd,bgsd->bshg", transformed_BHSD, transformed_BHSD)
         squares_BTS = torch.einsum(
             "bhts,bgts,bshg->bts", weights_BHTS, weights_BHTS, products
@@ -216,13 +215,13 @@ def _make_maps(
 
 
 def _column(view: View, num_heads: int) -> int:
-    """Where a view's map is: heads, their mean, the heads' norms, the layer's."""
+    """Return the index of a view's map: heads, their mean, the heads' norms, the layer's norms."""
     start = num_heads + 1 if view.map == "norms" else 0
     return start + (num_heads if view.head is None else view.head)
 
 
 def _group(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[int]]:
-    """Places of pairs of about one length, as many as fit."""
+    """Yield the indices of pairs of similar length, as many as fit into a batch."""
     group: list[int] = []
     longest = 0
     for index in sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index]))):

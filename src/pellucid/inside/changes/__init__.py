@@ -1,3 +1,3 @@
-"""What if: cut, force or average, and decode again."""
+"""Changes while a model runs: cut, force or average, and decode again."""
 
 __all__: list[str] = []

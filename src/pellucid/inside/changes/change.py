@@ -1,15 +1,15 @@
-r"""What if: changes to attention while a model runs, as one probe.
+r"""Changes to attention while a model runs, as one probe.
 
-Every change takes hold at one of the five stages, so that what comes after follows from it:
+Every change acts at one of the five stages, so that later results follow from it:
 
-| change | at | what happens |
+| change | at | effect |
 | --- | --- | --- |
-| `CutHead` | `context` | the head hands nothing on; its weights stay to be seen |
-| `CutEdge`, ``masked`` | `masked` | $-\infty$ before the softmax: the row's other keys share what the edge had |
-| `CutEdge`, ``zeroed`` | `weights` | 0 after it: the other weights stay, the row sums to less than 1 |
-| `AverageHead`, ``uniform`` | `masked` | all scores alike: each row spreads evenly over what its mask allows |
+| `CutHead` | `context` | the context becomes 0; the weights stay as they were, for the trace |
+| `CutEdge`, ``masked`` | `masked` | $-\infty$ before the softmax: the row's other keys share the edge's weight |
+| `CutEdge`, ``zeroed`` | `weights` | 0 after the softmax: the other weights stay, the row sums to less than 1 |
+| `AverageHead`, ``uniform`` | `masked` | equal scores: each row spreads evenly over the keys its mask allows |
 | `AverageHead`, ``mean`` | `weights` | each row becomes the mean of the head's rows |
-| `ForceWeight` | `weights` | the edge gets a weight, the row's others share the rest as before |
+| `ForceWeight` | `weights` | the edge gets a weight, the row's other keys share the rest as before |
 | `ReplaceWeights` | `weights` | the head gets a matrix of weights |
 
 Source:
@@ -49,36 +49,36 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Change(ABC):
-    """Something done to a place.
+    """A change of one place.
 
     Attributes:
-        place: where.
+        place: the heads or edges that are changed.
     """
 
     place: Place
 
     @abstractmethod
     def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
-        """Change what a stage gave.
+        """Change the result of a stage in place.
 
         Args:
-            tensor: the result of `stage`, to be written into.
-            may_attend: where the mask allows an edge.
+            tensor: the result of `stage`.
+            may_attend: True for each edge that the mask allows.
         """
 
     @property
     @abstractmethod
     def stage(self) -> str:
-        """The stage at which it takes hold."""
+        """The stage at which the change acts."""
 
     def moved_to(self, head: Place) -> Self:
-        """The same change of another head."""
+        """Return the same change of another head."""
         return replace(self, place=self.place.moved_to(head))
 
 
 @dataclass(frozen=True)
 class CutHead(Change):
-    """A head hands nothing on: its context is 0."""
+    """Cut a head: its context becomes 0."""
 
     def __str__(self) -> str:
         """As `parse_change` reads it."""
@@ -86,7 +86,7 @@ class CutHead(Change):
 
     @property
     def stage(self) -> str:
-        """The last one."""
+        """The last stage."""
         return "context"
 
     def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
@@ -96,7 +96,7 @@ class CutHead(Change):
 
 @dataclass(frozen=True)
 class CutEdge(Change):
-    """A query cannot look at a key.
+    """Cut an edge: a query cannot attend to a key.
 
     Attributes:
         how: ``masked``: before the softmax, so that the other keys share its weight; ``zeroed``:
@@ -121,13 +121,13 @@ class CutEdge(Change):
 
 @dataclass(frozen=True)
 class AverageHead(Change):
-    """A head's weights tell the keys apart no more, or the queries.
+    """Make a head's weights equal over the keys, or over the queries.
 
     Attributes:
-        how: ``uniform``: every key that the mask allows gets the same weight; ``mean``: every
-            query gets the mean of all queries' weights, in a decoder of those up to its own, so
-            that no row knows of later ones; what its mask forbids is left out, and the rest
-            scaled to sum to 1.
+        how: ``uniform``: every key that the mask allows gets the same weight. ``mean``: every
+            query gets the mean of all queries' weights; in a decoder, of those up to its own, so
+            that no row knows of later ones. Keys that its mask forbids are left out, and the rest
+            is scaled to sum to 1.
     """
 
     how: Literal["uniform", "mean"] = "uniform"
@@ -142,11 +142,12 @@ class AverageHead(Change):
         return "masked" if self.how == "uniform" else "weights"
 
     def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
-        """Level the scores, or the rows."""
+        """Make the scores equal, or the rows."""
         ours = self.place.cut_from(tensor)
         if self.how == "uniform":
             ours[ours != -math.inf] = 0.0
             return
+        # Sums serve as means, since each row is scaled to sum to 1 at the end.
         sums = ours.cumsum(dim=-2) if self.place.part == "decoder" else ours.sum(-2, keepdim=True)
         allowed = sums * self.place.cut_from(may_attend)
         ours.copy_(allowed / allowed.sum(dim=-1, keepdim=True).clamp(min=1e-30))
@@ -154,9 +155,9 @@ class AverageHead(Change):
 
 @dataclass(frozen=True)
 class ForceWeight(Change):
-    """An edge gets a weight, and the other keys share the rest in their old proportions.
+    """Give an edge a weight; the other keys share the rest in their old proportions.
 
-    Where nothing else has weight, the row has the edge alone. What the mask forbids stays 0.
+    If no other key of the row has weight, only the edge has. Edges that the mask forbids stay 0.
 
     Attributes:
         weight: from 0 to 1.
@@ -174,13 +175,14 @@ class ForceWeight(Change):
         return "weights"
 
     def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
-        """Set the edge and scale what stands beside it."""
+        """Set the edge, and scale the other weights of its row."""
         edge = self.place.cut_from(tensor)
         if edge.numel() == 0:
             return
         is_forced = self.place.cut_from(may_attend)
         row = replace(self.place, key=None).cut_from(tensor)
-        # Set to 0 and summed, not taken off the row's sum: what is left may be far below rounding.
+        # Set the edge to 0 and sum the others. Subtracting it from the row's sum would lose others
+        # that are far smaller than the edge.
         edge.masked_fill_(is_forced, 0.0)
         others = row.sum(dim=-1, keepdim=True)
         factor = (1 - self.weight) / others
@@ -190,17 +192,17 @@ class ForceWeight(Change):
 
 @dataclass(frozen=True, eq=False)
 class ReplaceWeights(Change):
-    """A head gets a matrix of weights; of a larger one its beginning counts.
+    """Replace a head's weights by a matrix; a larger one is cut to size.
 
     Attributes:
-        weights: (queries, keys). Its rows are taken as they are, whatever they sum to; what the
-            mask forbids stays 0.
+        weights: (queries, keys). Rows are taken as they are, whatever their sum. Edges that the
+            mask forbids stay 0.
     """
 
     weights: np.ndarray
 
     def __str__(self) -> str:
-        """For people: a matrix has no short form."""
+        """Describe the change; `parse_change` cannot read a matrix."""
         return f"replace {self.place} by a matrix of {' × '.join(map(str, self.weights.shape))}"
 
     @property
@@ -215,9 +217,9 @@ class ReplaceWeights(Change):
         given = torch.as_tensor(self.weights[:queries, :keys], dtype=ours.dtype)
         if given.shape != ours.shape[-2:]:
             raise InputError(
-                f"A matrix of weights must have at least {queries} rows and {keys} columns here, "
-                f"but has {' and '.join(map(str, self.weights.shape))} ({self.place}). "
-                "Give one number for each query and key."
+                f"A matrix of weights must have at least {queries} rows and {keys} columns, but "
+                f"has {' and '.join(map(str, self.weights.shape))} ({self.place}). Give one number "
+                "for each query and key."
             )
         ours.copy_(given * self.place.cut_from(may_attend))
 
@@ -226,7 +228,7 @@ class Changes:
     """A probe that makes changes, in the order given.
 
     Args:
-        changes: what to do.
+        changes: the changes.
     """
 
     def __init__(self, *changes: Change) -> None:
@@ -234,7 +236,7 @@ class Changes:
         self._may_attend = torch.tensor(True)
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
-        """Hand back what follows from the changes at this place, or None."""
+        """Return the changed result, or None if nothing is changed here."""
         if stage == "masked":
             self._may_attend = tensor != -math.inf
         due = [
@@ -258,24 +260,24 @@ class Changes:
             target_length: decoder rows.
 
         Raises:
-            InputError: one does not (with the range), or there is nothing to change.
+            InputError: one does not (with the range), or no change was given.
         """
         if not self.changes:
-            raise InputError("There must be a change to see what follows from it, but is none.")
+            raise InputError("No change was given. Give one such as 'cut decoder.1.cross.0'.")
         for change in self.changes:
             change.place.check(model, source_length, target_length)
 
     def __str__(self) -> str:
-        """All of them, one after the other."""
+        """List the changes, separated by commas."""
         return ", ".join(map(str, self.changes))
 
 
 def cut_source_word(
     positions: Sequence[int], how: Literal["masked", "zeroed"] = "masked"
 ) -> Changes:
-    """Cut every edge to some source positions: in the encoder's layers and in the decoder's.
+    """Cut every edge to some source positions, in all layers of the encoder and the decoder.
 
-    The positions' own vectors stay where they are; nobody looks at them, nor they at themselves.
+    The vectors of these positions stay, but no position attends to them, not even themselves.
 
     Args:
         positions: the word's tokens.
@@ -293,19 +295,19 @@ def cut_source_word(
 
 
 def parse_change(text: str) -> Change:
-    """Read a change: what to do, and where.
+    """Read a change from text.
 
     ``cut decoder.1.cross.0`` (a head), ``cut encoder.0.self.2:4>7`` (an edge, masked),
     ``zero encoder.0.self.2:4>7`` (an edge, zeroed), ``average decoder.1.cross.0`` (uniform),
     ``mean decoder.1.cross.0``, ``force decoder.1.cross.0:3>2=0.8``.
 
     Raises:
-        InputError: the text says something else.
+        InputError: the text is not a change.
     """
     verb, _, rest = text.strip().partition(" ")
     if verb not in _EXAMPLES:
         raise InputError(
-            "A change must say what is done and where, as in 'cut decoder.1.cross.0', but is "
+            "A change must name an action and a place, as in 'cut decoder.1.cross.0', but is "
             f"{text!r}. {suggestion(verb, _EXAMPLES)}"
         )
     where, equals, value = rest.partition("=")

@@ -1,21 +1,19 @@
-"""Where in a model something is changed: a head, an edge of it, or many at once."""
+"""The place of a change in a model: a head, an edge of it, or many at once."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import cast
 
 from torch import Tensor
 
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
+from pellucid.inside.ask import Kind, Part, check_number
 
-__all__ = ["Kind", "Part", "Place", "all_heads", "parse_place"]
-
-Part = Literal["encoder", "decoder"]
-Kind = Literal["self", "cross"]
+__all__ = ["Place", "all_heads", "parse_place"]
 
 _NUMBER = r"(\d+|\*)"
 _PLACE = re.compile(
@@ -35,7 +33,7 @@ class Place:
         query: the position that attends; in a decoder the row, which reads one token and predicts
             the next.
         key: the position attended to.
-        is_edge: whether edges are meant; otherwise whole heads.
+        is_edge: True for edges, False for whole heads.
     """
 
     part: Part
@@ -53,7 +51,7 @@ class Place:
 
     @property
     def is_one_head(self) -> bool:
-        """Whether it names one head, or edges of one head."""
+        """True if it names one head, or edges of one head."""
         return self.layer is not None and self.head is not None
 
     @property
@@ -62,23 +60,23 @@ class Place:
         return Place(self.part, self.layer, self.kind, self.head)
 
     def moved_to(self, head: Place) -> Place:
-        """The same edges of another head."""
+        """Return the same edges of another head."""
         return replace(self, part=head.part, layer=head.layer, kind=head.kind, head=head.head)
 
     def is_at(self, site: str) -> bool:
-        """Whether a site such as ``decoder.1.cross`` is meant."""
+        """Tell whether a site such as ``decoder.1.cross`` is meant."""
         part, _, rest = site.partition(".")
         layer, _, kind = rest.partition(".")
         is_here = (part, kind) == (self.part, self.kind)
         return is_here and self.layer in (None, int(layer))
 
     def cut_from(self, tensor: Tensor) -> Tensor:
-        """The part of a tensor (batch, heads, queries, …) that is meant, as a view."""
+        """Return the slice of a tensor (batch, heads, queries, …) that is meant, as a view."""
         heads = tensor[:, _slice(self.head)]
         return heads[:, :, _slice(self.query), _slice(self.key)] if self.is_edge else heads
 
     def check(self, model: ModelConfig, source_length: int, target_length: int) -> None:
-        """Make sure that there is such a place in a model, and in a pair of these lengths.
+        """Make sure that the place exists in a model, and in a pair of these lengths.
 
         Raises:
             InputError: a layer, a head or a position does not exist, or the mask forbids the edge.
@@ -91,18 +89,16 @@ class Place:
             ("query", self.query, lengths[self.part]),
             ("key", self.key, keys),
         ):
-            if number is not None and number >= count:
+            if number is not None:
                 of = f"this model's {self.part}" if what in ("layer", "head") else "this pair"
-                raise InputError(
-                    f"A {what} must be from 0 to {count - 1} for {of}, but is {number} ({self}). "
-                    "Name one that exists, or * for all."
-                )
+                advice = "Name one that exists, or * for all."
+                check_number(what, number, count, of, where=f" ({self})", advice=advice)
         is_ahead = self.query is not None and self.key is not None and self.key > self.query
         is_masked = self.kind == "self" and self.part == "decoder" and model.look_ahead_mask
         if is_ahead and is_masked:
             raise InputError(
-                f"A decoder row must attend to itself and to rows before it, but row {self.query} "
-                f"is to attend to row {self.key} ({self}). The mask allows no such edge."
+                f"The key of a decoder row must be the row itself or one before it, but is "
+                f"{self.key} for row {self.query} ({self}). Name an edge that the mask allows."
             )
 
 
@@ -113,20 +109,19 @@ def parse_place(text: str) -> Place:
     ``encoder.*.self.*:*>7`` is every edge to position 7.
 
     Raises:
-        InputError: the text is neither, or names cross-attention in an encoder.
+        InputError: the text is neither, or names cross-attention of the encoder.
     """
     found = _PLACE.fullmatch(text.strip())
     if found is None:
         raise InputError(
-            "A head must be written as decoder.1.cross.0 (part, layer, kind, head) and an edge as "
-            f"encoder.0.self.2:4>7 (query 4, key 7), where * means all, but is {text!r}. "
-            "Write it so."
+            f"A head must be written as decoder.1.cross.0 (part, layer, kind, head), but is "
+            f"{text!r}. Write an edge as encoder.0.self.2:4>7 (query 4, key 7), and * for all."
         )
     part, layer, kind, head, query, key = found.groups()
     if part == "encoder" and kind == "cross":
         raise InputError(
-            f"An encoder must be looked at in its self-attention, but {text!r} names "
-            "cross-attention. Write encoder.LAYER.self.HEAD, or decoder.LAYER.cross.HEAD."
+            f"The encoder has no cross-attention ({text!r}). Write encoder.LAYER.self.HEAD, or "
+            "decoder.LAYER.cross.HEAD."
         )
     return Place(
         cast(Part, part),
@@ -140,7 +135,7 @@ def parse_place(text: str) -> Place:
 
 
 def all_heads(model: ModelConfig) -> Iterator[Place]:
-    """Every head of a model, in the order in which it computes them."""
+    """Yield every head of a model, in the order in which it computes them."""
     for layer in range(model.num_encoder_layers):
         yield from (Place("encoder", layer, "self", head) for head in range(model.num_heads))
     kinds: tuple[Kind, ...] = ("self", "cross")

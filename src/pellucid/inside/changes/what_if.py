@@ -1,6 +1,6 @@
-"""What if: decode again while something is changed, and say what differs.
+"""Decode again under a change, and report the difference.
 
-A change is judged by two things: what the model now writes, and what it now says of the words it
+Two things judge a change: what the model now writes, and how likely it now finds the words that it
 wrote before. A claim about a head needs a third: what the same change does to other heads.
 """
 
@@ -24,18 +24,18 @@ from pellucid.randomness import generator
 __all__ = ["Baseline", "Edit", "Output", "WhatIf", "decode_under", "random_heads", "what_if"]
 
 UNCHANGED = Changes()
-"""Takes the explicit stages too, so that nothing differs but the changes."""
+"""A probe without changes: it too runs the explicit stages, so that only the changes differ."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """Something written, and how likely the model found it.
+    """A translation, and how likely the model found it.
 
     Attributes:
         text: as a reader sees it.
         ids: its tokens.
         tokens: the same as pieces.
-        log_probabilities: natural logs, one a token.
+        log_probabilities: natural logs, one for each token.
     """
 
     text: str
@@ -51,12 +51,12 @@ class Output:
 
 @dataclass(frozen=True)
 class Edit:
-    """Words that stand in one text and not in the other, at one place.
+    """A difference between two texts at one place.
 
     Attributes:
-        place: the word before which they stand in the first text, from 0.
-        before: words of the first text.
-        after: what the second has in their place.
+        place: the number of the first text's word at which it begins, from 0.
+        before: the words of the first text.
+        after: the words that the second text has instead.
     """
 
     place: int
@@ -66,11 +66,11 @@ class Edit:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The same change of other heads, drawn at random: what it takes to call a head special.
+    """The same change of other heads, drawn at random, to judge whether a head is special.
 
     Attributes:
-        changes: what was done, draw by draw.
-        effects: on the log-probability of the original output.
+        changes: the changes of each draw, as text.
+        effects: of each draw on the log-probability of the original output.
     """
 
     changes: tuple[str, ...]
@@ -89,17 +89,17 @@ class Baseline:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What a change does to one sentence.
+    """The effect of a change on one sentence.
 
     Attributes:
         changes: as text.
-        original: the pair's target, with what the model says of it unchanged.
-        under_change: what the changed model says of the same tokens, teacher-forced.
-        before: what the unchanged model writes, greedily, with the same forced prefix. It differs
-            from the original where that came from a beam, a sample, or a person.
-        after: what the changed model writes, and how likely it finds that.
-        after_unchanged: how likely the unchanged model finds what the changed one wrote.
-        baseline: for a change of single heads, where it was asked for.
+        original: the pair's target, scored by the unchanged model.
+        under_change: the same tokens scored by the changed model, with teacher forcing.
+        before: the unchanged model's greedy output, with the same forced prefix. It differs from
+            the original if that came from a beam, a sample, or a person.
+        after: the changed model's greedy output, scored by the changed model.
+        after_unchanged: the same output scored by the unchanged model.
+        baseline: for a change of single heads, if asked for.
     """
 
     changes: tuple[str, ...]
@@ -112,18 +112,18 @@ class WhatIf:
 
     @property
     def effect(self) -> float:
-        """The change in the original's log-probability: below 0 where the model now doubts it."""
+        """The change in the original's log-probability: below 0 if it becomes less likely."""
         return sum(self.under_change) - self.original.log_probability
 
     @property
     def token_effects(self) -> tuple[float, ...]:
-        """The same token by token."""
+        """The same, token by token."""
         pairs = zip(self.under_change, self.original.log_probabilities, strict=True)
         return tuple(changed - unchanged for changed, unchanged in pairs)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """Where what is written now differs from what was written before, word by word."""
+        """The differences between the outputs before and after, word by word."""
         before, after = self.before.text.split(), self.after.text.split()
         codes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
         return tuple(
@@ -147,17 +147,17 @@ def what_if(
 
     Args:
         pair: the source, and the original output.
-        changes: what to do, in order; none is allowed where a prefix is forced.
-        prefix: how the translation must begin.
-        max_length: the most tokens to write; twice the original's and 20 more unless given.
-        num_random: how many draws of other heads to compare with. A draw replaces each changed
-            head by another one of the same kind in the same part of the model; where there are
-            fewer, there are fewer draws.
+        changes: the changes, in order; there may be none if a prefix is forced.
+        prefix: the beginning of the translation.
+        max_length: the most tokens to write; by default twice the original's, and 20 more.
+        num_random: the number of draws of other heads to compare with. A draw replaces each
+            changed head by another one of the same kind in the same part of the model; if there
+            are not as many draws, it takes those that exist.
         seed: decides the draws.
 
     Raises:
-        InputError: a place does not exist, the prefix cannot be written, or a random baseline is
-            asked for although the changes name no single heads.
+        InputError: a place does not exist, the vocabulary cannot write the prefix, or a random
+            baseline is asked for although a change does not name a single head.
     """
     probe = Changes(*changes)
     if changes or not prefix:
@@ -189,13 +189,13 @@ def decode_under(
 ) -> Output:
     """Decode the pair's source greedily, with a probe at every step.
 
-    The slow path: each step runs the whole decoder once more without a cache, so that a change
+    This is the slow path: each step runs the whole decoder again without a cache, so that a change
     reaches every row as it would in one pass.
 
     Args:
-        pair: whose source is decoded; its target counts for nothing.
+        pair: holds the source; its target is not used.
         probe: sees every step, and may change it.
-        prefix_ids: what the translation begins with.
+        prefix_ids: the beginning of the translation.
         max_length: the most tokens to write, the prefix included.
     """
     special = pair.tokenizer.config
@@ -224,14 +224,14 @@ def random_heads(
     """Draw the same changes of other heads.
 
     Args:
-        pair: whose model it is.
-        changes: what was done; each to one head, or to edges of one head.
-        count: how many draws; at most as many as there are.
-        seed: decides them, with the changes.
+        pair: holds the model.
+        changes: each of one head, or of edges of one head.
+        count: the number of draws; fewer if there are not as many different ones.
+        seed: decides the draws, together with the changes.
 
     Returns:
-        Different draws. In each, every changed head is replaced by another of the same kind in
-        the same part (encoder, decoder's self-attention, or cross-attention), no two by the same.
+        Different draws. Each replaces every changed head by another of the same kind in the same
+        part (encoder, decoder's self-attention, or cross-attention), no two by the same.
 
     Raises:
         InputError: a change names several heads at once, or no other heads are left.
@@ -239,14 +239,14 @@ def random_heads(
     for change in changes:
         if not change.place.is_one_head:
             raise InputError(
-                "A random baseline must compare a head with other heads, but the change is "
-                f"{str(change)!r}. Name one head, or leave the baseline out."
+                f"A change with a random baseline must be of one head, but is {str(change)!r}. "
+                "Name one head, or leave the baseline out."
             )
     heads = {change.place.whole_head for change in changes}
     changed = sorted(heads, key=lambda head: (_kind(head), str(head)))
     rng = generator(seed, "random heads", *map(str, changes))
     draws: dict[str, list[Change]] = {}
-    for _ in range(20 * count):  # Draws may repeat, above all where there are few heads.
+    for _ in range(20 * count):  # Draws may repeat, most often if there are few heads.
         if len(draws) == count:
             break
         moves: dict[Place, Place] = {}
@@ -259,9 +259,8 @@ def random_heads(
             ]
             if len(others) < len(ours):
                 raise InputError(
-                    "A random baseline must have other heads of the same kind, but of "
-                    f"{'.'.join(kind)} attention there are {len(others)} beside the "
-                    f"{len(ours)} changed. Leave the baseline out."
+                    f"A random baseline must have {len(ours)} other heads of {'.'.join(kind)} "
+                    f"attention, but has {len(others)}. Leave the baseline out."
                 )
             order = rng.permutation(len(others))
             moves |= {head: others[place] for head, place in zip(ours, order, strict=False)}

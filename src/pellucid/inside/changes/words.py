@@ -1,4 +1,4 @@
-"""Changes of words: every edge to the tokens of one source word."""
+"""Changes written as text, those of whole source words among them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def parse_changes(
     """Read changes, those of words among them.
 
     Args:
-        texts: as `parse_change` reads them; or ``cut word pizza`` and ``zero word pizza``, where
-            the number of a word, from 0, may stand for it. Punctuation behind a word is cut with
-            it where it is named by its number or with the marks.
-        tokenizer: cut the source.
+        texts: as `parse_change` reads them; or ``cut word pizza`` and ``zero word pizza``, which
+            also take the number of a word, from 0. If the word is named by its number, or with
+            the punctuation after it, the punctuation is cut too.
+        tokenizer: splits the source into tokens.
         source: the line.
         source_ids: its tokens.
 
@@ -50,7 +50,7 @@ def parse_changes(
 
 
 def _find(wanted: str, words: Sequence[str], text: str) -> int:
-    """The number of a word that is given by its letters or by its number."""
+    """Return the number of a word that is given by its letters or by its number."""
     places = [number for number, word in enumerate(words) if wanted in (word, word.strip(_MARKS))]
     if not places and wanted.isascii() and wanted.isdigit() and int(wanted) < len(words):
         return int(wanted)
@@ -58,8 +58,8 @@ def _find(wanted: str, words: Sequence[str], text: str) -> int:
         return places[0]
     if places:
         raise InputError(
-            f"A word must be named so that it is one, but {wanted!r} is there {len(places)} times "
-            f"({text!r}). Name it by its number: {', '.join(map(str, places))}."
+            f"A word must occur once in the source to be named, but {wanted!r} occurs "
+            f"{len(places)} times ({text!r}). Name it by its number: {', '.join(map(str, places))}."
         )
     raise InputError(
         f"A word must be one of the source's, or its number from 0 to {len(words) - 1}, but is "

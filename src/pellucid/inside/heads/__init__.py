@@ -1,3 +1,3 @@
-"""The heads of one trace, side by side."""
+"""Heads side by side: a table of figures, and the difference of two maps."""
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
-"""Two maps beside each other: their signed difference, with rows and columns that belong together.
+"""The signed difference of two maps, with their rows and columns matched by word.
 
 Two heads of one sentence have the same words. Two sentences, such as a pronoun's minimal pair,
-share most of them: what both have, in the same order, is compared, and what only one has is
-named, with the weight that lies on it. So nothing is compared with what it does not stand for.
+share most words: those that both have, in the same order, are compared. Words that only one has
+are left out and named, with the weight on them.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ __all__ = ["Difference", "compare_heads", "compare_maps"]
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """The first map minus the second, where both have a row and a column for it.
+    """The first map minus the second, in the rows and columns that both have.
 
     Attributes:
-        first: what the first map is.
-        second: what the second is.
-        rows: which row of the first and of the second each row compares.
-        columns: the same of columns.
+        first: the name of the first map.
+        second: the name of the second.
+        rows: for each row, its place in the first map and in the second.
+        columns: the same for columns.
         row_tokens: the words of the rows.
         column_tokens: the words of the columns.
-        values: (rows, columns), from −1 to 1 where the maps are weights.
-        left_out: for each row the weight that the first and the second map have on columns that
-            only one of them has: (rows, 2).
-        only_first: rows of the first that the second does not have.
-        only_second: rows of the second that the first does not have.
+        values: (rows, columns); from −1 to 1 if the maps are weights.
+        left_out: (rows, 2): the weight of the first and of the second map on columns that only it
+            has.
+        only_first: rows of the first map that the second does not have.
+        only_second: rows of the second map that the first does not have.
     """
 
     first: str
@@ -51,9 +51,9 @@ class Difference:
 
     @property
     def distance(self) -> float:
-        """Half the mean sum of absolute differences of a row.
+        """Half the sum of absolute differences of a row, averaged over the rows.
 
-        From 0, the same, to 1, where two rows of weights share no word.
+        0 for equal maps; 1 if no two rows of weights share a word.
         """
         if not len(self.rows):
             return 0.0
@@ -66,28 +66,28 @@ def compare_heads(
 ) -> Difference:
     """Subtract one head's weights from another's.
 
-    One trace twice compares two heads; one head twice compares two sentences, two checkpoints
-    or two models.
+    Give one trace twice to compare two heads; one head twice to compare two sentences, two
+    checkpoints or two models.
 
     Args:
         first: a trace that holds the weights of the first head.
-        first_head: one head.
-        second: the same of the second.
-        second_head: of the same part and kind.
+        first_head: the first head.
+        second: a trace that holds the weights of the second head.
+        second_head: the second head, of the same part and kind.
 
     Raises:
-        InputError: the heads have other kinds of rows or columns, or a trace lacks them.
+        InputError: the heads are of different parts or kinds, or a trace does not hold them.
     """
     for head in (first_head, second_head):
         if not head.is_one_head or head.is_edge:
             raise InputError(
-                f"To compare there must be one head on each side, but one is {head}. "
-                "Write it as in decoder.1.cross.0."
+                f"Each side of a comparison must be one head, but one is {head}. Write it as in "
+                "decoder.1.cross.0."
             )
     if (first_head.part, first_head.kind) != (second_head.part, second_head.kind):
         raise InputError(
-            "Two heads must be of one part and kind to be compared, but are "
-            f"{first_head} and {second_head}. Their rows and columns are different words."
+            f"Two heads to compare must be of one part and kind, but are {first_head} and "
+            f"{second_head}. Name two whose rows and columns are the same words."
         )
     part, kind = first_head.part, first_head.kind
     return compare_maps(
@@ -111,10 +111,10 @@ def compare_maps(
 
     Args:
         first: (queries, keys).
-        second: the same, of other sizes where the words are others.
+        second: (queries, keys), with sizes of its own.
         row_tokens: the words of both maps' rows.
         column_tokens: the words of both maps' columns.
-        names: what they are, for captions.
+        names: of the two maps, for captions.
 
     Raises:
         InputError: a map does not have a row and a column for each word.
@@ -124,7 +124,8 @@ def compare_maps(
         if map_.shape != sizes:
             raise InputError(
                 f"A map must have a row and a column for each word, {sizes[0]} and {sizes[1]}, "
-                f"but has the shape {map_.shape} ({names[index]})."
+                f"but has the shape {map_.shape} ({names[index]}). Give the words of its rows and "
+                "columns."
             )
     rows = _shared(*row_tokens)
     columns = _shared(*column_tokens)
@@ -153,7 +154,7 @@ def _weights_of(head: Place) -> str:
 
 
 def _shared(first: Sequence[str], second: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Places of what both have, in the same order."""
+    """Pair the places of the words that both have, in the same order."""
     blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
     return tuple(
         (block.a + offset, block.b + offset) for block in blocks for offset in range(block.size)

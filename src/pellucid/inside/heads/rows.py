@@ -1,7 +1,7 @@
-"""All heads of a model beside each other: one row of figures for each, to sort by.
+"""A table of all heads of a model: one row of figures for each, to sort by.
 
-The figures describe weights. Only one of them, the effect of cutting the head, says what the
-head does for the translation.
+Most figures describe weights. Only the effect of cutting the head says what the head does for the
+translation.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Gold:
 
     Attributes:
         links: between the words of both sides.
-        source_words: for each source token but ``</s>`` the words it belongs to, as
+        source_words: for each source token except ``</s>``, the words it belongs to, as
             `words_of_tokens` finds them.
-        target_words: for each target token but ``</s>`` the same.
-        convention: whether a decoder row counts for the token it predicts or reads.
-        rule: which links a map gives, see `link_words`.
+        target_words: the same for each target token except ``</s>``.
+        convention: whether a decoder row counts for the token that it predicts or reads.
+        rule: which links to take from a map, see `link_words`.
     """
 
     links: GoldLinks
@@ -49,24 +49,24 @@ class Gold:
 
 @dataclass(frozen=True)
 class HeadRow:
-    r"""The figures of one head in one sentence, or their means over several.
+    r"""The figures of one head in one sentence, or their means over several sentences.
 
-    Means are over the rows that may attend to something.
+    Figures of weights are averaged over the rows that may attend to something.
 
     Attributes:
-        head: which.
-        entropy: of a row, $-\sum_j \alpha_j \ln \alpha_j$, in nats; 0 where it looks at one token.
+        head: the head.
+        entropy: $-\sum_j \alpha_j \ln \alpha_j$, in nats; 0 if a row attends to a single token.
         confidence: the largest weight of a row.
-        end_mass: the weight on ``</s>``; of the decoder's self-attention, which never reads
-            ``</s>``, on the start token.
-        punctuation_mass: the weight on tokens of punctuation marks alone.
-        distance: $\sum_j \alpha_j |i - j|$, in tokens: how far from its own place a row looks; of
-            cross-attention from the place of the same number.
-        cut_effect: what cutting the head adds to the log-probability of the target; below 0 where
-            the target becomes less likely. None where it was not computed.
-        link_counts: what the alignment error is made of, as `count_links` gives it. None where
-            it was not computed, and for self-attention.
-        num_sentences: how many are behind the means.
+        end_mass: the weight on ``</s>``; in the decoder's self-attention, which never reads
+            ``</s>``, the weight on the start token.
+        punctuation_mass: the weight on tokens that are only punctuation.
+        distance: $\sum_j \alpha_j |i - j|$, in tokens: the distance of what a row attends to from
+            its own position; in cross-attention from the position of the same number.
+        cut_effect: the change in the target's log-probability when the head is cut; below 0 if
+            the target becomes less likely. None if it was not computed.
+        link_counts: the counts behind the alignment error, as `count_links` returns them. None if
+            they were not computed, and for self-attention.
+        num_sentences: the number of sentences averaged over.
 
     Source:
         Confidence: Voita et al. 2019, "Analyzing Multi-Head Self-Attention", section 4.
@@ -93,22 +93,23 @@ class HeadRow:
 
 FIGURES = ("entropy", "confidence", "end_mass", "punctuation_mass", "distance", "cut_effect")
 SORTABLE = (*FIGURES, "alignment_error")
-"""What rows can be sorted by."""
+"""The figures that rows can be sorted by."""
 
 
 def head_rows(
     trace: TraceData, *, pair: Pair | None = None, gold: Gold | None = None
 ) -> list[HeadRow]:
-    """Make the figures of every head whose weights a trace holds.
+    """Compute the figures of every head whose weights a trace holds.
 
     Args:
         trace: of one sentence.
-        pair: the same sentence with its model; with it the effect of cutting each head is
-            computed, a run each.
-        gold: with it the alignment error of each head of cross-attention is.
+        pair: the same sentence with its model. If given, the effect of cutting each head is
+            computed, which takes one run for each.
+        gold: the right links. If given, the alignment error of each cross-attention head is
+            computed.
 
     Returns:
-        A row for each, from the encoder's first layer on.
+        A row for each head, from the encoder's first layer on.
 
     Raises:
         InputError: the trace holds no weights.
@@ -134,8 +135,8 @@ def head_rows(
             found.append(row)
     if not found:
         raise InputError(
-            "A trace must hold weights for a table of heads, but this one has none. "
-            "Look once more and ask for the stage weights."
+            "The trace holds no weights to make a table of heads from. Look again with the stage "
+            "weights."
         )
     if pair is None:
         return found
@@ -144,11 +145,11 @@ def head_rows(
 
 
 def cut_effects(pair: Pair, heads: Iterable[Place] | None = None) -> dict[Place, float]:
-    """What cutting each head alone adds to the log-probability of the target.
+    """Compute the change in the target's log-probability when a single head is cut.
 
     Args:
-        pair: what is scored, teacher-forced.
-        heads: which; all unless given.
+        pair: the sentence, scored with teacher forcing.
+        heads: the heads to cut, one at a time; all unless given.
     """
     chosen = list(all_heads(pair.model.config) if heads is None else heads)
     before = _log_probability(pair)
@@ -156,19 +157,19 @@ def cut_effects(pair: Pair, heads: Iterable[Place] | None = None) -> dict[Place,
 
 
 def mean_rows(tables: Sequence[Sequence[HeadRow]]) -> list[HeadRow]:
-    """The means of several sentences' tables, head by head.
+    """Average the tables of several sentences, head by head.
 
-    Each sentence counts alike, but for links, which are added up. A figure that one of the
-    sentences lacks is left out.
+    Each sentence counts the same, except that links are added up. A figure that is missing in one
+    sentence is left out.
 
     Raises:
-        InputError: there is no table, or they are not of the same heads.
+        InputError: no table was given, or they are not of the same heads.
     """
     heads = [[row.head for row in table] for table in tables]
     if not tables or any(one != heads[0] for one in heads):
         raise InputError(
-            "Tables of heads must be of the same heads to be averaged, but are not. "
-            "Look at the same layers, kinds and heads of the same model in every sentence."
+            "Tables to average must be of the same heads, but are not. Look at the same layers, "
+            "kinds and heads of the same model in every sentence."
         )
     return [_mean_row(rows) for rows in zip(*tables, strict=True)]
 
@@ -177,11 +178,11 @@ def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> 
     """Sort by one figure; rows without it come last, equal ones stay in order.
 
     Raises:
-        InputError: there is no such figure.
+        InputError: the figure does not exist.
     """
     if by not in SORTABLE:
         raise InputError(
-            f"Heads must be sorted by one of their figures, but by is {by!r}. "
+            f"The figure to sort heads by must be one of {', '.join(SORTABLE)}, but is {by!r}. "
             f"{suggestion(by, SORTABLE)}"
         )
     sign = -1.0 if descending else 1.0
@@ -194,7 +195,7 @@ def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> 
 
 
 def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray) -> HeadRow:
-    """The figures of one map."""
+    """Compute the figures of one map."""
     places = np.abs(np.arange(weights_LM.shape[0])[:, None] - np.arange(weights_LM.shape[1]))
     may_attend = weights_LM.sum(axis=1) > 0
     rows = weights_LM[may_attend]
@@ -214,7 +215,7 @@ def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray)
 
 
 def _mean_row(rows: Sequence[HeadRow]) -> HeadRow:
-    """The mean of one head's rows."""
+    """Average the rows of one head."""
     figures: dict[str, Any] = {}
     for name in FIGURES:
         values = [getattr(row, name) for row in rows]
@@ -228,7 +229,7 @@ def _mean_row(rows: Sequence[HeadRow]) -> HeadRow:
 
 
 def _count_links(map_TS: np.ndarray, gold: Gold) -> tuple[int, int, int, int]:
-    """Read links from a map of tokens, and compare them."""
+    """Read links from a map of tokens, and compare them with the right ones."""
     rows = map_TS[1:] if gold.convention == "reads" else map_TS[:-1]
     num_source, num_target = (
         max((word + 1 for words in side for word in words), default=0)

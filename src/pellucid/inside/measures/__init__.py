@@ -1,7 +1,8 @@
-"""Measures beyond weights: each with its formula, its paper, and what it can and cannot say.
+"""Measures beyond weights, each with its formula and its paper.
 
-Reading order: `maps` (what a measure gives), `contributions` (the exact sum that most start from),
-`registry` (every measure by name). `docs/guides/measures.md` says what each means.
+Reading order: `maps` (the result of a measure), `contributions` (the exact sum that most start
+from), `registry` (every measure by name). `docs/guides/measures.md` says what each can and cannot
+tell.
 """
 
 from pellucid.inside.measures.agreement import Agreement, agreement, kendall, spearman

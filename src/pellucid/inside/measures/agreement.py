@@ -1,9 +1,9 @@
-r"""Do measures agree? Their rank correlation, row by row, on the sentence at hand.
+r"""The agreement of measures: their rank correlation, row by row, on one sentence.
 
-Measures have different units: what can be compared is how each orders the source words of a row.
-Kendall's $\tau_b$ counts pairs of words that both order alike against those they order otherwise;
-Spearman's $\rho$ is the correlation of ranks. Both are 1 for the same order, −1 for the reverse,
-about 0 for orders that have nothing to do with each other.
+Measures have different units, so they are compared by how they order the source words of a row.
+Kendall's $\tau_b$ counts the pairs of words that both order the same way against those that they
+order differently. Spearman's $\rho$ is the correlation of ranks. Both are 1 for the same order, −1
+for the reverse, and about 0 for unrelated orders.
 
 Source:
     Kendall 1945, "The Treatment of Ties in Ranking Problems"; Jain and Wallace 2019, "Attention is
@@ -27,13 +27,14 @@ __all__ = ["Agreement", "agreement", "kendall", "on_words", "spearman"]
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How alike maps order the source words.
+    """Rank correlations between maps.
 
     Attributes:
         titles: of the maps.
-        kendall: ``(maps, maps)``, the mean over rows; NaN where no row can be compared.
+        kendall: ``(maps, maps)``, the mean over rows; NaN if no row can be compared.
         spearman: the same.
-        num_rows: ``(maps, maps)``, how many rows could be: a row that is all alike has no order.
+        num_rows: ``(maps, maps)``, the number of rows compared; a row of equal numbers has no
+            order.
     """
 
     titles: tuple[str, ...]
@@ -43,11 +44,11 @@ class Agreement:
 
 
 def agreement(pair: Pair, maps: Sequence[Map]) -> Agreement:
-    """Compare maps of one pair, all of decoder rows by source.
+    """Compare maps of one pair.
 
     Args:
         pair: the sentence.
-        maps: with a column for each source token, or for each of `source_words`.
+        maps: decoder rows by source tokens, or by `source_words`.
 
     Raises:
         InputError: a map has other rows or columns.
@@ -65,7 +66,7 @@ def agreement(pair: Pair, maps: Sequence[Map]) -> Agreement:
 
 
 def on_words(pair: Pair, map_: Map) -> np.ndarray:
-    """A map's numbers by decoder rows and source words.
+    """Return a map's numbers by decoder rows and source words.
 
     Raises:
         InputError: it has other rows or columns.
@@ -74,14 +75,14 @@ def on_words(pair: Pair, map_: Map) -> np.ndarray:
     has_source = map_.num_source_columns in (len(words), len(pair.source_ids))
     if map_.part != "decoder" or not has_source:
         raise InputError(
-            "A map must have decoder rows and source columns to be compared, but has "
-            f"{map_.num_source_columns} source columns ({map_.title}). Take cross or whole."
+            "A map to compare must have decoder rows and a column for each source token or word, "
+            f"but has {map_.num_source_columns} source columns ({map_.title}). Take cross or whole."
         )
     return merge_source_words(map_, words).source_matrix
 
 
 def kendall(one: np.ndarray, other: np.ndarray) -> float:
-    r"""Kendall's $\tau_b$ of two rows, with ties; NaN where one of them is all alike."""
+    r"""Compute Kendall's $\tau_b$ of two rows, with ties; NaN if all numbers of one are equal."""
     upper = np.triu_indices(len(one), 1)
     signs = np.sign(one[:, None] - one)[upper]
     other_signs = np.sign(other[:, None] - other)[upper]
@@ -90,14 +91,14 @@ def kendall(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def spearman(one: np.ndarray, other: np.ndarray) -> float:
-    r"""Spearman's $\rho$ of two rows: the correlation of their ranks, ties in the middle."""
+    r"""Compute Spearman's $\rho$ of two rows: the correlation of ranks; ties share the middle."""
     ranks, other_ranks = _ranks(one), _ranks(other)
     size = np.sqrt((ranks**2).sum() * (other_ranks**2).sum())
     return float((ranks * other_ranks).sum() / size) if size else float("nan")
 
 
 def _ranks(row: np.ndarray) -> np.ndarray:
-    """Ranks around 0; equal numbers share the middle of theirs."""
+    """Rank the numbers of a row around 0; equal numbers share the middle of their ranks."""
     below = (row[:, None] > row).sum(axis=1)
     above = (row[:, None] < row).sum(axis=1)
     ranks: np.ndarray = (below - above) / 2
@@ -107,7 +108,7 @@ def _ranks(row: np.ndarray) -> np.ndarray:
 def _mean(
     correlation: Callable[[np.ndarray, np.ndarray], float], one: np.ndarray, other: np.ndarray
 ) -> tuple[float, int]:
-    """The mean over rows that have it, and how many these are."""
+    """Return the mean over the rows that have a correlation, and their number."""
     found = [correlation(row, other_row) for row, other_row in zip(one, other, strict=True)]
     known = [value for value in found if not np.isnan(value)]
     return (float(np.mean(known)) if known else float("nan")), len(known)

@@ -1,13 +1,13 @@
-r"""ALTI and ALTI+: how much of a vector comes from each token, layer by layer and from the start.
+r"""ALTI and ALTI+: the share of each token in a vector, for one layer or from the tokens on.
 
-A sub-layer's result is a sum of parts $T_i(x_j)$ (see `contributions`). A part counts by how much
-nearer to the whole it is than nothing, in the 1-norm:
+The result of a sub-layer is a sum of parts $T_i(x_j)$ (see `contributions`). A part counts by how
+much nearer to the whole result it is than the zero vector, in the 1-norm:
 
 $$c_{ij} = \frac{\max(0, \lVert y_i\rVert_1 - \lVert y_i - T_i(x_j)\rVert_1)}
 {\sum_k \max(0, \lVert y_i\rVert_1 - \lVert y_i - T_i(x_k)\rVert_1)}$$
 
-Each row sums to 1, nothing is negative, and a position that a row may not attend to has 0. The
-feed-forward network mixes no positions, and is taken to leave the shares as they are.
+Each row sums to 1, no share is negative, and positions that a row may not attend to have 0. The
+feed-forward network mixes no positions, and is assumed to leave the shares as they are.
 
 Source:
     Ferrando et al. 2022, "Measuring the Mixing of Contextual Information in the Transformer",
@@ -31,21 +31,21 @@ __all__ = ["alti", "shares"]
 
 
 def alti(pair: Pair, *, part: Part, kind: Kind = "whole", layer: int | None = None) -> Map:
-    """The shares of one attention, or with ``whole`` of the tokens that the model read.
+    """Compute the shares in one attention, or with ``whole`` the shares of the tokens read.
 
-    ``whole`` is ALTI in the encoder, ALTI+ in the decoder: its columns are the source tokens and
-    the target prefix, so `Map.source_share` says how much of each output token is owed to the
-    source. In cross-attention alone, the last column is what the row keeps.
+    ``whole`` is ALTI in the encoder and ALTI+ in the decoder. ALTI+ has columns for the source
+    tokens and the target prefix, so `Map.source_share` tells how much of each output token comes
+    from the source. With ``cross``, the last column is the share that the row keeps.
 
     Args:
         pair: the sentence.
         part: ``encoder`` or ``decoder``.
         kind: ``self``, ``cross`` or ``whole``.
-        layer: from 0, the last unless given; with ``whole`` everything up to its end.
+        layer: from 0; the last unless given. With ``whole``, all layers up to its end.
 
     Returns:
-        The map. Where a row has no part near its result, it and what follows from it sum to less
-        than 1, which the map's note says.
+        The map. If a row has no part near its result, this row and those that follow from it sum
+        to less than 1, and the map's note says so.
     """
     layer = last_layer(pair, part, layer)
     if kind == "whole":
@@ -72,10 +72,10 @@ def alti(pair: Pair, *, part: Part, kind: Kind = "whole", layer: int | None = No
 
 @torch.inference_mode()
 def shares(attention: Attention) -> np.ndarray:
-    """The share of each position in each row: ``(rows, positions)``.
+    """Compute the share of each position in each row: ``(rows, positions)``.
 
-    In cross-attention with a residual connection there is one column more, what the row keeps. A
-    row none of whose parts is nearer to the whole than nothing is has shares 0.
+    Cross-attention with a residual connection has one more column, the share that the row keeps.
+    A row has shares 0 if none of its parts is nearer to the result than the zero vector.
     """
     rows = []
     for row in range(len(attention.own_LD)):
@@ -97,6 +97,7 @@ def _whole(pair: Pair, part: Part, layer: int) -> np.ndarray:
     num_source = len(pair.source_ids)
     for own, cross in decoder:
         crossed = shares(apart[cross])
+        # The column after the source, if there is a residual connection.
         kept = crossed[:, num_source:].sum(axis=1)
         layers.append((shares(apart[own]), crossed[:, :num_source], kept))
     return roll_decoder(layers, rolled)

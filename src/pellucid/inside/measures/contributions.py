@@ -1,17 +1,17 @@
-r"""What an attention's output is a sum of: exact, term by term.
+r"""The exact terms that an attention's output is the sum of.
 
 $$y_i = \sum_h \sum_j \alpha^h_{ij} f^h(x_j) + b, \qquad f^h(x) = (x W^V_h + b^V_h) W^O_h$$
 
-Everything between tokens happens in this sum, and it is linear once the weights are known. Around
-it are the residual connection and, with post-norm, the layer norm, which is linear too once its
-row's deviation is known:
+This sum is the only place where tokens exchange anything, and it is linear for fixed weights. The
+residual connection follows and, with post-norm, the layer norm, which is linear too for a fixed
+standard deviation of its row:
 
 $$\text{LN}(z_i) = L_i(z_i) + \beta, \qquad
 L_i(v) = \frac{v - \text{mean}(v)}{\sigma_i} \odot \gamma$$
 
-So a sub-layer's result is a sum of one vector from each position, $T_i(x_j) = L_i(\sum_h
-\alpha^h_{ij} f^h(x_j) + [i = j]\,x_i)$, and a rest of biases $L_i(b) + \beta$. In cross-attention
-the row's own vector is a part of its own. With pre-norm or none $L_i$ is the identity.
+So a sub-layer's result is the sum of one vector from each position, $T_i(x_j) = L_i(\sum_h
+\alpha^h_{ij} f^h(x_j) + [i = j]\,x_i)$, and of the biases $L_i(b) + \beta$. In cross-attention the
+row's own vector $L_i(x_i)$ is a separate part. Without post-norm $L_i$ is the identity.
 
 Source:
     Kobayashi et al. 2020, "Attention is Not Only a Weight", equations 3 to 6; Kobayashi et al.
@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from pellucid.errors import InputError
 from pellucid.inside.measures.maps import Part, last_layer, sites_up_to
-from pellucid.inside.pair import Pair, attention_at, check_memory
+from pellucid.inside.pair import Pair, attention_at, check_memory, output_by_head
 
 __all__ = ["Attention", "Contributions", "contributions", "take_apart"]
 
@@ -40,11 +40,11 @@ class Contributions:
     r"""Every term of one attention's output.
 
     Attributes:
-        terms_HLMD: what head h brings row i from position j, $\alpha^h_{ij} f^h(x_j)$.
-        bias_D: of the output projection; zeros where there is none.
-        output_LD: what the model computed, to compare with.
-        largest_difference: between the sum of all terms and that, as a share of its largest
-            number where that is above 1.
+        terms_HLMD: $\alpha^h_{ij} f^h(x_j)$, which head h brings to row i from position j.
+        bias_D: of the output projection; zeros if it has no bias.
+        output_LD: the output that the model computed, to compare with.
+        largest_difference: between the sum of all terms and the output, as a share of the output's
+            largest number if that is above 1.
     """
 
     terms_HLMD: Tensor
@@ -60,15 +60,15 @@ class Attention:
     Attributes:
         weights_HLM: the weights.
         transformed_HMD: $f^h(x_j)$.
-        bias_D: of the output projection; zeros where there is none.
+        bias_D: of the output projection; zeros if it has no bias.
         output_LD: after the output projection.
-        own_LD: what comes by the residual connection; zeros where there is none.
-        sum_LD: output and own.
+        own_LD: what the residual connection carries; zeros without one.
+        sum_LD: output plus own.
         gain_D: of the layer norm, with post-norm.
         shift_D: its bias.
-        deviation_L1: of each row of the sum, with epsilon.
-        is_cross: whether queries and keys are of different sides.
-        has_residual: whether there is a residual connection.
+        deviation_L1: the standard deviation of each row of the sum, with epsilon.
+        is_cross: True for cross-attention.
+        has_residual: True if the model has residual connections.
     """
 
     weights_HLM: Tensor
@@ -84,13 +84,13 @@ class Attention:
     has_residual: bool
 
     def bring(self, row: int) -> Tensor:
-        """What each position brings a row, all heads together: ``vectors_MD``."""
+        """Sum over heads what each position brings to a row: ``vectors_MD``."""
         return torch.einsum("hm,hmd->md", self.weights_HLM[:, row], self.transformed_HMD)
 
     def parts(self, row: int) -> Tensor:
-        """$T_i(x_j)$ of one row, ``parts_XD``; in cross-attention the last is the row's own.
+        """Compute $T_i(x_j)$ of one row, ``parts_XD``.
 
-        Without a residual connection cross-attention has no such last part.
+        In cross-attention with a residual connection the last part is the row's own.
         """
         parts_XD = self.bring(row)
         if not self.is_cross:
@@ -100,17 +100,17 @@ class Attention:
         return self.through_norm(parts_XD, row)
 
     def rest(self, row: int) -> Tensor:
-        r"""What no position brings: ``rest_D``, the biases, $L_i(b) + \beta$."""
+        r"""Compute the biases' part, $L_i(b) + \beta$, which no position brings: ``rest_D``."""
         rest_D = self.through_norm(self.bias_D, row)
         return rest_D if self.shift_D is None else rest_D + self.shift_D
 
     def result(self, row: int) -> Tensor:
-        """What the sub-layer gave a row, after residual and norm: ``result_D``."""
+        """Compute the sub-layer's result for a row, after residual and norm: ``result_D``."""
         result_D = self.through_norm(self.sum_LD[row], row)
         return result_D if self.shift_D is None else result_D + self.shift_D
 
     def through_norm(self, vectors: Tensor, row: int) -> Tensor:
-        """$L_i$ of vectors that end up in row i, the norm's linear part."""
+        """Apply $L_i$, the linear part of row i's layer norm, to some vectors."""
         if self.gain_D is None or self.deviation_L1 is None:
             return vectors
         centered = vectors - vectors.mean(dim=-1, keepdim=True)
@@ -119,10 +119,10 @@ class Attention:
 
 @torch.inference_mode()
 def take_apart(pair: Pair, sites: Collection[str] | None = None) -> dict[str, Attention]:
-    """Run a pair once and make every attention ready to be taken apart.
+    """Run a pair once and prepare attentions to be taken apart.
 
     Args:
-        pair: what goes through.
+        pair: the sentence.
         sites: such as ``decoder.1.cross``; all unless given.
     """
     if sites is None:
@@ -136,8 +136,6 @@ def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
     config = pair.model.config
     module = attention_at(pair.model, site)
     value_HME = seen[f"{site}.value"].double()
-    num_heads, _, width = value_HME.shape
-    projection_HED = module.output.weight.double().T.reshape(num_heads, width, -1)
     own_LD = seen[f"{site}.input"].double()
     bias = module.output.bias
     sum_LD = seen[f"{site}.residual"].double()
@@ -151,7 +149,7 @@ def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
         deviation_L1 = (variance_L1 + norm.eps).sqrt()
     return Attention(
         weights_HLM=seen[f"{site}.weights"].double(),
-        transformed_HMD=value_HME @ projection_HED,
+        transformed_HMD=value_HME @ output_by_head(module).double(),
         bias_D=torch.zeros_like(own_LD[0]) if bias is None else bias.double(),
         output_LD=seen[f"{site}.output"].double(),
         own_LD=own_LD if config.residual else torch.zeros_like(own_LD),
@@ -166,7 +164,7 @@ def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
 
 @torch.inference_mode()
 def contributions(pair: Pair, part: Part, kind: str, layer: int | None = None) -> Contributions:
-    r"""Every term of an attention's output: $y_i = \sum_h \sum_j \alpha^h_{ij} f^h(x_j) + b$.
+    r"""Compute every term of an attention's output: $y_i = \sum_{hj} \alpha^h_{ij} f^h(x_j) + b$.
 
     Args:
         pair: the sentence.
@@ -175,7 +173,7 @@ def contributions(pair: Pair, part: Part, kind: str, layer: int | None = None) -
         layer: from 0; the last unless given.
 
     Raises:
-        InputError: there is no such attention, or the terms would not fit into memory.
+        InputError: the attention does not exist, or its terms do not fit into memory.
     """
     if kind not in ("self", "cross") or (part, kind) == ("encoder", "cross"):
         raise InputError(

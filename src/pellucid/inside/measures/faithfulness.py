@@ -1,4 +1,4 @@
-r"""How far to trust a map: take away what it points at, and take away all else.
+r"""Trust in a map: take away the words that it points at, or take away all the others.
 
 A map orders the source words of each row. Of the first k of them, $r_k$,
 
@@ -7,8 +7,8 @@ $$\text{comprehensiveness} = \frac{1}{|B| + 1} \sum_{k} m(x) - m(x \setminus r_k
 
 where $m(x) = p(y_t \mid x, y_{<t})$, k goes through none and 1, 5, 10, 20 and 50 % of the words
 (rounded up), and $|B| = 5$. A faithful map has high comprehensiveness (without these words the
-token is less likely) and low sufficiency (with them alone it is as likely). Either number says
-something only beside what a random order has. ``</s>`` is never taken away.
+token is less likely) and low sufficiency (with only these words it is as likely). Both numbers
+mean something only in comparison with a random order. ``</s>`` is never taken away.
 
 Source:
     DeYoung et al. 2020, "ERASER: A Benchmark to Evaluate Rationalized NLP Models", section 4,
@@ -34,18 +34,18 @@ from pellucid.randomness import generator
 __all__ = ["Faithfulness", "Raise", "Score", "faithfulness", "find_raises"]
 
 BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
-"""Shares of the words, as published."""
+"""Shares of the words, as in the paper."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """A map's mean over the rows, beside what random orders have.
+    """A map's score, averaged over the rows, and the scores of random orders.
 
     Attributes:
         value: the map's.
         random: the mean of random orders.
-        low: lower end of the interval that 95 % of random orders fall into.
-        high: upper end.
+        low: the lower end of the interval that holds 95 % of random orders.
+        high: its upper end.
     """
 
     value: float
@@ -56,12 +56,12 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Faithfulness:
-    """How far a map can be trusted on one sentence.
+    """The faithfulness of a map on one sentence.
 
     Attributes:
         title: of the map.
-        comprehensiveness: the higher the better.
-        sufficiency: the lower the better.
+        comprehensiveness: the higher, the better.
+        sufficiency: the lower, the better.
         comprehensiveness_rows: the map's, row by row.
         sufficiency_rows: the same.
     """
@@ -74,7 +74,7 @@ class Faithfulness:
 
     @property
     def beats_random(self) -> tuple[bool, bool]:
-        """Whether comprehensiveness is above the interval of random orders, sufficiency below."""
+        """True if comprehensiveness is above that of random orders; if sufficiency is below."""
         is_above = self.comprehensiveness.value > self.comprehensiveness.high
         return is_above, self.sufficiency.value < self.sufficiency.low
 
@@ -85,8 +85,8 @@ class Raise:
 
     Attributes:
         row: of the decoder.
-        word: the column of words.
-        share: of the row's source columns that lies on the word.
+        word: its number among the source words.
+        share: of the row's mass on the source that lies on the word.
         effect: $\Delta \log p$ of `occlusion`, below 0.
     """
 
@@ -99,12 +99,12 @@ class Raise:
 def faithfulness(
     pair: Pair, maps: Sequence[Map], *, num_random: int = 50, seed: int = 1
 ) -> list[Faithfulness]:
-    """Measure maps of one pair beside random orders of its words.
+    """Compare maps of one pair with random orders of its words.
 
     Args:
         pair: the sentence.
-        maps: decoder rows by source; in signed maps what is below 0 comes last.
-        num_random: how many random orders are run; each row's is drawn from them.
+        maps: decoder rows by source; in signed maps, negative numbers come last.
+        num_random: the number of random orders to run; each row's order is drawn from them.
         seed: decides them.
 
     Raises:
@@ -113,8 +113,8 @@ def faithfulness(
     words = [word for word in source_words(pair) if not _is_end(pair, word)]
     if len(words) < 2 or num_random < 1:
         raise InputError(
-            "There must be two source words and one random order to compare with, but are "
-            f"{len(words)} and {num_random} (source, num_random). Look at a longer sentence."
+            "The source must have at least 2 words and num_random must be at least 1, but are "
+            f"{len(words)} and {num_random}. Look at a longer sentence, or draw more orders."
         )
     is_word = [not _is_end(pair, word) for word in source_words(pair)]
     num_rows = len(pair.target_ids)
@@ -139,16 +139,16 @@ def faithfulness(
 def find_raises(
     pair: Pair, map_: Map, effects: Map, *, least_share: float = 0.2
 ) -> tuple[Raise, ...]:
-    """Find where a high weight hides that the token is likelier without the word.
+    """Find the words with a high weight without which the token is likelier.
 
     Args:
         pair: the sentence.
-        map_: decoder rows by source, nothing below 0.
+        map_: decoder rows by source, without negative numbers.
         effects: `occlusion` of the same words.
-        least_share: what counts as high: the least share of a row's mass on the source.
+        least_share: the least share of a row's mass on the source that counts as high.
 
     Returns:
-        The worst first.
+        The words, the largest effect first.
     """
     weights, deltas = on_words(pair, map_), on_words(pair, effects)
     shares = shares_of_rows(weights)
@@ -161,9 +161,9 @@ def find_raises(
 
 
 def _areas(pair: Pair, words: Sequence[Sequence[int]], orders: Sequence[np.ndarray]) -> np.ndarray:
-    """Comprehensiveness and sufficiency of each order for each row: ``(2, orders, rows)``."""
+    """Compute comprehensiveness and sufficiency of each order and row: ``(2, orders, rows)``."""
     sizes = [0, *(math.ceil(share * len(words)) for share in BINS)]
-    sources: dict[tuple[int, ...], int] = {}  # Many orders ask for the same few words.
+    sources: dict[tuple[int, ...], int] = {}  # Many orders share their first words.
     places = np.zeros((2, len(orders), len(sizes)), dtype=int)
     for index, order in enumerate(orders):
         for column, size in enumerate(sizes):
@@ -179,7 +179,7 @@ def _areas(pair: Pair, words: Sequence[Sequence[int]], orders: Sequence[np.ndarr
 
 
 def _keep(pair: Pair, chosen: Sequence[int], *, is_kept: bool) -> tuple[int, ...]:
-    """The source without some tokens, or with these alone; ``</s>`` stays."""
+    """Return the source without some tokens, or with only these; ``</s>`` stays."""
     return tuple(
         id_
         for place, id_ in enumerate(pair.source_ids)

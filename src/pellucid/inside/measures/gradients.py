@@ -1,19 +1,19 @@
-r"""Gradient × attention: weights that the predicted word's logit depends on, carried to the tokens.
+r"""Gradient × attention: weights that the logit of the predicted token depends on, layer by layer.
 
-For every decoder row by itself: the gradient of the logit of the word that it predicts, by each
-attention's weights, times these weights; what is negative is dropped, heads are averaged:
+For each decoder row, the gradient of its predicted token's logit with respect to each attention's
+weights is multiplied with these weights. Negative products become 0, and heads are averaged:
 
 $$\bar{A} = \mathbb{E}_h[(\nabla A \odot A)^+]$$
 
-Relevance is carried from layer to layer by adding, from identities (each token is relevant to
-itself) and zeros:
+Relevance is carried from layer to layer by adding. It starts from identities (each token is
+relevant to itself) and zeros:
 
 $$R^{ee} \mathrel{+}= \bar{A} R^{ee}; \quad R^{dd} \mathrel{+}= \bar{A} R^{dd}, \quad
 R^{de} \mathrel{+}= \bar{A} R^{de}; \quad
 R^{de} \mathrel{+}= (\bar{R}^{dd})^T \bar{A} \bar{R}^{ee}$$
 
-for the encoder's self-attention, the decoder's, and cross-attention; $\bar{R}$ is $R$ with its
-rows, identity left out, brought to the sum 1.
+for the encoder's self-attention, the decoder's, and cross-attention. $\bar{R}$ is $R$ with each
+row, without the identity, divided by its sum.
 
 Source:
     Chefer et al. 2021, "Generic Attention-model Explainability for Interpreting Bi-Modal and
@@ -42,14 +42,14 @@ __all__ = ["carry", "gradient_weights", "gradients"]
 
 
 class _Leaves:
-    """A probe that keeps weights, and adds a zero to them by which gradients can be taken."""
+    """A probe that keeps weights, and adds a zero to them that can be differentiated by."""
 
     def __init__(self) -> None:
         self.weights: dict[str, Tensor] = {}
         self.zeros: dict[str, Tensor] = {}
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
-        """Make one attention's weights something to differentiate by."""
+        """Add the zero to one attention's weights."""
         if stage != "weights":
             return None
         self.weights[site] = tensor.detach()
@@ -58,10 +58,10 @@ class _Leaves:
 
 
 def gradient_weights(pair: Pair) -> Iterator[dict[str, np.ndarray]]:
-    r"""$\bar{A}$ of every attention, for one decoder row after the other.
+    r"""Compute $\bar{A}$ of every attention, for one decoder row after the other.
 
     Yields:
-        By site such as ``decoder.1.cross`` a map ``(queries, keys)``, for the logit of the word
+        By site such as ``decoder.1.cross`` a map ``(queries, keys)``, for the logit of the token
         that the row predicts.
     """
     leaves = _Leaves()
@@ -81,13 +81,13 @@ def gradient_weights(pair: Pair) -> Iterator[dict[str, np.ndarray]]:
 
 
 def gradients(pair: Pair, *, kind: Kind = "whole", layer: int | None = None) -> Map:
-    """Each decoder row's relevances, for the logit of the word that it predicts.
+    """Compute each decoder row's relevances for the logit of the token that it predicts.
 
     Args:
         pair: the sentence.
         kind: ``whole`` carries relevance to the source tokens and the target prefix; ``self`` and
-            ``cross`` give the row's own row of one layer's gradient × attention.
-        layer: of the decoder; the last unless given. With ``whole`` everything up to its end.
+            ``cross`` take the row's own row of one layer's gradient × attention.
+        layer: of the decoder; the last unless given. With ``whole``, all layers up to its end.
     """
     layer = last_layer(pair, "decoder", layer)
     encoder, decoder = sites_up_to(pair, "decoder", layer)
@@ -115,7 +115,7 @@ def carry(encoder: list[np.ndarray], decoder: list[tuple[np.ndarray, np.ndarray]
 
     Args:
         encoder: gradient × attention of each layer.
-        decoder: of each layer self-attention and cross-attention.
+        decoder: for each layer those of self-attention and cross-attention.
 
     Source:
         Chefer et al. 2021, equations 6, 7 and 10.
@@ -133,6 +133,6 @@ def carry(encoder: list[np.ndarray], decoder: list[tuple[np.ndarray, np.ndarray]
 
 
 def _leveled(relevance: np.ndarray) -> np.ndarray:
-    """Rows without the identity brought to the sum 1, and the identity again (equations 8, 9)."""
+    """Divide each row, without the identity, by its sum; add the identity (equations 8, 9)."""
     identity = np.eye(len(relevance))
     return shares_of_rows(relevance - identity) + identity

@@ -1,10 +1,9 @@
-r"""Lenses: what would be predicted if the model ended here.
+r"""Lenses: the predictions of a model that ends at an earlier layer.
 
-The logit lens reads a decoder row after each layer with the model's own last step: the last norm,
-where there is one, and the output matrix. DecoderLens lets the whole decoder look at an earlier
-layer of the encoder. Neither was trained for it: what a lens shows is how much of the answer stands
-in a layer in the form in which the last layer has it; what it does not show may be there in
-another.
+The logit lens applies the model's last step, the last norm if it has one and the output matrix, to
+a decoder row after each layer. DecoderLens lets the whole decoder attend to an earlier layer of the
+encoder. The model was not trained for either: a lens shows how much of the answer a layer holds in
+the form of the last layer. A layer may hold more in another form.
 
 Source:
     nostalgebraist 2020, "interpreting GPT: the logit lens"; Langedijk et al. 2024, "DecoderLens:
@@ -32,7 +31,7 @@ class Guess:
 
     Attributes:
         token: its piece.
-        probability: what it would have.
+        probability: of the token.
     """
 
     token: str
@@ -41,13 +40,13 @@ class Guess:
 
 @dataclass(frozen=True)
 class Depth:
-    """What would be predicted after some layers.
+    """The predictions after some of the layers.
 
     Attributes:
-        depth: how many layers have run: 0 is what enters the first.
+        depth: the number of layers that have run; 0 is the input of the first.
         log_probabilities: of each target token.
         ranks: of each target token, 0 for the likeliest.
-        guesses: for each row the likeliest tokens.
+        guesses: the likeliest tokens of each row.
     """
 
     depth: int
@@ -58,10 +57,10 @@ class Depth:
 
 @dataclass(frozen=True)
 class DecoderDepth(Depth):
-    """What the decoder would predict, and write, from an earlier layer of the encoder.
+    """The decoder's predictions, and its output, from an earlier layer of the encoder.
 
     Attributes:
-        written: greedily; None where that was not asked for.
+        written: the greedy output; None if it was not asked for.
     """
 
     written: Output | None
@@ -69,14 +68,15 @@ class DecoderDepth(Depth):
 
 @torch.inference_mode()
 def logit_lens(pair: Pair, *, most: int = 5) -> list[Depth]:
-    """Read every decoder row after each number of layers, with the target given.
+    """Read every decoder row after each layer, with teacher forcing.
 
     Args:
         pair: the sentence.
-        most: how many tokens to name for each row.
+        most: the number of tokens to name for each row.
 
     Returns:
-        From depth 0 to the whole decoder, whose log-probabilities are the model's.
+        One entry for each depth, from 0 to the whole decoder, whose log-probabilities are the
+        model's.
     """
     model = pair.model
     found = []
@@ -88,15 +88,16 @@ def logit_lens(pair: Pair, *, most: int = 5) -> list[Depth]:
 
 @torch.inference_mode()
 def decoder_lens(pair: Pair, *, most: int = 5, max_length: int | None = 64) -> list[DecoderDepth]:
-    """Let the decoder look at each depth of the encoder, through the encoder's last norm.
+    """Let the decoder attend to each depth of the encoder, through the encoder's last norm.
 
     Args:
         pair: the sentence.
-        most: how many tokens to name for each row.
+        most: the number of tokens to name for each row.
         max_length: the most tokens to write greedily; None writes nothing.
 
     Returns:
-        From depth 0, where the decoder looks at embeddings and positions, to the whole encoder.
+        One entry for each depth, from 0, where the decoder attends to embeddings and positions, to
+        the whole encoder.
     """
     found = []
     for depth, states_LD in enumerate(_states(pair, "encoder")):
@@ -108,19 +109,19 @@ def decoder_lens(pair: Pair, *, most: int = 5, max_length: int | None = 64) -> l
 
 
 class _Instead:
-    """A probe that puts another result in place of the encoder's last layer's."""
+    """A probe that replaces the result of the encoder's last layer."""
 
     def __init__(self, name: str, states_LD: Tensor) -> None:
         self._name = name
         self._states_LD = states_LD
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
-        """Replace it."""
+        """Replace the result at the given name."""
         return self._states_LD[None] if f"{site}.{stage}" == self._name else None
 
 
 def _states(pair: Pair, part: Part) -> list[Tensor]:
-    """What enters the first layer of a part, and what leaves each."""
+    """Return the input of a part's first layer, and the result of each layer."""
     names = states_of(pair.model, part)
     seen = pair.see({name.rpartition(".")[2] for name in names})
     return [seen[name] for name in names]
@@ -129,7 +130,7 @@ def _states(pair: Pair, part: Part) -> list[Tensor]:
 def _read(
     pair: Pair, logits_TV: Tensor, most: int
 ) -> tuple[tuple[float, ...], tuple[int, ...], tuple[tuple[Guess, ...], ...]]:
-    """Log-probabilities and ranks of the target, and the likeliest tokens."""
+    """Return log-probabilities and ranks of the target, and the likeliest tokens."""
     logs_TV = logits_TV.log_softmax(dim=-1)
     logs_T1 = logs_TV.gather(1, torch.tensor(pair.target_ids)[:, None])
     ranks_T = (logs_TV > logs_T1).sum(dim=1)

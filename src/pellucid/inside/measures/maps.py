@@ -1,4 +1,4 @@
-"""What every measure gives: a map with rows, columns, and a name that says what it is."""
+"""The result of a measure: a map with labeled rows and columns, a name and a source."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from pellucid.inside.ask import Part, check_number
 from pellucid.inside.pair import Pair
+from pellucid.inside.record.data import row_labels
 from pellucid.text.token_words import is_punctuation
 
 __all__ = [
@@ -33,26 +34,26 @@ OWN = "(own row)"
 class Map:
     r"""One measure of one sentence: a number for each row and each column.
 
-    Rows are the encoder's positions or the decoder's rows, by index; a decoder row reads one token
-    and predicts the next. Columns are source tokens, then what else there is: the target prefix
-    that the decoder reads, or the row's own vector that comes by the residual connection.
+    Rows are the encoder's positions or the decoder's rows, by index. A decoder row reads one token
+    and predicts the next. The first columns are source tokens. Others may follow: the target
+    prefix that the decoder reads, or the row's own vector, carried by the residual connection.
 
     Attributes:
         name: of the measure, as in `MEASURES`.
-        source: the paper and where in it.
-        part: of the model.
-        kind: ``self`` or ``cross`` for one attention, ``whole`` for everything from the tokens up
-            to the end of `layer`.
-        layer: from 0; None where a map is of the model's output.
+        source: the paper, and the place in it.
+        part: ``encoder`` or ``decoder``.
+        kind: ``self`` or ``cross`` for one attention, ``whole`` for everything from the tokens to
+            the end of `layer`.
+        layer: from 0; None if the map is of the model's output.
         head: from 0; None for all heads together.
         matrix: ``(rows, columns)``, float64.
-        row_tokens: what each row reads.
-        predicted_tokens: what each decoder row predicts; None for the encoder.
-        column_tokens: what the columns stand for.
-        num_source_columns: how many of the columns, from the first, are of the source.
-        is_signed: whether numbers below 0 have a meaning.
-        sums_to_one: whether each row sums to 1, where it is not empty.
-        note: what else to say in a caption.
+        row_tokens: the token that each row reads.
+        predicted_tokens: the token that each decoder row predicts; None for the encoder.
+        column_tokens: the labels of the columns.
+        num_source_columns: the number of columns, from the first, that are of the source.
+        is_signed: True if negative numbers have a meaning.
+        sums_to_one: True if each row sums to 1 unless it is empty.
+        note: an addition to captions.
     """
 
     name: str
@@ -72,30 +73,25 @@ class Map:
 
     @property
     def row_labels(self) -> tuple[str, ...]:
-        """Both readings of a decoder row, ``la → pizza``; the encoder's tokens as they are."""
-        if self.predicted_tokens is None:
-            return self.row_tokens
-        return tuple(
-            f"{reads} → {predicts}"
-            for reads, predicts in zip(self.row_tokens, self.predicted_tokens, strict=True)
-        )
+        """The labels of the rows: ``la → pizza`` for a decoder row, otherwise its token."""
+        return row_labels(self.row_tokens, self.predicted_tokens)
 
     @property
     def column_labels(self) -> tuple[str, ...]:
-        """What the columns stand for."""
+        """The labels of the columns."""
         return self.column_tokens
 
     @property
     def source_matrix(self) -> np.ndarray:
-        """The columns of the source alone."""
+        """Only the columns of the source."""
         return self.matrix[:, : self.num_source_columns]
 
     @property
     def source_share(self) -> np.ndarray:
-        """How much of each row lies on the source: one number a row, 0 for an empty row.
+        """The share of the source in each row's sum; 0 for an empty row.
 
-        With `kind` ``whole`` the rest is the target prefix: what each output token owes to the
-        source, and what to the words written before it.
+        With `kind` ``whole`` the rest is the share of the target prefix: the words that were
+        written before.
         """
         total = self.matrix.sum(axis=1)
         share: np.ndarray = np.divide(
@@ -129,10 +125,10 @@ def make_map(
     note: str = "",
     words: Sequence[Sequence[int]] | None = None,
 ) -> Map:
-    """Put labels on a matrix, by its part and kind.
+    """Label the rows and columns of a matrix by its part and kind.
 
-    One column more than there are tokens is the row's own vector. With ``words`` the source's
-    columns are words, given by their tokens.
+    If the matrix has one column more than tokens, the last is the row's own vector. If ``words``
+    gives the tokens of each source word, the source's columns are words.
     """
     has_source = part == "encoder" or kind in ("cross", "whole")
     source_tokens = pair.source_tokens if has_source else ()
@@ -162,10 +158,10 @@ def make_map(
 
 
 def last_layer(pair: Pair, part: Part, layer: int | None) -> int:
-    """The layer that is asked for, or the last one.
+    """Return the layer that is asked for, or by default the last one.
 
     Raises:
-        InputError: there is no such layer.
+        InputError: the layer does not exist.
     """
     count = getattr(pair.model.config, f"num_{part}_layers")
     layer = count - 1 if layer is None else layer
@@ -174,10 +170,10 @@ def last_layer(pair: Pair, part: Part, layer: int | None) -> int:
 
 
 def sites_up_to(pair: Pair, part: Part, layer: int) -> tuple[list[str], list[tuple[str, str]]]:
-    """Name the attentions through which a layer's end sees the tokens.
+    """Name the attentions between the tokens and the end of a layer.
 
     Returns:
-        The encoder's, and of each decoder layer self-attention and cross-attention.
+        Those of the encoder, and for each decoder layer self-attention and cross-attention.
     """
     depth = layer + 1 if part == "encoder" else pair.model.config.num_encoder_layers
     encoder = [f"encoder.{index}.self" for index in range(depth)]
@@ -193,10 +189,10 @@ def shares_of_rows(matrix: np.ndarray) -> np.ndarray:
 
 
 def source_words(pair: Pair) -> tuple[tuple[int, ...], ...]:
-    """Which source tokens make up each word, in order; ``</s>`` and punctuation stand alone.
+    """Group the source tokens into words, in order; ``</s>`` and punctuation are separate.
 
-    With whole words each token is one. SentencePiece's pieces belong together from one that
-    begins with a space to the next; punctuation at a word's end does not belong to it.
+    With a tokenizer of words, each token is one word. With SentencePiece, a word begins at a piece
+    with a leading space; punctuation at its end does not belong to it.
     """
     words: list[list[int]] = []
     tokens = pair.source_tokens
@@ -213,7 +209,7 @@ def source_words(pair: Pair) -> tuple[tuple[int, ...], ...]:
 
 
 def _without_tail(word: Sequence[int], tokens: Sequence[str]) -> list[tuple[int, ...]]:
-    """A word, and after it each mark of punctuation that it ends in."""
+    """Split the punctuation marks off the end of a word."""
     end = len(word)
     while end > 1 and is_punctuation(tokens[word[end - 1]]):
         end -= 1
@@ -221,7 +217,7 @@ def _without_tail(word: Sequence[int], tokens: Sequence[str]) -> list[tuple[int,
 
 
 def merge_source_words(map_: Map, words: Sequence[Sequence[int]]) -> Map:
-    """Add up the source columns of each word; other columns stay as they are.
+    """Add up the source columns of each word; other columns stay the same.
 
     Args:
         map_: with a column for each source token.

@@ -1,7 +1,7 @@
-r"""Norm-weighted attention: how long the vectors are that a row is made of.
+r"""Norm-based attention: the norms of the vectors that a row is the sum of.
 
-A weight says with what factor a vector is added, not how long the vector is: a large weight on a
-short vector brings little.
+A weight is only the factor with which a vector is added: a large weight on a short vector brings
+little.
 
 Source:
     Kobayashi et al. 2020, "Attention is Not Only a Weight: Analyzing Transformers with Vector
@@ -25,7 +25,7 @@ __all__ = ["mixing_ratio", "norms", "residual_norms"]
 def norms(
     pair: Pair, *, part: Part, kind: Kind, layer: int | None = None, head: int | None = None
 ) -> Map:
-    r"""$\lVert\alpha^h_{ij} f^h(x_j)\rVert$ of a head, $\lVert\sum_h \dots\rVert$ of a layer.
+    r"""Compute $\lVert\alpha^h_{ij} f^h(x_j)\rVert$; of a whole layer $\lVert\sum_h \dots\rVert$.
 
     Source:
         Kobayashi et al. 2020, equations 3 to 6 (one head) and section 5 (all heads).
@@ -54,10 +54,10 @@ def norms(
 
 @torch.inference_mode()
 def residual_norms(pair: Pair, *, part: Part, kind: Kind, layer: int | None = None) -> Map:
-    r"""$\lVert T_i(x_j) \rVert$: with the residual connection, and through the layer norm.
+    r"""Compute $\lVert T_i(x_j) \rVert$: with the residual connection, through the layer norm.
 
-    In self-attention what comes by the residual connection counts for the row's own position; in
-    cross-attention it is a column of its own, the last.
+    In self-attention the residual connection counts for the row's own position; in cross-attention
+    it has a separate column, the last.
 
     Source:
         Kobayashi et al. 2021, section 3.
@@ -78,12 +78,12 @@ def residual_norms(pair: Pair, *, part: Part, kind: Kind, layer: int | None = No
 
 @torch.inference_mode()
 def mixing_ratio(pair: Pair, *, part: Part, kind: Kind, layer: int | None = None) -> np.ndarray:
-    r"""How much of each row comes from elsewhere, from 0 to 1: one number a row.
+    r"""Compute the share of each row that comes from other positions, from 0 to 1.
 
     $$r_i = \frac{\lVert\sum_{j \neq i} T_i(x_j)\rVert}
     {\lVert\sum_{j \neq i} T_i(x_j)\rVert + \lVert T_i(x_i)\rVert}$$
 
-    In cross-attention everything from the source is elsewhere.
+    In cross-attention everything from the source counts as other positions.
 
     Source:
         Kobayashi et al. 2021, the "mixing ratio".

@@ -1,10 +1,10 @@
-r"""Occlusion: take a source word away, and see what the model says of each target token then.
+r"""Occlusion: take a source word away, and score each target token again.
 
 $$\Delta_{tj} = \log p(y_t \mid x, y_{<t}) - \log p(y_t \mid x \setminus x_j, y_{<t})$$
 
-Above 0 the word speaks for the token; below 0 the token is likelier without it. No theory stands
-between this and the model: it is two runs. But a sentence that lacks a word is a sentence the model
-may never have seen the like of, and words that say the same can each be missed alone.
+Above 0, the word makes the token likelier; below 0, the token is likelier without it. This needs
+no theory of the model, only two runs. But the model may never have seen a sentence that lacks a
+word in this way, and of two words that say the same, each can be taken away without effect.
 
 Source:
     Zeiler and Fergus 2014, "Visualizing and Understanding Convolutional Networks", section 2;
@@ -36,23 +36,23 @@ MOST_LOGITS_AT_ONCE = 1 << 25
 def occlusion(
     pair: Pair, *, how: How = "remove", words: Sequence[Sequence[int]] | None = None
 ) -> Map:
-    r"""The difference that each source word makes to each target token's log-probability.
+    r"""Compute the difference that each source word makes to each target log-probability.
 
     Args:
         pair: the sentence.
-        how: ``remove`` the word's tokens, so that the rest moves together; put the ``unknown``
-            token in their place; or ``cut`` every edge to them, so that nobody sees them.
-        words: the tokens of each; those of `source_words` unless given.
+        how: ``remove`` the word's tokens, so that later ones move up; put the ``unknown`` token in
+            their place; or ``cut`` every edge to them, so that no position attends to them.
+        words: the tokens of each word; by default those of `source_words`.
 
     Returns:
         A signed map in nats, decoder rows by words.
 
     Raises:
-        InputError: there is no such way, or a word is the whole source.
+        InputError: the way does not exist, or a word is the whole source.
     """
     if how not in HOWS:
         raise InputError(
-            f"A word must be taken away by one of {', '.join(HOWS)}, but is by {how!r} (how). "
+            f"The way to take a word away must be one of {', '.join(HOWS)}, but is {how!r}. "
             f"{suggestion(how, HOWS)}"
         )
     words = source_words(pair) if words is None else words
@@ -81,7 +81,7 @@ _VERBS = {"remove": "removed", "unknown": "unknown", "cut": "cut off"}
 
 
 def _without(pair: Pair, word: Sequence[int], put: int | None) -> list[int]:
-    """The source without a word, or with an id in place of each of its tokens."""
+    """Return the source without a word, or with an id in place of each of its tokens."""
     ids = [
         put if place in word else id_
         for place, id_ in enumerate(pair.source_ids)
@@ -92,15 +92,15 @@ def _without(pair: Pair, word: Sequence[int], put: int | None) -> list[int]:
 
 @torch.inference_mode()
 def log_probabilities_of(pair: Pair, sources: Sequence[Sequence[int]]) -> Tensor:
-    """What the model says of the pair's target after each of other sources: ``logs_BT``.
+    """Score the pair's target after each of some other sources: ``logs_BT``.
 
     Raises:
         InputError: a source is empty.
     """
     if not all(sources):
         raise InputError(
-            "A source must keep a token when words are taken away, but one is empty. "
-            "Put the unknown token in their place, or cut them off."
+            "A source must keep a token when words are taken away, but one is empty. Put the "
+            "unknown token in their place, or cut the edges to them."
         )
     num_rows = len(pair.target_ids)
     target_T1 = torch.tensor(pair.target_ids)[:, None]

@@ -1,4 +1,4 @@
-"""Every measure by its name, with its paper and what it means, behind one function."""
+"""Every measure by its name, with its paper and its meaning, behind one function."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ class Measure:
     """A measure, for lists and captions.
 
     Attributes:
-        name: what it is called by.
-        paper: where it is from.
-        meaning: what one number of it is, in a line.
-        kinds: what it can be asked of, ``part.kind``; the first of a part is taken unless told.
+        name: of the measure.
+        paper: that introduced it.
+        meaning: of one of its numbers, in a line.
+        kinds: the attentions that it can measure, as ``part.kind``; the first of a part is the
+            default.
         make: computes it for a pair.
-        takes: what else `make` takes, of part, kind, layer and head.
-        is_signed: whether numbers below 0 have a meaning.
-        sums_to_one: whether rows do.
+        takes: the other arguments of `make`, of part, kind, layer and head.
+        is_signed: True if negative numbers have a meaning.
+        sums_to_one: True if each row sums to 1.
     """
 
     name: str
@@ -62,18 +63,18 @@ def measure(
         pair: the sentence.
         name: one of `MEASURES`.
         part: ``decoder`` or ``encoder``.
-        kind: ``cross``, ``self`` or ``whole``; the measure's first unless given: from the tokens
-            on where it can, otherwise cross-attention.
-        layer: from 0; the last unless given. With ``whole`` everything up to its end.
+        kind: ``cross``, ``self`` or ``whole``; by default the first kind of the measure: ``whole``
+            if it has that, otherwise ``cross``.
+        layer: from 0; the last unless given. With ``whole``, all layers up to its end.
         head: from 0; all heads together unless given.
 
     Raises:
-        InputError: there is no such measure, part, kind, layer or head, or the measure is not
-            made for it (with what it is made for).
+        InputError: the measure, part, kind, layer or head does not exist, or the measure does not
+            take it (with what it takes).
     """
     if name not in MEASURES:
         raise InputError(
-            f"A measure must be one of {', '.join(MEASURES)}, but is {name!r} (measure). "
+            f"A measure must be one of {', '.join(MEASURES)}, but is {name!r}. "
             f"{suggestion(name, tuple(MEASURES))}"
         )
     asked = MEASURES[name]
@@ -82,15 +83,15 @@ def measure(
         kind = cast(Kind, kinds[0]) if kinds else "self"
     if f"{part}.{kind}" not in asked.kinds:
         raise InputError(
-            f"{name} must be asked of {' or '.join(asked.kinds)}, but is asked of {part}.{kind} "
-            "(part, kind). Name one of them, or another measure."
+            f"The part and kind for {name} must be {' or '.join(asked.kinds)}, but are "
+            f"{part}.{kind}. Name one of these, or another measure."
         )
     given = {"part": part, "kind": kind, "layer": layer, "head": head}
     for what in ("head", "layer"):
         if given[what] is not None and what not in asked.takes:
             raise InputError(
-                f"{name} must be asked without a {what}, but is asked of {what} {given[what]} "
-                f"({what}): it is of the whole. Leave the {what} out."
+                f"{name} cannot be combined with a {what}: it measures the whole. Leave the {what} "
+                "out."
             )
     if head is not None:
         check_number("head", head, pair.model.config.num_heads)
@@ -101,7 +102,7 @@ def measure(
 def weights(
     pair: Pair, *, part: Part, kind: Kind, layer: int | None = None, head: int | None = None
 ) -> Map:
-    """The weights of a head, or the average over a layer's heads, called so.
+    """Return the weights of a head, or their average over a layer's heads, which the note says.
 
     Source:
         Vaswani et al. 2017, equation 1.
@@ -129,7 +130,7 @@ _ALL = (
     Measure(
         "weights",
         "Vaswani et al. 2017",
-        "with what factor a head adds a position's value",
+        "the factor with which a head adds a position's value",
         _ATTENTIONS,
         weights,
         takes=("part", "kind", "layer", "head"),
@@ -138,7 +139,7 @@ _ALL = (
     Measure(
         "norms",
         "Kobayashi et al. 2020",
-        "how long the vector is that an attention adds from a position",
+        "the length of the vector that an attention adds from a position",
         _ATTENTIONS,
         norms,
         takes=("part", "kind", "layer", "head"),
@@ -146,7 +147,7 @@ _ALL = (
     Measure(
         "residual-norms",
         "Kobayashi et al. 2021",
-        "the same with the residual connection, after the norm",
+        "the length of the vector from a position, with the residual connection, after the norm",
         _ATTENTIONS,
         residual_norms,
         takes=("part", "kind", "layer"),
@@ -154,7 +155,7 @@ _ALL = (
     Measure(
         "alti",
         "Ferrando et al. 2022 (ALTI, ALTI+)",
-        "what share of a vector comes from each token",
+        "the share of a vector that comes from each token",
         ("decoder.whole", "encoder.whole", *_ATTENTIONS),
         alti,
         takes=("part", "kind", "layer"),
@@ -163,7 +164,7 @@ _ALL = (
     Measure(
         "rollout",
         "Abnar and Zuidema 2020",
-        "weights multiplied through the layers, half of each taken to pass by",
+        "a product of weights through the layers, half of each layer assumed to be residual",
         ("decoder.whole", "encoder.whole"),
         rollout,
         takes=("part", "layer"),
@@ -172,7 +173,7 @@ _ALL = (
     Measure(
         "gradients",
         "Chefer et al. 2021",
-        "weights that the predicted word's logit grows with, carried through the layers",
+        "a weight times its gradient of the predicted token's logit, carried through the layers",
         ("decoder.whole", "decoder.cross", "decoder.self"),
         gradients,
         takes=("kind", "layer"),
@@ -180,7 +181,7 @@ _ALL = (
     Measure(
         "value-zeroing",
         "Mohebbi et al. 2023",
-        "how far a layer's result turns when a position's values are 0",
+        "the share in a row's change of direction when a position's values are 0",
         ("decoder.cross", "decoder.self", "encoder.whole", "encoder.self"),
         value_zeroing,
         takes=("part", "kind", "layer"),
@@ -189,7 +190,7 @@ _ALL = (
     Measure(
         "occlusion",
         "Li et al. 2016",
-        "by how much a token's log-probability falls when a source word is taken away",
+        "the fall of a token's log-probability when a source word is taken away",
         ("decoder.whole",),
         occlusion,
         is_signed=True,

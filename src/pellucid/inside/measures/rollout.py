@@ -1,8 +1,9 @@
 r"""Attention rollout: weights multiplied through the layers, back to the tokens.
 
-Half of what leaves a layer is taken to come by the residual connection, half by the attention, all
-heads alike; the rest of the layer is taken to change nothing. These are assumptions about a model,
-not measurements of it. `alti` measures the shares instead, and multiplies them in the same way.
+Rollout assumes that half of a layer's result comes from the residual connection and half from the
+attention, that all heads count the same, and that the rest of the layer changes nothing. These are
+assumptions about a model, not measurements. `alti` measures the shares instead, and multiplies
+them in the same way.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ def roll_encoder(layers: Sequence[np.ndarray]) -> np.ndarray:
 def roll_decoder(
     layers: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], encoder: np.ndarray
 ) -> np.ndarray:
-    r"""Follow both ways through the decoder's layers: to the source, and to the target prefix.
+    r"""Multiply a decoder's maps: to the source tokens, and to the target prefix.
 
-    A layer's cross-attention takes $C$ from the encoder and keeps $k$ of its row, which its
-    self-attention made of all rows before, by $A$:
+    In each layer, self-attention mixes the rows by $A$. Cross-attention then keeps a share $k$ of
+    each row and takes $C$ from the encoder:
 
     $$R_l = \text{diag}(k)\, A\, R_{l-1} + [\,C R_{enc} \mid 0\,], \qquad R_0 = [\,0 \mid I\,]$$
 
     Args:
         layers: from the first to the last: self-attention ``(rows, rows)``, cross-attention
-            ``(rows, source)``, and what each row keeps ``(rows,)``.
+            ``(rows, source)``, and the share that each row keeps ``(rows,)``.
         encoder: from the encoder's output to the source tokens, ``(source, source)``.
 
     Returns:
@@ -65,7 +66,7 @@ def roll_decoder(
 
 @torch.inference_mode()
 def rollout(pair: Pair, *, part: Part, layer: int | None = None) -> Map:
-    r"""Roll $\tilde{A} = \frac{1}{2} A + \frac{1}{2} I$, with $A$ the mean over the heads.
+    r"""Multiply $\tilde{A} = \frac{1}{2} A + \frac{1}{2} I$, with $A$ the mean over the heads.
 
     A model without residual connections has $\tilde{A} = A$.
 

@@ -1,12 +1,12 @@
-r"""Value zeroing: how far a layer's result turns when one position has nothing to say.
+r"""Value zeroing: the change in a layer's result when the values of one position are 0.
 
-The value vectors of position j are made zero in all heads of one attention, its weights stay, and
-the layer's result of each row is compared with what it was:
+The value vectors of position j become zero in all heads of one attention, and the weights stay.
+Then the layer's result for each row is compared with the original result:
 
 $$s_{ij} = 1 - \cos(\tilde{x}_i^{\neg j}, \tilde{x}_i)$$
 
-Each row is then divided by its sum. Unlike weights and norms this sees the whole layer, residual
-connections, norms and feed-forward network included.
+Each row is divided by its sum. Unlike weights and norms, this measures the whole layer, with
+residual connections, norms and feed-forward network.
 
 Source:
     Mohebbi et al. 2023, "Quantifying Context Mixing in Transformers", section 3.
@@ -30,18 +30,18 @@ __all__ = ["value_zeroing"]
 
 MOST_NUMBERS_AT_ONCE = 1 << 24
 ROUNDING = 1e-12
-"""A change of direction below this is the arithmetic's own."""
+"""A smaller change of direction is only rounding."""
 
 
 class _Zero:
-    """A probe that silences one position in each row of a batch."""
+    """A probe that sets the values of one position to 0 in each row of a batch."""
 
     def __init__(self, site: str, silent_B: Tensor) -> None:
         self._site = site
         self._silent_B = silent_B
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
-        """Make the values of each batch row's position zero."""
+        """Set the values of each batch row's position to 0."""
         if (site, stage) != (self._site, "value"):
             return None
         silenced_BHME = tensor.clone()
@@ -51,18 +51,18 @@ class _Zero:
 
 @torch.inference_mode()
 def value_zeroing(pair: Pair, *, part: Part, kind: Kind, layer: int | None = None) -> Map:
-    """What silencing each position changes in each row, as shares of the row's whole change.
+    """Compute how much zeroing each position changes each row, as shares of the row's sum.
 
     Args:
         pair: the sentence.
         part: ``encoder`` or ``decoder``.
-        kind: ``self``, ``cross``, or in the encoder ``whole``: the layers up to `layer`,
-            multiplied as in rollout, with no identity added, since what comes by the residual
-            connection is in the measure.
+        kind: ``self``, ``cross``, or in the encoder ``whole``: the layers up to `layer`, multiplied
+            as in rollout, but without an added identity, since the measure includes the residual
+            connection.
         layer: from 0; the last unless given.
 
     Returns:
-        The map; a row that nothing changes is empty.
+        The map; a row is empty if no position changes it.
     """
     layer = last_layer(pair, part, layer)
     depth = range(layer + 1) if kind == "whole" else [layer]
@@ -86,7 +86,7 @@ def value_zeroing(pair: Pair, *, part: Part, kind: Kind, layer: int | None = Non
 
 
 def _shares(pair: Pair, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndarray:
-    """One attention's map, ``(rows, positions)``, in double precision."""
+    """Compute one attention's map, ``(rows, positions)``, in double precision."""
     part, layer, _ = site.split(".")
     module = copy.deepcopy(pair.model.get_submodule(f"{part}.layers.{layer}")).double()
     x_1LD, memory_1SD = x_1LD.double(), memory_1SD.double()

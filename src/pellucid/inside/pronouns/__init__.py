@@ -1,3 +1,3 @@
-"""Does the model find the antecedent of a pronoun?"""
+"""The antecedents of pronouns: whether heads, maps, cuts and probes find them."""
 
 __all__: list[str] = []

@@ -1,14 +1,14 @@
-"""Where maps point when a pronoun is translated, on sentences whose antecedents are known.
+"""Sentences with known antecedents, and how often a map points at the right one.
 
-For each pronoun there are some nouns before it, and one of them is its antecedent. A reading gives
-every noun a number; it points at the noun with the highest. How often that is the antecedent says
-how well the reading follows the pronoun. It does not say that the model decides by it.
+Some nouns precede each pronoun, and one of them is its antecedent. A reading gives every noun a
+number, and points at the noun with the highest. How often that noun is the antecedent tells how
+well the reading follows the pronoun. It does not tell that the model decides by it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 Reading = Callable[["Case"], Mapping[str, Sequence[float]]]
-"""Gives, by the name of each map it reads, a number for each noun of a case."""
+"""A function that returns, by the name of each map, a number for each noun of a case."""
 
 _SHOWING = re.compile(r"(?:.*['’])?(?:ils?|elles?|le|la)", re.IGNORECASE)
 _HIDING = re.compile(r"(?:l['’].*|les)", re.IGNORECASE)
@@ -45,19 +45,19 @@ _AUXILIARY = re.compile(r"(?:l['’])?(?:a|ont)", re.IGNORECASE)
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One pronoun of one sentence, whose French form tells the antecedent.
+    """One pronoun of one sentence, whose French form shows the antecedent.
 
     Attributes:
-        pair: the sentence and its translation in the corpus, teacher-forced.
-        group: which minimal pair it is of; what is drawn together for intervals.
-        words: the nouns before the pronoun, in order, as the lexicon has them.
-        nouns: the source tokens of each.
-        target_nouns: the target tokens that each is linked to.
-        answer: which of the nouns is the antecedent.
+        pair: the sentence and its translation in the corpus.
+        group: the number of its minimal pair; intervals draw whole groups.
+        words: the nouns before the pronoun, in order, as the lexicon lists them.
+        nouns: the source tokens of each noun.
+        target_nouns: the target tokens that each noun is linked to.
+        answer: the number of the noun that is the antecedent.
         pronoun: the source tokens of the pronoun.
-        predicate: those of the clause's other words, which decide what the pronoun stands for.
-        rows: the target tokens that tell the gender: those of *il*, *elle*, *le*, *la*, or of the
-            participle where the pronoun is *l'* or *les*. Decoder row t predicts target token t.
+        predicate: the source tokens of the clause's other words, which decide the antecedent.
+        rows: the target tokens that show the gender: those of *il*, *elle*, *le*, *la*, or of the
+            participle if the pronoun is *l'* or *les*. Decoder row t predicts target token t.
         gender: the antecedent's, in French.
         distance: words from the antecedent to the pronoun.
     """
@@ -76,22 +76,22 @@ class Case:
 
     @property
     def num_between(self) -> int:
-        """Nouns between the antecedent and the pronoun."""
+        """The number of nouns between the antecedent and the pronoun."""
         return len(self.nouns) - 1 - self.answer
 
 
 @dataclass(frozen=True)
 class Share:
-    """How often something points at the antecedent.
+    """The share of cases in which a reading points at the antecedent.
 
     Attributes:
-        name: what.
-        share: of the cases, from 0 to 1; one that points at several nouns alike counts in part.
-        low: lower end of the 95 % bootstrap interval over minimal pairs.
-        high: upper end.
-        num_cases: how many cases.
-        both_right: the share of minimal pairs with both right; None where there are no pairs. No
-            rule that reads the words up to the pronoun alone can have any.
+        name: of the reading.
+        share: from 0 to 1; a case that points at several nouns equally counts in part.
+        low: the lower end of the 95 % bootstrap interval over minimal pairs.
+        high: its upper end.
+        num_cases: the number of cases.
+        both_right: the share of minimal pairs with both cases right; None without pairs. It is 0
+            for every rule that reads only the words up to the pronoun.
     """
 
     name: str
@@ -103,14 +103,14 @@ class Share:
 
 
 def make_cases(bundle: Bundle, examples: Sequence[Example], *, is_paired: bool) -> list[Case]:
-    """Make a case of each pronoun whose French form tells its antecedent.
+    """Make a case of each pronoun whose French form shows its antecedent.
 
-    Only the constructions of the pronoun test count, where nothing but the predicate decides.
+    Only the constructions of the pronoun test are taken, in which only the predicate decides.
 
     Args:
         bundle: the model.
         examples: of the built-in corpus.
-        is_paired: whether examples 2i and 2i + 1 are a minimal pair, as in the pronoun test.
+        is_paired: True if examples 2i and 2i + 1 are a minimal pair, as in the pronoun test.
     """
     cases = []
     for index, example in enumerate(examples):
@@ -125,14 +125,14 @@ def make_cases(bundle: Bundle, examples: Sequence[Example], *, is_paired: bool) 
 
 
 def count_hits(cases: Iterable[Case], readings: Sequence[Reading]) -> dict[str, np.ndarray]:
-    """Say of every case and every map whether it points at the antecedent.
+    """Tell for every case and every map whether it points at the antecedent.
 
     Args:
-        cases: as `make_cases` makes them.
-        readings: what points.
+        cases: as `make_cases` returns them.
+        readings: the readings to test.
 
     Returns:
-        By the name of each map and of each of `RULES` a number from 0 to 1 for each case.
+        By the name of each map and of each of `RULES`, a number from 0 to 1 for each case.
     """
     found: dict[str, list[float]] = {}
     for case in cases:
@@ -143,11 +143,11 @@ def count_hits(cases: Iterable[Case], readings: Sequence[Reading]) -> dict[str, 
 
 
 def choose_reading(hits: Mapping[str, np.ndarray], names: Iterable[str]) -> str:
-    """The one that points at the antecedent most often, to be tested on other cases.
+    """Choose the map that points at the antecedent most often, to test it on other cases.
 
     Args:
-        hits: as `count_hits` gives them, of cases that are not the test's.
-        names: what to choose from; the first of equal ones is chosen.
+        hits: as `count_hits` returns them, of cases that are not in the test.
+        names: the maps to choose from; the first of equal ones is chosen.
     """
     return max(names, key=lambda name: float(hits[name].mean()))
 
@@ -158,17 +158,18 @@ def share_of_hits(
     """Turn hits into a share with an interval.
 
     Args:
-        name: what they are of.
+        name: of the reading.
         hits: for each case.
         cases: the same cases.
-        num_resamples: how many times as many minimal pairs are drawn, with replacement.
+        num_resamples: the number of bootstrap samples, each of as many minimal pairs, drawn with
+            replacement.
         seed: decides the draws.
 
     Raises:
-        InputError: there are no cases.
+        InputError: no case was given.
     """
     if not len(cases):
-        raise InputError("There must be cases to count, but there are none. Take more sentences.")
+        raise InputError("No case was given to count. Take more sentences.")
     _, groups, sizes = np.unique(
         [case.group for case in cases], return_inverse=True, return_counts=True
     )
@@ -185,13 +186,13 @@ def share_of_hits(
 def share_by(
     name: str, hits: np.ndarray, cases: Sequence[Case], key: Callable[[Case], int]
 ) -> dict[int, Share]:
-    """Shares of the cases with each value of something, such as their distance.
+    """Compute the share for each value of a property of the cases, such as their distance.
 
     Args:
-        name: what the hits are of.
+        name: of the reading.
         hits: for each case.
         cases: the same cases.
-        key: what they are told apart by.
+        key: returns the property of a case.
     """
     keys = np.array([key(case) for case in cases])
     return {
@@ -210,11 +211,11 @@ def _rules(case: Case) -> dict[str, Sequence[float]]:
 
 
 RULES = ("random noun", "nearest noun", "first noun")
-"""What needs no model: any noun alike, the last before the pronoun, the sentence's first."""
+"""Readings without a model: any noun, the last before the pronoun, the sentence's first."""
 
 
 def _hit(scores: Sequence[float], answer: int) -> float:
-    """1 where the answer has the highest score, less where others have it too."""
+    """Return 1 if the answer has the highest score, less if others share it, otherwise 0."""
     best = max(scores)
     return 1 / list(scores).count(best) if scores[answer] == best else 0.0
 
@@ -256,9 +257,9 @@ def _make_case(bundle: Bundle, example: Example, pronoun: Pronoun, group: int) -
 
 
 def _decisive_piece(pieces: Sequence[str], pronoun: int) -> int | None:
-    """The French piece whose form tells the antecedent's gender, if there is one.
+    """Find the French piece whose form shows the antecedent's gender, if any.
 
-    *elle*, *qu'il*, *la*; the participle after *l'a* or *les ont*; nothing in *les mange*.
+    It is *elle*, *qu'il*, *la*; the participle after *l'a* or *les ont*; none in *les mange*.
     """
     if _SHOWING.fullmatch(pieces[pronoun]):
         return pronoun
@@ -274,7 +275,7 @@ def _decisive_piece(pieces: Sequence[str], pronoun: int) -> int | None:
 def _tokens_of(
     words: Sequence[range], tokens: Sequence[str], wanted: Iterable[int]
 ) -> tuple[int, ...]:
-    """The tokens of some words, without the marks at their end."""
+    """Return the tokens of some words, without the punctuation at their end."""
     chosen = set(wanted)
     places = [place for place, owners in enumerate(words) if chosen & set(owners)]
     while places and is_punctuation(tokens[places[-1]]):
@@ -284,11 +285,7 @@ def _tokens_of(
 
 @cache
 def _lexicon() -> dict[str, str]:
-    """Every English noun form, and the name of its noun."""
-    return dict(_forms())
-
-
-def _forms() -> Iterator[tuple[str, str]]:
-    for name, noun in NOUNS.items():
-        yield noun.english, name
-        yield noun.english_plural, name
+    """Map every English noun form to the name of its noun."""
+    return {
+        form: name for name, noun in NOUNS.items() for form in (noun.english, noun.english_plural)
+    }

@@ -1,11 +1,11 @@
-"""A linear probe for each layer: can the antecedent be read from the vector of the pronoun?
+"""A linear probe for each layer: it tries to read the antecedent from the pronoun's vector.
 
-The pronoun is the same word in both sentences of a minimal pair, so that its embedding knows
-nothing of the antecedent; what a later layer knows, attention has brought. The predicate is not:
-what its embedding tells already is what later layers must be compared with. A probe may also
-learn by heart: the control task, with random labels for the nouns, says how much. As the two
-genders of a minimal pair always differ, its labels are asked for only where they differ too;
-otherwise half of them would follow from the two nouns without the antecedent.
+The pronoun is the same word in both sentences of a minimal pair. So its embedding knows nothing of
+the antecedent, and whatever a later layer knows, attention has brought. The predicate differs
+between the two, so later layers must be compared with its embedding. A probe may also memorize:
+the control task, with random labels for the nouns, measures how much. The two genders of a minimal
+pair always differ. So the control task only takes cases whose two nouns have different labels;
+otherwise half of the labels would follow from the two nouns without the antecedent.
 
 Source:
     Hewitt and Liang 2019, "Designing and Interpreting Probes with Control Tasks".
@@ -43,17 +43,18 @@ MOST_STEPS = 50
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What a linear probe reads from one layer.
+    """The accuracy of a linear probe on one layer.
 
     Attributes:
-        word: whose vector was read.
-        layer: ``input`` (embedding and position), ``layer 0``, …, ``norm`` where a last one is.
+        word: the word whose vector was read.
+        layer: ``input`` (embedding and position), ``layer 0``, …, and ``norm`` if the encoder ends
+            in one.
         task: ``gender``: masculine or feminine in French; ``position``: whether the antecedent is
             the noun nearest to the pronoun.
-        accuracy: on sentences whose two nouns never stand together in the probe's training.
-        control: the same probe's on the control task, learned and tested on about half of the
+        accuracy: on sentences whose two nouns never occur together in the probe's training.
+        control: the accuracy on the control task, learned and tested on about half of the
             sentences.
-        num_train: sentences that it learned from.
+        num_train: the number of sentences it learned from.
     """
 
     word: Word
@@ -65,7 +66,7 @@ class ProbeResult:
 
     @property
     def selectivity(self) -> float:
-        """Accuracy beyond what the probe can learn by heart."""
+        """Accuracy beyond what the probe can memorize."""
         return self.accuracy.share - self.control.share
 
 
@@ -76,12 +77,11 @@ def probe_layers(
 
     Args:
         cases: of the pronoun test.
-        word: whose vectors are read: the pronoun's, or the mean of those of its clause's other
-            words.
+        word: the vector to read: the pronoun's, or the mean of the other words of its clause.
         seed: decides which pairs of nouns are held out, and the control task's labels.
 
     Raises:
-        InputError: there are too few cases to learn from and to test on.
+        InputError: too few cases were given to learn from and to test on.
     """
     is_test = split_combinations(cases, seed=seed)
     controls, is_apart = _random_labels(cases, seed)
@@ -89,8 +89,8 @@ def probe_layers(
     num_train, num_test = (int((side & is_apart).sum()) for side in (~is_test, is_test))
     if min(num_train, num_test) < 10:
         raise InputError(
-            "A probe and its control task must have at least 10 sentences to learn from and 10 "
-            f"to be tested on, but have {num_train} and {num_test}. Take more sentences."
+            "A control task must have at least 10 sentences to learn from and 10 to test on, but "
+            f"has {num_train} and {num_test}. Take more sentences."
         )
     vectors = [
         encoder_vectors(case.pair, case.pronoun if word == "pronoun" else case.predicate)
@@ -113,9 +113,9 @@ def probe_layers(
 
 
 def split_combinations(cases: Sequence[Case], *, seed: int = 1) -> np.ndarray:
-    """Say which cases are for testing, so that no pair of nouns is on both sides.
+    """Tell which cases are for testing, so that no pair of nouns is on both sides.
 
-    The pair are the two nouns before the pronoun, in either order.
+    The pair is the two nouns before the pronoun, in either order.
     """
     combinations = [frozenset(case.words[-2:]) for case in cases]
     names = sorted({" ".join(sorted(one)) for one in combinations})
@@ -126,7 +126,7 @@ def split_combinations(cases: Sequence[Case], *, seed: int = 1) -> np.ndarray:
 
 @torch.inference_mode()
 def encoder_vectors(pair: Pair, positions: Sequence[int]) -> dict[str, np.ndarray]:
-    """The vector of a word after each layer of the encoder, its tokens averaged.
+    """Return the vector of a word after each layer of the encoder, averaged over its tokens.
 
     Args:
         pair: the sentence.
@@ -147,12 +147,12 @@ def encoder_vectors(pair: Pair, positions: Sequence[int]) -> dict[str, np.ndarra
 def fit_logistic(
     features: np.ndarray, labels: np.ndarray, *, penalty: float = PENALTY
 ) -> tuple[np.ndarray, float]:
-    r"""Logistic regression: the weights and the bias that minimise mean loss and penalty.
+    r"""Fit a logistic regression: the weights and the bias that minimize mean loss and penalty.
 
     $$\frac{1}{n}\sum_i \ln\left(1 + e^{-s_i(w \cdot x_i + b)}\right) + \frac{\lambda}{2}
     \lVert w\rVert^2, \quad s_i = \pm 1$$
 
-    Found by Newton's method, a step halved as long as it would not lower the sum.
+    Newton's method finds them; a step is halved as long as it would raise the sum.
 
     Args:
         features: (cases, width).
@@ -186,7 +186,7 @@ def fit_logistic(
 def _accuracy(
     name: str, features: np.ndarray, labels: np.ndarray, is_test: np.ndarray, cases: Sequence[Case]
 ) -> Share:
-    """Learn on one side and test on the other, with features scaled as the training's are."""
+    """Learn on one side and test on the other, with features scaled by the training's spread."""
     training = features[~is_test]
     spread = training.std(axis=0)
     scaled = (features - training.mean(axis=0)) / np.where(spread > 1e-8, spread, 1.0)
@@ -197,7 +197,7 @@ def _accuracy(
 
 
 def _random_labels(cases: Sequence[Case], seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The control task: each noun's own label, and where the two nouns have different ones."""
+    """Draw the control task: the antecedent's random label, and whether both nouns' differ."""
     nouns = sorted({word for case in cases for word in case.words[-2:]})
     order = generator(seed, "control labels").permutation(len(nouns))
     chosen = {nouns[place] for place in order[: len(nouns) // 2]}

@@ -1,4 +1,4 @@
-"""What can be read of a pronoun's nouns: heads, maps of any measure, and the effect of cuts."""
+"""Readings of a pronoun's nouns: from heads, from maps of any measure, and from cuts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 import torch
 
-from pellucid.inside.ask import Ask
+from pellucid.inside.ask import Ask, Kind, Part
 from pellucid.inside.changes.change import Changes, CutEdge, cut_source_word
-from pellucid.inside.changes.place import Kind, Part, Place
-from pellucid.inside.pair import Pair, attention_at
+from pellucid.inside.changes.place import Place
+from pellucid.inside.pair import Pair, attention_at, output_by_head
 from pellucid.inside.pronouns.cases import Case, Reading
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.replay import replay
@@ -19,8 +19,8 @@ from pellucid.inside.replay import replay
 __all__ = ["CUTS", "Rows", "read_cuts", "read_heads", "read_map"]
 
 Rows = Literal["pronoun", "predicate", "predicts", "reads"]
-"""Which rows of a map: the encoder's at the pronoun or at the other words of its clause, or the
-decoder's that predict, or that read, the French word that tells the gender."""
+"""The rows of a map to read: the encoder's at the pronoun or at the other words of its clause, or
+the decoder's that predict, or that read, the French word that shows the gender."""
 
 CUTS = (
     "cut pronoun > noun",
@@ -29,17 +29,17 @@ CUTS = (
     "cut decoder > noun",
     "cut word",
 )
-"""What `read_cuts` does for each noun."""
+"""The cuts that `read_cuts` makes for each noun."""
 
 
 def read_heads(case: Case) -> dict[str, list[float]]:
-    r"""Every head's weights on each noun, and the lengths of what they bring.
+    r"""Read every head's weights on each noun, and the norms of the vectors that they bring.
 
     The encoder's rows are those of the pronoun, and those of its clause's other words. The
-    decoder's are those that predict, and those that read, the word that tells the gender; its
-    self-attention looks at the nouns' translations. Names are a head, a measure and the rows:
-    ``decoder.1.cross.0 norms, predicts``. A noun's number is the sum over its tokens, averaged
-    over the rows.
+    decoder's rows are those that predict, and those that read, the word that shows the gender; its
+    self-attention attends to the nouns' translations. Names consist of a head, a measure and the
+    rows: ``decoder.1.cross.0 norms, predicts``. A noun's number is the sum over its tokens,
+    averaged over the rows.
 
     Source:
         Norms: Kobayashi et al. 2020, "Attention is Not Only a Weight", $\lVert\alpha f(x)\rVert$.
@@ -64,13 +64,14 @@ def read_heads(case: Case) -> dict[str, list[float]]:
 
 
 def read_map(name: str, make_map: Callable[[Pair], np.ndarray], rows: Rows) -> Reading:
-    """Read a map of any measure.
+    """Make a reading of a map of any measure.
 
     Args:
-        name: what to call it.
-        make_map: gives rows by source tokens: of the encoder's positions for ``pronoun`` and
-            ``predicate``, otherwise of the decoder's rows. Further columns count for nothing.
-        rows: which rows.
+        name: of the reading.
+        make_map: returns a map with source tokens as columns; its rows are the encoder's positions
+            for ``pronoun`` and ``predicate``, otherwise the decoder's rows. Further columns are
+            ignored.
+        rows: the rows to read.
     """
 
     def read(case: Case) -> dict[str, list[float]]:
@@ -82,11 +83,11 @@ def read_map(name: str, make_map: Callable[[Pair], np.ndarray], rows: Rows) -> R
 
 @torch.inference_mode()
 def read_cuts(case: Case) -> dict[str, list[float]]:
-    """What the word that tells the gender loses in log-probability by a cut for each noun.
+    """Compute what the word that shows the gender loses in log-probability by cuts of each noun.
 
-    In the encoder: the pronoun cannot look at the noun, or the predicate cannot, or the noun
-    cannot look at the predicate. In the decoder: the rows that predict the word cannot look at the
-    noun. And the whole word: nobody can look at the noun. Each in all layers and heads.
+    In the encoder, the pronoun cannot attend to the noun, or the predicate cannot, or the noun
+    cannot attend to the predicate. In the decoder, the rows that predict the word cannot attend to
+    the noun. Last, no position can attend to the noun. Each cut is in all layers and heads.
     """
     rows = list(case.rows)
     before = case.pair.log_probabilities()[rows].sum()
@@ -117,7 +118,7 @@ def _cut_edges(part: Part, kind: Kind, queries: Sequence[int], keys: Sequence[in
 
 
 def _scores(map_HLM: np.ndarray, case: Case, rows: Rows, *, is_source: bool) -> np.ndarray:
-    """For each head and noun the noun's sum in the mean of the rows: ``scores_HX``."""
+    """Sum over each noun's tokens in the mean of the rows, for each head: ``scores_HX``."""
     queries = {
         "pronoun": case.pronoun,
         "predicate": case.predicate,
@@ -132,11 +133,9 @@ def _scores(map_HLM: np.ndarray, case: Case, rows: Rows, *, is_source: bool) -> 
 
 
 def _norms(pair: Pair, trace: TraceData, site: str) -> np.ndarray:
-    """What each head brings each row from each position, as a length: ``norms_HLM``."""
+    """Compute the norm of what each head brings to each row from each position: ``norms_HLM``."""
     value_HME = trace.arrays[f"{site}.value"]
-    num_heads, _, width = value_HME.shape
-    output = attention_at(pair.model, site).output.weight.detach().numpy()
-    projection_HED = output.T.reshape(num_heads, width, -1)
+    projection_HED = output_by_head(attention_at(pair.model, site)).detach().numpy()
     lengths_HM = np.linalg.norm(value_HME @ projection_HED, axis=-1)
     norms_HLM: np.ndarray = trace.arrays[f"{site}.weights"] * lengths_HM[:, None]
     return norms_HLM

@@ -1,8 +1,8 @@
-"""A trace: everything seen of one sentence, with its words, its checks and where it comes from."""
+"""The data of a trace: arrays of one sentence, with its tokens, its checks and its origin."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,42 +10,46 @@ import numpy as np
 
 from pellucid.errors import InputError, suggestion
 
-__all__ = ["TraceData"]
+__all__ = ["TraceData", "row_labels"]
 
 ALLOWED_DIFFERENCE = {"float32": 1e-4}
-"""How far a replay may be from a decode of that precision, in log-probability of a token."""
+"""The largest difference between replay and decode, in log-probability of a token, by precision."""
+
 ALLOWED_ELSE = 0.1
+"""The same for every other precision."""
+
 ALLOWED_WITHIN = {"weights": 1e-5, "rows": 1e-5, "contributions": 1e-5}
-"""What the arrays may differ by from what they follow from."""
+"""The largest difference between an array and the arrays that it follows from."""
 
 
 @dataclass(frozen=True, eq=False)
 class TraceData:
-    """What was seen of one pair of source and target. Everything counts from 0.
+    """The record of one source and its target. Everything counts from 0.
 
     A decoder row *reads* one token and *predicts* the next: row t reads ``target_tokens[t]`` and
     predicts ``predicted_tokens[t]``.
 
     Attributes:
-        arrays: by name, as ``decoder.1.cross.weights``: ``PART.LAYER.KIND.STAGE``, and what is
-            around. Those with heads are (heads, queries, keys) or (heads, positions, width).
+        arrays: by name, such as ``decoder.1.cross.weights``: ``PART.LAYER.KIND.STAGE``, and the
+            arrays around them. With heads they are (heads, queries, keys) or (heads, positions,
+            width).
         source_tokens: the source's pieces, ``</s>`` included.
         source_ids: their ids.
-        target_tokens: what the decoder reads, from the start token on.
+        target_tokens: the pieces that the decoder reads, from the start token on.
         target_ids: their ids.
-        predicted_tokens: what follows each row in the replayed sequence.
+        predicted_tokens: the token after each row in the replayed sequence.
         predicted_ids: their ids.
-        log_probabilities: what the replay says of them, natural logs.
-        argmax_tokens: what each row finds most likely.
-        decode_log_probabilities: what the decode said; None where the target was given.
-        heads: which heads the arrays with heads hold, in order.
-        checks: the largest differences found: ``decode`` between the log-probabilities of replay
-            and decode; ``weights`` from a softmax made anew in float64 from queries and keys;
-            ``rows`` of a row's sum from 1; ``contributions`` between an attention's output and
-            the sum over heads and positions of what each contributes, as a share of the output's
-            largest number where that is above 1.
-        model: ``model_hash`` and what else is known of the model.
-        decoding: how the target was found.
+        log_probabilities: of the predicted tokens in the replay, natural logs.
+        argmax_tokens: the likeliest token of each row.
+        decode_log_probabilities: the same as the decode computed them; None for a given target.
+        heads: the heads that arrays with heads hold, in order.
+        checks: the largest differences found. ``decode``: between the log-probabilities of replay
+            and decode. ``weights``: from a softmax computed again in float64 from queries and
+            keys. ``rows``: of a row's sum from 1. ``contributions``: between an attention's output
+            and the sum of all contributions over heads and positions, as a share of the output's
+            largest number if that is above 1.
+        model: ``model_hash``, and other facts about the model.
+        decoding: facts about how the target was found.
     """
 
     arrays: Mapping[str, np.ndarray]
@@ -64,20 +68,17 @@ class TraceData:
     decoding: Mapping[str, Any] = field(default_factory=dict)
 
     def get(self, name: str) -> np.ndarray:
-        """One array by its name.
+        """Get one array by its name.
 
         Raises:
             InputError: the trace does not hold it.
         """
         if name not in self.arrays:
-            raise InputError(
-                f"A trace must hold {name} to show it, but this one does not. "
-                f"{suggestion(name, self.arrays)}"
-            )
+            raise InputError(f"The trace does not hold {name}. {suggestion(name, self.arrays)}")
         return self.arrays[name]
 
     def weights(self, part: str, layer: int, kind: str) -> np.ndarray:
-        """The weights of one attention, (heads, queries, keys).
+        """Get the weights of one attention, (heads, queries, keys).
 
         Args:
             part: ``encoder`` or ``decoder``.
@@ -90,7 +91,7 @@ class TraceData:
         return self.get(f"{part}.{layer}.{kind}.weights")
 
     def head(self, name: str, head: int) -> np.ndarray:
-        """One head of an array that has heads.
+        """Get one head of an array with heads.
 
         Raises:
             InputError: the trace does not hold the array, or not that head.
@@ -98,23 +99,24 @@ class TraceData:
         array = self.get(name)
         if head not in self.heads:
             raise InputError(
-                f"A trace must hold head {head} to show it, but this one holds "
-                f"{', '.join(map(str, self.heads))}."
+                "The head must be one of those that the trace holds "
+                f"({', '.join(map(str, self.heads))}), but is {head}. Name one of these, or look "
+                "again."
             )
         found: np.ndarray = array[self.heads.index(head)]
         return found
 
     def query_tokens(self, part: str) -> tuple[str, ...]:
-        """The words of the rows of a map: what the encoder or the decoder reads."""
+        """Return the tokens of a map's rows: those that the encoder or the decoder reads."""
         return self.source_tokens if part == "encoder" else self.target_tokens
 
     def key_tokens(self, part: str, kind: str) -> tuple[str, ...]:
-        """The words of the columns of a map."""
+        """Return the tokens of a map's columns."""
         return self.source_tokens if part == "encoder" or kind == "cross" else self.target_tokens
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with this trace, a sentence each; nothing where all checks hold."""
+        """A sentence for each check that fails."""
         found = []
         precision = str(self.decoding.get("precision", "float32"))
         for check, difference in self.checks.items():
@@ -124,13 +126,20 @@ class TraceData:
         return tuple(found)
 
 
+def row_labels(read: Sequence[str], predicted: Sequence[str] | None) -> tuple[str, ...]:
+    """Label a map's rows; a decoder row with the token it reads and the token it predicts."""
+    if predicted is None:
+        return tuple(read)
+    return tuple(f"{one} → {next_}" for one, next_ in zip(read, predicted, strict=True))
+
+
 _PROBLEMS = {
-    "decode": "The replay must say of each token what the decode said, within {allowed:g}, but "
-    "differs by {difference:.2g}: what is shown may not be what was computed.",
-    "weights": "The weights must be the softmax of their scores, within {allowed:g}, but differ "
-    "by {difference:.2g}.",
-    "rows": "Each row of weights must sum to 1, within {allowed:g}, but one differs by "
+    "decode": "The log-probabilities of the replay must be the decode's within {allowed:g}, but "
+    "differ by {difference:.2g}: what is shown may not be what was computed.",
+    "weights": "The weights must be the softmax of their scores within {allowed:g}, but differ by "
     "{difference:.2g}.",
-    "contributions": "The contributions must add up to the output, within {allowed:g}, but differ "
+    "rows": "Each row of weights must sum to 1 within {allowed:g}, but one differs by "
+    "{difference:.2g}.",
+    "contributions": "The contributions must add up to the output within {allowed:g}, but differ "
     "by {difference:.2g}.",
 }

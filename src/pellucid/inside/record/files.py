@@ -11,15 +11,15 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from pellucid.errors import InputError, InputFileNotFoundError, OutputError
-from pellucid.files import is_device, is_packed, open_to_write, write_text
+from pellucid.errors import InputError, InputFileNotFoundError
+from pellucid.files import is_device, is_packed, open_to_write, write_text, writing
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
 from pellucid.inside.record.data import TraceData
 
@@ -28,7 +28,6 @@ __all__ = [
     "NpzWriter",
     "name_without_gz",
     "read_trace",
-    "unwritable",
     "write_json",
     "write_npz",
 ]
@@ -39,8 +38,7 @@ IDS = ("source_ids", "target_ids", "predicted_ids", "heads")
 LOGS = ("log_probabilities", "decode_log_probabilities")
 RECORDS = ("checks", "model", "decoding")
 NAMES = ("format", *TOKENS, *IDS, *LOGS, *RECORDS)
-"""Everything in a file that is no array of the model."""
-
+"""Everything in a file except the arrays of the model."""
 
 _DAMAGE = (
     KeyError,
@@ -54,49 +52,51 @@ _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What reading a damaged file may raise."""
+"""The errors that reading a damaged file may raise."""
 
 
 def read_trace(path: str | Path) -> TraceData:
     """Read a trace back, equal to the one that was written.
 
     Raises:
-        InputFileNotFoundError: there is no such file.
-        InputError: the file is damaged, is no trace, or is of a later version.
+        InputFileNotFoundError: the file does not exist.
+        InputError: the file is damaged, is not a trace, or is of a later version.
     """
     path = Path(path)
     readers = {".npz": _read_npz, ".json": _read_json}
     reader = readers.get(Path(name_without_gz(path)).suffix)
     if reader is None:
         raise InputError(
-            f"A trace to read must be a .npz, .json or .json.gz file, but is named {path.name}."
+            "A trace to read must be a .npz, .json or .json.gz file, but is named "
+            f"{path.name}. Name another file."
         )
     try:
         return _to_trace(reader(path))
     except FileNotFoundError:
         raise InputFileNotFoundError(
-            f"A trace must exist to be read, but {path} does not."
+            f"The trace {path} does not exist. Name another file."
         ) from None
     except OSError as error:
-        raise InputError(f"A trace must be readable, but {path} is not ({error}).") from None
+        raise InputError(f"The trace {path} cannot be read ({error}). Name another file.") from None
     except InputError:
         raise
     except _DAMAGE as error:
         raise InputError(
-            f"A trace must be whole, as pellucid wrote it, but {path} is not ({error}). Look again."
+            f"The trace {path} is damaged ({error}). Look again to make another."
         ) from None
 
 
 def name_without_gz(path: Path) -> str:
-    """Lower a file's name and drop ``.gz``, which only text has: ``.npz`` and pictures do not."""
+    """Return a file's name in lower case, without the ``.gz`` that only text files may have."""
     name = path.name.lower()
     return name.removesuffix(".gz") if name.endswith((".json.gz", ".html.gz")) else name
 
 
 class NpzWriter:
-    """Writes a ``.npz`` array by array, so that memory holds one at a time.
+    """Writes a ``.npz`` file array by array, so that memory holds one at a time.
 
-    A context: the file is there at its end, if `finish` was called, and is otherwise as it was.
+    A context manager: the file appears at its end if `finish` was called, and otherwise stays as
+    it was.
 
     Args:
         path: the file.
@@ -112,36 +112,27 @@ class NpzWriter:
         if is_device(path):
             self._part = Path(tempfile.mkdtemp()) / path.name
         self._is_finished = False
-        with self._telling():
+        with writing(path):
             self._archive = zipfile.ZipFile(self._part, "w", zipfile.ZIP_STORED)
 
     def keep(self, name: str, array: np.ndarray) -> None:
         """Write one array."""
         entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-        with self._telling(), self._archive.open(entry, "w", force_zip64=True) as stream:
-            _write_array(stream, array)
+        with writing(self._path), self._archive.open(entry, "w", force_zip64=True) as stream:
+            np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
 
     def finish(self, trace: TraceData) -> None:
-        """Write what is around the arrays."""
+        """Write the tokens, ids and records, and mark the file as whole."""
         for name, array in _surroundings(trace).items():
             self.keep(name, array)
         self._is_finished = True
-
-    @contextmanager
-    def _telling(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise unwritable(self._path, error) from None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_failure: object) -> None:
         try:
-            with self._telling():
+            with writing(self._path):
                 self._archive.close()
                 if self._is_finished and is_device(self._path):
                     with self._part.open("rb") as part, open_to_write(self._path) as device:
@@ -156,12 +147,8 @@ class NpzWriter:
                     self._part.parent.rmdir()
 
 
-def _write_array(stream: IO[bytes], array: np.ndarray) -> None:
-    np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
-
-
 def _surroundings(trace: TraceData) -> dict[str, np.ndarray]:
-    """Tokens as unicode arrays, ids and logs as numbers, records as JSON in a 0-d string array."""
+    """Turn tokens into unicode arrays, ids and logs into numbers, records into JSON strings."""
     found: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
     for name in TOKENS:
         found[name] = np.array(getattr(trace, name), dtype=np.str_)
@@ -175,7 +162,7 @@ def _surroundings(trace: TraceData) -> dict[str, np.ndarray]:
 
 
 def write_npz(trace: TraceData, path: Path) -> None:
-    """Write the arrays and what is around them as ``.npz``."""
+    """Write a trace as ``.npz``."""
     with NpzWriter(path) as writer:
         for name, array in trace.arrays.items():
             writer.keep(name, array)
@@ -183,7 +170,7 @@ def write_npz(trace: TraceData, path: Path) -> None:
 
 
 def write_json(trace: TraceData, path: Path) -> None:
-    """Write the arrays and what is around them as ``.json``."""
+    """Write a trace as ``.json``."""
     surroundings: dict[str, Any] = {"format": FORMAT}
     for name in (*TOKENS, *IDS, *LOGS):
         value = getattr(trace, name)
@@ -209,16 +196,10 @@ def _without_infinities(value: Any) -> Any:
     return "-inf" if value == -math.inf else value
 
 
-def _with_infinities(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_with_infinities(one) for one in value]
-    return -math.inf if value == "-inf" else value
-
-
 def _check_format(version: Any, path: Path) -> None:
     if version != FORMAT:
         raise InputError(
-            f"A trace must have the format {FORMAT}, but {path} has {version}. Read it with the "
+            f"The format of a trace must be {FORMAT}, but is {version} ({path}). Read it with the "
             "version of pellucid that wrote it, or look again."
         )
 
@@ -239,12 +220,12 @@ def _read_json(path: Path) -> dict[str, Any]:
     with gzip.open(path) if is_packed(path) else path.open("rb") as stream:
         values = json.loads(stream.read().decode("utf-8"))
     if not isinstance(values, dict):
-        raise ValueError("it holds no object")
+        raise ValueError("it does not hold an object")
     _check_format(values.pop("format"), path)
     dtype = np.dtype({"float32": np.float32, "float64": np.float64}[values.pop("dtype")])
     for name in list(values):
         if name not in NAMES:
-            values[name] = np.array(_with_infinities(values[name]), dtype=dtype)
+            values[name] = np.array(values[name], dtype=dtype)  # NumPy reads "-inf" as −∞.
     return values
 
 
@@ -252,7 +233,7 @@ def _to_trace(values: Mapping[str, Any]) -> TraceData:
     arrays = {name: array for name, array in values.items() if name not in NAMES}
     for name, array in arrays.items():
         if array.dtype.kind != "f" or np.isnan(array).any():
-            raise ValueError(f"{name} must hold numbers")
+            raise ValueError(f"{name} must hold only numbers")
     named: dict[str, Any] = {
         name: None if values[name] is None else tuple(values[name])
         for name in (*TOKENS, *IDS, *LOGS)
@@ -267,21 +248,14 @@ def _to_trace(values: Mapping[str, Any]) -> TraceData:
 
 
 def _check_records(trace: TraceData) -> None:
-    """Make sure that everything is there for every position, and of its kind."""
-    source, target = len(trace.source_ids), len(trace.target_ids)
-    logs = trace.log_probabilities
-    for name, values, kind, length in (
-        ("source_ids", trace.source_ids, int, source),
-        ("target_ids", trace.target_ids, int, target),
-        ("predicted_ids", trace.predicted_ids, int, target),
-        ("heads", trace.heads, int, len(trace.heads)),
-        ("source_tokens", trace.source_tokens, str, source),
-        ("target_tokens", trace.target_tokens, str, target),
-        ("predicted_tokens", trace.predicted_tokens, str, target),
-        ("argmax_tokens", trace.argmax_tokens, str, target),
-        ("log_probabilities", logs, float, target),
-        ("decode_log_probabilities", trace.decode_log_probabilities or logs, float, target),
-    ):
+    """Make sure that tokens, ids and logs have the right lengths and types."""
+    lengths = {"heads": len(trace.heads)}
+    lengths |= dict.fromkeys(("source_ids", "source_tokens"), len(trace.source_ids))
+    kinds = dict.fromkeys(IDS, int) | dict.fromkeys(TOKENS, str) | dict.fromkeys(LOGS, float)
+    if not trace.decode_log_probabilities:
+        del kinds["decode_log_probabilities"]
+    for name, kind in kinds.items():
+        values, length = getattr(trace, name), lengths.get(name, len(trace.target_ids))
         if len(values) != length or any(type(value) is not kind for value in values):
             raise ValueError(f"{name} must hold {length} of {kind.__name__}")
 
@@ -290,10 +264,10 @@ _NAME = re.compile(r"(encoder|decoder)\.(?:(\d+)\.(self|cross|feed_forward)\.)?(
 
 
 def _shape_of(trace: TraceData, name: str, array: np.ndarray) -> tuple[int, ...]:
-    """The shape that an array of that name must have; widths are as they are."""
+    """Return the shape that an array of this name must have; any width is allowed."""
     found = _NAME.fullmatch(name)
     if found is None or found[4] not in STAGES:
-        raise ValueError(f"{name} is no array of a trace")
+        raise ValueError(f"a trace has no array {name}")
     part, _, kind, stage = found.groups()
     rows = len(trace.query_tokens(part))
     keys = len(trace.key_tokens(part, kind or "self"))
@@ -302,8 +276,3 @@ def _shape_of(trace: TraceData, name: str, array: np.ndarray) -> tuple[int, ...]
         width = keys if stage in MAP_STAGES else array.shape[-1]
         return len(trace.heads), length, width
     return rows, array.shape[-1]
-
-
-def unwritable(path: Path, error: OSError) -> OutputError:
-    """Word the error of a file that cannot be written."""
-    return OutputError(f"A trace must be writable, but {path} is not ({error}).")
