@@ -47,7 +47,7 @@ def test_align_without_options_names_what_it_chose(
     assert done.returncode == 0
     assert "of 42 views" in done.stderr
     assert "by 7 pairs" in done.stderr
-    assert "give 50 or more" in done.stderr
+    assert "Give 50 or more" in done.stderr
     lines = done.stdout.split("\n")
     assert lines.pop() == ""
     for line, example in zip(lines, examples, strict=True):
@@ -148,9 +148,9 @@ def test_align_target_that_the_vocabulary_cannot_write_is_told(
     [
         (("--layer", "2"), "layer must be from 0 to 1"),
         (("--head", "4"), "head must be from 0 to 3"),
-        (("--head", "1", "--map", "layer-mean"), "averages over heads, but a head is named"),
-        (("--symmetrize", "union"), "--symmetrize must come with a second model"),
-        (("--reverse-head", "1"), "--reverse-head must come with a second model"),
+        (("--head", "1", "--map", "layer-mean"), "--map layer-mean cannot be combined with --head"),
+        (("--symmetrize", "union"), "--symmetrize needs a second model"),
+        (("--reverse-head", "1"), "--reverse-head needs a second model"),
         (("--reverse", "demo", "--reverse-layer", "7"), "layer must be from 0 to 1"),
         (("--convention", "writes"), "'writes' is not one of"),
         (("--source", "nowhere"), "nowhere does not"),
@@ -217,9 +217,9 @@ def test_align_history_without_gold_or_checkpoints_is_refused(
     pair = [f"--source={tmp_path / 'text'}", f"--target={tmp_path / 'text'}", "--history"]
     gold = f"--gold={tmp_path / 'gold'}"
     for arguments, message in (
-        (pair, "must be asked for with gold links"),
-        ([*pair, gold, "--head", "1"], "--head is given"),
-        ([*pair, gold], "must keep checkpoints"),
+        (pair, "--history needs gold links"),
+        ([*pair, gold, "--head", "1"], "--history cannot be combined with --head"),
+        ([*pair, gold], "keeps no checkpoints"),
     ):
         found = run_here("align", str(bundle_folder), *arguments)
         assert found.returncode == 2

@@ -141,7 +141,10 @@ def test_evaluate_separators_of_unicode_do_not_shift_lines(
         (["--hypothesis", "FILE", "--source", "FILE"], "--source"),
         (["--hypothesis", "missing.txt"], "missing.txt"),
         (["--hypothesis", "FILE", "--lowercased-tokenized", "xx"], "'xx'"),
-        (["--hypothesis", "FILE", "--lowercased-tokenized", "fr", "--tokenized"], "both"),
+        (
+            ["--hypothesis", "FILE", "--lowercased-tokenized", "fr", "--tokenized"],
+            "cannot be combined",
+        ),
         (["--hypothesis", "EMPTY"], "empty"),
     ],
 )

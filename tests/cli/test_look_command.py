@@ -64,7 +64,7 @@ def test_look_lists_words_whose_keys_match_in_layer_0_alone(run_here: Run) -> No
     assert len([line for line in after if line.strip()]) == 7
     refused = run_here("look", "demo", SOURCE, *place, "--layer", "1")
     assert refused.returncode == 2
-    assert "must be matched in layer 0" in refused.stderr
+    assert "--words needs layer 0's self-attention" in refused.stderr
 
 
 def test_look_writes_every_kind_of_file(run_here: Run, tmp_path: Path) -> None:
@@ -126,15 +126,21 @@ def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
         (["demo", ""], "line is empty"),
         (["demo", SOURCE, "--layer", "7"], "layer must be from 0 to 1"),
         (["demo", SOURCE, "--stage", "wights"], "Did you mean 'weights'"),
-        (["demo", SOURCE, "--column", "1"], "--column must be given with --row"),
-        (["demo", SOURCE, "--column", "0"], "--column must be given with --row"),
+        (["demo", SOURCE, "--column", "1"], "--column needs --row"),
+        (["demo", SOURCE, "--column", "0"], "--column needs --row"),
         (["demo", SOURCE, "--row", "1", "--words", "-1"], "--words must be at least 1"),
         (["demo", SOURCE, "--change", "cut decoder.1.cross.0", "--random", "0"], "at least 1"),
-        (["demo", SOURCE, "--target", "La pizza.", "--prefix", "La"], "--prefix would do nothing"),
-        (["demo", SOURCE, "--verify"], "--verify must be given with --row"),
-        (["demo", SOURCE, "--target", "La pizza.", "--beam", "5"], "nothing is searched"),
-        (["demo", SOURCE, "--row", "1", "--heads"], "--row and --heads are"),
-        (["demo", SOURCE, "--row", "1", "--npz", "x.npz"], "--row and --npz are"),
+        (
+            ["demo", SOURCE, "--target", "La pizza.", "--prefix", "La"],
+            "--target cannot be combined with --prefix",
+        ),
+        (["demo", SOURCE, "--verify"], "--verify needs --row"),
+        (
+            ["demo", SOURCE, "--target", "La pizza.", "--beam", "5"],
+            "--target cannot be combined with --beam",
+        ),
+        (["demo", SOURCE, "--row", "1", "--heads"], "--row cannot be combined with --heads"),
+        (["demo", SOURCE, "--row", "1", "--npz", "x.npz"], "--row cannot be combined with --npz"),
         (["demo", SOURCE, "--npz", "x.npz.gz"], "--npz must name a file that ends in .npz"),
         (["demo", SOURCE, "--row", "77"], "row must be from 0 to 8"),
         (["demo", SOURCE, "--beam", "0"], "beam"),
@@ -207,18 +213,18 @@ def test_look_says_what_a_change_does(run_here: Run) -> None:
     ).groups()  # type: ignore[union-attr]
     assert float(after) - float(before) == pytest.approx(float(effect), abs=2e-4)
     assert float(effect) < -0.3
-    assert "The same of 3 other heads" in found.stdout
+    assert "The same change to 3 other heads" in found.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--change", "foo"], "must say what is done and where"),
+        (["--change", "foo"], "must name an action and a place"),
         (["--change", "cut decoder.7.cross.0"], "must be from 0 to 1"),
-        (["--random", "3"], "--random must be given with --change"),
-        (["--sort", "entropy"], "--sort must be given with --heads"),
-        (["--gold", "0-0"], "--gold must be given with --heads"),
-        (["--heads", "--convention", "reads"], "--convention must be given with --gold"),
+        (["--random", "3"], "--random needs --change"),
+        (["--sort", "entropy"], "--sort needs --heads"),
+        (["--gold", "0-0"], "--gold needs --heads"),
+        (["--heads", "--convention", "reads"], "--convention needs --gold"),
         (["--heads", "--gold", "0-99"], "names word 99 of a target"),
         (["--heads", "--gold", "0=1"], "A link must be written i-j"),
         (["--change", "cut word pizzza"], "Did you mean 'pizza'"),
@@ -262,7 +268,7 @@ def test_look_refuses_to_compare_what_is_of_another_kind(run_here: Run) -> None:
     one = ("--layer", "1", "--kind", "cross", "--head", "1")
     for head, message in (
         ("encoder.0.self.1", "of one part and kind"),
-        ("decoder.1.cross.9", "holds 0, 1, 2, 3"),
+        ("decoder.1.cross.9", "must be one of those that the trace holds"),
         ("decoder.*.cross.1", "must be one head"),
     ):
         found = run_here("look", "demo", SOURCE, *one, "--compare-head", head)
@@ -283,14 +289,14 @@ def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
     found = run_here("look", "demo", SOURCE, "--measure", "alti", "--measure", "occlusion")
     assert (found.returncode, found.stderr) == (0, "")
     assert "Share of the source" in found.stdout
-    assert "How alike they order the source words" in found.stdout
+    assert "How similarly they order the source words" in found.stdout
     trust = run_here("look", "demo", SOURCE, "--trust", "weights", "--plain")
     assert "compr." in trust.stdout
     lens = run_here("look", "demo", SOURCE, "--lens")
     assert "after 2: La pizza est sortie du four." in lens.stdout
     for arguments, message in (
         (("--measure", "alit"), "Did you mean 'alti'"),
-        (("--measure", "occlusion", "--layer", "1"), "without a layer"),
+        (("--measure", "occlusion", "--layer", "1"), "cannot be combined with a layer"),
         (("--measure", "norms", "--layer", "0", "--layer", "1"), "must be of one place"),
     ):
         refused = run_here("look", "demo", SOURCE, *arguments)

@@ -234,8 +234,8 @@ def test_inspect_draws_positions_and_refuses_half_a_wish(run_here: Run, tmp_path
     assert run_here("inspect", "demo", "--draw", "positions", "-o", str(path)).returncode == 0
     assert path.read_bytes().startswith(b"\x89PNG")
     for arguments, message in (
-        (("--draw", "whole"), "must have a kind and a file"),
-        (("-o", str(path)), "must have a kind and a file"),
+        (("--draw", "whole"), "must be given together"),
+        (("-o", str(path)), "must be given together"),
         (("--draw", "whole", "-o", str(path)), "must end in .svg"),
     ):
         done = run_here("inspect", "demo", *arguments)

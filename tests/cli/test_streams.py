@@ -16,7 +16,7 @@ from pellucid.cli.lines import streams
 from pellucid.cli.lines.streams import (
     MAX_CHARACTERS,
     MAX_LINES,
-    Readers,
+    ParallelReader,
     Window,
     check_files,
     open_output,
@@ -31,7 +31,7 @@ def names(folder: Path) -> list[str]:
 
 
 def read(path: Path, max_lines: int = MAX_LINES) -> Iterator[Window]:
-    return Readers({"--input": str(path)}).windows(max_lines)
+    return ParallelReader({"--input": str(path)}).windows(max_lines)
 
 
 def test_open_output_success_writes_the_file_with_plain_line_ends(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_windows_from_any_window_on_are_the_same(
         if not whole:
             return
         start = data.draw(st.integers(0, len(whole) - 1))
-        readers = Readers({"--input": str(path)})
+        readers = ParallelReader({"--input": str(path)})
         readers.skip(whole[start].first)
         assert list(readers.windows(max_lines)) == whole[start:]
 
@@ -166,7 +166,7 @@ def test_readers_hash_is_of_the_lines_read_so_far_whatever_ends_them(tmp_path: P
     ):
         path = tmp_path / name
         path.write_bytes(data)
-        readers = Readers({"--input": str(path)})
+        readers = ParallelReader({"--input": str(path)})
         readers.skip(2)
         hashes.append(readers.hashes()["--input"])
     assert hashes[0] == hashes[1] == hashes[2] != hashes[3]
@@ -175,7 +175,7 @@ def test_readers_hash_is_of_the_lines_read_so_far_whatever_ends_them(tmp_path: P
 def test_readers_skip_beyond_the_end_stops_there(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(b"one\ntwo")
-    readers = Readers({"--input": str(path)})
+    readers = ParallelReader({"--input": str(path)})
     readers.skip(5)
     assert readers.num_lines == 2
 

@@ -27,7 +27,7 @@ from forked import Forked
 import pellucid.files
 import pellucid.translator
 from pellucid.cli.lines import job
-from pellucid.cli.options import CONSTRAINTS, SEARCH, flag, useless_options
+from pellucid.cli.options import CONSTRAINTS, DECODING, flag, useless_options
 from pellucid.cli.progress import describe_progress
 from pellucid.config import DecodingConfig, validate
 from pellucid.corpora import iterate_split
@@ -108,8 +108,8 @@ def names(folder: Path) -> list[str]:
 
 def test_options_of_the_command_are_the_fields_of_the_configuration() -> None:
     fields = DecodingConfig.model_fields
-    assert set(SEARCH) == set(fields)
-    for name, (kind, _, help_text) in SEARCH.items():
+    assert set(DECODING) == set(fields)
+    for name, (kind, _, help_text) in DECODING.items():
         default = fields[name].default
         if typing.get_origin(kind) is typing.Literal:
             for choice in typing.get_args(kind):
@@ -120,7 +120,7 @@ def test_options_of_the_command_are_the_fields_of_the_configuration() -> None:
         assert help_text.endswith(".")
 
 
-@pytest.mark.parametrize("name", [*SEARCH, *CONSTRAINTS])
+@pytest.mark.parametrize("name", [*DECODING, *CONSTRAINTS])
 def test_help_lists_every_option(name: str, help_text: str) -> None:
     assert f"\n  {flag(name)} " in help_text
 
@@ -140,7 +140,7 @@ def test_options_that_are_given_reach_the_translator_and_no_others(
     assert (done.returncode, done.stderr) == (0, "")
     (call,) = echo.calls
     given = {"beam": 5, "n_best": 3, "length_penalty": "average", "strict": False}
-    assert {name: value for name, value in call.items() if name in SEARCH} == given
+    assert {name: value for name, value in call.items() if name in DECODING} == given
     assert echo.loaded == {"model": "m", "threads": 1, "ensemble": ("n",), "workers": 1}
 
 
@@ -153,7 +153,7 @@ def test_options_that_are_given_reach_the_translator_and_no_others(
         (["--sample", "--beam", "3"], "beam must be 1 when sampling"),
         (["--alpha", "nan"], "alpha must be a finite number"),
         (["--stopping", "soon"], "'soon' is not one of 'safe', 'heuristic', 'never'"),
-        (["--prefix", "a", "--prefix-file", "b"], "--prefix must be given without --prefix-file"),
+        (["--prefix", "a", "--prefix-file", "b"], "--prefix cannot be combined with --prefix-file"),
         (["--prefix", "\udcff"], "--prefix must be UTF-8 text, but is '\\udcff'"),
         (["--forbid", " "], "--forbid must be a phrase, but is empty"),
         (["--forbid-file", "-"], "--input and --forbid-file are both '-'"),
@@ -344,7 +344,7 @@ def test_resume_goes_on_after_the_last_whole_window(
 ) -> None:
     source, output = write_lines("in", *lines(31)), tmp_path / "out"
     said = interrupted(run_here, echo, output, "-i", source, calls=3, by=SystemExit(143))
-    assert "holds the output of 21 lines: the same command goes on from there" in said
+    assert "holds the output of 21 lines. Give the same command again to resume" in said
     state = json.loads((tmp_path / "out.state").read_text())
     assert (state["num_lines"], state["num_bytes"]) == (21, (tmp_path / "out.part").stat().st_size)
     done = run_here("translate", "m", "-i", source, "-o", str(output))
@@ -453,10 +453,10 @@ CHANGES = {
     "form": Change('the form ("plain" then, "json" now)', words=("--json",)),
     "prefix": Change('--prefix ("" then, "La" now)', words=("--prefix", "La")),
     "threads": Change("--threads (2 then, 3 now)", words=("--threads", "3")),
-    "input": Change("the first 14 lines of --input are others now", line="another"),
+    "input": Change("the first 14 lines of --input have changed", line="another"),
     "forbidden": Change("--forbid-file", files={"forbidden": ("other",)}),
     "glossary": Change("--glossary", files={"glossary": ("oven\tfours",)}),
-    "required": Change("lines of --require-file are others", files={"required": ("z",) * 31}),
+    "required": Change("lines of --require-file have changed", files={"required": ("z",) * 31}),
 }
 
 
@@ -502,7 +502,7 @@ def test_resume_of_other_standard_input_cannot_be_overwritten_in_silence(
     for rows in (["another", *lines(31)[1:]], lines(5)):
         done = run_here("translate", "m", "-o", str(output), "--overwrite", stdin=text(*rows))
         assert done.returncode == 2
-        assert "start anew: delete out.part and out.state" in done.stderr
+        assert "start over: delete out.part and out.state" in done.stderr
     assert not echo.calls
 
 
@@ -533,7 +533,7 @@ def edit_part(folder: Path) -> None:
     [
         (damage_state, "out.state is damaged"),
         (falsify_state, "out.state is damaged"),
-        (delete_state, "there is no out.state beside it"),
+        (delete_state, "out.state does not exist"),
         (delete_part, "it was changed or deleted since"),
         (edit_part, "it was changed or deleted since"),
     ],
@@ -712,7 +712,7 @@ def test_full_disk_keeps_whole_windows_and_the_same_command_goes_on(
     assert process.returncode == 1
     assert stderr.count(b"\n") == 1
     assert b"File too large" in stderr
-    assert b"give the same command again: it goes on after line 150" in stderr
+    assert b"give the same command again: it resumes after line 150" in stderr
     assert lines_done(tmp_path / "out.state") == 150
     assert (tmp_path / "out.part").stat().st_size <= limit
     monkeypatch.setattr(job, "MAX_LINES", 150)
@@ -823,7 +823,7 @@ def test_stream_equals_the_same_lines_together(run_here: Run, corpus: list[str])
 def test_typed_lines_do_not_go_on_with_an_interrupted_run(
     run_here: Run, echo: Echo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pellucid.cli.commands import translate
+    from pellucid.cli.lines import translate
 
     output = tmp_path / "out"
     monkeypatch.setattr(translate, "is_terminal", lambda name: name == "stdin")

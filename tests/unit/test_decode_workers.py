@@ -20,7 +20,7 @@ from forked import Forked
 import pellucid
 from pellucid.bundle import load_bundle, resolve_model
 from pellucid.cli.lines.constraints import ConstraintOptions
-from pellucid.cli.lines.job import load_job
+from pellucid.cli.lines.job import Job
 from pellucid.cli.options import CONSTRAINTS
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
@@ -264,14 +264,13 @@ def test_command_says_how_many_workers_and_when_they_are_of_no_use(
 
 def test_workers_are_part_of_what_an_output_depends_on() -> None:
     settings = [
-        load_job(
-            "demo",
+        Job(
+            pellucid.load("demo", workers=count),
             given={},
             constraints=ConstraintOptions.read(dict.fromkeys(CONSTRAINTS), "-"),
             form="plain",
             split_long=False,
             ensemble=(),
-            threads=None,
             workers=count,
         ).identify()
         for count in (1, 2)

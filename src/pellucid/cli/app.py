@@ -1,4 +1,4 @@
-"""The table of commands, of which only the one that is asked for is loaded."""
+"""The table of commands. Only the command that is asked for is loaded."""
 
 from __future__ import annotations
 
@@ -14,43 +14,41 @@ __all__ = ["COMMANDS", "build_app", "dispatch"]
 
 COMMANDS = {
     "demo": "Train a small translator on the built-in corpus and look inside it.",
-    "train": "Train a model as a recipe says; the same command again resumes.",
+    "train": "Train a model from a recipe; the same command again resumes.",
     "translate": "Translate lines of text, keeping their order.",
     "look": "Look inside one translation: translate, replay, and show what was computed.",
-    "align": "Link the words of lines and their translations, as cross-attention sees them.",
+    "align": "Link the words of lines and their translations by cross-attention.",
     "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
-    "inspect": "Show what a model is: sizes, parameters, data, training, hashes.",
+    "inspect": "Describe a model: sizes, parameters, data, training, hashes.",
     "corpus": "Write the built-in English-French corpus, with its gold links and antecedents.",
-    "score": "Say how likely a model finds given translations.",
-    "attend": "Work attention out by hand, step by step: a text's example, or your own matrices.",
+    "score": "Compute the log-probability of given translations.",
+    "attend": "Work out attention by hand: an example from a text, or your own matrices.",
     "convert": "Import a Marian or OPUS-MT model into a bundle.",
-    "export": "Write a model for Marian or CTranslate2, or as a bundle of lower precision.",
+    "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
 }
-"""Name to one line of help. The function NAME is in the module NAME of the folder commands."""
+"""One line of help for each command. The function NAME is in `pellucid.cli.commands.NAME`."""
 
 
 def dispatch(arguments: list[str]) -> int:
     """Run the command that the arguments name.
 
     Raises:
-        InputError: there is no such command (with the nearest name).
+        InputError: the command does not exist (with the nearest name).
     """
     name = next((argument for argument in arguments if not argument.startswith("-")), None)
     if name is not None and name not in COMMANDS:
-        raise InputError(
-            f"The command must be one of pellucid's, but is {name!r}. {suggestion(name, COMMANDS)}"
-        )
+        raise InputError(f"The command {name!r} does not exist. {suggestion(name, COMMANDS)}")
     code = build_app(name)(arguments, prog_name="pellucid", standalone_mode=False)
-    if code == 128 + signal.SIGINT:  # Typer turns Ctrl-C into this code and says nothing.
+    if code == 128 + signal.SIGINT:  # Typer turns Ctrl-C into this code and prints nothing.
         raise KeyboardInterrupt
     return int(code or 0)
 
 
 def build_app(name: str | None) -> typer.Typer:
-    """Make the application, with one command loaded and the others there by name only.
+    """Make the application, with one command loaded and the others registered by name only.
 
     Args:
-        name: the command to load; None loads none, which is enough for the list of them.
+        name: the command to load; None loads none, which is enough to list them.
     """
     app = typer.Typer(
         help="Train, run and look inside encoder-decoder Transformers.",

@@ -1,4 +1,4 @@
-"""How a command ends: one sentence on standard error and an exit code, never a traceback."""
+"""The end of a command: one sentence on standard error and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ import traceback
 
 from pellucid.errors import OutputError, PellucidError
 
-__all__ = ["end_output", "note", "prepare_output", "report", "warn"]
+__all__ = ["end_output", "make_printable", "note", "prepare_output", "report", "warn"]
 
 
 class _Closed(io.TextIOBase):
-    """Stands for a standard output that is closed."""
+    """Standard output, if it is closed."""
 
     def write(self, _text: str) -> int:
         raise OutputError(
-            "Standard output must be open, but is closed. Send it to a file, or to /dev/null."
+            "Standard output must be open, but is closed. Send it to a file or to /dev/null."
         )
 
 
 def prepare_output() -> None:
     r"""Make standard output UTF-8 with ``\n`` line ends, whatever the locale says.
 
-    Where it is closed, writing to it is an error; where standard error is, nobody wants to hear.
+    If standard output is closed, writing to it is an error. If standard error is closed, what is
+    written to it is lost.
     """
     _occupy_standard_descriptors()
     if sys.stdout is None:
@@ -38,7 +39,7 @@ def prepare_output() -> None:
 
 
 def _occupy_standard_descriptors() -> None:
-    """Keep a file that is opened later from becoming what a library takes for a standard stream."""
+    """Open descriptors 0 to 2, so that a file opened later is not taken for a standard stream."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -47,22 +48,27 @@ def _occupy_standard_descriptors() -> None:
 
 
 def note(line: str) -> None:
-    """Say on standard output what was made, unless that is closed: it is made all the same."""
+    """Name on standard output something that was made. If that is closed, do nothing."""
     with contextlib.suppress(OutputError):
         sys.stdout.write(f"{line}\n")
 
 
 def warn(sentence: str) -> None:
-    """Say one sentence on standard error, on one line."""
-    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in sentence.replace("\n", " "))
-    # Somebody who closed standard error does not want to hear of it.
+    """Write a sentence to standard error, on one line."""
+    line = make_printable(sentence.replace("\n", " "))
+    # If standard error is closed, there is nowhere to report it.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"pellucid: {line}\n")
         sys.stderr.flush()
 
 
+def make_printable(text: str) -> str:
+    """Write control characters as escapes."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def report(error: BaseException) -> int:
-    """Say why a command ended and find its exit code.
+    """Say why a command ended, and return its exit code.
 
     With ``PELLUCID_DEBUG=1`` the traceback is shown as well.
     """
@@ -75,15 +81,15 @@ def report(error: BaseException) -> int:
 
 
 def end_output(code: int) -> int:
-    """Flush standard output and find the exit code that results.
+    """Flush standard output and return the exit code that results.
 
-    A reader that went away ends a command quietly with 0; a full disk is an error.
+    If the reader has closed the pipe, a command ends quietly with 0. A full disk is an error.
     """
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        # Without this Python would try once more while exiting and complain.
+        # Otherwise Python would flush again at exit, fail again and complain.
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
         os.close(null)
@@ -92,6 +98,7 @@ def end_output(code: int) -> int:
 
 
 def _judge(error: BaseException) -> tuple[int, str]:
+    """Return the exit code and the sentence, which is empty for a quiet end."""
     if isinstance(error, SystemExit):
         return _judge_exit(error)
     if isinstance(error, KeyboardInterrupt):
@@ -102,20 +109,20 @@ def _judge(error: BaseException) -> tuple[int, str]:
         return 0, ""
     if isinstance(error, OSError):
         place = f" ({error.filename})" if error.filename else ""
-        return 1, f"The system refused to go on: {error.strerror or error}{place}."
+        return 1, f"The system reported an error: {error.strerror or error}{place}."
     if isinstance(error, MemoryError):
-        return 1, "There must be enough memory, but it ran out. Give the command less at once."
-    if isinstance(usage := _usage_sentence(error), str):
+        return 1, "Memory ran out. Give the command less at once."
+    if (usage := _usage_sentence(error)) is not None:
         return 2, usage
-    said = str(error) or "no message"
+    message = str(error) or "no message"
     return 1, (
-        f"Something failed that never should: {type(error).__name__}: {said}. "
+        f"This is a bug in pellucid: {type(error).__name__}: {message}. "
         "Please report it, with what PELLUCID_DEBUG=1 shows."
     )
 
 
 def _judge_exit(error: SystemExit) -> tuple[int, str]:
-    # Typer meets a closed pipe with exit code 1.
+    # Typer turns a closed pipe into exit code 1.
     if isinstance(error.__context__, BrokenPipeError):
         return 0, ""
     if error.code is None or isinstance(error.code, int):
@@ -124,7 +131,7 @@ def _judge_exit(error: SystemExit) -> tuple[int, str]:
 
 
 def _usage_sentence(error: BaseException) -> str | None:
-    """What a person typed wrongly, if that is what the error is about."""
+    """Say what is wrong with the command line, if that is what the error is about."""
     import typer
 
     if not isinstance(error, typer.TyperException):

@@ -1,4 +1,4 @@
-"""The door of the command line: run one command, and end with the right exit code."""
+"""The entry point: run one command and exit with the right code."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["main", "run"]
 def main() -> NoReturn:
     """Run the command that the process was started with, and exit.
 
-    The process leaves at once: everything is written and closed by then, and taking PyTorch down
-    piece by piece would cost up to a second of every command.
+    The process exits at once, without Python's clean-up. Everything is written and closed by then,
+    and unloading PyTorch piece by piece would cost every command up to a second.
     """
     code = run(sys.argv[1:])
     with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -30,16 +30,16 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command.
 
     Args:
-        arguments: what follows the word ``pellucid``.
+        arguments: the command line after the word ``pellucid``.
 
     Returns:
-        The exit code: 0 fine, 1 the world failed, 2 the input must change, 130 Ctrl-C, 143
-        SIGTERM. Whatever went wrong has been said in one sentence on standard error.
+        The exit code: 0 for success, 1 if the world failed, 2 if the input must change, 130 for
+        Ctrl-C, 143 for SIGTERM. A failure has been reported in one sentence on standard error.
     """
     stopping = Stopping()
     try:
         prepare_output()
-        # Imported late, so that Ctrl-C while Python reads the library ends without a traceback.
+        # Imported late, so that Ctrl-C while Python loads the library ends without a traceback.
         from pellucid.cli.app import dispatch
 
         code = dispatch(list(arguments) or ["--help"])

@@ -1,4 +1,4 @@
-"""Arguments that several commands take, and the options of a search."""
+"""Arguments and options that several commands share, and the tables of decoding options."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONSTRAINTS",
-    "SEARCH",
+    "DECODING",
+    "Changes",
     "Ensemble",
-    "InputFile",
     "Json",
     "Model",
     "Option",
     "OutputFile",
     "Overwrite",
-    "Progress",
-    "SplitLong",
-    "Stream",
+    "SourceFile",
+    "TargetFile",
     "Threads",
-    "Workers",
     "flag",
     "useless_options",
     "with_options",
@@ -35,115 +33,125 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A bundle folder, a run folder (its best bundle), or the word demo.",
+        help="A bundle folder, a run folder (for its best bundle), or the word demo.",
     ),
+]
+SourceFile = Annotated[
+    str, typer.Option("--source", metavar="FILE", help="Source lines; '-' is standard input.")
+]
+TargetFile = Annotated[
+    str, typer.Option("--target", metavar="FILE", help="Their translations, line by line.")
+]
+OutputFile = Annotated[
+    str, typer.Option("-o", "--output", metavar="FILE", help="Where to write the results.")
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", metavar="N", help="Processor threads; all unless given."),
-]
-Workers = Annotated[
-    int,
-    typer.Option(
-        "--workers",
-        metavar="N",
-        help="Processes that share the threads and translate side by side; faster for many lines, "
-        "but each has the model in its own memory.",
-    ),
-]
-InputFile = Annotated[
-    str,
-    typer.Option("-i", "--input", metavar="FILE", help="Lines to translate, plain or .gz."),
-]
-OutputFile = Annotated[
-    str, typer.Option("-o", "--output", metavar="FILE", help="Where the results go.")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output file.")]
-Stream = Annotated[
-    bool, typer.Option("--stream", help="Answer each line before the next one is read.")
-]
-Progress = Annotated[
-    bool | None, typer.Option(help="Say how far it is; on a terminal unless told otherwise.")
-]
-SplitLong = Annotated[
-    bool, typer.Option("--split-long", help="Split lines that are too long into sentences.")
+    typer.Option("--threads", metavar="N", help="Processor threads to use; all by default."),
 ]
 Ensemble = Annotated[
     list[str] | None,
     typer.Option(
         "--ensemble",
         metavar="MODEL",
-        help="Another model with the same target vocabulary, whose probabilities are averaged "
-        "with MODEL's; may be repeated.",
+        help="Average MODEL's probabilities with those of this model, which must have the same "
+        "target vocabulary; may be repeated.",
     ),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated."),
 ]
 
 Option = tuple[Any, str | None, str]
-"""What an option takes, what stands for it in the help, and the help.
+"""The type of an option, its metavar and its help text.
 
-A truth value can also be denied (``--no-NAME``), unless what stands for it is empty.
+A boolean option also gets a ``--no-NAME`` form, unless its metavar is empty.
 """
 
-SEARCH: Mapping[str, Option] = {
-    "beam": (int, "N", "Hypotheses followed at once; 1 is greedy."),
+DECODING: Mapping[str, Option] = {
+    "beam": (int, "N", "Keep N hypotheses at each step; 1 is greedy search."),
     "n_best": (int, "K", "Write K hypotheses a line: LINE ||| TEXT ||| LOG_PROBABILITY ||| SCORE."),
-    "sample": (bool, None, "Draw each token from the softmax, instead of searching the best."),
-    "temperature": (float, "X", "Below 1 samples are tamer, above 1 wilder."),
-    "top_k": (int, "N", "Draw among the N likeliest tokens; 0: all."),
-    "top_p": (float, "X", "Draw among the fewest tokens that hold this much of the mass."),
-    "epsilon": (float, "X", "Draw no token less likely than this."),
-    "seed": (int, "N", "Another seed draws other samples."),
+    "sample": (bool, None, "Draw each token from the softmax instead of searching."),
+    "temperature": (
+        float,
+        "X",
+        "Divide the logits by X before drawing: below 1 samples vary less, above 1 more.",
+    ),
+    "top_k": (int, "N", "Draw among the N likeliest tokens only; 0 allows all."),
+    "top_p": (float, "X", "Draw among the fewest tokens that hold the share X of the probability."),
+    "epsilon": (float, "X", "Draw no token whose probability is below X."),
+    "seed": (int, "N", "Seed of the samples."),
     "precision": (
         Literal["float32", "bfloat16", "int8"],
         None,
-        "What the weights are multiplied in.",
+        "Precision of the weights in matrix products.",
     ),
     "length_penalty": (
         Literal["gnmt", "average", "none"],
         None,
-        "What divides a hypothesis's log-probability into its score.",
+        "Divisor of a hypothesis's log-probability in its score.",
     ),
-    "alpha": (float, "X", "How much the length penalty favors long hypotheses; 0: not at all."),
+    "alpha": (
+        float,
+        "X",
+        "Exponent of the length penalty: larger favors long hypotheses, 0 turns it off.",
+    ),
     "stopping": (
         Literal["safe", "heuristic", "never"],
         None,
-        "End a search when nothing can win any more, when nothing leads, or at the maximum length.",
+        "End a search when no growing hypothesis can still win, when none leads now, or only at "
+        "the maximum length.",
     ),
-    "diverse_groups": (int, "N", "Divide the beam into groups that avoid each other's tokens."),
-    "diversity": (float, "X", "What a token costs for each earlier group that chose it."),
-    "max_length": (int, "N", "The most tokens of a translation; 0: relative to the source."),
-    "max_length_ratio": (float, "X", "The most tokens for each of the source's."),
-    "max_length_offset": (int, "N", "And this many more."),
-    "min_length": (int, "N", "The fewest tokens of a translation."),
-    "min_length_ratio": (float, "X", "The fewest tokens for each of the source's."),
-    "no_repeat_ngram": (int, "N", "Never write the same N tokens twice; 0: allowed."),
-    "repetition_penalty": (float, "X", "Make tokens that were written before less likely; 1: not."),
+    "diverse_groups": (int, "N", "Divide the beam into N groups that avoid each other's tokens."),
+    "diversity": (float, "X", "Penalty of a token for each earlier group that has chosen it."),
+    "max_length": (
+        int,
+        "N",
+        "Maximum length of a translation in tokens; 0 takes it from the source's length.",
+    ),
+    "max_length_ratio": (float, "X", "Maximum number of tokens for each source token."),
+    "max_length_offset": (int, "N", "Number of tokens added to that maximum."),
+    "min_length": (int, "N", "Minimum length of a translation in tokens."),
+    "min_length_ratio": (float, "X", "Minimum number of tokens for each source token."),
+    "no_repeat_ngram": (int, "N", "Never write the same N tokens in a row twice; 0 allows it."),
+    "repetition_penalty": (
+        float,
+        "X",
+        "Make tokens that were already written less likely; 1 turns it off.",
+    ),
     "alternatives": (
         bool,
         None,
         "Give the K likeliest tokens after the prefix, each continued to the end.",
     ),
-    "strict": (bool, None, "The same text whatever else is translated beside it; slower."),
+    "strict": (bool, None, "Give the same text whatever is in the same batch; slower."),
 }
 """One option for each field of `pellucid.config.DecodingConfig`, which says what is allowed.
 
-Spelled out, because asking the class itself would make every ``--help`` import pydantic. A test
-holds the two together.
+They are spelled out because reading the class would make every ``--help`` import pydantic. A test
+compares the two.
 """
 
 CONSTRAINTS: Mapping[str, Option] = {
-    "prefix": (str, "TEXT", "What every translation begins with."),
-    "prefix_file": (str, "FILE", "Line i: what translation i begins with."),
-    "forbid": (list[str], "PHRASE", "What no translation may hold; may be repeated."),
-    "forbid_file": (str, "FILE", "Such phrases, one a line."),
-    "require": (list[str], "PHRASE", "What every translation must hold; may be repeated."),
-    "require_file": (str, "FILE", "Line i: what translation i must hold, separated by tabs."),
+    "prefix": (str, "TEXT", "Begin every translation with TEXT."),
+    "prefix_file": (str, "FILE", "Begin translation i with line i of FILE."),
+    "forbid": (list[str], "PHRASE", "Forbid PHRASE in every translation; may be repeated."),
+    "forbid_file": (str, "FILE", "Forbid every line of FILE."),
+    "require": (list[str], "PHRASE", "Require PHRASE in every translation; may be repeated."),
+    "require_file": (
+        str,
+        "FILE",
+        "Require in translation i the phrases in line i of FILE, separated by tabs.",
+    ),
     "glossary": (
         str,
         "FILE",
-        "SOURCE TERM, tab, TARGET TERM a line: where the one is in a line, the other must be in "
-        "its translation.",
+        "Translate terms as FILE says: SOURCE TERM, tab, TARGET TERM on each line.",
     ),
 }
 
@@ -152,18 +160,18 @@ _SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 
 
 def flag(name: str) -> str:
-    """How a person writes an option: ``--max-length`` for ``max_length``."""
+    """Turn ``max_length`` into ``--max-length``."""
     return "--" + name.replace("_", "-")
 
 
 def with_options(*tables: Mapping[str, Option]) -> Callable[[_Command], _Command]:
-    """Give a command, beside the arguments it lists, the options of some tables.
+    """Add the options of some tables to those that a command declares itself.
 
-    The command takes them as ``**options``: None where a person did not give one, so that the
+    The command takes them as ``**options``. An option that was not given is None, so that the
     model's own default holds.
 
     Args:
-        tables: name of each option to what it takes, its metavar and its help.
+        tables: option by name.
     """
 
     def decorate(command: _Command) -> _Command:
@@ -180,15 +188,15 @@ def with_options(*tables: Mapping[str, Option]) -> Callable[[_Command], _Command
 def useless_options(
     given: Collection[str], decoding: DecodingConfig, *, is_score_shown: bool
 ) -> Iterator[str]:
-    """Say which options cannot change anything.
+    """Find the decoding options that cannot change anything.
 
     Args:
-        given: the names of the options of a search that a person gave.
-        decoding: what holds altogether, with the model's own defaults.
-        is_score_shown: whether scores are part of the output.
+        given: names of the decoding options that were given.
+        decoding: all decoding options, with the model's defaults filled in.
+        is_score_shown: True if scores are part of the output.
 
     Yields:
-        One sentence each.
+        One sentence for each of them.
     """
     is_single = decoding.beam == decoding.n_best == 1
     rules = (
@@ -207,11 +215,11 @@ def useless_options(
             "with --max-length",
         ),
     )
-    told = set()
+    named = set()
     for names, is_useless, why in rules:
         for name in names:
-            if is_useless and name in given and name not in told:
-                told.add(name)
+            if is_useless and name in given and name not in named:
+                named.add(name)
                 yield f"{flag(name)} has no effect {why}."
 
 

@@ -1,4 +1,4 @@
-"""How far a command is: lines done, lines per second, time left."""
+"""The progress of a command: lines done, lines per second, time left."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pellucid.cli.ending import warn
 __all__ = ["describe_progress", "is_terminal", "show_progress"]
 
 SECONDS_BETWEEN = 10.0
-"""How long a log is left alone between two lines about progress."""
+"""Minimum time between two lines about progress in a log."""
 
 
 def is_terminal(name: str) -> bool:
-    """Whether a standard stream (``stdin``, ``stdout``, ``stderr``) is somebody at a terminal."""
+    """Tell whether ``stdin``, ``stdout`` or ``stderr`` is a terminal."""
     stream = getattr(sys, name)
     return stream is not None and not stream.closed and bool(stream.isatty())
 
@@ -25,15 +25,15 @@ def is_terminal(name: str) -> bool:
 def show_progress(
     *, is_wanted: bool, total: int | None, done: int = 0
 ) -> Iterator[Callable[[int], None]]:
-    """Say on standard error how far a command is: a bar on a terminal, otherwise lines for a log.
+    """Show progress on standard error: a bar on a terminal, otherwise lines for a log.
 
     Args:
-        is_wanted: whether to say anything.
-        total: how many lines there are, if that is known.
-        done: how many were done before this command started.
+        is_wanted: False shows nothing.
+        total: number of lines, if known.
+        done: number of lines done before this command started.
 
     Yields:
-        A function to tell how many lines are done now.
+        A function to call with the number of lines done so far.
     """
     started = time.monotonic()
 
@@ -46,24 +46,24 @@ def show_progress(
         with _bar(total, done) as update:
             yield lambda now: update(now, describe(now))
     else:
-        last_said = started
+        last_written = started
 
-        def say(now: int) -> None:
-            nonlocal last_said
-            if time.monotonic() - last_said >= SECONDS_BETWEEN or now == total:
-                last_said = time.monotonic()
+        def log(now: int) -> None:
+            nonlocal last_written
+            if time.monotonic() - last_written >= SECONDS_BETWEEN or now == total:
+                last_written = time.monotonic()
                 warn(describe(now))
 
-        yield say
+        yield log
 
 
 def describe_progress(done: int, *, total: int | None, before: int, seconds: float) -> str:
-    """Put progress into words.
+    """Describe progress in words.
 
     Args:
-        done: lines done now.
-        total: lines to do, if known.
-        before: lines of ``done`` that were there at the start.
+        done: number of lines done so far.
+        total: number of lines to do, if known.
+        before: number of lines in ``done`` that were done before the start.
         seconds: time since the start.
 
     Returns:
@@ -88,7 +88,8 @@ def _bar(total: int | None, done: int) -> Iterator[Callable[[int, str], None]]:
 
     console = Console(file=sys.stderr)
     columns = (BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
-    # Results are never taken for something to show; sentences on standard error go above the bar.
+    # Standard output has the results and stays as it is. Warnings on standard error go above the
+    # bar.
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
         task = progress.add_task("starting", total=total, completed=done)
         yield lambda now, words: progress.update(task, completed=now, description=words)

@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM end a command by an exception, so that half-written files are removed.
+"""Ctrl-C and SIGTERM as exceptions, so that half-written files are removed.
 
-An exception that a signal raises can be lost in a library's C code, which drops it or makes another
-one of it, and in the middle of an import it leaves a module half read. So what has come is noted
-and decides how the command ends; it comes again where nothing came of it.
+An exception raised by a signal can get lost: a library's C code may drop or replace it, and in the
+middle of an import it would leave a module half loaded. Therefore the signal is remembered, decides
+how the command ends, and is raised again if the command keeps running.
 """
 
 from __future__ import annotations
@@ -13,43 +13,44 @@ from types import FrameType
 __all__ = ["Stopping"]
 
 SECONDS_TO_IMPORT = 0.005
-"""After how long a signal that came while a module was imported comes again: less than any work
-between two imports, so that none is done to the end."""
+"""Delay before a signal that came during an import is raised again. It is shorter than any work
+between two imports, so no such work is completed."""
 
 SECONDS_TO_CLEAN_UP = 5.0
-"""After how long it comes again where the command still runs."""
+"""Delay before a signal is raised again if the command still runs."""
 
 
 class Stopping:
-    """Takes over both signals, unless Ctrl-C is ignored; `end` says what has come."""
+    """A handler of both signals. Ctrl-C stays ignored if it was."""
 
     def __init__(self) -> None:
-        self._noted: int | None = None
+        self._received: int | None = None
         signal.signal(signal.SIGTERM, self._stop)
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._stop)
 
     def end(self) -> BaseException | None:
-        """Let nothing come again, and hand back what the signal that came means."""
-        self._come_again(0)
-        return None if self._noted is None else _meaning(self._noted)
+        """Stop raising, and return the exception for the signal that was received, if any."""
+        self._raise_again_in(0)
+        return None if self._received is None else _to_exception(self._received)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        self._noted = number
+        self._received = number
         if hasattr(signal, "setitimer") and _is_importing(frame):
-            self._come_again(SECONDS_TO_IMPORT)
+            self._raise_again_in(SECONDS_TO_IMPORT)
         else:
-            self._come_again(SECONDS_TO_CLEAN_UP)
-            raise _meaning(number)
+            self._raise_again_in(SECONDS_TO_CLEAN_UP)
+            raise _to_exception(number)
 
-    def _come_again(self, seconds: float) -> None:
-        number = self._noted
-        if number is not None and hasattr(signal, "setitimer"):  # Windows has none
+    def _raise_again_in(self, seconds: float) -> None:
+        """Set the timer; 0 cancels it."""
+        number = self._received
+        if number is not None and hasattr(signal, "setitimer"):  # Windows lacks it
             signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
             signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _meaning(number: int) -> BaseException:
+def _to_exception(number: int) -> BaseException:
     return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 

@@ -1,3 +1,3 @@
-"""The output of `pellucid align`."""
+"""``pellucid align``: links of lines, the errors of views, and the history of a run's heads."""
 
 __all__: list[str] = []

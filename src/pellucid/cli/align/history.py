@@ -1,4 +1,4 @@
-"""How the heads of a run came to align: their error and entropy at every checkpoint it keeps."""
+"""The history of a run's heads: error and entropy at every checkpoint that the run keeps."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def write_history(
     Args:
         run: a run folder.
         pairs: sources and targets.
-        golds: their right links.
-        options: ``convention`` and ``links``, None where nobody said.
-        output: where to.
-        is_json: an object for each checkpoint, instead of a table.
+        golds: their gold links.
+        options: ``convention`` and ``links``; None takes the default.
+        output: where to write.
+        is_json: True for one object for each checkpoint, False for a table.
 
     Raises:
         InputFileNotFoundError: the run keeps no checkpoints.

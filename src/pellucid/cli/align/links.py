@@ -1,23 +1,17 @@
-"""The links of every line, written as they are found."""
+"""Word links, written as they are found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from pellucid.cli.ending import warn
-from pellucid.cli.lines.streams import (
-    to_json_line,
-)
+from pellucid.cli.lines.streams import to_json_line
+from pellucid.evaluate.links import Link, Symmetrization, symmetrize, write_links
+from pellucid.inside.align.choice import FEW_PAIRS
+from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
 
-if TYPE_CHECKING:
-    from pellucid.evaluate.links import Link, Symmetrization
-    from pellucid.inside.align.direction import Direction
-__all__ = [
-    "links_of_pairs",
-    "write_all_links",
-    "write_window",
-]
+__all__ = ["links_of_pairs", "write_all_links", "write_links_of_pairs"]
 
 
 def write_all_links(
@@ -28,45 +22,48 @@ def write_all_links(
     *,
     is_json: bool,
 ) -> int:
-    """Choose views by the first lines, and write the links of all."""
+    """Choose views by the first window, and write the links of all windows.
+
+    Returns:
+        The exit code: 2 if a pair could not be aligned.
+    """
     chosen: list[Direction] = []
     number, has_errors = 0, False
     for sources, targets in windows:
         if not chosen:
-            chosen = [_choose(direction, sources, targets) for direction in directions]
-        has_errors |= write_window(
-            chosen, method, sources, targets, number, output, is_json=is_json, is_told=True
-        )
+            chosen = [_choose_view(direction, sources, targets) for direction in directions]
+        for error in write_links_of_pairs(
+            chosen, method, sources, targets, number, output, is_json=is_json
+        ):
+            has_errors = True
+            warn(error)
         number += len(sources)
         output.flush()
     return 2 if has_errors else 0
 
 
-def _choose(direction: Direction, sources: Sequence[str], targets: Sequence[str]) -> Direction:
-    """The direction with the view that is recommended, which standard error names."""
-    from pellucid.inside.align.choice import FEW_PAIRS
-    from pellucid.inside.align.direction import SAMPLE_PAIRS
-
+def _choose_view(direction: Direction, sources: Sequence[str], targets: Sequence[str]) -> Direction:
+    """Keep the recommended view of a direction, and name it on standard error."""
     if len(direction.views) == 1:
         return direction
     num_pairs = min(len(sources), SAMPLE_PAIRS)
     best = direction.recommend(sources, targets)[0]
     whose = "of --reverse " if direction.is_backward else ""
     warn(
-        f"Links {whose}are read from {best.view}: of {len(direction.views)} views the one whose "
-        f"links are most consistent ({best.consistency:.2f} of 1, by {num_pairs} pairs). "
-        f"{100 * best.end_share:.0f} % of its rows is on </s>, which is no word."
+        f"Links {whose}are read from {best.view}, whose links are the most consistent of "
+        f"{len(direction.views)} views ({best.consistency:.2f} of 1, by {num_pairs} pairs). "
+        f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word."
     )
     if num_pairs < FEW_PAIRS:
         warn(
-            f"So few pairs say little of a view: give {FEW_PAIRS} or more, or name one with "
+            f"So few pairs say little about a view. Give {FEW_PAIRS} or more, or name a view with "
             "--layer, --head, --map and --convention."
         )
     return direction.only(best.view)
 
 
-def write_window(
-    chosen: Sequence[Direction],
+def write_links_of_pairs(
+    directions: Sequence[Direction],
     method: Symmetrization,
     sources: Sequence[str],
     targets: Sequence[str],
@@ -74,43 +71,48 @@ def write_window(
     output: TextIO,
     *,
     is_json: bool,
-    is_told: bool = False,
-) -> bool:
-    """Write the links of some pairs; says whether one could not be aligned."""
-    from pellucid.evaluate.links import write_links
+) -> list[str]:
+    """Write the links of some pairs.
 
-    has_errors = False
-    for number, (links, error) in enumerate(
-        links_of_pairs(chosen, method, sources, targets), first
-    ):
+    Args:
+        directions: one or two, each with one view.
+        method: how to join the links of two directions.
+        sources: source lines.
+        targets: their translations.
+        first: number of the first line, from 0.
+        output: where to write.
+        is_json: True to write JSON.
+
+    Returns:
+        A sentence for each pair that could not be aligned.
+    """
+    errors = []
+    found = links_of_pairs(directions, method, sources, targets)
+    for index, (links, error) in enumerate(found):
         if error is not None:
-            has_errors = True
-            if is_told:
-                warn(f"line {number + 1}: {error}")
+            errors.append(f"line {first + index + 1}: {error}")
         if is_json:
             record = {
-                "line": number,
-                "source": sources[number - first],
-                "target": targets[number - first],
+                "line": first + index,
+                "source": sources[index],
+                "target": targets[index],
                 "error": error,
                 "links": sorted(links),
             }
             output.write(to_json_line(record))
         else:
             output.write(write_links(links) + "\n")
-    return has_errors
+    return errors
 
 
 def links_of_pairs(
-    chosen: Sequence[Direction],
+    directions: Sequence[Direction],
     method: Symmetrization,
     sources: Sequence[str],
     targets: Sequence[str],
 ) -> Iterator[tuple[frozenset[Link], str | None]]:
-    """The links of each pair, of two directions joined, and why there are none if so."""
-    from pellucid.evaluate.links import symmetrize
-
-    for pairs in zip(*(one.align(sources, targets) for one in chosen), strict=True):
+    """Yield the links of each pair, with two directions joined, and its error if it has one."""
+    for pairs in zip(*(one.align(sources, targets) for one in directions), strict=True):
         errors = [pair.error for pair in pairs if pair.error is not None]
         each = [pair.links[0] for pair in pairs]
         if errors:

@@ -5,43 +5,39 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pellucid.cli.ending import warn
-from pellucid.cli.lines.streams import (
-    to_json_line,
-)
-
-if TYPE_CHECKING:
-    from pellucid.evaluate.links import GoldLinks, LinkScore, Symmetrization
-    from pellucid.inside.align.direction import Direction, Judged
 from pellucid.cli.align.links import links_of_pairs
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.streams import to_json_line
+from pellucid.evaluate.links import GoldLinks, LinkScore, Symmetrization, score_links
+from pellucid.inside.align.direction import Direction, Judged
 
-__all__ = [
-    "report_errors",
-]
+__all__ = ["report_errors"]
 
 
 def report_errors(
     directions: Sequence[Direction],
-    sources: list[str],
-    targets: list[str],
-    golds: list[GoldLinks],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    golds: Sequence[GoldLinks],
     method: Symmetrization,
     *,
     is_json: bool,
 ) -> tuple[list[Direction], bool]:
-    """Write the error of every view; says which are best, and whether a pair has an error."""
-    from pellucid.evaluate.links import score_links
+    """Write the error of every view.
 
-    told: set[int] = set()
+    Returns:
+        Each direction with its best view only, and True if a pair could not be aligned.
+    """
+    failed: set[int] = set()
 
-    def tell(index: int, error: str) -> None:
-        if index not in told:
-            told.add(index)
+    def warn_once(index: int, error: str) -> None:
+        if index not in failed:
+            failed.add(index)
             warn(f"line {index + 1}: {error}")
 
-    judged = [one.judge(sources, targets, golds, tell=tell) for one in directions]
+    judged = [one.judge(sources, targets, golds, tell=warn_once) for one in directions]
     bests = [min(views, key=lambda one: one.score.error) for views in judged]
     chosen = [one.only(best.view) for one, best in zip(directions, bests, strict=True)]
     joined = None
@@ -55,7 +51,7 @@ def report_errors(
             sys.stdout.write(_to_table(name, views, best))
         if joined is not None:
             sys.stdout.write(f"{method}: {_to_text(joined)}\n")
-    return chosen, bool(told)
+    return chosen, bool(failed)
 
 
 def _to_record(
@@ -77,7 +73,7 @@ def _to_record(
 
 
 def _to_table(name: str, judged: Sequence[Judged], best: Judged) -> str:
-    """Alignment error in per cent: a row for each map, a column for each convention."""
+    """Write alignment error in percent: a row for each map, a column for each convention."""
     conventions = list(dict.fromkeys(one.view.convention for one in judged))
     rows: dict[str, dict[str, Judged]] = {}
     for one in judged:
@@ -89,11 +85,11 @@ def _to_table(name: str, judged: Sequence[Judged], best: Judged) -> str:
         errors = "".join(f"{100 * one.score.error:10.1f}" for one in row.values())
         lines.append(f"{place:<{width}}{errors}")
     lines.append(f"{name}best: {best.view}: {_to_text(best.score)}")
-    lines.append(f"{100 * best.end_share:.0f} % of its rows is on </s>, which is no word.")
+    lines.append(f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word.")
     if len(judged) > 1:
         lines.append(
-            f"Chosen by the gold links of these {best.score.num_sentences} pairs: expect more "
-            "errors in others."
+            f"It was chosen by the gold links of these {best.score.num_sentences} pairs. Expect "
+            "more errors in others."
         )
     return "".join(f"{line}\n" for line in lines)
 

@@ -1,3 +1,3 @@
-"""The output of `pellucid attend`."""
+"""``pellucid attend``: worked examples as tables, as sentences and as JSON."""
 
 __all__: list[str] = []

@@ -4,71 +4,60 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
 
-    from pellucid.by_hand.printed import WorkedNumber
-    from pellucid.by_hand.sheet import Example, Step, Table
-from pellucid.cli.attend.words import (
-    align_right,
-    drop_backquotes,
-    format_number,
-    format_numbers,
-    make_printable,
-    prefix_unless_empty,
-    shorten_names,
-)
+from pellucid.by_hand.printed import WorkedNumber
+from pellucid.by_hand.sheet import Example, Step, Table, write_number
+from pellucid.cli.attend.words import drop_backquotes, format_numbers, prefix_unless_empty
+from pellucid.cli.ending import make_printable
+from pellucid.inside.show.colors import ink_on, shade
 
-__all__ = [
-    "draw_example",
-]
-
+__all__ = ["draw_example"]
 
 _NARROWEST = 24
-
-
+_WIDEST_NAME = 16
 _MOST_ROWS_NAMED = 8
 
 
 def draw_example(example: Example, *, has_hint: bool) -> None:
-    """Write for people who look: aligned tables, colors where there are any."""
-    from rich.console import Console
-    from rich.text import Text
+    """Print an example with aligned tables, and with colors if the terminal has them.
 
+    Args:
+        example: the example.
+        has_hint: True to say at the end which rows can be followed.
+    """
     console = Console(highlight=False, soft_wrap=True)
-    _write(console, Text(example.title, "bold"))
+    _print(console, Text(example.title, "bold"))
     if example.text:
-        _write(console, Text(f"From: {example.text}"))
-    _write(console, Text(example.note))
+        _print(console, Text(f"From: {example.text}"))
+    _print(console, Text(example.note))
     for part in example.parts:
         console.print()
-        _write(console, Text(part.title, "bold underline"))
+        _print(console, Text(part.title, "bold underline"))
         if part.note:
-            _write(console, Text(part.note))
+            _print(console, Text(part.note))
         for step in part.steps:
             console.print()
-            _write(
+            _print(
                 console, Text.assemble((step.name, "bold"), prefix_unless_empty("  ", step.formula))
             )
             _draw_step(console, step)
     if has_hint and (hint := _hint(example)):
         console.print()
-        _write(console, Text(hint))
+        _print(console, Text(hint))
 
 
 def _draw_step(console: Console, step: Step) -> None:
-    from rich.text import Text
-
     if step.note:
-        _write(console, Text(step.note), "  ")
+        _print(console, Text(step.note), "  ")
     for line in step.lines:
-        _write(console, Text(line), "  ", "      ")
+        _print(console, Text(line), "  ", "      ")
     for table in step.tables:
         if table.title:
-            _write(console, Text(table.title), "  ")
+            _print(console, Text(table.title), "  ")
         for line_text in _draw_table(table, _width(console) - 2, is_shaded=step.name == "weights"):
             console.print(Text("  ") + line_text, no_wrap=True, overflow="ignore", crop=False)
     for number in step.printed:
@@ -76,38 +65,33 @@ def _draw_step(console: Console, step: Step) -> None:
 
 
 def _draw_number(console: Console, number: WorkedNumber) -> None:
-    """What a text prints, what it should be, how far apart they are, and why."""
-    from rich.text import Text
-
+    """Print a number from a text, the computed one, their difference and its cause."""
     place, cause = drop_backquotes(number.place), drop_backquotes(number.cause)
     if number.is_right:
-        said = f"printed {' '.join(number.printed)} ({place}): right"
-        _write(console, Text(said + prefix_unless_empty("; ", cause)), "  ", "      ")
+        verdict = f"printed {' '.join(number.printed)} ({place}): right"
+        _print(console, Text(verdict + prefix_unless_empty("; ", cause)), "  ", "      ")
         return
-    _write(console, Text.assemble(("differs ", "bold yellow"), f"({place})"), "  ", "      ")
+    _print(console, Text.assemble(("differs ", "bold yellow"), f"({place})"), "  ", "      ")
     rows = (number.printed, format_numbers(number.computed), _differences(number))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, texts in zip(("printed", "computed", "off by"), rows, strict=True):
         cells = (text.rjust(width) for text, width in zip(texts, widths, strict=True))
-        _write(console, Text(f"{name:<9} {' '.join(cells)}"), "      ", "          ")
-    _write(console, Text(f"why: {cause}"), "      ", "          ")
+        _print(console, Text(f"{name:<9} {' '.join(cells)}"), "      ", "          ")
+    _print(console, Text(f"why: {cause}"), "      ", "          ")
 
 
 def _differences(number: WorkedNumber) -> list[str]:
-    """Printed minus computed."""
+    """Subtract the computed from the printed numbers."""
     return format_numbers(
         [float(text) - value for text, value in zip(number.printed, number.computed, strict=True)]
     )
 
 
 def _draw_table(table: Table, width: int, *, is_shaded: bool) -> Iterator[Text]:
-    """Lines of a table, in blocks of columns that fit into the width."""
-    from rich.cells import cell_len
-    from rich.text import Text
-
-    rows, columns = shorten_names(table.rows), shorten_names(table.columns)
+    """Draw the lines of a table, in blocks of columns that fit into the width."""
+    rows, columns = _shorten(table.rows), _shorten(table.columns)
     values = table.values_LX.tolist()
-    cells = _align(values)
+    cells = _format_cells(values)
     label = max(map(cell_len, rows))
     widths = [
         max(cell_len(name), *(len(row[index]) for row in cells))
@@ -115,7 +99,9 @@ def _draw_table(table: Table, width: int, *, is_shaded: bool) -> Iterator[Text]:
     ]
     for start, end in _blocks(widths, width - label):
         block = range(start, end)
-        heads = "".join("  " + align_right(columns[index], widths[index]) for index in block)
+        heads = "".join(
+            " " * (2 + widths[index] - cell_len(columns[index])) + columns[index] for index in block
+        )
         yield Text(" " * label + heads, "bold")
         for name, row, numbers in zip(rows, cells, values, strict=True):
             line = Text(name + " " * (label - cell_len(name)))
@@ -128,8 +114,17 @@ def _draw_table(table: Table, width: int, *, is_shaded: bool) -> Iterator[Text]:
             yield line
 
 
+def _shorten(names: Sequence[str]) -> list[str]:
+    """Make names printable, and not too wide for a table."""
+    clean = [make_printable(name) for name in names]
+    return [
+        name if cell_len(name) <= _WIDEST_NAME else set_cell_size(name, _WIDEST_NAME - 1) + "…"
+        for name in clean
+    ]
+
+
 def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
-    """Which columns stand side by side: as many as fit, one at least."""
+    """Yield ranges of columns to draw side by side: as many as fit, but at least one."""
     start, used = 0, 0
     for index, width in enumerate(widths):
         if index > start and used + width + 2 > room:
@@ -140,34 +135,33 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
 
 
 def _shade(weight: float) -> str:
-    """The color of a weight, and black or white on it."""
-    from pellucid.inside.show.colors import ink_on, shade
-
+    """Choose the color of a weight, with black or white text on it."""
     color = shade(weight)
     return f"{ink_on(color)} on #{color[0]:02x}{color[1]:02x}{color[2]:02x}"
 
 
-def _align(values: Sequence[Sequence[float]]) -> list[list[str]]:
-    """Write numbers with one count of decimals, so that the points stand below each other."""
-    written = [[format_number(value) for value in row] for row in values]
-    is_wild = any("e" in text for row in written for text in row)
+def _format_cells(values: Sequence[Sequence[float]]) -> list[list[str]]:
+    """Format numbers with the same number of decimals, so that their points are aligned."""
+    written = [[write_number(value) for value in row] for row in values]
+    has_exponents = any("e" in text for row in written for text in row)
     decimals = max(
         6 if "e" in text else len(text.partition(".")[2]) for row in written for text in row
     )
-    if is_wild and any(abs(v) >= 1e9 for row in values for v in row if math.isfinite(v)):
+    # With decimals, numbers this large would take many columns.
+    if has_exponents and any(abs(v) >= 1e9 for row in values for v in row if math.isfinite(v)):
         return written
-    return [[_fix(value, decimals=decimals) for value in row] for row in values]
+    return [[_format_cell(value, decimals=decimals) for value in row] for row in values]
 
 
-def _fix(value: float, *, decimals: int) -> str:
-    """With a fixed count of decimals; a whole zero or infinity leaves theirs blank."""
+def _format_cell(value: float, *, decimals: int) -> str:
+    """Format a number with fixed decimals, which stay blank for zero and infinity."""
     if value == 0 or math.isinf(value):
-        return format_number(value) + " " * (decimals + 1 if decimals else 0)
+        return write_number(value) + " " * (decimals + 1 if decimals else 0)
     return f"{value:.{decimals}f}".replace("-", "−")
 
 
 def _hint(example: Example) -> str:
-    """Which rows can be followed."""
+    """Say which rows can be followed."""
     names = [part.attention.query_names for part in example.parts if part.attention]
     if not names:
         return ""
@@ -180,8 +174,8 @@ def _hint(example: Example) -> str:
     return f"Number by number: pellucid attend {example.name} --row N ({', '.join(rows)})."
 
 
-def _write(console: Console, text: Text, first: str = "", later: str | None = None) -> None:
-    """Write words that wrap, with what each line begins with."""
+def _print(console: Console, text: Text, first: str = "", later: str | None = None) -> None:
+    """Print text that wraps, with a prefix for its first line and one for later lines."""
     text.plain = make_printable(text.plain)
     indent = first if later is None else later
     room = max(_width(console) - max(len(first), len(indent)), 1)

@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pellucid.by_hand.sheet import Example, Step
-__all__ = [
-    "example_to_record",
-]
+from pellucid.by_hand.sheet import Example, Step
+
+__all__ = ["example_to_record"]
 
 
 def example_to_record(example: Example) -> dict[str, Any]:
-    """Turn an example into what its JSON holds."""
+    """Turn an example into plain dictionaries."""
     parts = [
-        {
-            "title": part.title,
-            "note": part.note,
-            "steps": [_step_record(step) for step in part.steps],
-        }
+        {**_pick(part, "title", "note"), "steps": [_step_to_record(step) for step in part.steps]}
         for part in example.parts
     ]
-    record = {"name": example.name, "title": example.title, "text": example.text}
-    return {**record, "note": example.note, "parts": parts}
+    return {**_pick(example, "name", "title", "text", "note"), "parts": parts}
 
 
-def _step_record(step: Step) -> dict[str, Any]:
+def _step_to_record(step: Step) -> dict[str, Any]:
+    number_fields = ("place", "printed", "computed", "is_right", "largest_difference", "cause")
     return {
-        "name": step.name,
-        "formula": step.formula,
-        "note": step.note,
+        **_pick(step, "name", "formula", "note"),
         "tables": [
-            {
-                "title": table.title,
-                "rows": table.rows,
-                "columns": table.columns,
-                "values": table.values_LX.tolist(),
-            }
+            {**_pick(table, "title", "rows", "columns"), "values": table.values_LX.tolist()}
             for table in step.tables
         ],
         "lines": step.lines,
-        "printed": [
-            {
-                "place": number.place,
-                "printed": number.printed,
-                "computed": number.computed,
-                "is_right": number.is_right,
-                "largest_difference": number.largest_difference,
-                "cause": number.cause,
-            }
-            for number in step.printed
-        ],
+        "printed": [_pick(number, *number_fields) for number in step.printed],
     }
+
+
+def _pick(source: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names}

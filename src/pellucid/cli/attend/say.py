@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pellucid.by_hand.sheet import Example, Step
-from pellucid.cli.attend.words import (
-    drop_backquotes,
-    format_number,
-    format_numbers,
-    prefix_unless_empty,
-)
+from pellucid.by_hand.printed import WorkedNumber
+from pellucid.by_hand.sheet import Example, Step, write_number
+from pellucid.cli.attend.words import drop_backquotes, format_numbers, prefix_unless_empty
+from pellucid.cli.ending import make_printable
 
-__all__ = [
-    "make_speakable",
-    "say_example",
-]
+__all__ = ["say_example"]
 
 
 def say_example(example: Example) -> Iterator[str]:
-    """Write for people who listen: one thing a line, names beside numbers."""
+    """Write an example to be listened to: one thing a line, with a name for each number."""
+    for line in _say_parts(example):
+        # A screen reader would skip these signs.
+        yield make_printable(line.replace("−∞", "minus infinity").replace("−", "-"))
+
+
+def _say_parts(example: Example) -> Iterator[str]:
     yield f"{example.title}."
     if example.text:
         yield f"From: {example.text}."
@@ -45,17 +43,15 @@ def _say_step(step: Step) -> Iterator[str]:
             pairs = zip(table.columns, format_numbers(row), strict=True)
             numbers = "; ".join(f"{column} {number}".strip() for column, number in pairs)
             yield f"{step.name}{prefix_unless_empty(' ', table.title)}, {name}: {numbers}."
-    for number in step.printed:
-        cause = drop_backquotes(number.cause)
-        start = f"{drop_backquotes(number.place)}: printed {', '.join(number.printed)}"
-        if number.is_right:
-            yield f"{start}, which is right{prefix_unless_empty('; ', cause)}."
-            continue
-        computed = ", ".join(format_numbers(number.computed))
-        apart = format_number(number.largest_difference)
-        yield f"{start}, computed {computed}: differs by up to {apart}, because {cause}."
+    yield from map(_say_number, step.printed)
 
 
-def make_speakable(line: str) -> str:
-    """Spell out what a screen reader would skip."""
-    return line.replace("−∞", "minus infinity").replace("−", "-")
+def _say_number(number: WorkedNumber) -> str:
+    """Compare a number that a text prints with what is computed."""
+    cause = drop_backquotes(number.cause)
+    start = f"{drop_backquotes(number.place)}: printed {', '.join(number.printed)}"
+    if number.is_right:
+        return f"{start}, which is right{prefix_unless_empty('; ', cause)}."
+    computed = ", ".join(format_numbers(number.computed))
+    difference = write_number(number.largest_difference)
+    return f"{start}, computed {computed}: differs by up to {difference}, because {cause}."

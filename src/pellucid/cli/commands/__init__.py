@@ -1,3 +1,6 @@
-"""One file per command, and nothing else."""
+"""One file for each command.
+
+A file here imports PyTorch and NumPy only inside its function, so that ``--help`` stays fast.
+"""
 
 __all__: list[str] = []

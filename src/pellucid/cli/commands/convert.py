@@ -1,4 +1,4 @@
-"""``pellucid convert``: models of others into a bundle."""
+"""``pellucid convert``: a bundle from a model in another format."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["convert"]
 
 def convert(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A model on disk, as it was distributed.")
+        Path, typer.Argument(metavar="FOLDER", help="The folder of a model, as distributed.")
     ],
     out: Annotated[
-        Path, typer.Option("--out", metavar="BUNDLE", help="The bundle to write; a new folder.")
+        Path, typer.Option("--out", metavar="BUNDLE", help="The bundle to write, a new folder.")
     ],
     kind: Annotated[
         Literal["marian"],
-        typer.Option("--from", help="What FOLDER holds: MarianMT, OPUS-MT or Marian itself."),
+        typer.Option("--from", help="The format: MarianMT, OPUS-MT or Marian itself."),
     ] = "marian",
 ) -> None:
     """Import a Marian or OPUS-MT model into a bundle.
 
-    FOLDER is that of Hugging Face's MarianMT (config.json, model.safetensors), or an unpacked
-    zip file of OPUS-MT (decoder.yml, an .npz). Nothing in it can run code.
+    FOLDER holds Hugging Face's MarianMT (config.json, model.safetensors) or an unpacked zip file
+    of OPUS-MT (decoder.yml, an .npz). No code in it is run.
     """
     from pellucid.formats import check_place, import_marian
 

@@ -26,25 +26,28 @@ def corpus(
             "--split",
             metavar="NAME",
             help="train, validation, test, compositional or pronoun; may be repeated. "
-            "All of them unless given.",
+            "All of them by default.",
         ),
     ] = None,
     count: Annotated[
         int | None,
         typer.Option(
-            "--count", metavar="N", min=1, help="Sentence pairs a split, instead of its own number."
+            "--count",
+            metavar="N",
+            min=1,
+            help="Sentence pairs in each split, instead of its usual number.",
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Another seed gives another corpus.")
+        int, typer.Option("--seed", metavar="N", help="Seed; another one gives another corpus.")
     ] = 1,
 ) -> None:
     """Write the built-in English-French corpus, with its gold links and antecedents.
 
-    Each split is four files, line by line beside each other: NAME.en and NAME.fr hold the
-    sentences, NAME.align the links between their words as i-j from 0, NAME.antecedents a JSON
-    object that says which noun each pronoun stands for. In the pronoun split lines 2i and
-    2i + 1 differ in the predicate alone, and so in what the pronoun stands for.
+    Each split is four files whose lines belong together: NAME.en and NAME.fr hold the sentences,
+    NAME.align the links between their words as i-j from 0, and NAME.antecedents a JSON object that
+    names the noun that each pronoun stands for. In the pronoun split, lines 2i and 2i + 1 differ
+    only in the predicate, and therefore in what the pronoun stands for.
     """
     from pellucid.corpora import DEFAULT_COUNTS, make_split, write_examples
 
@@ -52,7 +55,7 @@ def corpus(
     for name in names:
         if name not in DEFAULT_COUNTS:
             raise InputError(
-                f"--split must be one of the corpus, but is {name!r}. "
+                f"--split must be a split of the corpus, but is {name!r}. "
                 + suggestion(name, DEFAULT_COUNTS)
             )
     for name in names:

@@ -8,24 +8,21 @@ from typing import Annotated
 
 import typer
 
+from pellucid.cli.options import Changes
+
 __all__ = ["demo"]
 
 
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where everything goes.")
+        Path, typer.Option("--out", metavar="DIR", help="The folder for everything it writes.")
     ] = Path("demo-run"),
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated."
-        ),
-    ] = None,
+    changes: Changes = None,
 ) -> None:
     """Train a small translator on the built-in corpus and look inside it.
 
-    Leaves DIR/bundle, a report and a page to open. The same command again goes on where it was
-    stopped, or shows what is there.
+    This writes DIR/bundle, a report, and a page to open. The same command again resumes an
+    interrupted run, or shows what a finished one found.
     """
     from pellucid.demo import run_demo
 

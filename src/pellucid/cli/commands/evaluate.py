@@ -10,6 +10,7 @@ import typer
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import read_parallel, to_json_line
+from pellucid.cli.lines.translate import translate_all
 from pellucid.cli.options import Json
 from pellucid.errors import InputError
 
@@ -30,10 +31,10 @@ def evaluate(
         typer.Argument(metavar="MODEL", help="Translate --source with this model first."),
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--source", metavar="FILE", help="What the model translates.")
+        str | None, typer.Option("--source", metavar="FILE", help="Lines for MODEL to translate.")
     ] = None,
     hypothesis: Annotated[
-        str | None, typer.Option("--hypothesis", metavar="FILE", help="Finished translations.")
+        str | None, typer.Option("--hypothesis", metavar="FILE", help="Translations to score.")
     ] = None,
     baseline: Annotated[
         str | None,
@@ -53,7 +54,7 @@ def evaluate(
     ] = None,
     tokenized: Annotated[
         bool,
-        typer.Option("--tokenized", help="The files are tokenized: BLEU cuts at spaces alone."),
+        typer.Option("--tokenized", help="Treat the files as tokenized: BLEU only cuts at spaces."),
     ] = False,
     json: Json = False,
 ) -> int:
@@ -62,8 +63,8 @@ def evaluate(
     Give either MODEL and --source, or --hypothesis. Each score comes with a 95 % bootstrap
     interval and the signature that says how it was computed.
     """
-    given = _choose_given(model, source=source, hypothesis=hypothesis)
-    files = {**given, "--reference": reference}
+    files = _choose_given(model, source=source, hypothesis=hypothesis)
+    files["--reference"] = reference
     if baseline is not None:
         files["--baseline"] = baseline
     columns = dict(zip(files, read_parallel(files), strict=True))
@@ -75,9 +76,11 @@ def evaluate(
         "lowercased_tokenized": lowercased_tokenized,
         "is_tokenized": tokenized,
     }
-    has_errors = False
+    errors: list[str] = []
     if model is not None:
-        columns["--hypothesis"], has_errors = _translate(model, columns["--source"])
+        columns["--hypothesis"], errors = translate_all(model, columns["--source"])
+    for error in errors:
+        warn(error)
     texts = (columns["--hypothesis"], columns["--reference"])
     evaluation = evaluate_corpus(*texts, **how)
     comparison = None
@@ -85,26 +88,13 @@ def evaluate(
         comparison = compare(texts[0], columns["--baseline"], texts[1], **how)
     write = _to_json if json else _to_text
     sys.stdout.write(write(evaluation, comparison))
-    return 2 if has_errors else 0
-
-
-def _check_tokenization(language: str | None, *, is_tokenized: bool) -> None:
-    """Refuse what cannot be done before anything is translated."""
-    from pellucid.evaluate import lowercase_and_tokenize
-
-    if is_tokenized and language is not None:
-        raise InputError(
-            "Text must be tokenized once, but both --tokenized and --lowercased-tokenized are "
-            "given. Leave one of them out."
-        )
-    if language is not None:
-        lowercase_and_tokenize([], language)
+    return 2 if errors else 0
 
 
 def _choose_given(
     model: str | None, *, source: str | None, hypothesis: str | None
 ) -> dict[str, str]:
-    """Which file is compared with the reference, after checking that exactly one is meant."""
+    """Choose the file to compare with the reference, or to translate for that."""
     if (model is None) == (hypothesis is None):
         raise InputError(
             "Exactly one of MODEL and --hypothesis must be given, but "
@@ -113,23 +103,24 @@ def _choose_given(
         )
     if hypothesis is not None:
         if source is not None:
-            raise InputError(
-                "--source must come with a MODEL, but --hypothesis is given. Leave --source out."
-            )
+            raise InputError("--source cannot be combined with --hypothesis. Leave one out.")
         return {"--hypothesis": hypothesis}
     if source is None:
-        raise InputError("A MODEL must have something to translate. Add --source FILE.")
+        raise InputError("No text to translate was given. Add --source FILE.")
     return {"--source": source}
 
 
-def _translate(model: str, sources: list[str]) -> tuple[list[str], bool]:
-    from pellucid.translator import load
+def _check_tokenization(language: str | None, *, is_tokenized: bool) -> None:
+    """Refuse an impossible tokenization before anything is translated."""
+    from pellucid.evaluate import lowercase_and_tokenize
 
-    translations = load(model).translate(sources)
-    errors = [(n, t.error) for n, t in enumerate(translations, start=1) if t.error is not None]
-    for number, error in errors:
-        warn(f"line {number}: {error}")
-    return [translation.text for translation in translations], bool(errors)
+    if is_tokenized and language is not None:
+        raise InputError(
+            "--tokenized cannot be combined with --lowercased-tokenized, which would tokenize "
+            "again. Leave one of them out."
+        )
+    if language is not None:
+        lowercase_and_tokenize([], language)
 
 
 def _to_json(evaluation: Evaluation, comparison: Comparison | None) -> str:

@@ -1,4 +1,4 @@
-"""``pellucid export``: a model in the formats of others, or in fewer bits."""
+"""``pellucid export``: a model in other formats, or in fewer bits."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import typer
 
 from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.streams import read_parallel
+from pellucid.cli.lines.translate import translate_all
 from pellucid.cli.options import Model
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
     from pellucid.config import Precision
-    from pellucid.evaluate import Score
 
 __all__ = ["export"]
 
 
 def export(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="A new folder.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The new folder to write.")],
     target: Annotated[
         Literal["marian", "ctranslate2", "pellucid"],
-        typer.Option("--to", help="Hugging Face's MarianMT, CTranslate2, or a bundle again."),
+        typer.Option("--to", help="Hugging Face's MarianMT, CTranslate2, or another bundle."),
     ],
     precision: Annotated[
         Literal["float32", "bfloat16", "int8"],
-        typer.Option("--precision", help="How the weights are stored."),
+        typer.Option("--precision", help="Precision of the stored weights."),
     ] = "float32",
     source: Annotated[
         str | None,
@@ -43,10 +43,11 @@ def export(
         str | None, typer.Option("--reference", metavar="FILE", help="Their translations.")
     ] = None,
 ) -> int:
-    """Write a model for Marian or CTranslate2, or as a bundle of lower precision.
+    """Export a model to Marian or CTranslate2, or to a bundle of lower precision.
 
-    What the other side cannot compute is refused. With --source and --reference a bundle is
-    translated with before and after, and both BLEU scores are shown and kept in its manifest.
+    A model that the other format cannot express is refused. With --source and --reference, a
+    bundle translates the lines before and after; both BLEU scores are shown and kept in its
+    manifest.
     """
     from pellucid.formats import check_place, export_ctranslate2, export_marian
 
@@ -56,53 +57,60 @@ def export(
     from pellucid.bundle import load_bundle, resolve_model
 
     bundle = load_bundle(resolve_model(model))
-    has_errors = False
-    if target == "pellucid":
-        has_errors = _export_bundle(bundle, out, precision, lines)
+    errors: Sequence[str] = ()
+    if target == "marian":
+        export_marian(bundle, out, precision)
+    elif target == "ctranslate2":
+        export_ctranslate2(bundle, out, precision)
     else:
-        {"marian": export_marian, "ctranslate2": export_ctranslate2}[target](bundle, out, precision)
+        errors = _export_bundle(bundle, out, precision, lines)
     note(str(out))
-    return 2 if has_errors else 0
+    return 2 if errors else 0
 
 
 def _read_lines(
     target: str, source: str | None, reference: str | None
 ) -> tuple[list[str], ...] | None:
-    """The lines to measure with, after checking that the options belong together."""
+    """Read the lines to measure with, after checking that the options fit together."""
     if source is None and reference is None:
         return None
     if target != "pellucid":
         raise InputError(
-            f"--source and --reference must come with --to pellucid, but it is --to {target}, "
-            "which pellucid does not translate with. Leave them out."
+            f"--source and --reference cannot be combined with --to {target}, whose format "
+            "pellucid does not translate with. Leave them out."
         )
     if source is None or reference is None:
         missing = "--source" if source is None else "--reference"
         raise InputError(
-            f"--source and --reference must be given together, but {missing} is not. Add it, or "
-            "leave out both to measure nothing."
+            f"--source and --reference must be given together, but {missing} is missing. Add it, "
+            "or leave out both to measure nothing."
         )
     return read_parallel({"--source": source, "--reference": reference})
 
 
 def _export_bundle(
     bundle: Bundle, out: Path, precision: Precision, lines: tuple[list[str], ...] | None
-) -> bool:
-    """Write the bundle, measured where there are lines; say whether a line failed."""
+) -> Sequence[str]:
+    """Write the bundle, measured if there are lines; return a sentence for each that failed."""
+    from pellucid.evaluate import evaluate_corpus
     from pellucid.formats import export_bundle
 
     if lines is None:
         export_bundle(bundle, out, precision)
         warn(
-            "Nothing was measured. Give --source FILE and --reference FILE to see what the "
-            f"change to {precision} does to BLEU."
+            "Nothing was measured. Give --source FILE and --reference FILE to see how the change "
+            f"to {precision} affects BLEU."
         )
-        return False
+        return ()
+    sources, references = lines
+    # The manifest has the scores, so the bundle is translated with before it is written for good.
     with TemporaryDirectory() as folder:
         trial = Path(folder) / "bundle"
         export_bundle(bundle, trial, precision)
-        before, errors = _measure(bundle.folder, *lines)
-        after, _ = _measure(trial, *lines)
+        texts, errors = translate_all(bundle.folder, sources)
+        before = evaluate_corpus(texts, references).bleu
+        texts, _ = translate_all(trial, sources)
+        after = evaluate_corpus(texts, references).bleu
     for error in errors:
         warn(error)
     difference = after.score - before.score
@@ -115,26 +123,9 @@ def _export_bundle(
             "after": after.score,
             "difference": difference,
             "signature": before.signature,
-            "lines": len(lines[0]),
+            "lines": len(sources),
         },
     )
     note(f"BLEU {before.score:6.2f}  before ({bundle.config.precision})")
     note(f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}")
-    return bool(errors)
-
-
-def _measure(
-    folder: Path, sources: Sequence[str], references: Sequence[str]
-) -> tuple[Score, list[str]]:
-    """Translate with a bundle and score the result; the sentences about lines that failed."""
-    from pellucid.evaluate import evaluate_corpus
-    from pellucid.translator import load
-
-    translations = load(folder).translate(sources)
-    errors = [
-        f"line {number}: {translation.error}"
-        for number, translation in enumerate(translations, start=1)
-        if translation.error is not None
-    ]
-    texts = [translation.text for translation in translations]
-    return evaluate_corpus(texts, references).bleu, errors
+    return errors

@@ -23,37 +23,36 @@ __all__ = ["inspect"]
 def inspect(
     model: Model,
     vocabulary: Annotated[
-        bool, typer.Option("--vocabulary", help="Show each index and its word instead.")
+        bool, typer.Option("--vocabulary", help="Show the vocabulary instead: index and word.")
     ] = False,
     draw: Annotated[
         Literal["whole", "attention", "heads", "training", "inference", "positions"] | None,
         typer.Option(
-            help="Draw the whole architecture, one attention, heads and W_O, the encoder feeding "
-            "every decoder layer in training or inference, or the positions."
+            help="Draw the whole architecture, one attention, the heads with W_O, the encoder "
+            "feeding every decoder layer in training or inference, or the positions."
         ),
     ] = None,
     output_file: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the drawing goes.")
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="File for the drawing.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a model is: sizes, parameters, data, training, hashes.
+    """Describe a model: sizes, parameters, data, training, hashes.
 
-    Drawings are SVG, with shapes and parameter counts on every edge; positions also PNG or PDF.
+    Drawings are SVG, with shapes and parameter counts on every edge. Positions can also be PNG or
+    PDF.
     """
     from pellucid.bundle import load_bundle, resolve_model
 
     if (draw is None) is not (output_file is None):
-        raise InputError(
-            "A drawing must have a kind and a file: give both --draw and -o FILE, or neither."
-        )
+        raise InputError("--draw and -o FILE must be given together. Give both or neither.")
     bundle = load_bundle(resolve_model(model))
     if draw is not None and output_file is not None:
         _draw(bundle, draw, Path(output_file))
         return
     if vocabulary:
         sides = _vocabularies(bundle)
-        text = to_json_line(sides) if json else _vocabulary_text(sides)
+        text = to_json_line(sides) if json else _vocabulary_to_text(sides)
     else:
         record = _describe(bundle)
         text = to_json_line(record) if json else "".join(_to_lines(record))
@@ -70,7 +69,7 @@ def _draw(bundle: Bundle, what: Drawing | Literal["positions"], path: Path) -> N
         draw_positions_figure(bundle, path, num_positions=min(64, longest))
         return
     if path.suffix != ".svg":
-        raise InputError(f"A drawing's file must end in .svg, but is named {path.name} (-o).")
+        raise InputError(f"The file of a drawing must end in .svg, but is {path.name} (-o).")
     name = f"{bundle.folder.name} {bundle.model_hash[:8]}"
     has_bias = bundle.model.output_bias is not None
     drawing = draw_architecture(bundle.config.model, what, model=name, has_output_bias=has_bias)
@@ -86,7 +85,7 @@ def _vocabularies(bundle: Bundle) -> dict[str, list[str]]:
     return {"source": source, "target": target}
 
 
-def _vocabulary_text(sides: Mapping[str, list[str]]) -> str:
+def _vocabulary_to_text(sides: Mapping[str, list[str]]) -> str:
     lines = []
     for side, words in sides.items():
         if len(sides) > 1:
@@ -106,7 +105,7 @@ def _describe(bundle: Bundle) -> dict[str, Any]:
 
 
 def _count_parameters(bundle: Bundle) -> dict[str, int]:
-    """Parameters by part; a matrix that several parts share counts once."""
+    """Count parameters by part; a matrix that several parts share counts once."""
     counts: dict[str, int] = {}
     for name, parameter in bundle.model.named_parameters():
         part = name.partition(".")[0]
@@ -115,7 +114,7 @@ def _count_parameters(bundle: Bundle) -> dict[str, int]:
 
 
 def _to_lines(record: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """Nested values as an indented list."""
+    """Write nested values as an indented list."""
     for key, value in record.items():
         indent = "  " * depth
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""``pellucid score``: how likely a model finds given translations."""
+"""``pellucid score``: the log-probability of given translations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ import typer
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, to_json_line
-from pellucid.cli.options import Ensemble, Json, Model, OutputFile, Overwrite, Threads
+from pellucid.cli.options import (
+    Ensemble,
+    Json,
+    Model,
+    OutputFile,
+    Overwrite,
+    SourceFile,
+    TargetFile,
+    Threads,
+)
 
 if TYPE_CHECKING:
     from pellucid.translation import Scored
@@ -18,12 +27,8 @@ __all__ = ["score"]
 
 def score(
     model: Model,
-    source: Annotated[
-        str, typer.Option("--source", metavar="FILE", help="Source lines; '-' is standard input.")
-    ],
-    target: Annotated[
-        str, typer.Option("--target", metavar="FILE", help="Their translations, line by line.")
-    ],
+    source: SourceFile,
+    target: TargetFile,
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Add each token and its log-probability.")
     ] = False,
@@ -33,36 +38,34 @@ def score(
     ensemble: Ensemble = None,
     threads: Threads = None,
 ) -> int:
-    """Say how likely a model finds given translations: one natural log-probability a line.
+    """Compute the log-probability of given translations: one natural logarithm a line.
 
     It is the sum over the target's tokens, the final </s> included. With --tokens the tokens
     and their log-probabilities follow on the same line, separated by tabs. A pair that cannot
     be scored gives an empty line and a sentence on standard error, and the exit code is 2.
 
-    To score several translations of a line, repeat the line in the file of sources.
+    To score several translations of a line, repeat the line in the source file.
     """
-    from pellucid.translator import load
-
-    files = {"--source": source, "--target": target}
+    windows = parallel_windows({"--source": source, "--target": target})
+    write = _to_json if json else _to_line
     has_errors = False
     number = 0
     with open_output(output_file, may_overwrite=overwrite) as output:
+        from pellucid.translator import load
+
         translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
-        for sources, targets in parallel_windows(files):
+        for sources, targets in windows:
             for scored in translator.score(sources, targets):
                 if scored.error is not None:
                     has_errors = True
                     warn(f"line {number + 1}: {scored.error}")
-                if json:
-                    output.write(to_json_line(_to_record(number, scored, has_tokens=tokens)))
-                else:
-                    output.write(_to_line(scored, has_tokens=tokens))
+                output.write(write(number, scored, has_tokens=tokens))
                 number += 1
             output.flush()
     return 2 if has_errors else 0
 
 
-def _to_line(scored: Scored, *, has_tokens: bool) -> str:
+def _to_line(_number: int, scored: Scored, *, has_tokens: bool) -> str:
     if scored.error is not None:
         return "\n"
     fields = [f"{scored.log_probability:.6f}"]
@@ -72,9 +75,9 @@ def _to_line(scored: Scored, *, has_tokens: bool) -> str:
     return "\t".join(fields) + "\n"
 
 
-def _to_record(number: int, scored: Scored, *, has_tokens: bool) -> dict[str, Any]:
+def _to_json(number: int, scored: Scored, *, has_tokens: bool) -> str:
     is_scored = scored.error is None
-    record = {
+    record: dict[str, Any] = {
         "line": number,
         "source": scored.source,
         "target": scored.target,
@@ -87,4 +90,4 @@ def _to_record(number: int, scored: Scored, *, has_tokens: bool) -> dict[str, An
             "ids": scored.ids,
             "token_log_probabilities": scored.token_log_probabilities,
         }
-    return record
+    return to_json_line(record)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from pellucid.cli.ending import note
+from pellucid.cli.options import Changes
 from pellucid.errors import InputFileNotFoundError, suggestion
 
 __all__ = ["train"]
@@ -25,7 +26,7 @@ def train(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="RUN", help="The run folder; runs/NAME unless given."),
+        typer.Option("--out", metavar="RUN", help="The run folder; runs/NAME by default."),
     ] = None,
     start: Annotated[
         str | None,
@@ -34,64 +35,65 @@ def train(
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Look at the text, say what is odd, and stop.")
+        bool, typer.Option("--check", help="Check the text, report what is odd, and stop.")
     ] = False,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated."
-        ),
-    ] = None,
-) -> None:
-    """Train a model as a recipe says; the same command again resumes.
+    changes: Changes = None,
+) -> int:
+    """Train a model from a recipe; the same command again resumes.
 
     The best model so far is in RUN/bundle, which every other command takes. Ctrl-C saves first.
     """
     path, folder = _find_recipe(recipe)
-    from pellucid.config import Recipe, apply_overrides, parse_toml, validate
+
+    from pellucid.config import apply_overrides, parse_toml
     from pellucid.files import read_bytes
 
     values = apply_overrides(parse_toml(read_bytes(path), str(path)), changes or ())
     if any(change.partition("=")[0].strip() == "data.folder" for change in changes or ()):
         values = _with_folder_from_here(values)
     if check:
-        _check(values, folder, str(path))
-        return
-    run = out if out is not None else Path("runs") / path.stem
+        return _check(values, folder, str(path))
+    _train(values, path, folder, out or Path("runs") / path.stem, start)
+    return 0
+
+
+def _check(values: Mapping[str, Any], folder: Path, recipe: str) -> int:
+    """Print the report of the data check, and return the exit code."""
+    from pellucid.config import DataConfig, validate
+    from pellucid.text.check import check_data
+
+    data = validate(DataConfig, values.get("data", {}), recipe)
+    report = check_data(data, folder)
+    for line in report.lines():
+        sys.stdout.write(f"{line}\n")
+    return 2 if report.has_errors else 0
+
+
+def _train(
+    values: Mapping[str, Any], path: Path, folder: Path, run: Path, start: str | None
+) -> None:
+    """Complete the recipe's values and train with them."""
+    from pellucid.config import Recipe, validate
+    from pellucid.train import train as run_training
     from pellucid.train.run.folder import mend_recipe
+    from pellucid.train.start.defaults import fill_in
+    from pellucid.train.start.from_model import with_start
 
     mend_recipe(run)
     start = start if start is not None else _start_of(values)
     if start is not None:
-        from pellucid.train.start.from_model import with_start
-
         values = with_start(values, start, run)
-    from pellucid.train.start.continued import fill_in
-
     values, choices, chosen = fill_in(values, run, folder)
-    resolved = validate(Recipe, values, str(path))
-
-    from pellucid.train import train as run_training
-
-    run_training(resolved, run, recipe_folder=folder, progress=True, choices=choices, chosen=chosen)
+    recipe = validate(Recipe, values, str(path))
+    run_training(recipe, run, recipe_folder=folder, progress=True, choices=choices, chosen=chosen)
     note(str(run / "bundle"))
 
 
-def _check(values: Mapping[str, Any], folder: Path, where: str) -> None:
-    """Print what the data check finds."""
-    from pellucid.config import DataConfig, validate
-    from pellucid.text.check import check_data
-
-    data = validate(DataConfig, values.get("data", {}), where)
-    report = check_data(data, folder)
-    for line in report.lines():
-        sys.stdout.write(f"{line}\n")
-    if report.has_errors:
-        raise typer.Exit(2)
-
-
 def _start_of(values: Mapping[str, Any]) -> str | None:
-    """The model that a recipe itself starts from; a resolved one already has all of it."""
+    """Find the model that a recipe says to start from.
+
+    A resolved recipe, which has the model's hash, already holds what the model gives.
+    """
     section = values.get("start")
     if not isinstance(section, Mapping) or section.get("model_hash"):
         return None
@@ -100,9 +102,9 @@ def _start_of(values: Mapping[str, Any]) -> str | None:
 
 
 def _find_recipe(name: str) -> tuple[Path, Path]:
-    """The recipe's file, and the folder that its relative names start from.
+    """Find the file of a recipe, and the folder that its relative names start from.
 
-    A recipe that comes with the package has no folder of its own: its names start from here.
+    For a recipe that comes with the package, that is the current folder.
     """
     path = Path(name)
     if path.is_file():
@@ -121,7 +123,7 @@ def _find_recipe(name: str) -> tuple[Path, Path]:
 
 
 def _with_folder_from_here(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A folder typed on the command line starts from here, not from the recipe's place."""
+    """Resolve a data folder from the command line against the current folder, not the recipe's."""
     data = dict(values["data"])
     if not str(data["folder"]).startswith("$"):
         data["folder"] = str(Path.cwd() / str(data["folder"]))

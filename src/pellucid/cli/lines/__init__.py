@@ -1,3 +1,3 @@
-"""Lines in, lines out: streams, resumable output, jobs."""
+"""Commands that read and write lines: input, output that can be resumed, translation."""
 
 __all__: list[str] = []

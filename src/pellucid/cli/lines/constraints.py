@@ -1,4 +1,4 @@
-"""What translations must begin with, must hold and must not hold, from options and files."""
+"""The constraints on translations that a command's options and files give."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pellucid.cli.lines.streams import check_standard
+from pellucid.cli.lines.streams import check_standard_input
 from pellucid.cli.options import flag
 from pellucid.errors import InputError
 from pellucid.files import hash_bytes, read_lines
@@ -30,12 +30,12 @@ class ConstraintOptions:
     """The constraints that a command was given.
 
     Attributes:
-        prefix: what every translation begins with, where there is no file of prefixes.
-        forbidden: phrases that no translation may hold.
-        required: phrases that every translation must hold.
-        glossary: terms of the source with those that must then be in the translation.
-        files: files to read beside the input, line by line, by the name of their option.
-        settings: what identifies all of it but those files, by what a person calls it.
+        prefix: beginning of every translation, unless a file gives one for each line.
+        forbidden: phrases that no translation may contain.
+        required: phrases that every translation must contain.
+        glossary: terms of the source, with the terms that the translation must then contain.
+        files: files to read in step with the input, by option.
+        settings: values that identify the constraints, those files excepted, by option.
     """
 
     prefix: str
@@ -47,11 +47,11 @@ class ConstraintOptions:
 
     @classmethod
     def read(cls, options: Mapping[str, Any], input_file: str) -> ConstraintOptions:
-        """Gather constraints from a command's options.
+        """Gather the constraints from a command's options.
 
         Args:
-            options: the command's, those of `pellucid.cli.options.CONSTRAINTS` among them.
-            input_file: what is translated, which no other file may be.
+            options: the command's options, among them those of `pellucid.cli.options.CONSTRAINTS`.
+            input_file: the file to translate; if it is standard input, no other file may be.
 
         Raises:
             InputError: two options contradict each other, or a phrase is empty.
@@ -59,44 +59,44 @@ class ConstraintOptions:
         """
         named = ("prefix_file", "forbid_file", "require_file", "glossary")
         paths = {flag(name): options[name] for name in named if options[name] is not None}
-        check_standard({INPUT: input_file, **paths})
-        prefix, forbid_file = options["prefix"], options["forbid_file"]
-        if prefix is not None and options["prefix_file"] is not None:
-            raise InputError(
-                "--prefix must be given without --prefix-file, but both are given. "
-                "Keep the one that you mean."
-            )
-        for name in ("forbid", "require"):
-            for phrase in options[name] or ():
-                _check_text(flag(name), phrase)
+        check_standard_input({INPUT: input_file, **paths})
+        prefix = options["prefix"] or ""
+        forbidden, required = options["forbid"] or (), options["require"] or ()
+        if options["prefix"] is not None and PREFIX_FILE in paths:
+            raise InputError("--prefix cannot be combined with --prefix-file. Leave one out.")
+        _check_text("--prefix", prefix)
+        for name, phrases in (("--forbid", forbidden), ("--require", required)):
+            for phrase in phrases:
+                _check_text(name, phrase)
                 if not phrase.strip():
                     raise InputError(
-                        f"{flag(name)} must be a phrase, but is empty. Write at least one word."
+                        f"{name} must be a phrase, but is empty. Write at least one word."
                     )
-        _check_text("--prefix", prefix or "")
-        listed = _read_phrases(forbid_file) if forbid_file is not None else ()
+        forbid_file = options["forbid_file"]
+        lines = () if forbid_file is None else read_lines(forbid_file)
+        listed = [line for line in lines if line.strip()]
         glossary, glossary_hash = _read_glossary(options["glossary"])
         settings = {
-            "--prefix": prefix or "",
-            "--forbid": options["forbid"] or [],
+            "--prefix": prefix,
+            "--forbid": list(forbidden),
             "--forbid-file": hash_bytes("\n".join(listed).encode()) if listed else None,
-            "--require": options["require"] or [],
+            "--require": list(required),
             "--glossary": glossary_hash,
         }
         return cls(
-            prefix or "",
-            (*(options["forbid"] or ()), *listed),
-            tuple(options["require"] or ()),
+            prefix,
+            (*forbidden, *listed),
+            tuple(required),
             glossary,
             {name: paths[name] for name in (PREFIX_FILE, REQUIRE_FILE) if name in paths},
             settings,
         )
 
     def for_lines(self, columns: Mapping[str, Sequence[str]]) -> list[Constraints]:
-        """The constraints of each line.
+        """Build the constraints of each line.
 
         Args:
-            columns: lines of each file, by the name of its option.
+            columns: lines of each file, by option.
         """
         from pellucid.decode import Constraints
 
@@ -109,7 +109,10 @@ class ConstraintOptions:
         ]
 
     def _required(self, source: str, row: str) -> tuple[str, ...]:
-        """What one line's translation must hold, as often as any one place asks for it."""
+        """List the phrases that one line's translation must contain.
+
+        If several places require the same phrase, the one that requires it most often counts.
+        """
         own = [phrase for phrase in row.split("\t") if phrase.strip()]
         terms = self.glossary.terms_for(source) if self.glossary is not None else ()
         wanted = Counter(self.required) | Counter(own) | Counter[str](terms)
@@ -117,18 +120,13 @@ class ConstraintOptions:
 
 
 def _check_text(name: str, text: str) -> None:
-    """Refuse bytes that are no UTF-8, which Python takes from a command line as surrogates."""
+    """Refuse bytes that are not UTF-8, which Python reads from a command line as surrogates."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise InputError(f"{name} must be UTF-8 text, but is {text!a}. Type it again.")
 
 
-def _read_phrases(path: str) -> tuple[str, ...]:
-    """One phrase a line; lines without one are left out."""
-    return tuple(line for line in read_lines(path) if line.strip())
-
-
 def _read_glossary(path: str | None) -> tuple[Glossary | None, str | None]:
-    """A glossary and its hash."""
+    """Read a glossary and hash its terms."""
     if path is None:
         return None, None
     from pellucid.decode.constraints.glossary import load_glossary

@@ -1,9 +1,10 @@
-"""What is asked of every line: how to translate it, and how its translation is written."""
+"""A translation job: how each line is translated, and how its translation is written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
@@ -12,53 +13,60 @@ from pellucid.cli.options import flag
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
-    from pellucid.translation import TranslatedHypothesis, Translation
+    from pellucid.translation import Translation
     from pellucid.translator import Translator
 
-__all__ = ["Form", "Job", "load_job"]
+__all__ = ["Form", "Job"]
 
 Form = Literal["plain", "n-best", "json"]
 
 MAX_HYPOTHESES = 10_000
-"""How many hypotheses are held at once, each with its tokens and their log-probabilities."""
+"""Maximum number of hypotheses in memory, each with its tokens and their log-probabilities."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked of every line.
+    """The task for every line: how to translate it, and how to write its translation.
 
     Attributes:
-        translator: the model, or several.
-        decoding: how it searches, the model's own defaults included.
-        options: the keywords that make the translator do so.
-        constraints: what is asked of the text itself.
+        translator: one model, or several.
+        given: the decoding options that were given; the model's defaults hold for the others.
+        constraints: what the translations must and must not contain.
         form: how a translation is written.
-        split_long: whether lines too long for the model are split at sentences.
-        ensemble: further models.
-        workers: how many processes translate; 1 is this one alone.
+        split_long: True to split lines that are too long for the model into sentences.
+        ensemble: names of further models.
+        workers: number of processes that translate; 1 is this process only.
     """
 
     translator: Translator
-    decoding: DecodingConfig
-    options: Mapping[str, Any]
+    given: Mapping[str, Any]
     constraints: ConstraintOptions
     form: Form
     split_long: bool
     ensemble: tuple[str, ...]
     workers: int
 
+    @cached_property
+    def decoding(self) -> DecodingConfig:
+        """All decoding options, with the model's defaults filled in.
+
+        Raises:
+            ConfigurationError: an option is impossible, or two contradict each other.
+        """
+        return self.translator.configure(**self.given)
+
     @property
     def can_stream(self) -> bool:
-        """Whether a line's text can be handed out while it is decided."""
+        """True if the text of a line can be written while it is decoded."""
         return self.form == "plain" and not self.split_long
 
     @property
     def max_lines(self) -> int:
-        """How many lines are translated at once; it follows from the options alone."""
+        """Number of lines in a window; it depends on nothing but the options."""
         return max(1, min(MAX_LINES, MAX_HYPOTHESES // self.decoding.n_best))
 
     def describe(self) -> str:
-        """How the computing is done, in a sentence."""
+        """Describe the precision, threads and workers in a sentence."""
         from pellucid.hardware import share_threads
 
         threads = share_threads(self.workers)
@@ -69,7 +77,7 @@ class Job:
         )
 
     def can_share(self, num_lines: int) -> bool:
-        """Whether as many lines at once are enough for the workers, if there are any."""
+        """Tell whether windows of so many lines are large enough to use the workers."""
         from pellucid.decode.workers import is_worth
 
         return self.workers == 1 or is_worth(num_lines, self.workers)
@@ -78,26 +86,26 @@ class Job:
         """Translate some lines.
 
         Args:
-            columns: lines of each file, by the name of its option.
+            columns: lines of each file, by option.
         """
         return self.translator.translate(
             columns[INPUT],
             constraints=self.constraints.for_lines(columns),
             split_long=self.split_long,
-            **self.options,
+            **self.given,
         )
 
     def stream(self, columns: Mapping[str, Sequence[str]]) -> Iterator[str]:
-        """Translate one line, handing out its text as it is decided."""
+        """Translate one line and yield its text piece by piece."""
         (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
-        return self.translator.stream(text, constraints=constraints, **self.options)
+        return self.translator.stream(text, constraints=constraints, **self.given)
 
     def write(self, number: int, translation: Translation) -> str:
-        """Put a translation into the form that was asked for.
+        """Write a translation in the job's form.
 
         Args:
-            number: the line's, from 0.
-            translation: of that line.
+            number: number of its line, from 0.
+            translation: the translation of that line.
         """
         if self.form == "json":
             return to_json_line(_to_record(number, translation))
@@ -109,10 +117,10 @@ class Job:
         return "".join(" ||| ".join((str(number), *row)) + "\n" for row in rows or [("", "", "")])
 
     def identify(self) -> dict[str, Any]:
-        """Everything that the output depends on beside the input, by what a person calls it.
+        """Gather everything except the input that the output depends on, by its name for users.
 
-        The last bits of a log-probability, and where two hypotheses are that near also the text,
-        depend on the machine and its threads.
+        The machine and its threads are included: they decide the last bits of a log-probability,
+        and so also the text if two hypotheses are that close.
         """
         import torch
 
@@ -121,7 +129,7 @@ class Job:
 
         bundle = self.translator.bundle
         others = [load_bundle(resolve_model(name)).model_hash for name in self.ensemble]
-        # Lines that were translated before there were workers go on without.
+        # Left out for one worker, so that outputs begun before this option existed can resume.
         shared = {} if self.workers == 1 else {"--workers": self.workers}
         searches = {flag(name): value for name, value in self.decoding.model_dump().items()}
         return {
@@ -139,49 +147,14 @@ class Job:
         }
 
 
-def load_job(
-    model: str,
-    *,
-    given: Mapping[str, Any],
-    constraints: ConstraintOptions,
-    form: Form,
-    split_long: bool,
-    ensemble: tuple[str, ...],
-    threads: int | None,
-    workers: int,
-) -> Job:
-    """Load the models, and find out whether they can do what is asked.
-
-    Args:
-        model: MODEL.
-        given: fields of `DecodingConfig` that were given; the others are the model's own.
-        constraints: what is asked of the text itself.
-        form: how a translation is written.
-        split_long: whether lines too long for the model are split at sentences.
-        ensemble: further models.
-        threads: processor threads.
-        workers: processes.
-
-    Raises:
-        ConfigurationError: an option is impossible, or two contradict each other.
-        BundleError: a folder is no model.
-    """
-    from pellucid.translator import load
-
-    translator = load(model, threads=threads, ensemble=ensemble, workers=workers)
-    decoding = translator.configure(**given)
-    return Job(translator, decoding, given, constraints, form, split_long, ensemble, workers)
-
-
 def _to_record(number: int, translation: Translation) -> dict[str, Any]:
+    fields = ("text", "tokens", "ids", "token_log_probabilities", "log_probability", "score")
     return {
         "line": number,
         "source": translation.source.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
         "error": translation.error,
-        "hypotheses": [_to_hypothesis(hypothesis) for hypothesis in translation.hypotheses],
+        "hypotheses": [
+            {name: getattr(hypothesis, name) for name in fields}
+            for hypothesis in translation.hypotheses
+        ],
     }
-
-
-def _to_hypothesis(hypothesis: TranslatedHypothesis) -> dict[str, Any]:
-    names = ("text", "tokens", "ids", "token_log_probabilities", "log_probability", "score")
-    return {name: getattr(hypothesis, name) for name in names}

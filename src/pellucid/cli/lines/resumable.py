@@ -1,9 +1,9 @@
-"""An output file that grows beside a state, so that an interrupted run goes on where it was.
+"""An output file with a state next to it, from which an interrupted run resumes.
 
-While ``FILE`` is being made there are ``FILE.part``, the output so far, and ``FILE.state``, which
-says what it is the output of. The two change in an order that no interruption can spoil: first
-the part is flushed to disk, then the state is replaced as a whole, so the state never promises
-what the part does not hold. What the part holds beyond that is cut off.
+While ``FILE`` is being made, ``FILE.part`` holds the output so far and ``FILE.state`` says what it
+is the output of. An interruption at any moment leaves the two consistent: the part is flushed to
+disk first, and then the state is replaced as a whole. So the state never promises more than the
+part holds, and what the part holds beyond that is cut off.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pellucid.cli.lines.streams import check_target, is_special, open_output
 from pellucid.errors import InputError, OutputError
 from pellucid.files import flush_folder, write_text
 
-__all__ = ["DirectOutput", "ResumableOutput", "State", "open_lasting"]
+__all__ = ["DirectOutput", "ResumableOutput", "State", "open_resumable"]
 
 _EMPTY_SHA256 = hashlib.sha256().hexdigest()
 _MAX_SHOWN = 24
@@ -34,14 +34,14 @@ _MAX_SHOWN = 24
 
 @dataclass(frozen=True)
 class State:
-    """What a part is the output of.
+    """The state of a part.
 
     Attributes:
-        run: everything that the output depends on beside the input, by what a person calls it.
-        num_lines: lines of input whose output the part holds.
-        num_failed: how many of them could not be translated.
-        input_sha256: hash of those lines, for each file of input, by what a person calls it.
-        num_bytes: how much of the part is valid.
+        run: everything except the input that the output depends on, by its name for users.
+        num_lines: number of input lines whose output the part holds.
+        num_failed: number of those lines that could not be translated.
+        input_sha256: hash of those lines in each input file, by option.
+        num_bytes: number of valid bytes in the part.
         output_sha256: hash of those bytes.
     """
 
@@ -54,7 +54,7 @@ class State:
 
 
 class DirectOutput:
-    """Output to a stream, a device or a pipe, of which nothing can be taken back."""
+    """Output to a stream, a device or a pipe, which cannot be resumed."""
 
     def __init__(self, stream: TextIO) -> None:
         self.state = State({})
@@ -64,38 +64,38 @@ class DirectOutput:
         """Write some output."""
         self._stream.write(text)
 
-    def keep(self, num_lines: int, num_failed: int, input_sha256: Mapping[str, str]) -> None:
-        """Hand on what was written, the output of a window."""
+    def commit(self, num_lines: int, num_failed: int, input_sha256: Mapping[str, str]) -> None:
+        """Flush the output of a window."""
         self._stream.flush()
         self.state = State({}, num_lines, num_failed, dict(input_sha256))
 
 
 class ResumableOutput:
-    """Output that a later run of the same command can go on with.
+    """Output that a later run of the same command can resume.
 
-    A context: left without an error, the part becomes the file; left with one, part and state
-    stay for the next run, unless they hold nothing yet.
+    Use it as a context. If that ends without an error, the part becomes the file. If it ends with
+    one, part and state stay for the next run, unless they hold nothing yet.
 
     Args:
         path: the file to make; a name that ends in ``.gz`` is packed, one gzip member a window.
-        run: everything that the output depends on beside the input.
-        may_overwrite: whether a file that is there may be replaced, and a part that does not
-            belong to this run be thrown away.
-        may_resume: False where the input cannot be given again.
+        run: everything except the input that the output depends on.
+        may_overwrite: True if an existing file may be replaced, and a part that does not belong
+            to this run deleted.
+        may_resume: False if the input cannot be given again.
 
     Raises:
-        InputError: the file is there, or a part that this run cannot go on with.
-        OutputError: the place cannot take the file.
+        InputError: the file exists already, or there is a part that this run cannot resume.
+        OutputError: the file cannot be written.
     """
 
     def __init__(
         self, path: str, *, run: Mapping[str, Any], may_overwrite: bool, may_resume: bool
     ) -> None:
-        self._shown = path
+        self._path = path
         self._target = Path(os.path.realpath(path))
-        self._part_path = self._beside(".part")
-        self._state_path = self._beside(".state")
-        # As the state on disk will read: JSON has no tuples.
+        self._part_path = self._target.with_name(f"{self._target.name}.part")
+        self._state_path = self._target.with_name(f"{self._target.name}.state")
+        # As it will be read from disk: JSON turns tuples into lists.
         self._run: Mapping[str, Any] = json.loads(json.dumps(run))
         self._may_overwrite = may_overwrite
         self._may_resume = may_resume
@@ -107,7 +107,7 @@ class ResumableOutput:
 
     def __enter__(self) -> ResumableOutput:
         is_new = not self._part_path.exists()
-        with self._told():
+        with self._explaining_errors():
             self._descriptor = os.open(self._part_path, os.O_RDWR | os.O_CREAT, 0o666)
             self._lock()
             try:
@@ -126,35 +126,35 @@ class ResumableOutput:
         trace: TracebackType | None,
     ) -> None:
         if error is None:
-            with self._told():
+            with self._explaining_errors():
                 self._finish()
             return
         os.close(self._descriptor)
         if not self.state.num_lines:
             for path in (self._state_path, self._part_path):
-                with suppress(OSError):  # the error that counts is the one that led here
+                with suppress(OSError):  # must not hide the error that led here
                     path.unlink()
         elif not isinstance(error, Exception):
             warn(
-                f"{self._part_path} holds the output of {self.state.num_lines} lines: the same "
-                "command goes on from there."
+                f"{self._part_path} holds the output of {self.state.num_lines} lines. Give the "
+                "same command again to resume."
             )
 
     def write(self, text: str) -> None:
-        """Add to the window's output, which is kept in memory until the window is whole."""
+        """Add to the window's output, which stays in memory until `commit`."""
         self._window.append(text)
 
-    def keep(self, num_lines: int, num_failed: int, input_sha256: Mapping[str, str]) -> None:
-        """Write a window's output so that it lasts, whatever happens then.
+    def commit(self, num_lines: int, num_failed: int, input_sha256: Mapping[str, str]) -> None:
+        """Write a window's output to disk, and then the state that includes it.
 
         Args:
-            num_lines: how many lines of input have their output now, from the very first.
-            num_failed: how many of them could not be translated.
-            input_sha256: hash of those lines, for each file of input.
+            num_lines: number of input lines with output so far, those of earlier runs included.
+            num_failed: number of those lines that could not be translated.
+            input_sha256: hash of those lines in each input file, by option.
         """
         data = "".join(self._window).encode()
         self._window.clear()
-        with self._told():
+        with self._explaining_errors():
             self._append(gzip.compress(data, mtime=0) if self._is_packed else data)
             os.fsync(self._descriptor)
             state = State(
@@ -170,19 +170,19 @@ class ResumableOutput:
     def check_input(
         self, num_lines: int, input_sha256: Mapping[str, str], *, can_restart: bool
     ) -> bool:
-        """Find out whether the input starts with the lines that the part is the output of.
+        """Check that the input begins with the lines whose output the part holds.
 
         Args:
-            num_lines: how many lines were read; fewer than `state` says only at the end.
-            input_sha256: their hash, for each file of input.
-            can_restart: whether the input can be read from its start once more.
+            num_lines: number of lines read; fewer than in `state` if the input ended before.
+            input_sha256: hash of those lines in each input file, by option.
+            can_restart: True if the input can be read from its start again.
 
         Returns:
-            Whether it does. If not and the part may be thrown away, that has been done, and the
-            input must be read from its start.
+            True if it does. False if it does not and the part was therefore deleted: the input
+            must be read again from its start.
 
         Raises:
-            InputError: it does not, and the part may not be thrown away.
+            InputError: it does not, and the part may not be deleted.
         """
         state = self.state
         if not state.num_lines:
@@ -195,7 +195,7 @@ class ResumableOutput:
         if num_lines == state.num_lines and not names:
             return True
         self._reject(
-            f"the first {state.num_lines} lines of {' and '.join(names)} are others now",
+            f"the first {state.num_lines} lines of {' and '.join(names)} have changed",
             may_overwrite=self._may_overwrite and can_restart,
         )
         return False
@@ -204,27 +204,24 @@ class ResumableOutput:
     def _is_packed(self) -> bool:
         return self._target.suffix == ".gz"
 
-    def _beside(self, ending: str) -> Path:
-        return self._target.with_name(self._target.name + ending)
-
     def _lock(self) -> None:
-        """Keep other commands away from the part until this process ends."""
+        """Lock the part against other commands until this process ends."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             is_ours = os.path.samestat(os.fstat(self._descriptor), self._part_path.stat())
         except (BlockingIOError, FileNotFoundError):
             is_ours = False
         except OSError:
-            is_ours = True  # some network folders know no locks
+            is_ours = True  # some network folders do not support locks
         if not is_ours:
             os.close(self._descriptor)
             raise InputError(
                 f"{self._part_path.name} must be written by one command at a time, but another "
-                "one is at it. Wait for its end, or choose another output."
+                "one is writing it. Wait until it ends, or choose another output."
             )
 
     def _begin(self) -> None:
-        """Go on with the part that is there, or start a new one."""
+        """Resume from an existing part, or start a new one."""
         size = os.fstat(self._descriptor).st_size
         if size == 0 and not self._state_path.exists():
             self._start_over()
@@ -238,12 +235,12 @@ class ResumableOutput:
         self.state = state
         if state.num_failed:
             warn(
-                f"{state.num_failed} of the {state.num_lines} lines that were finished before "
-                "could not be translated, as was said then."
+                f"{state.num_failed} of the {state.num_lines} lines that an earlier run finished "
+                "could not be translated."
             )
 
     def _read_state(self, size: int) -> tuple[str, State | None]:
-        """The state of a part that this run can go on with, or what is wrong."""
+        """Read the state of a part; return what is wrong, or the state if this run can resume."""
         if not self._may_resume:
             return "typed lines cannot be compared with those of an earlier run", None
         try:
@@ -254,17 +251,17 @@ class ResumableOutput:
             if min(state.num_lines, state.num_failed, state.num_bytes) < 0:
                 raise ValueError
         except FileNotFoundError:
-            return f"there is no {self._state_path.name} beside it", None
+            return f"{self._state_path.name} does not exist", None
         except (ValueError, TypeError):
             return f"{self._state_path.name} is damaged", None
         if state.run != self._run:
-            return _difference(state.run, self._run), None
+            return _describe_difference(state.run, self._run), None
         if size < state.num_bytes or self._hash_part(state.num_bytes) != state.output_sha256:
             return "it was changed or deleted since", None
         return "", state
 
     def _hash_part(self, num_bytes: int) -> str:
-        """Hash the valid bytes of the part, and go on from there."""
+        """Hash the valid bytes of the part; later output is added to this hash."""
         self._digest = hashlib.sha256()
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         while num_bytes and (data := os.read(self._descriptor, min(num_bytes, 1 << 20))):
@@ -273,20 +270,20 @@ class ResumableOutput:
         return self._digest.hexdigest()
 
     def _reject(self, problem: str, *, may_overwrite: bool) -> None:
-        """Throw away a part that does not belong here, if that is allowed."""
+        """Delete the content of a part that cannot be resumed, or raise if that is not allowed."""
         if may_overwrite:
             self._start_over()
             return
-        # Whoever gave --overwrite already, and in vain, is not told to.
+        # Do not suggest --overwrite if it was given and did not help.
         hint = "" if self._may_overwrite else "add --overwrite, or "
         raise InputError(
-            f"The interrupted run that left {self._part_path} must be of this very command and "
-            f"input, but {problem}. Repeat it as it was, or start anew: {hint}delete "
+            f"The interrupted run that left {self._part_path} must be of the same command and "
+            f"input, but {problem}. Repeat that command, or start over: {hint}delete "
             f"{self._part_path.name} and {self._state_path.name}."
         )
 
     def _start_over(self) -> None:
-        # The state first: a crash in between must not leave one that promises too much.
+        # The state first: after a crash in between it must not promise more than the part holds.
         self._store(State(self._run))
         flush_folder(self._target.parent)
         os.ftruncate(self._descriptor, 0)
@@ -314,8 +311,8 @@ class ResumableOutput:
         os.close(self._descriptor)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn the system's refusal into a sentence."""
+    def _explaining_errors(self) -> Iterator[None]:
+        """Turn an error of the system into a sentence."""
         try:
             yield
         except InputError:
@@ -325,26 +322,26 @@ class ResumableOutput:
             hint = "Free some space or choose another place."
             if self.state.num_lines:
                 hint = (
-                    "Free some space and give the same command again: it goes on after line "
+                    "Free some space and give the same command again: it resumes after line "
                     f"{self.state.num_lines}."
                 )
             raise OutputError(
-                f"The output must be writable, but {self._shown} is not: "
+                f"The output must be writable, but {self._path} is not: "
                 f"{getattr(cause, 'strerror', None) or cause}. {hint}"
             ) from error
 
 
 @contextmanager
-def open_lasting(
+def open_resumable(
     path: str, *, run: Mapping[str, Any], may_overwrite: bool, may_resume: bool
 ) -> Iterator[DirectOutput | ResumableOutput]:
-    """Open where results go: resumable for a file, direct for anything else.
+    """Open an output: resumable for a file, direct for anything else.
 
     Args:
         path: ``-`` is standard output.
-        run: everything that the output depends on beside the input.
-        may_overwrite: as in `ResumableOutput`.
-        may_resume: as in `ResumableOutput`.
+        run: everything except the input that the output depends on.
+        may_overwrite: see `ResumableOutput`.
+        may_resume: see `ResumableOutput`.
     """
     if is_special(path):
         with open_output(path, may_overwrite=may_overwrite) as stream:
@@ -356,8 +353,8 @@ def open_lasting(
             yield output
 
 
-def _difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Which settings differ, with their values where those are short."""
+def _describe_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Name the settings that differ, with their values if those are short."""
     parts = []
     for name in {**then, **now}:
         old, new = then.get(name), now.get(name)

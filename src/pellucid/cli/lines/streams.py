@@ -1,4 +1,4 @@
-"""Lines in and lines out, at bounded memory, without ever leaving half a file."""
+"""Read and write lines in bounded memory, without ever leaving half a file."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from pellucid.errors import DataError, InputError, OutputError, PellucidError
-from pellucid.files import count_lines, is_device, open_to_write, read_lines
+from pellucid.errors import DataError, InputError
+from pellucid.files import count_lines, is_device, open_to_write, read_lines, writing
 
 __all__ = [
     "STANDARD",
-    "Readers",
+    "ParallelReader",
     "Window",
     "check_files",
-    "check_standard",
+    "check_standard_input",
     "check_target",
     "is_special",
     "open_output",
@@ -34,19 +34,19 @@ __all__ = [
 
 MAX_LINES = 2000
 MAX_CHARACTERS = 200_000
-"""How much is worked on at once: enough to group by length, little enough for memory."""
+"""Size of a window: large enough to group lines by length, small enough for memory."""
 
 STANDARD = "-"
 
 
 @dataclass(frozen=True)
 class Window:
-    """Some lines that are worked on together.
+    """Lines that are processed together.
 
     Attributes:
-        first: the number of its first line, from 0.
-        columns: equally many lines of each file, by what the file is called.
-        is_whole: False where a bad line behind it cut it short.
+        first: number of its first line, from 0.
+        columns: its lines in each file, by the name of the file's option.
+        is_whole: False if a bad line after it cut it short.
     """
 
     first: int
@@ -54,19 +54,19 @@ class Window:
     is_whole: bool
 
 
-class Readers:
-    """Files read side by side, line i with line i, and a hash of what was read of each.
+class ParallelReader:
+    """A reader of several files in step, line i with line i, that hashes what it reads.
 
     Args:
-        files: what each file is called (``--source``), and its path.
-        damaged_in: the file whose lines are handed out also where they are not UTF-8.
+        files: path by the name of the file's option (``--source``).
+        damaged_in: name of the file whose lines need not be UTF-8.
 
     Raises:
-        InputError: standard input is asked for, but closed, or asked for twice.
+        InputError: standard input is named twice, or is closed.
     """
 
     def __init__(self, files: Mapping[str, str], *, damaged_in: str | None = None) -> None:
-        check_standard(files)
+        check_standard_input(files)
         self.num_lines = 0
         self._files = files
         self._lines = {
@@ -75,20 +75,20 @@ class Readers:
         self._digests = {name: hashlib.sha256() for name in files}
 
     def hashes(self) -> dict[str, str]:
-        r"""SHA-256 of the lines read so far, each with one ``\n``, by what the file is called."""
+        r"""SHA-256 of the lines read so far, each with one ``\n``, by option."""
         return {name: digest.hexdigest() for name, digest in self._digests.items()}
 
     def skip(self, num_lines: int) -> None:
-        """Read as many lines, or as many as there are."""
+        """Read so many lines, or as many as there are."""
         while self.num_lines < num_lines and self._next_row() is not None:
             pass
 
     def windows(self, max_lines: int = MAX_LINES) -> Iterator[Window]:
         """Read windows until the end.
 
-        A window ends after so many lines or `MAX_CHARACTERS`, whichever comes first, so where
-        one ends follows from the files alone. What was read before a bad line is still handed
-        out; the error comes after it.
+        A window ends after ``max_lines`` or `MAX_CHARACTERS`, whichever comes first. So its end
+        depends on nothing but the files, and a resumed run has the same windows. Lines before a
+        bad line are still yielded; the error follows.
 
         Raises:
             DataError: a line is not UTF-8, a file is damaged, or one has fewer lines.
@@ -117,7 +117,7 @@ class Readers:
                 break
 
     def _next_row(self) -> list[str] | None:
-        """The next line of each file; None at the end of all."""
+        """Read the next line of each file; None at the end of all."""
         row = {name: next(lines, None) for name, lines in self._lines.items()}
         found = [line for line in row.values() if line is not None]
         if not found:
@@ -130,10 +130,10 @@ class Readers:
         return found
 
     def _refuse(self, has_more: Mapping[str, bool]) -> NoReturn:
-        """Say that one file ends before another."""
+        """Report that one file ends before another."""
         counts: dict[str, int | str] = {}
         for name, path in self._files.items():
-            if has_more[name] and is_special(path):  # a person may be typing: no waiting
+            if has_more[name] and is_special(path):  # do not wait for more: a person may be typing
                 counts[name] = f"more than {self.num_lines}"
             else:
                 counts[name] = self.num_lines + has_more[name] + sum(1 for _ in self._lines[name])
@@ -141,23 +141,23 @@ class Readers:
 
 
 def check_files(files: Mapping[str, str], *, damaged_in: str | None = None) -> dict[str, int]:
-    """Read files through once, so that a damaged one is refused before anything is done.
+    """Read files through once, so that a damaged one is refused before any work is done.
 
-    Standard input, pipes and devices can be read only once and are left alone.
+    Standard input, pipes and devices can be read only once and are skipped.
 
     Args:
-        files: what each file is called (``--source``), and its path.
-        damaged_in: the file whose lines need not be UTF-8.
+        files: path by the name of the file's option (``--source``).
+        damaged_in: name of the file whose lines need not be UTF-8.
 
     Returns:
-        How many lines each has, as far as they can be counted.
+        The number of lines in each file that was read.
 
     Raises:
         DataError: a line is not UTF-8, a file is damaged, or they have different numbers of lines.
-        InputError: standard input is asked for twice.
-        InputFileNotFoundError: nothing is there.
+        InputError: standard input is named twice, or is closed.
+        InputFileNotFoundError: a file does not exist.
     """
-    check_standard(files)
+    check_standard_input(files)
     counts = {
         name: count_lines(path, keeps_damaged=name == damaged_in)
         for name, path in files.items()
@@ -168,14 +168,14 @@ def check_files(files: Mapping[str, str], *, damaged_in: str | None = None) -> d
     return counts
 
 
-def check_standard(files: Mapping[str, str]) -> None:
-    """Refuse to read standard input twice, or where it is closed.
+def check_standard_input(files: Mapping[str, str]) -> None:
+    """Refuse to read standard input twice, or if it is closed.
 
     Args:
-        files: what each file is called (``--source``), and its path.
+        files: path by the name of the file's option (``--source``).
 
     Raises:
-        InputError: more than one is standard input, or one is and that is closed.
+        InputError: standard input is named twice, or is closed.
     """
     names = [name for name, path in files.items() if path == STANDARD]
     if len(names) > 1:
@@ -187,30 +187,35 @@ def check_standard(files: Mapping[str, str]) -> None:
 
 
 def parallel_windows(files: Mapping[str, str]) -> Iterator[tuple[list[str], ...]]:
-    """Read files side by side, line i with line i.
+    """Check files at once, then read them in step, line i with line i.
 
     Args:
-        files: what each file is called (``--source``), and its path.
+        files: path by the name of the file's option (``--source``).
 
-    Yields:
-        Equally many lines of each file.
+    Returns:
+        An iterator over windows: equally many lines of each file.
 
     Raises:
-        DataError: the files have different numbers of lines (naming both), or none.
-        InputError: more than one of them is standard input.
+        DataError: the files have different numbers of lines (naming all), or have no lines.
+        InputError: standard input is named twice, or is closed.
+        InputFileNotFoundError: a file does not exist.
     """
     check_files(files)
-    readers = Readers(files)
-    for window in readers.windows():
+    return _read_windows(files)
+
+
+def _read_windows(files: Mapping[str, str]) -> Iterator[tuple[list[str], ...]]:
+    reader = ParallelReader(files)
+    for window in reader.windows():
         yield tuple(window.columns.values())
-    if not readers.num_lines:
+    if not reader.num_lines:
         raise DataError(
             f"There must be at least one line, but {next(iter(files.values()))} is empty."
         )
 
 
 def read_parallel(files: Mapping[str, str]) -> tuple[list[str], ...]:
-    """Read files side by side into memory, with the checks of `parallel_windows`."""
+    """Read whole files into memory, with the checks of `parallel_windows`."""
     columns: tuple[list[str], ...] = tuple([] for _ in files)
     for window in parallel_windows(files):
         for column, lines in zip(columns, window, strict=True):
@@ -220,57 +225,51 @@ def read_parallel(files: Mapping[str, str]) -> tuple[list[str], ...]:
 
 @contextmanager
 def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
-    r"""Open where results go: UTF-8, ``\n``, gzip for a name that ends in ``.gz``.
+    r"""Open an output: UTF-8, ``\n``, gzip for a name that ends in ``.gz``.
 
-    A file is written as ``NAME.part`` beside it and renamed at the end, so that a failure leaves
-    the old file or none. Devices and named pipes are written directly.
+    A file is first written as ``NAME.PID.part`` in the same folder and renamed at the end, so that
+    a failure leaves the old file or none. Devices and named pipes are written directly.
 
     Args:
         path: ``-`` is standard output.
-        may_overwrite: whether a file that is there may be replaced.
+        may_overwrite: True if an existing file may be replaced.
 
     Raises:
-        InputError: the file is there already, or is a folder.
-        OutputError: the place cannot take the result.
+        InputError: the file exists already, or is a folder.
+        OutputError: the output cannot be written.
     """
     if path == STANDARD:
-        sys.stdout.write("")  # refused at once where it is closed
+        sys.stdout.write("")  # fails at once if it is closed
         yield sys.stdout
         return
     is_direct = is_special(path)
     target = Path(path) if is_direct else Path(os.path.realpath(path))
     if not is_direct:
         check_target(path, may_overwrite=may_overwrite)
-    # The process's own: NAME.part may be what an interrupted translation is to go on with.
+    # With the process's number, since NAME.part may be an interrupted translation to resume.
     part = target if is_direct else target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        with _open_text(part, is_gzip=target.suffix == ".gz") as stream:
-            yield stream
-        if not is_direct:
-            part.replace(target)
-    except (PellucidError, BrokenPipeError):
-        raise
-    except OSError as error:
-        raise OutputError(
-            f"The output must be writable, but {path} is not: {error.strerror or error}. "
-            "Free some space or choose another place."
-        ) from error
+        with writing(path):
+            with _open_text(part, is_gzip=target.suffix == ".gz") as stream:
+                yield stream
+            if not is_direct:
+                part.replace(target)
     finally:
         if not is_direct:
-            with suppress(OSError):  # the error that counts is the one that led here
+            with suppress(OSError):  # must not hide the error that led here
                 part.unlink()
 
 
 def is_special(path: str) -> bool:
-    """Whether it is a standard stream, a device or a pipe: neither file nor folder, but there."""
+    """Tell whether a path is a standard stream, a device or a pipe."""
     return path == STANDARD or is_device(Path(path))
 
 
 def check_target(path: str, *, may_overwrite: bool) -> None:
-    """Refuse a place for results that cannot take them.
+    """Refuse an output file that cannot be written.
 
     Raises:
-        InputError: the file is there already, is a folder, or its folder is missing.
+        InputError: the file exists already, is a folder, or its folder does not exist.
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
@@ -287,7 +286,7 @@ def check_target(path: str, *, may_overwrite: bool) -> None:
 
 
 def to_json_line(values: Any) -> str:
-    """Write one JSON object on one line; infinite numbers become strings such as ``"-inf"``."""
+    """Write one JSON object on one line. Infinite numbers become strings such as ``"-inf"``."""
     return json.dumps(_finite(values), ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -304,7 +303,7 @@ def _finite(values: Any) -> Any:
 @contextmanager
 def _open_text(part: Path, *, is_gzip: bool) -> Iterator[TextIO]:
     raw = open_to_write(part)
-    # No name and no time inside, so that equal text gives equal bytes.
+    # Without name and time, so that equal text gives equal bytes.
     packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if is_gzip else raw
     with raw, packed, io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text:
         yield text

@@ -1,3 +1,3 @@
-"""The output of `pellucid look`."""
+"""``pellucid look``: one translation in the terminal and in files."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Two maps of ``pellucid look`` beside each other."""
+"""The difference of two heads, on one line or two, in one model or two."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pellucid.cli.look.terminal import Writer, choose
+from pellucid.cli.look.trace import choose_array
+from pellucid.cli.look.writer import Writer
 from pellucid.errors import InputError
-from pellucid.inside.ask import Ask
 from pellucid.inside.changes.place import Place, parse_place
 from pellucid.inside.heads.compare import Difference, compare_heads
 from pellucid.inside.show.figures.draw import draw_difference_figure
@@ -24,9 +24,9 @@ class Side:
     """One head on one line.
 
     Attributes:
-        trace: of the line.
-        head: which.
-        name: what it is, for a reader.
+        trace: trace of the line.
+        head: the head.
+        name: name for a reader.
     """
 
     trace: Trace
@@ -35,40 +35,38 @@ class Side:
 
     @property
     def view(self) -> View:
-        """The same as a map."""
+        """The head's weights as a map to draw."""
         head = self.head
         return View(self.trace, head.part, head.layer or 0, head.kind, head.head or 0)
 
 
-def choose_side(trace: Trace, ask: Ask, head: str | None, name: str) -> Side:
-    """The head that is compared: the one that is named, or the one that would be shown.
+def choose_side(trace: Trace, head: str | None, name: str) -> Side:
+    """Choose the head to compare: the given one, or else the one that would be shown.
 
     Args:
-        trace: of a line.
-        ask: what was asked for.
+        trace: trace of a line.
         head: such as ``decoder.1.cross.3``.
-        name: what the line or the model is called.
+        name: name of the line and the model.
 
     Raises:
-        InputError: there is no such head.
+        InputError: the head does not exist.
     """
     if head is None:
-        found, number, _ = choose(trace, ask)
+        found, number, _ = choose_array(trace)
         head = f"{found.rpartition('.')[0]}.{number}"
     place = parse_place(head)
     if not place.is_one_head or place.is_edge:
         raise InputError(
-            f"To compare there must be one head, but {head} is not (--compare-head). Write it as "
-            "in decoder.1.cross.0."
+            f"--compare-head must be one head, but is {head}. Write it as in decoder.1.cross.0."
         )
     return Side(trace, place, f"{place}, {name}")
 
 
 def show_difference(first: Side, second: Side, writer: Writer) -> None:
-    """Show one head's weights less another's.
+    """Show one head's weights minus another's.
 
     Raises:
-        InputError: they are of different parts or kinds.
+        InputError: the heads are of different parts or kinds.
     """
     difference = compare_heads(first.trace, first.head, second.trace, second.head)
     writer.lines(_describe(first, second, difference))
@@ -78,10 +76,10 @@ def show_difference(first: Side, second: Side, writer: Writer) -> None:
 
 
 def draw_difference(first: Side, second: Side, files: Mapping[str, Path]) -> None:
-    """Draw it into files.
+    """Draw one head's weights minus another's into files.
 
     Raises:
-        InputError: they are of different parts or kinds, or share no word.
+        InputError: the heads are of different parts or kinds, or share no word.
         OutputError: a file cannot be written.
     """
     for path in files.values():
@@ -90,11 +88,11 @@ def draw_difference(first: Side, second: Side, files: Mapping[str, Path]) -> Non
 
 
 def _describe(first: Side, second: Side, difference: Difference) -> Iterator[str]:
-    yield f"Weights of    {first.name}"
-    yield f"less those of {second.name}"
+    yield f"Weights of     {first.name}"
+    yield f"minus those of {second.name}"
     yield (
-        f"Half the sum of a row's absolute differences, on average: {difference.distance:.3f}; 0 "
-        "where two rows are the same, 1 where they share no word."
+        f"Half the sum of a row's absolute differences, on average: {difference.distance:.3f}; it "
+        "is 0 for two equal rows, and 1 for two that share no word."
     )
     sides: Any = (
         ("first", first, difference.only_first),
@@ -110,4 +108,4 @@ def _describe(first: Side, second: Side, difference: Difference) -> Iterator[str
             "Weight on columns that only one of them has, on average over the rows: "
             f"{left[:, 0].mean():.2f} of the first, {left[:, 1].mean():.2f} of the second."
         )
-    yield "Columns are attended to; blue where the first has less, orange where it has more."
+    yield "Columns are attended to. Blue: the first has less weight; orange: it has more."

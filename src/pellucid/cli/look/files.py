@@ -12,11 +12,11 @@ __all__ = ["numbered", "write_files"]
 
 
 def write_files(traces: Sequence[Trace], wanted: Mapping[str, Path]) -> None:
-    """Write every kind of file that was asked for, for every trace.
+    """Write each trace in every kind of file that was asked for.
 
     Args:
-        traces: one for each hypothesis; of several the files are numbered.
-        wanted: kind (``npz``, ``svg``, …) to file.
+        traces: one for each hypothesis; files of several are numbered.
+        wanted: file by kind (``npz``, ``svg``, …).
 
     Raises:
         OutputError: a file cannot be written.
@@ -27,7 +27,7 @@ def write_files(traces: Sequence[Trace], wanted: Mapping[str, Path]) -> None:
 
 
 def numbered(path: Path, index: int, count: int) -> Path:
-    """The file of one of several hypotheses: ``x.0.npz``; of a single one it is the file itself."""
+    """Name the file of one of several hypotheses: ``x.0.npz``; a single one keeps its name."""
     if count == 1:
         return path
     packed = path.suffix if is_packed(path) else ""

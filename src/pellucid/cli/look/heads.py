@@ -1,10 +1,10 @@
-"""What ``pellucid look`` shows beside one map: all heads, and what if."""
+"""A table of all layers and heads on one sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pellucid.cli.look.terminal import Writer
+from pellucid.cli.look.writer import Writer
 from pellucid.evaluate.links import parse_links
 from pellucid.inside.align.maps import Convention
 from pellucid.inside.heads.rows import Gold, HeadRow, head_rows, sort_rows
@@ -12,41 +12,31 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import Step
 from pellucid.inside.traces import Trace
 from pellucid.text.token_words import split_pieces, words_of_tokens
-from pellucid.translator import Translator
 
-__all__ = [
-    "pair_of",
-    "read_gold",
-    "show_heads",
-]
+__all__ = ["read_gold", "show_heads"]
 
 LEGEND = (
-    "Entropy in nats; confidence: the largest weight of a row; end: the weight on </s>, in the "
-    "decoder's self-attention on <s>; marks: on punctuation; distance in tokens; cut: what the "
-    "target's log-probability gains when the head is cut. All but the last say what weights look "
-    "like, not what they do."
+    "Entropy in nats; confidence: the largest weight of a row; end: the weight on </s>, or in the "
+    "decoder's self-attention on <s>; marks: the weight on punctuation; distance in tokens; cut: "
+    "the change of the target's log-probability when the head is cut. All but the last describe "
+    "the weights, not their effect."
 )
 
-
 ERROR_LEGEND = (
-    "Error: alignment error of the head's links beside the given ones, where a row counts for the "
-    "token that it {convention}; heads of self-attention have none."
+    "Error: alignment error of the head's links against the gold links. A row counts for the token "
+    "that it {convention}. Heads of self-attention have no error."
 )
 
 
 def show_heads(
-    translator: Translator,
-    trace: Trace,
-    sort: str | None,
-    gold: Gold | None,
-    writer: Writer,
+    pair: Pair, trace: Trace, sort: str | None, gold: Gold | None, writer: Writer
 ) -> None:
     """Show a table of all layers and heads.
 
     Raises:
-        InputError: there is no such figure to sort by.
+        InputError: the figure to sort by does not exist.
     """
-    rows = head_rows(trace, pair=pair_of(translator, trace), gold=gold)
+    rows = head_rows(trace, pair=pair, gold=gold)
     if sort is not None:
         rows = sort_rows(rows, sort)
     writer.step(_to_table(rows, has_errors=gold is not None))
@@ -57,46 +47,48 @@ def show_heads(
 
 
 def read_gold(
-    translator: Translator,
-    trace: Trace,
-    source: str,
-    target: str | None,
-    links: str,
-    convention: Convention | None,
+    pair: Pair, source: str, target: str | None, links: str, convention: Convention | None
 ) -> Gold:
-    """Read the right links of a pair; without a given target they count the words written.
+    """Read the gold links of a pair.
+
+    Args:
+        pair: the sentence and the model.
+        source: its source line.
+        target: its target line, or None for the one that the model wrote.
+        links: the links between the words of these lines.
+        convention: the token that a decoder row counts for.
 
     Raises:
-        DataError: something is not a link, or leads to a word that is not there.
+        DataError: a link is malformed, or names a word that does not exist.
     """
-    tokenizer = translator.tokenizer
+    tokenizer = pair.tokenizer
     if target is None:
-        target = tokenizer.decode_target(trace.predicted_ids)
+        target = tokenizer.decode_target(pair.target_ids)
     sizes = (len(split_pieces(source)), len(split_pieces(target)))
     return Gold(
         parse_links(links, "--gold", sizes),
-        words_of_tokens(tokenizer, "source", source, trace.source_ids),
-        words_of_tokens(tokenizer, "target", target, trace.predicted_ids),
+        words_of_tokens(tokenizer, "source", source, pair.source_ids),
+        words_of_tokens(tokenizer, "target", target, pair.target_ids),
         convention or "predicts",
     )
 
 
 def _to_table(rows: Sequence[HeadRow], *, has_errors: bool) -> Step:
-    header: tuple[str, ...] = (
-        *("head", "entropy", "confidence", "end", "marks", "distance", "cut"),
-        *(("error",) if has_errors else ()),
-    )
-    cells = []
-    for row in rows:
-        figures: list[str | float] = [str(row.head), row.entropy, row.confidence, row.end_mass]
-        figures += [row.punctuation_mass, row.distance, row.cut_effect or 0.0]
-        if has_errors:
-            error = row.alignment_error
-            figures.append("" if error is None else error)
-        cells.append(tuple(figures))
+    header: tuple[str, ...] = ("head", "entropy", "confidence", "end", "marks", "distance", "cut")
+    cells: list[tuple[str | float, ...]] = [
+        (
+            str(row.head),
+            row.entropy,
+            row.confidence,
+            row.end_mass,
+            row.punctuation_mass,
+            row.distance,
+            row.cut_effect or 0.0,
+        )
+        for row in rows
+    ]
+    if has_errors:
+        header = (*header, "error")
+        errors = ["" if row.alignment_error is None else row.alignment_error for row in rows]
+        cells = [(*cell, error) for cell, error in zip(cells, errors, strict=True)]
     return Step("All heads on this sentence, means over the rows", "", header, tuple(cells))
-
-
-def pair_of(translator: Translator, trace: Trace) -> Pair:
-    """The sentence of a trace with its model."""
-    return Pair(translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids)

@@ -1,11 +1,11 @@
-"""Measures beyond weights, and lenses, as ``pellucid look`` shows them."""
+"""Measures beyond weights, how far to trust them, and lenses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pellucid.cli.look.terminal import Writer
+from pellucid.cli.look.writer import Writer
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.measures import (
@@ -29,10 +29,10 @@ __all__ = ["show_lenses", "show_measures", "show_trust"]
 
 
 def _make_maps(pair: Pair, names: Sequence[str], ask: Ask) -> list[Map]:
-    """The map of each measure, of the place that was asked for.
+    """Compute the map of each measure at the place that was asked for.
 
     Raises:
-        InputError: a measure does not exist, or is not made for that place.
+        InputError: a measure does not exist, or does not apply to that place.
     """
     place: Any = {
         "part": _only(ask.parts, "--part") or "decoder",
@@ -51,10 +51,10 @@ def _only(asked: Any, option: str) -> Any:
 
 
 def show_measures(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) -> None:
-    """Show maps, and of several how alike they order the source words.
+    """Show maps, and how similarly several of them order the source words.
 
     Raises:
-        InputError: a measure does not exist, or is not made for the place asked for.
+        InputError: a measure does not exist, or does not apply to the place asked for.
     """
     maps = _make_maps(pair, names, ask)
     for map_ in maps:
@@ -64,8 +64,8 @@ def show_measures(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) ->
         writer.step(_to_table(agreement(pair, maps)))
         writer.lines(
             [
-                "Kendall's τ of the source words' order, mean over the decoder's rows: 1 the same, "
-                "0 unrelated, -1 reversed."
+                "Kendall's τ of the source words' order, mean over the decoder's rows: 1 is the "
+                "same order, 0 unrelated, -1 reversed."
             ]
         )
 
@@ -73,14 +73,14 @@ def show_measures(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) ->
 def _describe(map_: Map) -> Iterator[str]:
     about = MEASURES[map_.name]
     yield f"{map_.title}. {map_.source}."
-    yield f"A number says {about.meaning}."
+    yield f"A number is {about.meaning}."
     if map_.kind == "whole" and map_.part == "decoder" and not map_.is_signed:
         shares = ", ".join(
             f"{token} {share:.2f}"
             for token, share in zip(map_.predicted_tokens or (), map_.source_share, strict=True)
         )
         if map_.num_source_columns < len(map_.column_tokens):
-            yield f"Share of the source, the rest is the target before: {shares}."
+            yield f"Share of the source (the earlier target has the rest): {shares}."
 
 
 def _to_table(found: Agreement) -> Step:
@@ -88,14 +88,14 @@ def _to_table(found: Agreement) -> Step:
     rows: list[tuple[str | float, ...]] = [
         (name, *row) for name, row in zip(names, found.kendall.tolist(), strict=True)
     ]
-    return Step("How alike they order the source words", "", ("measure", *names), tuple(rows))
+    return Step("How similarly they order the source words", "", ("measure", *names), tuple(rows))
 
 
 def show_trust(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) -> None:
-    """Show how far maps can be trusted: words taken away in their order, and in random orders.
+    """Test how far maps can be trusted: remove words in their order, and in random orders.
 
     Raises:
-        InputError: a measure does not exist, or its map is not of decoder rows by source.
+        InputError: a measure does not exist, or its map is not of decoder rows by source words.
     """
     maps = _make_maps(pair, names, ask)
     writer.lines(map_.title for map_ in maps)
@@ -103,8 +103,8 @@ def show_trust(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) -> No
     writer.lines(
         [
             "Comprehensiveness: how much a token's probability falls without the words that a map "
-            "puts first, higher is better. Sufficiency: how much it falls with those alone, lower "
-            "is better. Beside each the interval of 95 % of random orders (DeYoung et al. 2020)."
+            "puts first; higher is better. Sufficiency: how much it falls with only those; lower "
+            "is better. Next to each is the 95 % interval of random orders (DeYoung et al. 2020)."
         ]
     )
     effects = occlusion(pair)
@@ -116,8 +116,8 @@ def show_trust(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) -> No
             writer.lines(
                 [
                     f"{map_.name}: {found.share:.0%} of the row that predicts "
-                    f"{pair.predicted_tokens[found.row]} is on {words[found.word]}, without which "
-                    f"that is likelier ({-found.effect:+.3f} in log-probability)."
+                    f"{pair.predicted_tokens[found.row]} is on {words[found.word]}, but without "
+                    f"that word it is likelier ({-found.effect:+.3f} in log-probability)."
                 ]
             )
 
@@ -140,7 +140,7 @@ def _trust_table(maps: Sequence[Map], found: Sequence[Faithfulness]) -> Step:
 
 
 def show_lenses(pair: Pair, writer: Writer) -> None:
-    """Show what would be predicted from each layer of the decoder, and of the encoder."""
+    """Show the predictions from each layer of the decoder, and of the encoder."""
     depths = logit_lens(pair, most=1)
     header = ("row", *(f"after {depth.depth}" for depth in depths))
     rows: tuple[tuple[str | float, ...], ...] = tuple(
@@ -155,12 +155,12 @@ def show_lenses(pair: Pair, writer: Writer) -> None:
             zip(pair.read_tokens, pair.predicted_tokens, strict=True)
         )
     )
-    title = "Logit lens: the likeliest token if the decoder ended after so many layers"
+    title = "Logit lens: the likeliest token if the decoder ended after that many layers"
     writer.step(Step(title, "", header, rows))
     lines = [
         f"after {depth.depth}: {depth.written.text}"
         for depth in decoder_lens(pair, most=1)
         if depth.written is not None
     ]
-    writer.lines(["", "DecoderLens: what is written if the encoder ended after so many layers"])
+    writer.lines(["", "DecoderLens: the translation if the encoder ended after that many layers"])
     writer.lines(lines)

@@ -1,46 +1,49 @@
-"""A sentence under changes."""
+"""A sentence under changes: what if a head were cut, or a word were missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pellucid.cli.look.heads import pair_of
-from pellucid.cli.look.terminal import Writer
+from pellucid.cli.look.writer import Writer
 from pellucid.inside.changes.what_if import WhatIf, what_if
 from pellucid.inside.changes.words import parse_changes
+from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import Step
-from pellucid.inside.traces import Trace
-from pellucid.translator import Translator
 
-__all__ = [
-    "show_changes",
-]
+__all__ = ["show_changes"]
 
 
 def show_changes(
-    translator: Translator,
-    trace: Trace,
+    pair: Pair,
     source: str,
     changes: Sequence[str],
     prefix: str | None,
     num_random: int,
     writer: Writer,
 ) -> None:
-    """Show what a sentence becomes under changes.
+    """Show how changes affect a sentence.
+
+    Args:
+        pair: the sentence and the model.
+        source: its source line.
+        changes: as written on the command line.
+        prefix: beginning of the new translation.
+        num_random: number of other heads to make the same change to, at random.
+        writer: where to show it.
 
     Raises:
         InputError: a change cannot be read, or its place does not exist.
     """
     found = what_if(
-        pair_of(translator, trace),
-        parse_changes(changes, translator.tokenizer, source, trace.source_ids),
+        pair,
+        parse_changes(changes, pair.tokenizer, source, pair.source_ids),
         prefix=prefix or "",
         num_random=num_random,
     )
-    writer.lines(_say(found))
+    writer.lines(_summarize(found))
     writer.step(
         Step(
-            "What the model says of the original, token by token",
+            "Log-probability of the original, token by token",
             "",
             ("token", "before", "changed", "difference"),
             tuple(
@@ -56,7 +59,7 @@ def show_changes(
     )
 
 
-def _say(found: WhatIf) -> Iterator[str]:
+def _summarize(found: WhatIf) -> Iterator[str]:
     yield f"What if: {', '.join(found.changes)}"
     yield f"Original          {found.original.text}"
     total = found.original.log_probability
@@ -72,6 +75,6 @@ def _say(found: WhatIf) -> Iterator[str]:
     if found.baseline is not None:
         low, high = found.baseline.range
         yield (
-            f"The same of {len(found.baseline.effects)} other heads, at random: mean "
+            f"The same change to {len(found.baseline.effects)} other heads, at random: mean "
             f"{found.baseline.mean:+.4f}, from {low:+.4f} to {high:+.4f}"
         )

@@ -1,0 +1,145 @@
+"""Translation of lines: from files to an output window by window, or a whole list at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.constraints import INPUT
+from pellucid.cli.lines.job import Job
+from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_resumable
+from pellucid.cli.lines.streams import STANDARD, ParallelReader, Window, is_special
+from pellucid.cli.progress import is_terminal, show_progress
+from pellucid.errors import InputError
+
+__all__ = ["translate_all", "translate_files"]
+
+Output = DirectOutput | ResumableOutput
+
+
+def translate_files(
+    job: Job,
+    files: Mapping[str, str],
+    output_file: str,
+    *,
+    num_lines: int | None,
+    may_overwrite: bool,
+    by_line: bool,
+    has_progress: bool | None,
+) -> int:
+    """Translate the lines of files, and resume an interrupted output.
+
+    Args:
+        job: how to translate each line.
+        files: path of the input, and of files with a constraint for each line, by option.
+        output_file: path of the output.
+        num_lines: number of lines in the input, if known.
+        may_overwrite: True if an existing output may be replaced.
+        by_line: True to answer each line before the next one is read.
+        has_progress: True to show progress; None shows it only on a terminal.
+
+    Returns:
+        The exit code: 2 if a line could not be translated.
+    """
+    is_typed = files[INPUT] == STANDARD and is_terminal("stdin")
+    is_read = output_file == STANDARD and is_terminal("stdout")
+    by_line = by_line or is_typed
+    window_lines = 1 if by_line else job.max_lines
+    if has_progress is None:
+        has_progress = is_terminal("stderr") and not by_line and not is_read
+    if may_overwrite and is_special(output_file):
+        warn("--overwrite has no effect without -o FILE.")
+    if not job.can_share(window_lines):
+        warn(f"--workers has no effect on so few lines at once ({window_lines}).")
+    with open_resumable(
+        output_file,
+        run={} if is_special(output_file) else job.identify() | {"--stream": by_line},
+        may_overwrite=may_overwrite,
+        may_resume=not is_typed,
+    ) as output:
+        reader = _start_reading(files, output)
+        windows = reader.windows(window_lines)
+        if is_typed and is_read:
+            windows = _prompt(windows)
+        if has_progress:
+            warn(job.describe())
+        answer = _stream if by_line and is_read and job.can_stream else _translate
+        with show_progress(
+            is_wanted=has_progress, total=num_lines, done=reader.num_lines
+        ) as update:
+            for window in windows:
+                if isinstance(output, ResumableOutput) and not window.is_whole:
+                    # Not committed: it grows once the bad line after it is corrected.
+                    continue
+                num_failed = output.state.num_failed + answer(job, window, output)
+                output.commit(reader.num_lines, num_failed, reader.hashes())
+                update(reader.num_lines)
+    return 2 if output.state.num_failed else 0
+
+
+def translate_all(model: str | Path, sources: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Translate lines with a model's own options.
+
+    Returns:
+        The translations, empty for lines that failed, and a sentence for each of those.
+    """
+    from pellucid.translator import load
+
+    translations = load(model).translate(sources)
+    errors = [
+        f"line {number}: {translation.error}"
+        for number, translation in enumerate(translations, start=1)
+        if translation.error is not None
+    ]
+    return [translation.text for translation in translations], errors
+
+
+def _start_reading(files: Mapping[str, str], output: Output) -> ParallelReader:
+    """Skip the lines whose output exists, after checking that it belongs to them."""
+    reader = ParallelReader(files, damaged_in=INPUT)
+    if isinstance(output, ResumableOutput) and output.state.num_lines:
+        reader.skip(output.state.num_lines)
+        can_restart = not any(map(is_special, files.values()))
+        if not output.check_input(reader.num_lines, reader.hashes(), can_restart=can_restart):
+            reader = ParallelReader(files, damaged_in=INPUT)
+    return reader
+
+
+def _prompt(windows: Iterator[Window]) -> Iterator[Window]:
+    """Ask for each line on standard error."""
+    while True:
+        sys.stderr.write("> ")
+        sys.stderr.flush()
+        window = next(windows, None)
+        if window is None:
+            sys.stderr.write("\n")
+            return
+        yield window
+
+
+def _translate(job: Job, window: Window, output: Output) -> int:
+    """Write the translations of a window, report lines that failed, and return their number."""
+    num_failed = 0
+    for number, translation in enumerate(job.translate(window.columns), start=window.first):
+        output.write(job.write(number, translation))
+        if translation.error is not None:
+            num_failed += 1
+            warn(f"line {number + 1}: {translation.error}")
+    return num_failed
+
+
+def _stream(job: Job, window: Window, _output: Output) -> int:
+    """Do the same for a window of one line, writing its text while it is decoded."""
+    problem = None
+    try:
+        for piece in job.stream(window.columns):
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+    except InputError as error:
+        problem = error
+    sys.stdout.write("\n")
+    if problem is not None:
+        warn(f"line {window.first + 1}: {problem}")
+    return int(problem is not None)

@@ -1,0 +1,154 @@
+"""A trace in the terminal: one map, or one row followed number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pellucid.bundle import Bundle
+from pellucid.cli.look.writer import Writer
+from pellucid.errors import InputError
+from pellucid.inside.ask import HEAD_STAGES, Ask
+from pellucid.inside.pair import Pair
+from pellucid.inside.show.choose import CLEAREST, clearest_head
+from pellucid.inside.show.steps import follow
+from pellucid.inside.show.terminal.trace import draw_tokens
+from pellucid.inside.show.view import View
+from pellucid.inside.traces import Trace
+from pellucid.inside.verify import verify_cell
+from pellucid.inside.vocabulary import best_words
+
+__all__ = ["Focus", "choose_array", "show_trace"]
+
+
+@dataclass(frozen=True)
+class Focus:
+    """The part of a trace to show.
+
+    Attributes:
+        ask: the arrays; if it names none, one head is chosen.
+        row: the row to follow number by number, or None to show a map.
+        column: the position whose product with the row is shown in full.
+        verify: True to recompute the weight of that row and column.
+        words: number of words of the vocabulary to list by how well their keys match.
+    """
+
+    ask: Ask
+    row: int | None = None
+    column: int | None = None
+    verify: bool = False
+    words: int = 0
+
+
+def show_trace(bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, writer: Writer) -> None:
+    """Show a trace.
+
+    Args:
+        bundle: the model.
+        pair: the sentence and the model.
+        trace: of that sentence.
+        focus: what to show.
+        writer: where to show it.
+
+    Raises:
+        InputError: the row, the column or the stage does not exist.
+    """
+    writer.lines(_summarize(trace))
+    if focus.row is not None:
+        _follow_row(bundle, pair, trace, focus, focus.row, writer)
+        return
+    writer.lines(draw_tokens(trace))
+    name, head, why = choose_array(trace)
+    writer.lines(["", *([why] if why else [])])
+    writer.array(trace, name, head)
+
+
+def _summarize(trace: Trace) -> Iterator[str]:
+    yield f"Source       {' '.join(trace.source_tokens)}"
+    yield f"Target       {' '.join(trace.predicted_tokens)}"
+    yield f"             log-probability {sum(trace.log_probabilities):.4f}"
+    found = ", ".join(f"{name} {value:.1e}" for name, value in trace.checks.items())
+    yield f"Checks       largest differences: {found}"
+
+
+def choose_array(trace: Trace) -> tuple[str, int | None, str]:
+    """Choose the array to show.
+
+    Returns:
+        Its name, its head, and a sentence that says why it was chosen, empty without a choice.
+    """
+    names = list(trace.arrays)
+    with_heads = [name for name in names if name.rsplit(".", 1)[1] in HEAD_STAGES]
+    if not with_heads:
+        return names[-1], None, _explain_last(names)
+    weights = [name for name in with_heads if name.endswith(".weights")]
+    if not weights:
+        return with_heads[-1], trace.heads[0], _explain_last(with_heads)
+    cross = [name for name in weights if ".cross." in name]
+    name, head = clearest_head(trace, cross or weights)
+    if len(weights) * len(trace.heads) == 1:
+        return name, head, ""
+    return name, head, f"Shown: {CLEAREST}. Name another with --part, --layer, --kind, --head."
+
+
+def _explain_last(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return ""
+    return f"Shown: the last of {len(names)}. Name another with --part, --layer, --kind, --stage."
+
+
+def _follow_row(
+    bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, row: int, writer: Writer
+) -> None:
+    view = _choose_view(trace, focus.ask)
+    column = focus.column
+    steps = list(follow(view, pair.model.config, row, column=column))
+    if column is None:
+        column = int(view.cells[row].argmax())
+    predicts = f" → predicts {view.predicted[row]}" if view.predicted else ""
+    title = f"Row {row} of {view.site}, head {view.head}: reads {view.rows[row]}{predicts}"
+    writer.lines(["", title])
+    if focus.ask.heads is None:
+        writer.lines([f"The head: {CLEAREST}."])
+    for step in steps:
+        writer.step(step)
+    if focus.words:
+        writer.lines(["", *_list_words(pair, view, row, column, focus.words)])
+    if focus.verify:
+        found = verify_cell(bundle, trace, view.site, view.head, row, column)
+        sentence = (
+            f"Verified: row {row}, column {column} has the weight {found.shown:.8f}; recomputed "
+            f"from the bundle's files {found.recomputed:.8f}; difference {found.difference:.1e}."
+        )
+        writer.lines(["", sentence])
+
+
+def _choose_view(trace: Trace, ask: Ask) -> View:
+    """Choose the head that a row is followed through."""
+    part = next(iter(ask.parts or ("decoder",)))
+    kind = next(iter(ask.kinds or ("cross" if part == "decoder" else "self",)))
+    names = [
+        name
+        for name in trace.arrays
+        if name.startswith(f"{part}.") and name.endswith(f".{kind}.weights")
+        if ask.layers is None or int(name.split(".")[1]) in ask.layers
+    ]
+    if not names:
+        raise InputError(
+            f"--row needs an attention to follow, and {part}.{kind} is not one. Name one with "
+            "--part, --layer and --kind."
+        )
+    return View.of(trace, *clearest_head(trace, names, ask.heads))
+
+
+def _list_words(pair: Pair, view: View, row: int, column: int, most: int) -> Iterator[str]:
+    if view.layer or view.kind != "self":
+        raise InputError(
+            f"--words needs layer 0's self-attention, but the row is followed in {view.site}, "
+            "whose keys depend on the whole sentence. Add --layer 0 --kind self."
+        )
+    part: Any = view.part
+    yield f"Words whose keys match this query best at position {column}, by scaled product:"
+    for match in best_words(pair, part, head=view.head, row=row, position=column, most=most):
+        yield f"{match.scaled:9.3f}  {match.token}"

@@ -1,0 +1,110 @@
+"""Output to the terminal, as pictures or as sentences."""
+
+from __future__ import annotations
+
+import locale
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO, cast
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from pellucid.inside.show.steps import Step
+from pellucid.inside.show.terminal.map import draw_matrix, say_matrix
+from pellucid.inside.show.terminal.trace import (
+    describe_array,
+    draw_array,
+    draw_step,
+    say_array,
+    say_step,
+)
+from pellucid.inside.traces import Trace
+
+__all__ = ["Writer"]
+
+_IN_ASCII = str.maketrans("→▁…·÷√Σαᵢⱼ", ">_~*/v+aij")
+"""One letter for one letter, so that columns stay aligned."""
+
+
+class Writer:
+    """A writer to the terminal.
+
+    Args:
+        is_plain: True for sentences instead of pictures.
+    """
+
+    def __init__(self, *, is_plain: bool) -> None:
+        self.is_plain = is_plain
+        self._console = Console(
+            file=cast(TextIO, _Encodable(sys.stdout)),
+            force_terminal=sys.stdout.isatty(),
+            highlight=False,
+            markup=False,
+            emoji=False,
+            soft_wrap=is_plain,
+        )
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Write lines of text."""
+        for line in lines:
+            self._console.print(line)
+
+    def array(self, trace: Trace, name: str, head: int | None) -> None:
+        """Write an array of a trace."""
+        self.lines(describe_array(trace, name, head))
+        if self.is_plain:
+            self.lines(say_array(trace, name, head))
+        else:
+            self._draw(draw_array(trace, name, head, width=self._console.width))
+
+    def matrix(
+        self, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], *, is_share: bool
+    ) -> None:
+        """Write a matrix of shares from 0 to 1, or of signed numbers."""
+        if self.is_plain:
+            self.lines(say_matrix(values, rows, columns, is_share=is_share))
+        else:
+            width = self._console.width
+            self._draw(draw_matrix(values, rows, columns, is_share=is_share, width=width))
+
+    def step(self, step: Step) -> None:
+        """Write a step of a row's computation, or another table of that form."""
+        self.lines([""])
+        if self.is_plain:
+            self.lines(say_step(step))
+        else:
+            self._console.print(Text(step.title, "bold"))
+            self.lines([step.formula] if step.formula else [])
+            self._console.print(draw_step(step))
+
+    def _draw(self, lines: Iterable[Text]) -> None:
+        for line in lines:
+            self._console.print(line, no_wrap=True, overflow="crop")
+
+
+class _Encodable:
+    """A stream that replaces what the terminal's encoding cannot show.
+
+    Standard output is UTF-8 in any case (see `prepare_output`), but the terminal may not be.
+
+    Args:
+        stream: where to write.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        requested = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
+        self._encoding = requested or locale.getencoding()
+
+    def write(self, text: str) -> int:
+        try:
+            text.encode(self._encoding)
+        except (UnicodeEncodeError, LookupError):
+            text = text.translate(_IN_ASCII).encode("ascii", "replace").decode("ascii")
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
