@@ -1,4 +1,4 @@
-"""``python -m pellucid`` is the same as ``pellucid``."""
+"""Run ``python -m pellucid`` as ``pellucid``."""
 
 from pellucid.cli.main import main
 

@@ -33,24 +33,24 @@ from pellucid.translator import Translator, load
 
 __all__ = ["SplitResult", "evaluate_split", "row_of_piece", "run_demo"]
 
-TESTS: tuple[SplitName, ...] = ("validation", "test", "compositional", "pronoun")
-ABOUT = {
+TESTS: Mapping[SplitName, str] = {
     "validation": "new sentences; the best model was chosen on these",
     "test": "new sentences",
     "compositional": "pairs of words that training never has together",
     "pronoun": "minimal pairs: another predicate, another antecedent",
 }
+"""The splits to test on, and what each asks of the model."""
 
 
 @dataclass(frozen=True)
 class SplitResult:
-    """How many sentences of a split are translated exactly.
+    """The number of sentences of a split that are translated exactly.
 
     Attributes:
         name: the split.
-        num_examples: its sentences.
-        num_right: those translated exactly.
-        num_pairs_right: minimal pairs with both right; None where there are none.
+        num_examples: number of its sentences.
+        num_right: number translated exactly.
+        num_pairs_right: number of minimal pairs with both right; None for a split without pairs.
     """
 
     name: str
@@ -63,12 +63,28 @@ class SplitResult:
         """The share translated exactly."""
         return self.num_right / max(1, self.num_examples)
 
+    @property
+    def pairs_exact_match(self) -> float:
+        """The share of minimal pairs with both translated exactly."""
+        return 2 * (self.num_pairs_right or 0) / max(1, self.num_examples)
+
+
+@dataclass(frozen=True)
+class _Findings:
+    """The results to show: scores, baselines, and sentences with translations and traces."""
+
+    results: Sequence[SplitResult]
+    baselines: Mapping[str, float]
+    examples: Sequence[Example]
+    translations: Sequence[Translation]
+    traces: Sequence[Trace]
+
 
 def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> None:
     """Train on the built-in corpus, or show what an earlier call trained.
 
     Args:
-        out: the folder; a run folder with the corpus, a report and a page beside the bundle.
+        out: the run folder, which also gets the corpus, a report and a page.
         recipe_file: the recipe ``demo``.
         changes: ``section.key=value``, as for training.
 
@@ -84,24 +100,17 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
     console.print(
         f"Pellucid will write an English-French corpus into {out / 'corpus'}, train a small "
         f"Transformer on it ({steps:,} steps, about three minutes on two cores), test it, and "
-        "look at what it attends to. Ctrl-C keeps what was learned; the same command goes on.",
+        "look at what it attends to. Ctrl-C keeps what was learned; the same command resumes.",
         highlight=False,
     )
     with run.alone(), run.created():
         _write_corpus(out / "corpus", seed=recipe.training.seed)
     summary = train(recipe, out, recipe_folder=out)
     translator = load(out)
-    results = [
-        evaluate_split(translator, name, _read_split(out / "corpus", name)) for name in TESTS
-    ]
-    baselines = _baselines(seed=recipe.training.seed)
-    seeds = seed_examples()
-    translations = translator.translate([example.source for example in seeds])
-    _show(results, baselines, seeds, translations)
-    traces = [trace for (trace,) in translator.look_at_each([example.source for example in seeds])]
-    _show_pronoun(seeds, translations, traces)
-    _write_report(out, recipe, results, baselines, seeds, translations, summary.seconds)
-    _write_page(out, translations, traces, translator)
+    findings = _test(translator, out / "corpus", seed=recipe.training.seed)
+    _show(findings)
+    _write_report(out, recipe, findings, summary.seconds)
+    _write_page(out, findings, translator)
     minutes, training_minutes = (time.monotonic() - started) / 60, summary.seconds / 60
     console.print(
         f"\nDone in {minutes:.1f} minutes ({training_minutes:.1f} of training). The model is in "
@@ -136,80 +145,67 @@ def _write_corpus(folder: Path, *, seed: int) -> None:
             write_examples(part, name, make_split(name, seed=seed))
 
 
-def _read_split(folder: Path, name: str) -> list[tuple[str, str]]:
-    sides = [list(read_lines(folder / f"{name}.{side}")) for side in ("en", "fr")]
-    return list(zip(*sides, strict=True))
-
-
-def _baselines(*, seed: int) -> dict[str, float]:
+def _test(translator: Translator, corpus: Path, *, seed: int) -> _Findings:
+    """Evaluate the test splits, and look at the example sentences."""
+    results = []
+    for name in TESTS:
+        sides = [read_lines(corpus / f"{name}.{side}") for side in ("en", "fr")]
+        results.append(evaluate_split(translator, name, list(zip(*sides, strict=True))))
     majority = majority_gender(make_split("train", seed=seed, count=5000))
-    return baseline_accuracies(make_split("pronoun", seed=seed), majority=majority)
+    baselines = baseline_accuracies(make_split("pronoun", seed=seed), majority=majority)
+    examples = seed_examples()
+    sources = [example.source for example in examples]
+    traces = [trace for (trace,) in translator.look_at_each(sources)]
+    return _Findings(results, baselines, examples, translator.translate(sources), traces)
 
 
-def _show(
-    results: Sequence[SplitResult],
-    baselines: Mapping[str, float],
-    seeds: Sequence[Example],
-    translations: Sequence[Translation],
-) -> None:
+def _show(findings: _Findings) -> None:
     write = sys.stdout.write
     write("\nTranslated exactly:\n")
-    for result in results:
-        write(f"  {result.name:14s} {result.exact_match:6.1%}  {ABOUT[result.name]}\n")
+    for name, result in zip(TESTS, findings.results, strict=True):
+        write(f"  {name:14s} {result.exact_match:6.1%}  {TESTS[name]}\n")
         if result.num_pairs_right is not None:
-            share = 2 * result.num_pairs_right / result.num_examples
-            write(f"  {'both of a pair':14s} {share:6.1%}\n")
+            write(f"  {'both of a pair':14s} {result.pairs_exact_match:6.1%}\n")
     write("Gender of the pronoun by a rule of thumb, on the pronoun test:\n")
-    for name, share in baselines.items():
-        write(f"  {name:16s} {share:6.1%}\n")
+    for rule, share in findings.baselines.items():
+        write(f"  {rule:16s} {share:6.1%}\n")
     write("\n")
-    for example, translation in zip(seeds, translations, strict=True):
+    for example, translation in zip(findings.examples, findings.translations, strict=True):
         is_right = translation.text == example.target
         note = "" if is_right else f"   (should be: {example.target})"
         write(f"  {example.source}\n    {translation.text}{note}\n")
     sys.stdout.flush()
+    _show_pronoun(findings)
 
 
-def _show_pronoun(
-    seeds: Sequence[Example],
-    translations: Sequence[Translation],
-    traces: Sequence[Trace],
-) -> None:
+def _show_pronoun(findings: _Findings) -> None:
     """Draw the decoder row that writes the pronoun of the first sentence that has one."""
-    index = next(i for i, example in enumerate(seeds) if example.pronouns)
-    row = row_of_piece(traces[index], seeds[index].pronouns[0].target)
+    index = next(i for i, example in enumerate(findings.examples) if example.pronouns)
+    trace = findings.traces[index]
+    row = row_of_piece(trace, findings.examples[index].pronouns[0].target)
     if row is None:
         return
     console = Console(highlight=False, markup=False, emoji=False)
-    console.print(f"\nCross-attention weights, in per cent, for: {translations[index].source}")
-    for line in draw_row(traces[index], row):
+    source = findings.translations[index].source
+    console.print(f"\nCross-attention weights, in percent, for: {source}")
+    for line in draw_row(trace, row):
         console.print(line)
 
 
 def row_of_piece(trace: Trace, piece: int) -> int | None:
-    """The decoder row that predicts the beginning of a word, words counted from 0."""
+    """Find the decoder row that predicts the beginning of a word, words counted from 0."""
     starts = [row for row, token in enumerate(trace.predicted_tokens) if token.startswith("▁")]
     return starts[piece] if piece < len(starts) else None
 
 
-def _write_report(
-    out: Path,
-    recipe: Recipe,
-    results: Sequence[SplitResult],
-    baselines: Mapping[str, float],
-    seeds: Sequence[Example],
-    translations: Sequence[Translation],
-    seconds: float,
-) -> None:
-    rows = [
-        (result.name, ABOUT[result.name], f"{result.num_examples}", f"{result.exact_match:.1%}")
-        for result in results
-    ]
-    pronoun = next(result for result in results if result.num_pairs_right is not None)
-    share = 2 * (pronoun.num_pairs_right or 0) / max(1, pronoun.num_examples)
-    rows.append(
-        ("pronoun, pairs", "both of a pair", f"{pronoun.num_examples // 2}", f"{share:.1%}")
-    )
+def _write_report(out: Path, recipe: Recipe, findings: _Findings, seconds: float) -> None:
+    rows: list[tuple[str, str, str, str]] = []
+    for name, result in zip(TESTS, findings.results, strict=True):
+        rows.append((name, TESTS[name], f"{result.num_examples}", f"{result.exact_match:.1%}"))
+        if result.num_pairs_right is not None:
+            num_pairs, share = result.num_examples // 2, result.pairs_exact_match
+            rows.append((f"{name}, pairs", "both of a pair", f"{num_pairs}", f"{share:.1%}"))
+    sentences = zip(findings.examples, findings.translations, strict=True)
     page = html_page(
         "A translator of the built-in corpus",
         f"<p>{seconds / 60:.1f} minutes of training, {recipe.training.max_steps:,} steps. "
@@ -218,30 +214,30 @@ def _write_report(
         html_table(("split", "what it asks", "sentences", "exact"), rows),
         "<h2>Rules of thumb on the pronoun test</h2>",
         "<p>How often each gives the pronoun the right French gender.</p>",
-        html_table(("rule", "right"), [(name, f"{s:.1%}") for name, s in baselines.items()]),
+        html_table(
+            ("rule", "right"),
+            [(rule, f"{share:.1%}") for rule, share in findings.baselines.items()],
+        ),
         "<h2>Sentences</h2>",
         html_table(
             ("English", "the model", "the corpus"),
-            [
-                (example.source, translation.text, example.target)
-                for example, translation in zip(seeds, translations, strict=True)
-            ],
+            [(example.source, found.text, example.target) for example, found in sentences],
         ),
         "<h2>Loss</h2>",
         _loss_curve(out / "metrics.jsonl"),
-        f"<p>Made by <code>pellucid demo --out {escape(_shown(out))}</code>, seed "
+        f"<p>Made by <code>pellucid demo --out {escape(_printable(out))}</code>, seed "
         f"{recipe.training.seed}.</p>",
     )
     write_text(out / "report.html", page)
 
 
-def _shown(path: Path) -> str:
-    """A name that can be written; names of files may hold bytes that are no text."""
+def _printable(path: Path) -> str:
+    """Replace bytes of a file name that are not text."""
     return str(path).encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _loss_curve(metrics: Path) -> str:
-    """The training loss as a line, drawn as SVG."""
+    """Draw the training loss as a line in SVG."""
     records = [json.loads(line) for line in read_lines(metrics)]
     points = [(r["step"], r["loss"]) for r in records if r["kind"] == "train"]
     if not points:
@@ -262,22 +258,17 @@ def _loss_curve(metrics: Path) -> str:
     )
 
 
-def _write_page(
-    out: Path,
-    translations: Sequence[Translation],
-    traces: Sequence[Trace],
-    translator: Translator,
-) -> None:
+def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
     parts = [
         "<p>Cross-attention weights of every decoder layer and head, none averaged, for greedy "
         "translations in float32. A decoder row <em>reads</em> one token and <em>predicts</em> "
-        "the next; columns are the source's tokens. Numbers are per cent of the row.</p>"
+        "the next; columns are the source's tokens. Numbers are percent of the row.</p>"
     ]
-    for translation, trace in zip(translations, traces, strict=True):
+    for translation, trace in zip(findings.translations, findings.traces, strict=True):
         table = html_table(("English", "French"), [(translation.source, translation.text)])
         parts.append(
-            f"{table}<p class='note'>Replayed log-probabilities differ from the decode's by at "
-            f"most {trace.checks['decode']:.1e}.</p>{attention_maps(trace)}"
+            f"{table}<p class='note'>The replayed log-probabilities differ from the decoded ones "
+            f"by at most {trace.checks['decode']:.1e}.</p>{attention_maps(trace)}"
         )
     model_hash = translator.own_bundle.model_hash
     parts.append(f'<p class="note">Model {model_hash}.</p>')
