@@ -85,7 +85,7 @@ def products(kernels: Kernels, width: int, inner: int) -> dict[str, Any]:
     for columns, rows in ((width, width), (width, 3 * width), (width, inner), (inner, width)):
         x_JD, grad_JF = (torch.randn(ROWS, one).to(kernels.dtype) for one in (columns, rows))
         weight_FD, sum_FD = torch.randn(rows, columns), torch.zeros(rows, columns)
-        packed, turned_DF = kernels.pack(weight_FD, turned=True), weight_FD.to(kernels.dtype).T
+        packed, turned_DF = kernels.pack(weight_FD, transposed=True), weight_FD.to(kernels.dtype).T
         billions = 2 * ROWS * columns * rows / 1e9
         rates = {
             "linear, own": least(lambda x=x_JD, p=packed, n=rows: kernels.linear(x, p, n)),
@@ -106,8 +106,10 @@ def loss(kernels: Kernels, width: int, vocabulary: int) -> dict[str, float]:
     states_PD = torch.randn(ROWS, width).to(kernels.dtype)
     table_VD, target_P = torch.randn(vocabulary, width) / 4, torch.randint(vocabulary, (ROWS,))
     packed = (
-        kernels.pack(table_VD, turned=True),
-        kernels.pack(table_VD, turned=False, filled=kernels.filled(vocabulary)),
+        kernels.pack(table_VD, transposed=True),
+        kernels.pack(
+            table_VD, transposed=False, padded_depth=kernels.padded_vocabulary(vocabulary)
+        ),
     )
     table_sum_D, grad_VD = kernels.sum_rows(table_VD), torch.zeros_like(table_VD)
 

@@ -1,4 +1,4 @@
-"""A whole model on the package's own kernels, beside the same in PyTorch."""
+"""A whole model on the package's own kernels, compared with the same in PyTorch."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_where_memory_runs_out_nothing_is_kept_for_the_way_back(
     passes = Passes(model, training, "float32")
     passes.refresh_weights()
     made = []
-    rows = Kernels.rows
+    rows = Kernels.empty
 
     def make(self: Kernels, count: int, width: int) -> Tensor:
         tensor = rows(self, count, width)
@@ -178,7 +178,7 @@ def test_where_memory_runs_out_nothing_is_kept_for_the_way_back(
     def refuse(*_arguments: Any, **_settings: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(Kernels, "rows", make)
+    monkeypatch.setattr(Kernels, "empty", make)
     with monkeypatch.context() as patch:
         patch.setattr(Kernels, "cross_entropy", refuse)
         with pytest.raises(MemoryError):
@@ -233,8 +233,8 @@ def test_a_token_that_the_vocabulary_lacks_is_refused(side: str, token: int) -> 
     ("changes", "settings", "why"),
     [
         ({"activation": "gelu"}, {}, "model.activation is gelu"),
-        ({"d_model": 22}, {}, "model.d_model is no multiple of 16"),
-        ({"d_key": 7}, {}, "model.num_heads times d_key is no multiple of 16"),
+        ({"d_model": 22}, {}, "model.d_model is not a multiple of 16"),
+        ({"d_key": 7}, {}, "model.num_heads times d_key is not a multiple of 16"),
         ({"projections": "qk", "d_value": 24}, {}, "model.projections is qk"),
         ({}, {"attention_dropout": 0.1}, "training.attention_dropout is above 0"),
         ({}, {"guided_head": (0, 0)}, "training.guided_head is given"),
@@ -257,9 +257,9 @@ def test_a_bias_of_the_output_and_another_device_are_left_to_pytorch() -> None:
     kernels_of_machine("float32")
     config, training = make_model().config, TrainingConfig()
     chosen = choose_kernels(config, training, "float32", CPU, has_output_bias=True)
-    assert chosen.words == "PyTorch's kernels, not own: the output has a bias"
+    assert chosen.description == "PyTorch's kernels, not own: the output has a bias"
     chosen = choose_kernels(config, training, "float32", torch.device("cuda"))
-    assert chosen.words == "PyTorch's kernels, not own: the device is cuda"
+    assert chosen.description == "PyTorch's kernels, not own: the device is cuda"
 
 
 def test_where_there_are_none_pytorch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The package's own kernels, each beside the same in PyTorch."""
+"""The package's own kernels, each compared with the same in PyTorch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from built_kernels import build_wide_kernels, kernels_of_machine
 from torch import Tensor
 
-from pellucid.kernels import AttentionCall, Drawn, EmbeddingCall, Kernels, Norm, loading
+from pellucid.kernels import AttentionCall, DropoutBytes, EmbeddingCall, Kernels, Norm, loading
 from pellucid.kernels.loading import find_library, library_name
 from pellucid.kernels.sources import hash_of_sources
 from pellucid.randomness import generator_state, random_bytes
@@ -46,13 +46,13 @@ def assert_close(kernels: Kernels, ours: Tensor, theirs: Tensor, *, loose: float
     assert difference <= bound * largest, f"{difference:.2e} where the largest is {largest:.2e}"
 
 
-def drawn(count: int, seed: int = 3) -> Drawn:
+def drawn(count: int, seed: int = 3) -> DropoutBytes:
     noise = np.random.default_rng(seed).integers(0, 256, count, dtype=np.uint8)
-    return Drawn(torch.from_numpy(noise), 64, 256 / 192)
+    return DropoutBytes(torch.from_numpy(noise), 64, 256 / 192)
 
 
-def multiplier(dropped: Drawn, *sizes: int) -> Tensor:
-    kept = (dropped.drawn >= dropped.threshold).view(sizes)
+def multiplier(dropped: DropoutBytes, *sizes: int) -> Tensor:
+    kept = (dropped.random_bytes >= dropped.threshold).view(sizes)
     return kept.double() * dropped.factor
 
 
@@ -62,11 +62,11 @@ def test_linear_of_any_number_of_rows_is_the_product(
     kernels: Kernels, num_rows: int, inner: int, width: int
 ) -> None:
     x_JD, weight_FD, bias_F = rows(kernels, num_rows, inner), numbers(width, inner), numbers(width)
-    packed = kernels.pack(weight_FD, turned=True)
+    packed = kernels.pack(weight_FD, transposed=True)
     found_JF = kernels.linear(x_JD, packed, width, bias_F=bias_F)
     weight = weight_FD.to(kernels.dtype).double()
     assert_close(kernels, found_JF, F.linear(x_JD.double(), weight, bias_F.double()))
-    back_JD = kernels.linear(found_JF, kernels.pack(weight_FD, turned=False), inner)
+    back_JD = kernels.linear(found_JF, kernels.pack(weight_FD, transposed=False), inner)
     assert_close(kernels, back_JD, found_JF.double() @ weight)
 
 
@@ -76,11 +76,11 @@ def test_what_follows_a_linear_layer_follows_in_its_order(kernels: Kernels) -> N
     dropped = drawn(53 * 80)
     found_JF = kernels.linear(
         x_JD,
-        kernels.pack(weight_FD, turned=True),
+        kernels.pack(weight_FD, transposed=True),
         80,
         bias_F=bias_F,
         has_relu=True,
-        dropped=dropped,
+        dropout=dropped,
         gate_JF=gate_JF,
         gate_factor=1.5,
         add_JF=add_JF,
@@ -93,7 +93,7 @@ def test_what_follows_a_linear_layer_follows_in_its_order(kernels: Kernels) -> N
 
 def test_rows_may_be_columns_of_longer_rows(kernels: Kernels) -> None:
     whole_JX, weight_FD = rows(kernels, 29, 96), numbers(32, 48)
-    packed = kernels.pack(weight_FD, turned=True)
+    packed = kernels.pack(weight_FD, transposed=True)
     found_JF = kernels.linear(whole_JX[:, 32:80], packed, 32)
     assert torch.equal(found_JF, kernels.linear(whole_JX[:, 32:80].contiguous(), packed, 32))
 
@@ -102,7 +102,7 @@ def test_rows_may_be_columns_of_longer_rows(kernels: Kernels) -> None:
 def test_norm_and_its_gradients_are_those_of_pytorch(kernels: Kernels, num_rows: int) -> None:
     x_JD, grad_JD, add_JD = (rows(kernels, num_rows, 48, seed=seed) for seed in (1, 2, 3))
     gain, shift = numbers(48, seed=4), numbers(48, seed=5)
-    norm = Norm(gain, shift, 1e-5, kernels.rows(num_rows, 48), torch.empty(num_rows))
+    norm = Norm(gain, shift, 1e-5, kernels.empty(num_rows, 48), torch.empty(num_rows))
     x, g, b = (one.double().requires_grad_() for one in (x_JD, gain, shift))
     expected_JD = F.layer_norm(x, (48,), g, b, 1e-5)
     assert_close(kernels, kernels.norm(x_JD, norm), expected_JD.detach())
@@ -111,7 +111,7 @@ def test_norm_and_its_gradients_are_those_of_pytorch(kernels: Kernels, num_rows:
     assert g.grad is not None
     assert b.grad is not None
     dropped, grads = drawn(num_rows * 48), (torch.ones(48), torch.ones(48))
-    entering, through = kernels.norm_backward(grad_JD, norm, grads, add_JD=add_JD, dropped=dropped)
+    entering, through = kernels.norm_backward(grad_JD, norm, grads, add_JD=add_JD, dropout=dropped)
     assert_close(kernels, entering, x.grad + add_JD.double(), loose=2)
     assert_close(kernels, through, x.grad * multiplier(dropped, num_rows, 48), loose=2)
     assert_close(kernels, grads[0], g.grad + 1, loose=2)
@@ -168,18 +168,18 @@ def test_attention_of_each_sentence_is_that_of_pytorch(
         heads=heads,
         key_width=key_width,
         value_width=value_width,
-        start=start.data_ptr(),
-        memory_start=memory_start.data_ptr(),
-        query_length=query.stride(0),
-        key_length=key.stride(0),
-        value_length=value.stride(0),
-        query=query.data_ptr(),
-        key=key.data_ptr(),
-        value=value.data_ptr(),
-        factor=key_width**-0.5,
+        start=start,
+        key_start=memory_start,
+        query_stride=query.stride(0),
+        key_stride=key.stride(0),
+        value_stride=value.stride(0),
+        query=query,
+        key=key,
+        value=value,
+        scale=key_width**-0.5,
         is_causal=is_causal,
-        context_length=context.stride(0),
-        context=context.data_ptr(),
+        context_stride=context.stride(0),
+        context=context,
     )
     kernels.attend(call)
     call.grad_context = grad.data_ptr()
@@ -214,17 +214,17 @@ def test_what_all_keys_have_in_common_costs_no_digits(kernels: Kernels) -> None:
         heads=1,
         key_width=16,
         value_width=16,
-        start=start.data_ptr(),
-        memory_start=start.data_ptr(),
-        query_length=16,
-        key_length=16,
-        value_length=16,
-        query=query.data_ptr(),
-        key=far.data_ptr(),
-        value=value.data_ptr(),
-        factor=0.25,
-        context_length=16,
-        context=context.data_ptr(),
+        start=start,
+        key_start=start,
+        query_stride=16,
+        key_stride=16,
+        value_stride=16,
+        query=query,
+        key=far,
+        value=value,
+        scale=0.25,
+        context_stride=16,
+        context=context,
     )
     kernels.attend(call)
     expected = F.scaled_dot_product_attention(
@@ -242,8 +242,10 @@ def cross_entropy(
     r_drop: float = 0.0,
 ) -> tuple[Tensor, ...]:
     packed = (
-        kernels.pack(table_VD, turned=True),
-        kernels.pack(table_VD, turned=False, filled=kernels.filled(len(table_VD))),
+        kernels.pack(table_VD, transposed=True),
+        kernels.pack(
+            table_VD, transposed=False, padded_depth=kernels.padded_vocabulary(len(table_VD))
+        ),
     )
     grad_table_VD = torch.ones_like(table_VD)
     found = kernels.cross_entropy(
@@ -362,7 +364,7 @@ def test_gradients_of_tokens_that_are_all_but_certain_keep_their_digits(kernels:
 def test_relu_keeps_what_is_no_number(kernels: Kernels) -> None:
     x_JD = rows(kernels, 5, 16)
     x_JD[2, 3] = float("nan")
-    packed = kernels.pack(numbers(32, 16), turned=True)
+    packed = kernels.pack(numbers(32, 16), transposed=True)
     found_JF = kernels.linear(x_JD, packed, 32, has_relu=True)
     assert found_JF.isnan().all(dim=1).tolist() == [False, False, True, False, False]
 
@@ -378,23 +380,22 @@ def test_a_number_that_is_none_is_seen_in_the_loss(kernels: Kernels, bad: float)
 def test_embedding_and_its_gradients_are_those_of_pytorch(kernels: Kernels) -> None:
     ids_J, positions_J = torch.tensor([3, 1, 3, 0, 3]), torch.tensor([0, 1, 2, 0, 1])
     table_VD, positions_LD, factors_J = numbers(5, 48), numbers(3, 48, seed=2), torch.rand(5)
-    dropped, out_JD, grad_JD = drawn(5 * 48), kernels.rows(5, 48), rows(kernels, 5, 48, seed=3)
+    dropped, out_JD, grad_JD = drawn(5 * 48), kernels.empty(5, 48), rows(kernels, 5, 48, seed=3)
     grads = torch.zeros_like(table_VD), torch.zeros_like(positions_LD)
     call = EmbeddingCall(
         rows=5,
         width=48,
-        id=ids_J.data_ptr(),
-        position=positions_J.data_ptr(),
-        table=table_VD.data_ptr(),
+        id=ids_J,
+        position=positions_J,
+        table=table_VD,
         scale=7.0,
-        token_factor=factors_J.data_ptr(),
-        positions=positions_LD.data_ptr(),
-        out=out_JD.data_ptr(),
-        grad_table=grads[0].data_ptr(),
-        grad_positions=grads[1].data_ptr(),
+        token_factor=factors_J,
+        positions=positions_LD,
+        out=out_JD,
+        grad_table=grads[0],
+        grad_positions=grads[1],
+        dropout=dropped,
     )
-    call.dropout.drawn, call.dropout.threshold = dropped.drawn.data_ptr(), dropped.threshold
-    call.dropout.factor = dropped.factor
     kernels.embed(call)
     table, positions = (one.double().requires_grad_() for one in (table_VD, positions_LD))
     x_JD = table[ids_J] * 7 * factors_J.double()[:, None] + positions[positions_J]
@@ -425,7 +426,7 @@ def test_results_do_not_depend_on_the_number_of_threads(kernels: Kernels) -> Non
         torch.set_num_threads(threads)
         weight = torch.zeros(48, 48)
         kernels.weight_gradient(states_PD, states_PD, [weight], [None])
-        packed = kernels.pack(table_VD[:80], turned=True)
+        packed = kernels.pack(table_VD[:80], transposed=True)
         others = kernels.linear(states_PD, packed, 80), kernels.sum_rows(table_VD)
         matrices = kernels.orthogonalize(table_VD[:96].view(2, 48, 48), COEFFICIENTS)
         loss = cross_entropy(kernels, states_PD, table_VD, target_P, 0.1)
@@ -462,12 +463,12 @@ def test_a_library_that_is_not_there_or_none_is_not_used(
     monkeypatch.setattr(loading, "FOLDER", tmp_path)
     monkeypatch.setattr(loading, "library_name", lambda precision: "some")
     assert find_library.__wrapped__("float32") == (
-        "some.so was not built with the package, which takes a C compiler"
+        "some.so was not built with the package, which needs a C compiler"
     )
     (tmp_path / "some.so").write_text("no library")
     assert find_library.__wrapped__("float32").startswith("some.so cannot be read: ")
     monkeypatch.setattr(loading, "library_name", lambda precision: None)
-    assert find_library.__wrapped__("float32").startswith("there are none for this kind of")
+    assert find_library.__wrapped__("float32").startswith("this kind of processor")
 
 
 def test_hash_of_sources_changes_with_a_letter_and_a_name(tmp_path: Path) -> None:

@@ -1,14 +1,14 @@
-"""Kernels in C for what training spends its time on, and their place in Python."""
+"""Kernels in C for the operations that training spends its time on, and their Python interface."""
 
-from pellucid.kernels.calls import AttentionCall, EmbeddingCall
-from pellucid.kernels.kernels import BYTES_PER_CHUNK, WIDTH_STEP, Drawn, Kernels, Norm, find_kernels
+from pellucid.kernels.calls import AttentionCall, DropoutBytes, EmbeddingCall
+from pellucid.kernels.kernels import BYTES_PER_CHUNK, WIDTH_STEP, Kernels, Norm, find_kernels
 from pellucid.kernels.loading import library_name
 
 __all__ = [
     "BYTES_PER_CHUNK",
     "WIDTH_STEP",
     "AttentionCall",
-    "Drawn",
+    "DropoutBytes",
     "EmbeddingCall",
     "Kernels",
     "Norm",

@@ -3,115 +3,169 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
 
 __all__ = [
     "AttentionCall",
-    "Dropping",
+    "DropoutBytes",
     "EmbeddingCall",
     "LinearCall",
     "LossCall",
     "NormCall",
     "OrthogonalCall",
-    "OuterCall",
+    "WeightGradientCall",
 ]
 
-_POINTER, _INTEGER, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+
+class DropoutBytes(NamedTuple):
+    """The random bytes of a dropout mask, one per number.
+
+    Attributes:
+        random_bytes: numbers whose byte is below the threshold are dropped.
+        threshold: from 0 to 255.
+        factor: multiplies the numbers that stay.
+    """
+
+    random_bytes: Tensor
+    threshold: int
+    factor: float
 
 
-class Dropping(ctypes.Structure):
-    """What dropout drew for a matrix."""
-
-    _fields_ = (("drawn", _POINTER), ("threshold", _INTEGER), ("factor", _FLOAT))
-
-
-def _fields(**names: Any) -> Sequence[tuple[str, Any]]:
-    """Fields of one type after the other: ``integers="rows width"``; a digit tells them apart."""
-    found = []
-    for kind, listed in names.items():
-        kinds = {"pointers": _POINTER, "integers": _INTEGER, "floats": _FLOAT, "drops": Dropping}
-        found += [(name, kinds[kind.rstrip("0123456789")]) for name in listed.split()]
-    return found
+class _DropoutMask(ctypes.Structure):
+    _fields_ = (
+        ("bytes", ctypes.c_void_p),
+        ("threshold", ctypes.c_int64),
+        ("factor", ctypes.c_float),
+    )
 
 
-class LinearCall(ctypes.Structure):
+_TYPES: dict[str, Any] = {
+    "pointer": ctypes.c_void_p,
+    "3pointers": ctypes.c_void_p * 3,
+    "integer": ctypes.c_int64,
+    "float": ctypes.c_float,
+    "dropout_mask": _DropoutMask,
+}
+
+
+def _fields(layout: str) -> Sequence[tuple[str, Any]]:
+    """Read lines of a type and the names of its fields, as in C."""
+    lines = (line.split() for line in layout.strip().splitlines())
+    return [(name, _TYPES[kind]) for kind, *names in lines for name in names]
+
+
+def _mask_of(dropout: DropoutBytes) -> _DropoutMask:
+    return _DropoutMask(dropout.random_bytes.data_ptr(), dropout.threshold, dropout.factor)
+
+
+# A table, since kernels are called a hundred times per update: it is faster than isinstance.
+_CONVERTERS: dict[type, Callable[[Any], Any]] = {
+    Tensor: Tensor.data_ptr,
+    nn.Parameter: Tensor.data_ptr,
+    DropoutBytes: _mask_of,
+}
+
+
+class _Call(ctypes.Structure):
+    """The arguments of a kernel; fields that are not given, or None, are 0.
+
+    A tensor stands for its address, and is not kept alive; `DropoutBytes` for a dropout mask.
+    """
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(
+            **{
+                name: convert(value) if (convert := _CONVERTERS.get(type(value))) else value
+                for name, value in fields.items()
+                if value is not None
+            }
+        )
+
+
+class LinearCall(_Call):
     """``linear_call`` of rows.c."""
 
-    _fields_ = _fields(
-        integers="rows inner outer x_length",
-        pointers="x packed bias",
-        integers2="has_relu",
-        drops="dropout",
-        pointers2="gate",
-        floats="gate_factor",
-        pointers3="add gain shift",
-        floats2="epsilon",
-        pointers4="normal inverse out",
-    )
+    _fields_ = _fields("""
+        integer rows in_features out_features x_stride
+        pointer x packed bias
+        integer has_relu
+        dropout_mask dropout
+        pointer gate
+        float gate_factor
+        pointer add gain shift
+        float epsilon
+        pointer normal inverse out
+    """)
 
 
-class NormCall(ctypes.Structure):
+class NormCall(_Call):
     """``norm_call`` of rows.c."""
 
-    _fields_ = _fields(
-        integers="rows width",
-        pointers="grad normal inverse gain add",
-        drops="dropout",
-        pointers2="entering dropped grad_gain grad_shift",
-    )
+    _fields_ = _fields("""
+        integer rows width
+        pointer grad normal inverse gain add
+        dropout_mask dropout
+        pointer grad_input grad_dropped grad_gain grad_shift
+    """)
 
 
-class OuterCall(ctypes.Structure):
-    """``outer_call`` of rows.c."""
+class WeightGradientCall(_Call):
+    """``weight_gradient_call`` of rows.c."""
 
-    _fields_ = (
-        *_fields(integers="rows inner outer parts x_length grad_length", pointers="x grad"),
-        ("weight", _POINTER * 3),
-        ("bias", _POINTER * 3),
-    )
+    _fields_ = _fields("""
+        integer rows in_features out_features parts x_stride grad_stride
+        pointer x grad
+        3pointers weight bias
+    """)
 
 
-class AttentionCall(ctypes.Structure):
+class AttentionCall(_Call):
     """``attention_call`` of attention.c."""
 
-    _fields_ = _fields(
-        integers="sentences heads key_width value_width",
-        pointers="start memory_start",
-        integers2="query_length key_length value_length",
-        pointers2="query key value",
-        floats="factor",
-        integers3="is_causal context_length",
-        pointers3="context grad_context grad_query grad_key grad_value",
-    )
+    _fields_ = _fields("""
+        integer sentences heads key_width value_width
+        pointer start key_start
+        integer query_stride key_stride value_stride
+        pointer query key value
+        float scale
+        integer is_causal context_stride
+        pointer context grad_context grad_query grad_key grad_value
+    """)
 
 
-class LossCall(ctypes.Structure):
+class LossCall(_Call):
     """``loss_call`` of loss.c."""
 
-    _fields_ = _fields(
-        integers="rows width vocabulary",
-        pointers="states table packed_turned packed table_sum target",
-        floats="smoothing factor agreement",
-        integers2="chunk_rows",
-        pointers2="chunk scaled plain grad_states grad_table",
-    )
+    _fields_ = _fields("""
+        integer rows width vocabulary
+        pointer states table packed_transposed packed table_sum target
+        float smoothing factor half_alpha
+        integer chunk_rows
+        pointer chunk scaled_states nll grad_states grad_table
+    """)
 
 
-class OrthogonalCall(ctypes.Structure):
+class OrthogonalCall(_Call):
     """``orthogonal_call`` of orthogonal.c."""
 
-    _fields_ = _fields(integers="count rows columns", pointers="matrices", floats="a b c")
+    _fields_ = _fields("""
+        integer count rows columns
+        pointer matrices
+        float a b c
+    """)
 
 
-class EmbeddingCall(ctypes.Structure):
+class EmbeddingCall(_Call):
     """``embedding_call`` of embedding.c."""
 
-    _fields_ = _fields(
-        integers="rows width",
-        pointers="id position table",
-        floats="scale",
-        pointers2="token_factor positions",
-        drops="dropout",
-        pointers3="out grad grad_table grad_positions",
-    )
+    _fields_ = _fields("""
+        integer rows width
+        pointer id position table
+        float scale
+        pointer token_factor positions
+        dropout_mask dropout
+        pointer out grad grad_table grad_positions
+    """)

@@ -1,8 +1,8 @@
 """The compiled kernels as functions of tensors.
 
-Matrices are rows of positions, their columns beside each other in memory; what lies between two
-rows does not matter. Numbers of rows are in the kernels' own type, float32 or bfloat16; weights,
-gradients of weights and what is summed over are float32.
+Matrices are rows of positions, whose columns are adjacent in memory; rows may be any stride apart.
+Rows are in the kernels' own type, float32 or bfloat16; weights, their gradients and sums are
+float32.
 """
 
 from __future__ import annotations
@@ -17,38 +17,30 @@ from torch import Tensor
 
 from pellucid.kernels.calls import (
     AttentionCall,
-    Dropping,
+    DropoutBytes,
     EmbeddingCall,
     LinearCall,
     LossCall,
     NormCall,
     OrthogonalCall,
-    OuterCall,
+    WeightGradientCall,
 )
 from pellucid.kernels.loading import find_library
 
-__all__ = ["BYTES_PER_CHUNK", "WIDTH_STEP", "Drawn", "Kernels", "Norm", "find_kernels"]
+__all__ = ["BYTES_PER_CHUNK", "WIDTH_STEP", "Kernels", "Norm", "find_kernels"]
 
 WIDTH_STEP = 16
-"""What widths of the model are multiples of: numbers of the widest vector."""
+"""Widths of the model must be multiples of this: the numbers in the widest vector."""
 
 BYTES_PER_CHUNK = 12 << 20
-"""What the loss keeps of some rows, at most."""
+"""The most memory that the loss takes for the exponentials of a chunk of rows."""
 
 CHUNK_PARTS = 12
-"""What the parts that threads take of these rows are a multiple of: many numbers divide it."""
-
-
-class Drawn(NamedTuple):
-    """What dropout drew: bytes, those below the threshold drop, and the others' factor."""
-
-    drawn: Tensor
-    threshold: int
-    factor: float
+"""The parts of a chunk, which threads share, are a multiple of this: it has many divisors."""
 
 
 class Norm(NamedTuple):
-    """A layer norm, and what it leaves for the way back."""
+    """A layer norm, and what its backward pass needs: it is filled by the forward pass."""
 
     gain: Tensor
     shift: Tensor
@@ -58,7 +50,7 @@ class Norm(NamedTuple):
 
 
 def find_kernels(precision: Literal["float32", "bfloat16"]) -> Kernels | str:
-    """The kernels of this machine, or why there are none."""
+    """Find the kernels for this machine, or return why they are unavailable."""
     library = find_library(precision)
     return library if isinstance(library, str) else Kernels(library, precision)
 
@@ -68,58 +60,63 @@ class Kernels:
 
     Args:
         library: as loaded.
-        precision: of the numbers of rows.
+        precision: of rows.
     """
 
     def __init__(self, library: ctypes.CDLL, precision: Literal["float32", "bfloat16"]) -> None:
         self.dtype = torch.float32 if precision == "float32" else torch.bfloat16
         self._library = library
-        library.packed_size.restype = library.filled.restype = ctypes.c_int64
+        library.packed_size.restype = library.padded_vocabulary.restype = ctypes.c_int64
         library.packed_size.argtypes = [ctypes.c_int64] * 2
-        library.filled.argtypes = [ctypes.c_int64]
+        library.padded_vocabulary.argtypes = [ctypes.c_int64]
         library.pack.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 4, ctypes.c_void_p]
         library.sum_rows.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p]
-        library.random_words.argtypes = [ctypes.c_int64, *[ctypes.c_void_p] * 3]
+        library.random_uint64.argtypes = [ctypes.c_int64, *[ctypes.c_void_p] * 3]
 
-    def rows(self, count: int, width: int) -> Tensor:
-        """Make room for rows."""
-        return torch.empty(count, width, dtype=self.dtype)
+    def empty(self, rows: int, width: int) -> Tensor:
+        """Allocate rows."""
+        return torch.empty(rows, width, dtype=self.dtype)
 
     def random_bytes(self, states: Sequence[np.ndarray], counts: Sequence[int]) -> list[Tensor]:
-        """Draw the bytes of fresh generators, those of `pellucid.randomness.random_bytes`.
+        """Draw the bytes of new generators, as `pellucid.randomness.random_bytes` does.
 
         Args:
             states: by `pellucid.randomness.generator_state`.
-            counts: how many bytes of each.
+            counts: bytes to draw from each.
         """
         if not states:
             return []
-        words = [-(-count // 8) for count in counts]
-        drawn = [torch.empty(8 * number, dtype=torch.uint8) for number in words]
-        asked = np.stack(states), np.array(words), np.array([one.data_ptr() for one in drawn])
-        self._library.random_words(len(words), *(array.ctypes.data for array in asked))
+        sizes = [-(-count // 8) for count in counts]  # Generators draw 8 bytes at a time.
+        drawn = [torch.empty(8 * size, dtype=torch.uint8) for size in sizes]
+        arrays = np.stack(states), np.array(sizes), np.array([one.data_ptr() for one in drawn])
+        self._library.random_uint64(len(sizes), *(array.ctypes.data for array in arrays))
         return [one[:count] for one, count in zip(drawn, counts, strict=True)]
 
     def pack(
-        self, matrix_FD: Tensor, *, turned: bool, filled: int = 0, into: Tensor | None = None
+        self,
+        matrix_FD: Tensor,
+        *,
+        transposed: bool,
+        padded_depth: int = 0,
+        out: Tensor | None = None,
     ) -> Tensor:
-        """Lay a float32 matrix as the right factor of products.
+        """Pack a float32 matrix as the right factor of products.
 
         Args:
-            matrix_FD: its rows one after the other.
-            turned: whether rows are multiplied by its transpose, as a linear layer does.
-            filled: numbers a sum has, where more than the matrix.
-            into: an earlier result for a matrix of this shape, which is written over.
+            matrix_FD: contiguous.
+            transposed: True to multiply rows by its transpose, as a linear layer does.
+            padded_depth: pads the dimension that products sum over with zeros up to this size.
+            out: an earlier result for a matrix of the same shape, to write over.
         """
         rows, columns = matrix_FD.shape
-        sums, across = (columns, rows) if turned else (rows, columns)
-        filled = max(filled, sums)
-        if into is None:
-            into = torch.empty(self._library.packed_size(filled, across), dtype=torch.int32)
+        depth, width = (columns, rows) if transposed else (rows, columns)
+        depth = max(padded_depth, depth)
+        if out is None:
+            out = torch.empty(self._library.packed_size(depth, width), dtype=torch.int32)
         self._library.pack(
-            matrix_FD.data_ptr(), rows, columns, int(turned), filled, into.data_ptr()
+            matrix_FD.data_ptr(), rows, columns, int(transposed), depth, out.data_ptr()
         )
-        return into
+        return out
 
     def sum_rows(self, matrix_VD: Tensor) -> Tensor:
         """Sum a float32 matrix's rows; PyTorch's sums depend on the number of threads."""
@@ -135,22 +132,22 @@ class Kernels:
         *,
         bias_F: Tensor | None = None,
         has_relu: bool = False,
-        dropped: Drawn | None = None,
+        dropout: DropoutBytes | None = None,
         gate_JF: Tensor | None = None,
         gate_factor: float = 1.0,
         add_JF: Tensor | None = None,
         norm: Norm | None = None,
     ) -> Tensor:
-        """Multiply rows by a packed factor; then, in this order, as far as they are given.
+        """Multiply rows by a packed factor, then apply the steps that are given, in this order.
 
         Args:
             x_JD: the rows.
             packed: by `pack`.
             width: columns of the result.
             bias_F: is added.
-            has_relu: whether what is negative becomes 0.
-            dropped: by dropout.
-            gate_JF: where it is 0 the result is too; elsewhere it is multiplied by the factor.
+            has_relu: True to replace negative numbers by 0.
+            dropout: is applied.
+            gate_JF: the result is 0 where the gate is, elsewhere it is multiplied by the factor.
             gate_factor: that factor.
             add_JF: is added.
             norm: layer norm; its tensors are filled.
@@ -158,21 +155,21 @@ class Kernels:
         Returns:
             ``out_JF``.
         """
-        out_JF = self.rows(x_JD.shape[0], width)
+        out_JF = self.empty(x_JD.shape[0], width)
         call = LinearCall(
             rows=x_JD.shape[0],
-            inner=x_JD.shape[1],
-            outer=width,
-            x_length=x_JD.stride(0),
-            x=x_JD.data_ptr(),
-            packed=packed.data_ptr(),
-            bias=_pointer(bias_F),
+            in_features=x_JD.shape[1],
+            out_features=width,
+            x_stride=x_JD.stride(0),
+            x=x_JD,
+            packed=packed,
+            bias=bias_F,
             has_relu=has_relu,
-            dropout=_dropping(dropped),
-            gate=_pointer(gate_JF),
+            dropout=dropout,
+            gate=gate_JF,
             gate_factor=gate_factor,
-            add=_pointer(add_JF),
-            out=out_JF.data_ptr(),
+            add=add_JF,
+            out=out_JF,
             **_norm_fields(norm),
         )
         self._run("linear", call)
@@ -180,15 +177,10 @@ class Kernels:
 
     def norm(self, x_JD: Tensor, norm: Norm) -> Tensor:
         """Apply layer norm; its tensors are filled."""
-        out_JD = self.rows(*x_JD.shape)
-        call = LinearCall(
-            rows=x_JD.shape[0],
-            outer=x_JD.shape[1],
-            x=x_JD.data_ptr(),
-            out=out_JD.data_ptr(),
-            **_norm_fields(norm),
-        )
-        self._run("norm", call)
+        rows, width = x_JD.shape
+        out_JD = self.empty(rows, width)
+        fields = _norm_fields(norm)
+        self._run("norm", LinearCall(rows=rows, out_features=width, x=x_JD, out=out_JD, **fields))
         return out_JD
 
     def norm_backward(
@@ -198,43 +190,45 @@ class Kernels:
         grads: tuple[Tensor, Tensor] | None,
         *,
         add_JD: Tensor | None = None,
-        dropped: Drawn | None = None,
+        dropout: DropoutBytes | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Go back through layer norm, and through the dropout before it.
+        """Compute the gradient of layer norm's input, and the same through the dropout before it.
 
         Args:
-            grad_JD: of what left.
-            norm: as it was filled; None for none.
-            grads: of gain and shift, which grow.
+            grad_JD: of the output.
+            norm: as the forward pass filled it; None for no norm.
+            grads: of gain and shift, which are added to.
             add_JD: is added to the first result.
-            dropped: by dropout.
+            dropout: as in the forward pass.
 
         Returns:
-            The gradient of what entered, and that times what dropout did, without what is added;
-            where nothing was dropped and nothing is added both are the same.
+            The gradient of the norm's input; and that times the dropout mask, without ``add_JD``.
+            Both are one tensor if there is neither dropout nor ``add_JD``.
         """
-        entering_JD = dropped_JD = grad_JD
-        needs_entering = norm is not None or add_JD is not None
-        if needs_entering:
-            entering_JD = dropped_JD = self.rows(*grad_JD.shape)
-        if dropped is not None:
-            dropped_JD = self.rows(*grad_JD.shape)
+        rows, width = grad_JD.shape
+        grad_input_JD = grad_dropped_JD = grad_JD
+        needs_input = norm is not None or add_JD is not None
+        if needs_input:
+            grad_input_JD = grad_dropped_JD = self.empty(rows, width)
+        if dropout is not None:
+            grad_dropped_JD = self.empty(rows, width)
         call = NormCall(
-            rows=grad_JD.shape[0],
-            width=grad_JD.shape[1],
-            grad=grad_JD.data_ptr(),
-            add=_pointer(add_JD),
-            dropout=_dropping(dropped),
-            entering=_pointer(entering_JD) if needs_entering else None,
-            dropped=None if dropped is None else dropped_JD.data_ptr(),
+            rows=rows,
+            width=width,
+            grad=grad_JD,
+            add=add_JD,
+            dropout=dropout,
+            grad_input=grad_input_JD if needs_input else None,
+            grad_dropped=None if dropout is None else grad_dropped_JD,
+            normal=None if norm is None else norm.normal_JD,
+            inverse=None if norm is None else norm.inverse_J,
+            gain=None if norm is None else norm.gain,
+            grad_gain=None if grads is None else grads[0],
+            grad_shift=None if grads is None else grads[1],
         )
-        if norm is not None and grads is not None:
-            call.normal, call.inverse = norm.normal_JD.data_ptr(), norm.inverse_J.data_ptr()
-            call.gain = norm.gain.data_ptr()
-            call.grad_gain, call.grad_shift = (grad.data_ptr() for grad in grads)
-        if call.entering or call.dropped:
+        if call.grad_input or call.grad_dropped:
             self._run("norm_backward", call)
-        return entering_JD, dropped_JD
+        return grad_input_JD, grad_dropped_JD
 
     def weight_gradient(
         self,
@@ -243,32 +237,32 @@ class Kernels:
         weights: Sequence[Tensor | None],
         biases: Sequence[Tensor | None],
     ) -> None:
-        """Let the gradients of some linear layers' weights and biases grow.
+        """Add to the gradients of the weights and biases of linear layers with the same input.
 
         Args:
-            x_JD: what entered them.
-            grad_JF: of what left, each layer's as many columns beside each other.
-            weights: one gradient for each layer, or None where it is not wanted.
-            biases: likewise.
+            x_JD: their input.
+            grad_JF: of their outputs, which have the same width and are adjacent columns.
+            weights: the gradient of each layer's weights; None if it is not wanted.
+            biases: the same of its bias.
         """
         if all(grad is None for grad in (*weights, *biases)):
             return
-        call = OuterCall(
+        call = WeightGradientCall(
             rows=x_JD.shape[0],
-            inner=x_JD.shape[1],
-            outer=grad_JF.shape[1] // len(weights),
+            in_features=x_JD.shape[1],
+            out_features=grad_JF.shape[1] // len(weights),
             parts=len(weights),
-            x_length=x_JD.stride(0),
-            grad_length=grad_JF.stride(0),
-            x=x_JD.data_ptr(),
-            grad=grad_JF.data_ptr(),
+            x_stride=x_JD.stride(0),
+            grad_stride=grad_JF.stride(0),
+            x=x_JD,
+            grad=grad_JF,
+            weight=tuple(None if grad is None else grad.data_ptr() for grad in weights),
+            bias=tuple(None if grad is None else grad.data_ptr() for grad in biases),
         )
-        for index, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-            call.weight[index], call.bias[index] = _pointer(weight), _pointer(bias)
         self._run("weight_gradient", call)
 
     def attend(self, call: AttentionCall) -> None:
-        """Attend, or go back through it."""
+        """Attend; with a gradient of the context, compute the other gradients instead."""
         self._run("attend", call)
 
     def cross_entropy(
@@ -284,83 +278,88 @@ class Kernels:
         grad_table_VD: Tensor | None,
         r_drop: float = 0.0,
     ) -> tuple[Tensor, Tensor]:
-        """Project, take the softmax, compare with the true tokens, and go back.
+        """Compute logits, softmax and label-smoothed cross-entropy, and the gradients.
 
         Args:
             states_PD: one row for each target token.
-            table_VD: the projection.
-            packed: the projection for logits, turned, and for what goes back, filled.
+            table_VD: the output projection.
+            packed: the projection packed twice: transposed, for the logits; and with
+                `padded_vocabulary` as depth, for the gradients.
             table_sum_D: the sum of the projection's rows.
             target_P: the true tokens.
             smoothing: as in `pellucid.train.fast.loss`.
-            factor: of all gradients.
-            grad_table_VD: grows; None where it is not wanted.
+            factor: multiplies all gradients.
+            grad_table_VD: is added to; None if it is not wanted.
             r_drop: as in `pellucid.train.fast.loss`.
 
         Returns:
-            ``plain_P``, of each row −log p(y), and ``grad_states_PD``.
+            ``nll_P``, −log p(y) of each row, and ``grad_states_PD``.
         """
         rows, width = states_PD.shape
-        filled = self.filled(table_VD.shape[0])
-        chunk_rows = min(self.chunk_rows(table_VD.shape[0]), rows)
-        chunk, scaled = self.rows(chunk_rows, filled), self.rows(chunk_rows, width)
-        plain_P = torch.empty(rows)
-        grad_states_PD = self.rows(rows, width)
+        vocabulary = len(table_VD)
+        chunk_rows = min(self.chunk_rows(vocabulary), rows)
+        chunk = self.empty(chunk_rows, self.padded_vocabulary(vocabulary))
+        scaled_states = self.empty(chunk_rows, width)
+        nll_P = torch.empty(rows)
+        grad_states_PD = self.empty(rows, width)
         call = LossCall(
             rows=rows,
             width=width,
-            vocabulary=table_VD.shape[0],
-            states=states_PD.data_ptr(),
-            table=table_VD.data_ptr(),
-            packed_turned=packed[0].data_ptr(),
-            packed=packed[1].data_ptr(),
-            table_sum=table_sum_D.data_ptr(),
-            target=target_P.data_ptr(),
+            vocabulary=vocabulary,
+            states=states_PD,
+            table=table_VD,
+            packed_transposed=packed[0],
+            packed=packed[1],
+            table_sum=table_sum_D,
+            target=target_P,
             smoothing=smoothing,
             factor=factor,
-            agreement=r_drop / 2,
+            half_alpha=r_drop / 2,
             chunk_rows=chunk_rows,
-            chunk=chunk.data_ptr(),
-            scaled=scaled.data_ptr(),
-            plain=plain_P.data_ptr(),
-            grad_states=grad_states_PD.data_ptr(),
-            grad_table=_pointer(grad_table_VD),
+            chunk=chunk,
+            scaled_states=scaled_states,
+            nll=nll_P,
+            grad_states=grad_states_PD,
+            grad_table=grad_table_VD,
         )
         self._run("cross_entropy", call)
-        return plain_P, grad_states_PD
+        return nll_P, grad_states_PD
 
     def orthogonalize(self, matrices: Tensor, coefficients: tuple[float, float, float]) -> Tensor:
-        """Bring the singular values of matrices near 1, as `pellucid.train.weights.muon` says.
+        """Bring the singular values of matrices near 1, as in `pellucid.train.weights.muon`.
 
         Args:
-            matrices: ``(number, m, n)``, float32, m and n multiples of 16.
-            coefficients: of the quintic.
+            matrices: ``(number, m, n)``, float32, m and n multiples of `WIDTH_STEP`.
+            coefficients: of the quintic polynomial.
 
         Returns:
-            As many.
+            The same shape.
         """
         is_tall = matrices.shape[1] > matrices.shape[2]
         wide = (matrices.transpose(1, 2) if is_tall else matrices).clone(
             memory_format=torch.contiguous_format
         )
         number, rows, columns = wide.shape
-        call = OrthogonalCall(number, rows, columns, wide.data_ptr(), *coefficients)
+        a, b, c = coefficients
+        call = OrthogonalCall(
+            count=number, rows=rows, columns=columns, matrices=wide, a=a, b=b, c=c
+        )
         self._run("orthogonalize", call)
         return wide.transpose(1, 2) if is_tall else wide
 
-    def filled(self, vocabulary: int) -> int:
+    def padded_vocabulary(self, vocabulary: int) -> int:
         """Columns of a row of the loss's chunk."""
-        return int(self._library.filled(vocabulary))
+        return int(self._library.padded_vocabulary(vocabulary))
 
     def chunk_rows(self, vocabulary: int) -> int:
-        """Rows of a chunk of the loss: such that the third-level cache holds it."""
+        """Rows of the loss's chunk: as many as stay in the third-level cache."""
         per_thread = 96 // self.dtype.itemsize
-        row = self.dtype.itemsize * self.filled(vocabulary)
+        row = self.dtype.itemsize * self.padded_vocabulary(vocabulary)
         parts = BYTES_PER_CHUNK // (row * per_thread)
         return per_thread * max(1, parts - parts % CHUNK_PARTS if parts > CHUNK_PARTS else parts)
 
     def embed(self, call: EmbeddingCall) -> None:
-        """Look rows up, add positions, and drop; or, with a gradient, go back."""
+        """Look up embeddings, add positions, and drop; with a gradient, run backward instead."""
         embed = self._library.embed_backward if call.grad else self._library.embed
         embed(ctypes.byref(call))
 
@@ -369,26 +368,6 @@ class Kernels:
             raise MemoryError(f"not enough memory for {name}")
 
 
-def _pointer(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()
-
-
-_NOTHING_DROPPED = Dropping()
-
-
-def _dropping(drawn: Drawn | None) -> Dropping:
-    if drawn is None:
-        return _NOTHING_DROPPED
-    return Dropping(drawn.drawn.data_ptr(), drawn.threshold, drawn.factor)
-
-
 def _norm_fields(norm: Norm | None) -> dict[str, Any]:
-    if norm is None:
-        return {}
-    return {
-        "gain": norm.gain.data_ptr(),
-        "shift": norm.shift.data_ptr(),
-        "epsilon": norm.epsilon,
-        "normal": norm.normal_JD.data_ptr(),
-        "inverse": norm.inverse_J.data_ptr(),
-    }
+    names = ("gain", "shift", "epsilon", "normal", "inverse")
+    return {} if norm is None else dict(zip(names, norm, strict=True))

@@ -1,7 +1,7 @@
-"""The compiled kernels of this machine: which there are, and which of them its processor can run.
+"""Find the compiled kernels that this machine's processor can run.
 
-They are built with the package where there is a C compiler, one library for each width of vectors
-and each precision. Everything that uses them has another way where there are none.
+They are built with the package if a C compiler is available: one library for each vector width and
+precision. Everything that uses them falls back on PyTorch without them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ HASH_LENGTH = 64
 
 
 def library_name(precision: Literal["float32", "bfloat16"]) -> str | None:
-    """The library for this processor, as ``avx2_float32``; None where there can be none.
+    """Name the library for this processor, such as ``avx2_float32``; None if there is no such.
 
-    PyTorch is asked what the processor has, so ``ATEN_CPU_CAPABILITY`` holds here too. In bfloat16
-    processors without instructions for it compute in float32, which is slow and right.
+    PyTorch reports what the processor has, so ``ATEN_CPU_CAPABILITY`` applies here too. Processors
+    without bfloat16 instructions get a library that computes in float32, which is slow but correct.
     """
     capability = torch.backends.cpu.get_cpu_capability()
     if not sys.platform.startswith("linux") or capability not in ("AVX2", "AVX512"):
@@ -40,13 +40,13 @@ def library_name(precision: Literal["float32", "bfloat16"]) -> str | None:
 
 @lru_cache(maxsize=2)
 def find_library(precision: Literal["float32", "bfloat16"]) -> ctypes.CDLL | str:
-    """Load the library for this processor; why there is none in words, where there is none."""
+    """Load the library for this processor, or return why it is unavailable."""
     name = library_name(precision)
     if name is None:
-        return "there are none for this kind of processor and system"
+        return "this kind of processor or system is not supported"
     path = FOLDER / f"{name}.so"
     if not path.is_file():
-        return f"{name}.so was not built with the package, which takes a C compiler"
+        return f"{name}.so was not built with the package, which needs a C compiler"
     try:
         library = ctypes.CDLL(str(path))
         built_from = (ctypes.c_char * HASH_LENGTH).in_dll(library, "sources").value.decode()

@@ -1,10 +1,10 @@
-/* Random numbers: what follows from states, as NumPy's SFC64 gives them.
+/* Random numbers from given states, the same as NumPy's SFC64.
  *
- * The generator is Chris Doty-Humphrey's sfc64, of PractRand.
+ * Source: Chris Doty-Humphrey's sfc64, in PractRand.
  */
 #include "vectors.h"
 
-static void follow(const uint64_t *state, long count, uint64_t *to) {
+static void generate(const uint64_t *state, long count, uint64_t *to) {
     uint64_t a = state[0], b = state[1], c = state[2], counter = state[3];
     for (long i = 0; i < count; i++) {
         uint64_t sum = a + b + counter++;
@@ -15,9 +15,9 @@ static void follow(const uint64_t *state, long count, uint64_t *to) {
     }
 }
 
-/* to[i][words[i]] of states[i][4]. */
-EXPORT void random_words(int64_t number, const uint64_t *states, const int64_t *words,
-                         uint64_t *const *to) {
+/* to[i][counts[i]]: the first numbers of the generator whose state is states[i][4]. */
+EXPORT void random_uint64(int64_t generators, const uint64_t *states, const int64_t *counts,
+                          uint64_t *const *to) {
 #pragma omp parallel for schedule(dynamic)
-    for (long i = 0; i < number; i++) follow(states + 4 * i, words[i], to[i]);
+    for (long i = 0; i < generators; i++) generate(states + 4 * i, counts[i], to[i]);
 }

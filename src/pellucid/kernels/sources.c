@@ -1,4 +1,4 @@
-/* Which sources a library was built from. */
+/* The hash of the sources that a library was built from. */
 #include <stdint.h>
 
 #ifndef SOURCES

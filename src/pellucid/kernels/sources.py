@@ -1,4 +1,4 @@
-"""Which sources of the kernels there are: a hash, without anything of the package or beyond."""
+"""A hash of the kernels' C sources. The build of the package uses it, so it imports nothing of it."""
 
 import hashlib
 from pathlib import Path
@@ -7,7 +7,7 @@ __all__ = ["hash_of_sources"]
 
 
 def hash_of_sources(folder: Path) -> str:
-    """Hash the C files of a folder, names and contents."""
+    """Hash the names and contents of the C files of a folder."""
     found = hashlib.sha256()
     for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
         found.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())

@@ -1,3 +1,3 @@
-"""Training on the package's C kernels."""
+"""Training passes on the package's own kernels."""
 
 __all__: list[str] = []

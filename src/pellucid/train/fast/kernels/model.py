@@ -1,12 +1,13 @@
 """A whole model on the compiled kernels: the loss of a batch, and its gradient.
 
-What PyTorch's own derivatives would keep for themselves is written out here: each sub-layer goes
-back the way it came. No position of padding is computed.
+The backward pass is written out, sub-layer by sub-layer, instead of recorded by autograd. Nothing
+is computed for padding.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -17,39 +18,38 @@ from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.kernels import (
     WIDTH_STEP,
-    Drawn,
+    DropoutBytes,
     EmbeddingCall,
     Kernels,
     find_kernels,
     library_name,
 )
 from pellucid.model import Dropout, Stack, Transformer
+from pellucid.train.fast.kernels.inputs import PackedSentences, StackInputs, require_ids
 from pellucid.train.fast.kernels.layers import (
     AttentionOnRows,
     FeedForwardOnRows,
     NormOnRows,
-    Sentences,
     gradient_of,
-    require_ids,
 )
 from pellucid.train.fast.loss import in_turn
 
 __all__ = ["KernelChoice", "ModelOnKernels", "choose_kernels"]
 
 WIDE_FOR_AMX = 512
-"""From which width on AMX decides."""
+"""The d_model from which PyTorch's products on AMX are faster than the kernels."""
 
 
 class KernelChoice(NamedTuple):
-    """What a model's passes run on.
+    """The kernels that a model's passes run on.
 
     Attributes:
         kernels: the package's own; None for PyTorch's operations.
-        words: the same in words, with the reason.
+        description: the same for people, with the reason.
     """
 
     kernels: Kernels | None
-    words: str
+    description: str
 
 
 def choose_kernels(
@@ -60,10 +60,10 @@ def choose_kernels(
     *,
     has_output_bias: bool = False,
 ) -> KernelChoice:
-    """Choose what passes run on: with ``auto`` the package's own kernels where they can.
+    """Choose the kernels for a model's passes: with ``auto`` the package's own if they can.
 
     Raises:
-        ConfigurationError: they are asked for, and cannot.
+        ConfigurationError: the package's own are requested, and cannot.
     """
     if training.kernels == "pytorch":
         return KernelChoice(None, "PyTorch's kernels")
@@ -77,8 +77,8 @@ def choose_kernels(
         return KernelChoice(kernels, f"own kernels ({library_name(precision)})")
     if training.kernels == "own":
         raise ConfigurationError(
-            "The package's own kernels must be able to train this model for training.kernels = "
-            f"'own', but they are not: {reason}. Use training.kernels = 'auto'."
+            "The package's own kernels cannot train this model (training.kernels = 'own'): "
+            f"{reason}. Use training.kernels = 'auto'."
         )
     return KernelChoice(None, f"PyTorch's kernels, not own: {reason}")
 
@@ -86,7 +86,7 @@ def choose_kernels(
 def _reason_against(
     model: ModelConfig, training: TrainingConfig, device: torch.device, *, has_output_bias: bool
 ) -> str | None:
-    """Why a model's passes cannot be those here; None where they can."""
+    """Say why the kernels do not support a model; None if they do."""
     widths = {
         "model.d_model": model.d_model,
         "model.d_ff": model.d_ff,
@@ -102,22 +102,22 @@ def _reason_against(
         "training.compile is true": training.compile,
         "training.attention_dropout is above 0": training.attention_dropout > 0,
         "training.guided_head is given": bool(training.guided_head),
-        f"{odd} is no multiple of {WIDTH_STEP}": odd is not None,
+        f"{odd} is not a multiple of {WIDTH_STEP}": odd is not None,
     }
     return next((reason for reason, holds in against.items() if holds), None)
 
 
 def _amx_is_faster(model: ModelConfig, precision: Literal["float32", "bfloat16"]) -> bool:
-    """Whether PyTorch's products have more from AMX than its other operations lose."""
+    """True if PyTorch gains more by AMX's products than its other operations lose."""
     is_wide = model.d_model >= WIDE_FOR_AMX
     return precision == "bfloat16" and is_wide and torch.cpu._is_amx_tile_supported()
 
 
 class ModelOnKernels:
-    """Passes of a model.
+    """Forward and backward passes of a model on kernels.
 
     Args:
-        model: whose weights are read, and whose parameters' gradients grow.
+        model: holds the weights, and gets the gradients.
         kernels: of this machine.
     """
 
@@ -125,29 +125,29 @@ class ModelOnKernels:
         self._model, self._kernels = model, kernels
         self._encoder = _StackOnRows(model, model.encoder, kernels)
         self._decoder = _StackOnRows(model, model.decoder, kernels)
-        self._table: tuple[Tensor, Tensor] | None = None
+        self._packed_table: tuple[Tensor, Tensor] | None = None
         self._table_sum_D = torch.empty(0)
 
     def refresh_weights(self) -> None:
-        """Take the weights as they are now."""
+        """Pack the weights as they are now."""
         self._encoder.refresh_weights()
         self._decoder.refresh_weights()
         table_VD, kernels = self._model.output_weight.detach(), self._kernels
-        turned, plain = self._table or (None, None)
-        filled = kernels.filled(len(table_VD))
-        self._table = (
-            kernels.pack(table_VD, turned=True, into=turned),
-            kernels.pack(table_VD, turned=False, filled=filled, into=plain),
+        for_logits, for_gradients = self._packed_table or (None, None)
+        padded = kernels.padded_vocabulary(len(table_VD))
+        self._packed_table = (
+            kernels.pack(table_VD, transposed=True, out=for_logits),
+            kernels.pack(table_VD, transposed=False, padded_depth=padded, out=for_gradients),
         )
         self._table_sum_D = kernels.sum_rows(table_VD)
 
     def add_gradient(
         self, batch: Batch, dropout: Dropout, *, smoothing: float, share: float, r_drop: float = 0.0
     ) -> Tensor:
-        """Let the gradients grow by those of a batch's mean loss times a share.
+        """Add the gradient of a batch's mean loss, times a share, to the model's gradients.
 
         Args:
-            batch: with R-Drop all pairs once more behind the pairs.
+            batch: with R-Drop all pairs twice, the second time after all of the first.
             dropout: the masks.
             smoothing: of labels.
             share: that share.
@@ -159,27 +159,31 @@ class ModelOnKernels:
         try:
             return self._add_gradient(batch, dropout, smoothing, share, r_drop)
         except BaseException:
-            self._encoder.forget()  # A smaller batch may follow, and wants the room.
-            self._decoder.forget()
+            # If memory ran out, a smaller batch follows, which needs the memory.
+            self._encoder.release()
+            self._decoder.release()
             raise
 
     def _add_gradient(
         self, batch: Batch, dropout: Dropout, smoothing: float, share: float, r_drop: float
     ) -> Tensor:
-        assert self._table is not None
-        source = Sentences.of(batch.source_BS, batch.source_mask_BS)
-        target = Sentences.of(batch.target_in_BT, batch.target_mask_BT)
-        memory_ID = self._encoder.run(source, dropout)
-        states_PD = self._decoder.run(target, dropout, memory_ID=memory_ID, memory_rows=source)
+        assert self._packed_table is not None
+        source = PackedSentences.of(batch.source_BS, batch.source_mask_BS)
+        target = PackedSentences.of(batch.target_in_BT, batch.target_mask_BT)
+        memory_ID = self._encoder.forward(source, dropout)
+        states_PD = self._decoder.forward(
+            target, dropout, memory_ID=memory_ID, memory_sentences=source
+        )
         weight = self._model.output_weight
         true_P = batch.target_out_BT[batch.target_mask_BT]
         require_ids(true_P, len(weight))
         if r_drop:
+            # The kernel takes the two passes of a token as adjacent rows.
             states_PD, true_P = in_turn(states_PD), in_turn(true_P)
-        plain_P, grad_PD = self._kernels.cross_entropy(
+        nll_P, grad_PD = self._kernels.cross_entropy(
             states_PD,
             weight.detach(),
-            self._table,
+            self._packed_table,
             self._table_sum_D,
             true_P,
             smoothing=smoothing,
@@ -189,10 +193,10 @@ class ModelOnKernels:
         )
         if r_drop:
             grad_PD = torch.cat((grad_PD[::2], grad_PD[1::2]))
-        grad_memory_ID = self._decoder.back(grad_PD)
+        grad_memory_ID = self._decoder.backward(grad_PD)
         assert grad_memory_ID is not None
-        self._encoder.back(grad_memory_ID)
-        return plain_P.mean()
+        self._encoder.backward(grad_memory_ID)
+        return nll_P.mean()
 
 
 class _StackOnRows:
@@ -205,96 +209,75 @@ class _StackOnRows:
         self._table = model.embedding_of(side).weight
         self._scale = math.sqrt(config.d_model) if config.embedding_scale == "sqrt" else 1.0
         self._sublayers: list[AttentionOnRows | FeedForwardOnRows] = []
-        is_causal = stack.part == "decoder" and config.look_ahead_mask
+        attention = partial(AttentionOnRows, kernels, config)
+        feed_forward = partial(FeedForwardOnRows, kernels, config)
+        is_decoder = stack.part == "decoder"
+        is_causal = is_decoder and config.look_ahead_mask
         layer: Any
         for index, layer in enumerate(stack.layers):
             site = f"{stack.part}.{index}"
-            own, across, network = (f"{site}.{name}" for name in ("self", "cross", "feed_forward"))
+            own, own_norm = layer.self_attention, layer.self_attention_norm
             self._sublayers.append(
-                AttentionOnRows(
-                    kernels,
-                    config,
-                    layer.self_attention,
-                    layer.self_attention_norm,
-                    site=own,
-                    is_causal=is_causal,
-                )
+                attention(own, own_norm, site=f"{site}.self", is_causal=is_causal)
             )
-            if stack.part == "decoder":
+            if is_decoder:
+                cross, cross_norm = layer.cross_attention, layer.cross_attention_norm
                 self._sublayers.append(
-                    AttentionOnRows(
-                        kernels,
-                        config,
-                        layer.cross_attention,
-                        layer.cross_attention_norm,
-                        site=across,
-                        sees_memory=True,
-                    )
+                    attention(cross, cross_norm, site=f"{site}.cross", sees_memory=True)
                 )
-            self._sublayers.append(
-                FeedForwardOnRows(
-                    kernels, config, layer.feed_forward, layer.feed_forward_norm, site=network
-                )
-            )
+            network, network_norm = layer.feed_forward, layer.feed_forward_norm
+            self._sublayers.append(feed_forward(network, network_norm, site=f"{site}.feed_forward"))
         norm: nn.LayerNorm | None = getattr(stack, "norm", None)
         self._norm = None if norm is None else NormOnRows(kernels, norm)
+        self._saved: dict[str, Any] = {}
 
     def refresh_weights(self) -> None:
         for sublayer in self._sublayers:
             sublayer.refresh_weights()
 
-    def forget(self) -> None:
-        """Give up what is kept for the way back."""
+    def release(self) -> None:
+        """Release what was saved for backward."""
         for sublayer in self._sublayers:
-            sublayer.forget()
+            sublayer.release()
         if self._norm is not None:
-            self._norm.forget()
-        self._kept: tuple[Any, ...] = ()
+            self._norm.release()
+        self._saved = {}
 
-    def run(
+    def forward(
         self,
-        sentences: Sentences,
+        sentences: PackedSentences,
         dropout: Dropout,
         *,
         memory_ID: Tensor | None = None,
-        memory_rows: Sentences | None = None,
+        memory_sentences: PackedSentences | None = None,
     ) -> Tensor:
-        """From tokens to what leaves the stack."""
-        drawn = self._draw(len(sentences.ids_J), dropout)
-        x_JD = self._enter(sentences, dropout, drawn.get(f"{self._stack.part}.input"))
+        """Compute the stack's output from tokens."""
+        random_bytes = self._draw(len(sentences.ids_J), dropout)
+        inputs = StackInputs(sentences, random_bytes, memory_ID, memory_sentences)
+        x_JD = self._embed(inputs, dropout)
         for sublayer in self._sublayers:
-            if isinstance(sublayer, FeedForwardOnRows):
-                x_JD = sublayer.run(x_JD, drawn)
-            elif sublayer.sees_memory:
-                x_JD = sublayer.run(
-                    x_JD, sentences, drawn, memory_ID=memory_ID, memory_rows=memory_rows
-                )
-            else:
-                x_JD = sublayer.run(x_JD, sentences, drawn)
-        return x_JD if self._norm is None else self._norm.run(x_JD)
+            x_JD = sublayer.forward(x_JD, inputs)
+        return x_JD if self._norm is None else self._norm.forward(x_JD)
 
-    def back(self, grad_JD: Tensor) -> Tensor | None:
-        """Back to the tokens' table; the gradient of what was attended to, if anything was."""
+    def backward(self, grad_JD: Tensor) -> Tensor | None:
+        """Add to all gradients of the stack; return that of the memory, if there is one."""
         grad_memory_ID: Tensor | None = None
         if self._norm is not None:
-            grad_JD = self._norm.back(grad_JD)[0]
+            grad_JD = self._norm.backward(grad_JD)[0]
         for sublayer in reversed(self._sublayers):
-            if isinstance(sublayer, FeedForwardOnRows):
-                grad_JD = sublayer.back(grad_JD)
-            else:
-                grad_JD, grad_memory_ID = sublayer.back(grad_JD, grad_memory_ID)
-        self._enter_back(grad_JD)
+            grad_JD, grad_memory_ID = sublayer.backward(grad_JD, grad_memory_ID)
+        self._embed_backward(grad_JD)
         return grad_memory_ID
 
-    def _draw(self, rows: int, dropout: Dropout) -> dict[str, Drawn]:
-        """Draw for all places at once, which threads share."""
+    def _draw(self, rows: int, dropout: Dropout) -> dict[str, DropoutBytes]:
+        """Draw the bytes of all places in one call, so that threads share the work."""
         widths = {f"{self._stack.part}.input": self._table.shape[1]}
         for sublayer in self._sublayers:
-            widths |= sublayer.drops()
+            widths |= sublayer.dropout_widths()
         return dropout.draw({place: rows * width for place, width in widths.items()}, self._kernels)
 
-    def _enter(self, sentences: Sentences, dropout: Dropout, dropped: Drawn | None) -> Tensor:
-        part, table_VD = self._stack.part, self._table.detach()
+    def _embed(self, inputs: StackInputs, dropout: Dropout) -> Tensor:
+        part, table_VD, sentences = self._stack.part, self._table.detach(), inputs.sentences
         rows, width = len(sentences.ids_J), table_VD.shape[1]
         if sentences.longest > self._stack.max_length:
             raise InputError(
@@ -305,32 +288,28 @@ class _StackOnRows:
         require_ids(sentences.ids_J, len(table_VD))
         positions_LD = self._stack.position_rows(0, sentences.longest, like=table_VD)
         factors_J = dropout.token_factors(rows, part)
-        x_JD = self._kernels.rows(rows, width)
-        call = EmbeddingCall(
-            rows=rows,
-            width=width,
-            id=sentences.ids_J.data_ptr(),
-            position=sentences.positions_J.data_ptr(),
-            table=table_VD.data_ptr(),
-            scale=self._scale,
-            token_factor=None if factors_J is None else factors_J.data_ptr(),
-            positions=None if positions_LD is None else positions_LD.data_ptr(),
-            out=x_JD.data_ptr(),
-        )
-        if dropped is not None:
-            call.dropout.drawn = dropped.drawn.data_ptr()
-            call.dropout.threshold, call.dropout.factor = dropped.threshold, dropped.factor
-        self._kept = (call, sentences, factors_J, positions_LD, dropped)
-        self._kernels.embed(call)
+        x_JD = self._kernels.empty(rows, width)
+        self._saved = {
+            "rows": rows,
+            "width": width,
+            "id": sentences.ids_J,
+            "position": sentences.positions_J,
+            "table": table_VD,
+            "scale": self._scale,
+            "token_factor": factors_J,
+            "positions": positions_LD,
+            "dropout": inputs.dropout.get(f"{part}.input"),
+        }
+        self._kernels.embed(EmbeddingCall(**self._saved, out=x_JD))
         return x_JD
 
-    def _enter_back(self, grad_JD: Tensor) -> None:
-        call: EmbeddingCall = self._kept[0]
+    def _embed_backward(self, grad_JD: Tensor) -> None:
         learned = self._stack.positions.weight if hasattr(self._stack, "positions") else None
-        grads = gradient_of(self._table), gradient_of(learned)
-        call.grad = grad_JD.data_ptr()
-        call.grad_table, call.grad_positions = (
-            None if grad is None else grad.data_ptr() for grad in grads
+        call = EmbeddingCall(
+            **self._saved,
+            grad=grad_JD,
+            grad_table=gradient_of(self._table),
+            grad_positions=gradient_of(learned),
         )
         self._kernels.embed(call)
-        self._kept = ()
+        self._saved = {}
