@@ -271,7 +271,7 @@ def test_decoding_is_described() -> None:
 def test_default_view_is_cross_attention_of_the_last_layer(trace: Trace) -> None:
     view = default_view(trace)
     assert (view.name, view.head) == ("decoder.1.cross.weights", 0)
-    with pytest.raises(InputError, match="holds none"):
+    with pytest.raises(InputError, match="holds no array"):
         default_view(make_trace(arrays={}))
 
 

@@ -58,7 +58,7 @@ def _repeat(
 ) -> float:
     """Compute one view's consistency."""
     each = []
-    together, alone = Counter[tuple[str, str]](), Counter[tuple[str, bool]]()
+    together, single = Counter[tuple[str, str]](), Counter[tuple[str, bool]]()
     for pair, (sources, targets) in zip(aligned, words, strict=True):
         joined = Counter((sources[i], targets[j]) for i, j in pair.links[view])
         singles = Counter[tuple[str, bool]]()
@@ -67,7 +67,7 @@ def _repeat(
             singles[target, False] += times
         each.append((joined, singles))
         together.update(joined)
-        alone.update(singles)
+        single.update(singles)
     found = num_links = 0.0
     for joined, singles in each:
         for (source, target), times in joined.items():
@@ -75,7 +75,8 @@ def _repeat(
             again = together[source, target] - times
             if again:
                 ends = ((source, True), (target, False))
-                found += times * 2 * again / sum(alone[end] - singles[end] for end in ends)
+                # The links of this pair do not judge themselves, so they are subtracted.
+                found += times * 2 * again / sum(single[end] - singles[end] for end in ends)
     return found / num_links if num_links else 0.0
 
 

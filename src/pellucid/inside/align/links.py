@@ -117,6 +117,7 @@ def link_words(
         The links of each map, (source word, target word).
     """
     is_of_LT = tokens_by_words(words, num_words).T.copy()
+    # Words without a token, and words without any weight, get no links.
     target_words = np.flatnonzero(is_of_LT.any(axis=1))
     source_words = np.flatnonzero(maps_XTM.any(axis=(0, 1)))
     if not len(target_words) or not len(source_words):

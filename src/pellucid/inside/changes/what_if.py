@@ -147,7 +147,7 @@ def what_if(
 
     Args:
         pair: the source, and the original output.
-        changes: the changes, in order; there may be none if a prefix is forced.
+        changes: the changes, in order; they may be empty if a prefix is forced.
         prefix: the beginning of the translation.
         max_length: the most tokens to write; by default twice the original's, and 20 more.
         num_random: the number of draws of other heads to compare with. A draw replaces each
@@ -199,6 +199,7 @@ def decode_under(
         max_length: the most tokens to write, the prefix included.
     """
     special = pair.tokenizer.config
+    # Special tokens are never written, except the one that ends a sentence.
     silent = {special.pad_id, special.bos_id, special.target_start_id} - {special.eos_id, None}
     never = torch.tensor(sorted(silent))
     limit = min(max_length, pair.model.config.max_target_length)

@@ -1,3 +1,3 @@
-"""The architecture as SVG (`pellucid inspect --draw`)."""
+"""Drawings of the architecture as SVG (`pellucid inspect --draw`)."""
 
 __all__: list[str] = []

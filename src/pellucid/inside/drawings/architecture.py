@@ -1,7 +1,7 @@
 """Drawings of an architecture, made from its configuration: SVG with shapes and counts.
 
-Right of every arrow stands the shape of what flows, left of it, in blue, the parameters of the
-step that it comes from. S is the number of source tokens, T that of target tokens.
+To the right of every arrow is the shape of what flows; to the left, in blue, the number of
+parameters of the step that it comes from. S is the number of source tokens, T of target tokens.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _DRAWERS: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
 def draw_architecture(
     config: ModelConfig, what: Drawing, *, model: str = "", has_output_bias: bool = False
 ) -> str:
-    """Draw what a configuration says.
+    """Draw a model from its configuration.
 
     Args:
-        config: sizes and switches, the vocabulary sizes given.
+        config: sizes and switches; the vocabulary sizes must be set.
         what: ``whole``; ``attention``, one head; ``heads``, their concatenation and W_O;
             ``training`` and ``inference``, how the encoder feeds every layer of the decoder.
         model: its name and hash, for the caption.
-        has_output_bias: whether the logits have a bias, which only the weights tell.
+        has_output_bias: True if the logits have a bias, which the configuration does not say.
 
     Returns:
         An SVG document.
 
     Raises:
-        InputError: there is no such drawing.
+        InputError: the drawing does not exist.
     """
     if what not in _DRAWERS:
         raise InputError(

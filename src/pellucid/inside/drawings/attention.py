@@ -1,4 +1,4 @@
-"""One head of attention, and all heads beside each other."""
+"""Drawings of one head of attention, and of all heads side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_HEADS = 8
 
 
 def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
-    """The five stages of one head, from two inputs to context vectors."""
+    """Draw the five stages of one head, from two inputs to context vectors."""
     config = counts.config
     width, d_key, d_value, heads = config.d_model, config.d_key, config.d_value, config.num_heads
     columns = {"Q": 130.0, "K": 330.0, "V": 530.0}
@@ -53,7 +53,7 @@ def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
 
 
 def _draw_stages(canvas: Canvas, counts: Counts, scores: Box) -> tuple[Box, Box]:
-    """Scaling, mask and softmax above the scores; gives the softmax and the place of the mix."""
+    """Draw scaling, mask and softmax above the scores; return the boxes of softmax and mixture."""
     config = counts.config
     steps = []
     if config.scale_scores:
@@ -73,7 +73,7 @@ def _draw_stages(canvas: Canvas, counts: Counts, scores: Box) -> tuple[Box, Box]
 
 
 def draw_heads(canvas: Canvas, counts: Counts) -> None:
-    """The heads of one attention, their concatenation and the projection after it."""
+    """Draw the heads of one attention, their concatenation and the projection after it."""
     config = counts.config
     heads, d_value, width = config.num_heads, config.d_value, config.d_model
     shown = list(range(heads)) if heads <= MOST_HEADS else [*range(MOST_HEADS - 2), -1, heads - 1]

@@ -1,4 +1,4 @@
-"""A small canvas: boxes, arrows and words at given places, written as SVG."""
+"""A small canvas for boxes, arrows and words, written as SVG."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from html import escape
 __all__ = ["COUNT", "FILLS", "Box", "Canvas", "in_words"]
 
 FILLS = {"attention": "#d3e3f2", "network": "#fbe0c4", "table": "#ece7cf", "plain": "#f0f0f0"}
-"""Grounds of boxes; every box also says in words what it is."""
+"""Colors of boxes; the words in a box say the same as its color."""
 
 FONT = "'DejaVu Sans', Verdana, 'Segoe UI', 'Helvetica Neue', sans-serif"
 INK, FAINT = "#1a1a1a", "#555555"
 COUNT = "#08468b"
-"""What counts of parameters are written in."""
+"""The color of counts of parameters."""
+
 LINE_HEIGHT = 15
 
 
 @dataclass(frozen=True)
 class Box:
-    """Where a box is: its center and its sizes."""
+    """The place of a box: its center and its size."""
 
     x: float
     y: float
@@ -50,10 +51,10 @@ class Box:
 
 
 class Canvas:
-    """Collects shapes; y grows downwards, from any number on.
+    """A drawing that grows with the shapes drawn on it; y increases downwards.
 
     Args:
-        title: what the drawing shows.
+        title: of the drawing.
     """
 
     def __init__(self, title: str) -> None:
@@ -65,7 +66,7 @@ class Canvas:
     def box(
         self, box: Box, lines: Sequence[str], *, fill: str = "plain", is_dashed: bool = False
     ) -> Box:
-        """Draw a box with lines of words in it, the first in bold."""
+        """Draw a box with lines of words in it, the first in bold, and return it."""
         dash = ' stroke-dasharray="5 3"' if is_dashed else ""
         self._rectangle(box, f'rx="5" fill="{FILLS[fill]}" stroke="{FAINT}"{dash}')
         start = box.y - (len(lines) - 1) * LINE_HEIGHT / 2
@@ -92,7 +93,7 @@ class Canvas:
             points: from the first to the last.
             shape: of what flows, written to the right of the middle of the last piece.
             count: of parameters in the step that it comes from, written to the left unless 0.
-            is_dashed: whether it is dashed.
+            is_dashed: draw a dashed line.
         """
         dash = ' stroke-dasharray="5 3"' if is_dashed else ""
         self.line(points, style=f'{dash} marker-end="url(#head)"')
@@ -144,7 +145,7 @@ class Canvas:
         color: str = INK,
         is_bold: bool = False,
     ) -> None:
-        """Write words with their middle line at a place."""
+        """Write words, vertically centered at a place."""
         if not words:
             return
         weight = ' font-weight="600"' if is_bold else ""
@@ -152,12 +153,13 @@ class Canvas:
             f'<text x="{x:g}" y="{y + 0.36 * size:g}" text-anchor="{anchor}" font-size="{size:g}" '
             f'fill="{color}"{weight}>{escape(words)}</text>'
         )
+        # An estimate: the font is only known when the drawing is shown.
         width = len(words) * size * (0.68 if is_bold else 0.62)
         left = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
         self._reach((left, y - size / 2), (left + width, y + size / 2))
 
     def notes(self, sentences: Sequence[str]) -> None:
-        """Write sentences below everything, each from a new line."""
+        """Write sentences below everything, each on a new line."""
         left, top = self._left, self._bottom + 28
         letters = max(50, int((self._right - left) / (12 * 0.6)))
         lines = [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
@@ -165,7 +167,7 @@ class Canvas:
             self.text(left, top + index * 17, line, anchor="start", color=FAINT)
 
     def to_svg(self) -> str:
-        """Everything drawn, as an SVG document."""
+        """Return the drawing as an SVG document."""
         margin = 16
         left, top = self._left - margin, self._top - margin
         width, height = self._right + margin - left, self._bottom + margin - top
@@ -187,12 +189,12 @@ class Canvas:
         self._reach((box.left, box.top), (box.right, box.bottom))
 
     def _reach(self, *points: tuple[float, float]) -> None:
-        """Widen the drawing so that it holds some points."""
+        """Enlarge the drawing to hold some points."""
         for x, y in points:
             self._left, self._right = min(self._left, x), max(self._right, x)
             self._top, self._bottom = min(self._top, y), max(self._bottom, y)
 
 
 def in_words(count: int) -> str:
-    """Write a count of parameters; 0 is left out."""
+    """Write a count of parameters; nothing for 0."""
     return f"{count:,}" if count else ""

@@ -1,4 +1,4 @@
-"""How many parameters each step of an architecture has, from its configuration alone."""
+"""The number of parameters of each step of an architecture, from its configuration."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Counts"]
 
 @dataclass(frozen=True)
 class Counts:
-    """Parameters of each step.
+    """The number of parameters of each step.
 
     Attributes:
-        config: the sizes and switches.
-        has_output_bias: whether the logits have a bias, which only the weights tell.
+        config: sizes and switches.
+        has_output_bias: True if the logits have a bias, which the configuration does not say.
     """
 
     config: ModelConfig
@@ -37,7 +37,7 @@ class Counts:
 
     @property
     def output(self) -> int:
-        """The projection after the heads are put beside each other, W_O."""
+        """The projection after the concatenation of the heads, W_O."""
         return self._linear(self.config.num_heads * self.config.d_value, self.config.d_model)
 
     @property
@@ -57,12 +57,12 @@ class Counts:
 
     @property
     def norm(self) -> int:
-        """One layer norm: a gain and a bias a dimension."""
+        """One layer norm: a gain and a bias for each dimension."""
         return 0 if self.config.norm == "none" else 2 * self.config.d_model
 
     @property
     def final_norm(self) -> int:
-        """The norm at the end of a stack, which pre-norm has."""
+        """The norm at the end of a stack, which only pre-norm has."""
         return self.norm if self.config.norm == "pre" else 0
 
     @property
@@ -77,25 +77,25 @@ class Counts:
 
     @property
     def source_embedding(self) -> int:
-        """The source's table; where all embeddings are tied it is the only one."""
+        """The source's table; the only one if all embeddings are tied."""
         return self.config.source_vocabulary_size * self.config.d_model
 
     @property
     def target_embedding(self) -> int:
-        """The target's own table; none where all are tied."""
+        """The target's own table; 0 if all embeddings are tied."""
         if self.config.tied_embeddings == "all":
             return 0
         return self.config.target_vocabulary_size * self.config.d_model
 
     @property
     def logits(self) -> int:
-        """The output's own matrix, none where tied, and its bias."""
+        """The output's own matrix, 0 if it is tied, and its bias."""
         size = self.config.target_vocabulary_size
         matrix = size * self.config.d_model if self.config.tied_embeddings == "none" else 0
         return matrix + (size if self.has_output_bias else 0)
 
     def positions(self, part: str) -> int:
-        """Learned positions of the encoder or the decoder; formulas have no parameters."""
+        """Count the learned positions of the encoder or the decoder; others have no parameters."""
         if self.config.positions != "learned":
             return 0
         is_encoder = part == "encoder"
@@ -104,7 +104,7 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The whole model."""
         config = self.config
         return (
             self.source_embedding

@@ -1,4 +1,4 @@
-"""The encoder's end feeds every layer of the decoder: in training and in inference."""
+"""Drawings of both stacks in training and in inference: the encoder feeds every decoder layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDE = 230.0
 
 
 def draw_training(canvas: Canvas, counts: Counts) -> None:
-    """All rows of the target at once, each reading the right token and predicting the next."""
+    """Draw training: all target rows at once, each reads the right token and predicts the next."""
     _draw_encoder(canvas, counts, "every source token at once")
     _, loss = _draw_decoder(
         canvas,
@@ -29,7 +29,7 @@ def draw_training(canvas: Canvas, counts: Counts) -> None:
 
 
 def draw_inference(canvas: Canvas, counts: Counts) -> None:
-    """One row a turn: the token chosen last goes in, the next one comes out."""
+    """Draw inference: one row a turn, from the token chosen last to the next one."""
     _draw_encoder(canvas, counts, "once for a sentence")
     way_in, chosen = _draw_decoder(
         canvas,
@@ -48,7 +48,7 @@ def draw_inference(canvas: Canvas, counts: Counts) -> None:
 
 
 def _draw_encoder(canvas: Canvas, counts: Counts, note: str) -> None:
-    """The encoder's layers, and the bus that carries its output to every decoder layer."""
+    """Draw the encoder's layers, and the bus that carries its output to every decoder layer."""
     config = counts.config
     width = f"S × {config.d_model}"
     box = canvas.box(Box(LEFT, 0, WIDE, 54), ["source", "S tokens with </s>", note], fill="table")
@@ -77,15 +77,15 @@ def _draw_decoder(
     rows: str,
     note: str,
 ) -> tuple[Box, Box]:
-    """The decoder from the tokens that go in to the logits and their use: the first and last box.
+    """Draw the decoder, from its tokens to the use of its logits; return the first and last box.
 
     Args:
         canvas: to draw on.
-        counts: parameters of each step.
+        counts: the parameters of each step.
         start: the words of the first box.
         end: the words of the last box.
-        rows: how many rows run at once.
-        note: what is said of a row in every layer.
+        rows: the number of rows that run at once.
+        note: a remark in the box of every layer.
     """
     config = counts.config
     shape = f"{rows} × {config.d_model}"
@@ -112,6 +112,6 @@ def _stack(
     count: int,
     fill: str = "plain",
 ) -> Box:
-    """Put the next box of a column above the last one."""
+    """Draw the next box of a column above the last one."""
     box = Box(below.x, below.y - STEP, WIDE, height)
     return canvas.stack(below, box, words, fill=fill, shape=shape, count=count)

@@ -1,4 +1,4 @@
-"""The whole architecture: every step of an encoder and a decoder layer, bottom up."""
+"""A drawing of the whole architecture: every step of an encoder and a decoder layer, bottom up."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ LEFT, RIGHT, BUS = 170.0, 640.0, 405.0
 STEP = 66.0
 WIDE, HIGH = 210.0, 36.0
 BESIDE = 130.0
-"""How far from the middle a residual connection runs."""
+"""The distance of a residual connection from the middle of its column."""
 
 
 def draw_whole(canvas: Canvas, counts: Counts) -> None:
-    """Both stacks; a layer of each is drawn in full and stands for all of its kind."""
+    """Draw both stacks; one layer of each is drawn in full and stands for all of them."""
     encoder = _Column(canvas, counts, "encoder")
     encoder.draw(["self-attention", "feed-forward"])
     decoder = _Column(canvas, counts, "decoder")
@@ -37,7 +37,7 @@ def draw_whole(canvas: Canvas, counts: Counts) -> None:
 
 
 class _Column:
-    """A stack of boxes that grows upwards; each arrow carries its shape and its count."""
+    """A column of boxes that grows upwards; each arrow has its shape and its count."""
 
     def __init__(self, canvas: Canvas, counts: Counts, part: Literal["encoder", "decoder"]) -> None:
         self.canvas, self.counts, self.part = canvas, counts, part
@@ -45,10 +45,10 @@ class _Column:
         self.shape = f"{self.length} × {counts.config.d_model}"
         self.top = 0.0
         self.pending = 0
-        """Parameters of the last box, written at the arrow out of it."""
+        """The parameters of the last box, written at the arrow that leaves it."""
 
     def draw(self, sublayers: Sequence[str]) -> list[Box]:
-        """Draw one half of the model, with one layer in full; gives the boxes of its sub-layers."""
+        """Draw one part of the model, with one layer in full; return its sub-layers' boxes."""
         counts, config = self.counts, self.counts.config
         if self.part == "encoder":
             self._enter("source", counts.source_embedding, config.source_vocabulary_size)
@@ -83,7 +83,7 @@ class _Column:
         self.top -= by
 
     def _enter(self, side: str, count: int, size: int) -> None:
-        """From token ids to the first layer's input."""
+        """Draw the way from token ids to the first layer's input."""
         config = self.counts.config
         self.canvas.text(self.x, 10, f"{side}: {self.length} token ids", is_bold=True)
         is_shared = config.tied_embeddings == "all" and side == "target"
@@ -98,7 +98,7 @@ class _Column:
             self.box([scale], 0)
 
     def _sublayer(self, name: str) -> Box:
-        """A sub-layer with the norm and the residual connection around it."""
+        """Draw a sub-layer with the norm and the residual connection around it."""
         counts, norm = self.counts, self.counts.config.norm
         start = self.top - 6
         if norm == "pre":

@@ -111,7 +111,7 @@ def compare_maps(
 
     Args:
         first: (queries, keys).
-        second: (queries, keys), with sizes of its own.
+        second: (queries, keys), of any size.
         row_tokens: the words of both maps' rows.
         column_tokens: the words of both maps' columns.
         names: of the two maps, for captions.

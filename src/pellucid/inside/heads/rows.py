@@ -120,6 +120,7 @@ def head_rows(
         if stage != "weights":
             continue
         keys = trace.key_tokens(part, place[1])
+        # The decoder's self-attention never reads ``</s>``: there the start token takes its place.
         end = len(keys) - 1 if part == "encoder" or place[1] == "cross" else 0
         is_mark = np.array([is_punctuation(token) for token in keys])
         for index, head in enumerate(trace.heads):

@@ -121,6 +121,7 @@ def faithfulness(
     rng = generator(seed, "random orders of words")
     random_orders = [rng.permutation(len(words)) for _ in range(num_random)]
     random_values = _areas(pair, words, random_orders)
+    # A draw takes one of the random orders for each row, as a map has its own order in each row.
     draws = rng.integers(num_random, size=(1000, num_rows))
     drawn = random_values[:, draws, np.arange(num_rows)].mean(axis=-1)
     found = []

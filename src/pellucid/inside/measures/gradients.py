@@ -65,6 +65,7 @@ def gradient_weights(pair: Pair) -> Iterator[dict[str, np.ndarray]]:
         that the row predicts.
     """
     leaves = _Leaves()
+    # The caller may be in inference mode, whose tensors have no gradients.
     with torch.inference_mode(False), torch.enable_grad():
         logits_TV = pair.logits(probe=leaves)
         chosen_T = logits_TV[torch.arange(len(pair.target_ids)), list(pair.target_ids)]

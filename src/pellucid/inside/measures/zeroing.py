@@ -106,6 +106,7 @@ def _shares(pair: Pair, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndar
     before_1LD = run(None, 1)
     num_keys = memory_1SD.shape[1] if site.endswith(".cross") else length
     config = pair.model.config
+    # The widest result of one batch row: inside the feed-forward network, or all heads' weights.
     numbers_each = length * max(config.d_ff, config.num_heads * num_keys)
     size = max(1, MOST_NUMBERS_AT_ONCE // numbers_each)
     columns = []

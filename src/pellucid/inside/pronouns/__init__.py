@@ -1,3 +1,3 @@
-"""The antecedents of pronouns: whether heads, maps, cuts and probes find them."""
+"""Antecedents of pronouns, as heads, maps, cuts and probes find them."""
 
 __all__: list[str] = []

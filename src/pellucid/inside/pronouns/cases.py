@@ -230,6 +230,7 @@ def _make_case(bundle: Bundle, example: Example, pronoun: Pronoun, group: int) -
     places = [place for place in range(pronoun.source) if pieces[place] in lexicon]
     words = tuple(lexicon[pieces[place]] for place in places)
     answer = places.index(pronoun.source_antecedent)
+    # In the constructions of the test, the pronoun's clause begins after the last "and" before it.
     clause = pronoun.source - pieces[pronoun.source :: -1].index("and") + 1
     linked = [{j for i, j in example.alignment if i == place} for place in places]
     source = words_of_tokens(bundle.tokenizer, "source", example.source, pair.source_ids)

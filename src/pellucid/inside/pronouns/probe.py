@@ -175,6 +175,7 @@ def fit_logistic(
         if np.abs(slope).max() < 1e-8:
             break
         curvature = wide.T @ (wide * (shares * (1 - shares))[:, None]) / len(wide)
+        # The bias has no penalty; 1e-9 keeps the matrix invertible.
         step = np.linalg.solve(curvature + np.diag(penalties + 1e-9), slope)
         size = 1.0
         while size > 1e-6 and cost(solution - size * step) > cost(solution):

@@ -1,3 +1,3 @@
-"""What a trace holds, below everything that draws it."""
+"""The data of a trace and its files, below everything that draws it."""
 
 __all__: list[str] = []

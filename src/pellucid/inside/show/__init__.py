@@ -1,3 +1,3 @@
-"""The same trace in every medium."""
+"""A trace in every medium: terminal, page and figures show the same with the same words."""
 
 __all__: list[str] = []

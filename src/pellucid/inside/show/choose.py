@@ -1,4 +1,4 @@
-"""Which head is shown where nobody said which."""
+"""The choice of the head to show if none is named."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ CLEAREST = "of all of this kind the head whose rows have the least entropy on th
 def clearest_head(
     trace: TraceData, names: Sequence[str], heads: Collection[int] | None = None
 ) -> tuple[str, int]:
-    """The head with the least entropy on this sentence; that alone says nothing of its use.
+    """Find the head with the least entropy on this sentence; it need not be a useful one.
 
     Args:
         trace: holds the weights.
-        names: of the arrays of weights to choose from.
-        heads: to choose from; all unless given.
+        names: the arrays of weights to choose from.
+        heads: the heads to choose from; all unless given.
 
     Returns:
         The array's name, and the head.
@@ -31,6 +31,6 @@ def clearest_head(
 
 
 def mean_entropy(weights_LM: np.ndarray) -> float:
-    """The mean over rows of the entropy of their weights, in nats."""
+    """Return the entropy of a row's weights, averaged over the rows, in nats."""
     logs_LM = np.log(np.where(weights_LM > 0, weights_LM, 1.0))
     return float(-(weights_LM * logs_LM).sum(axis=-1).mean())

@@ -1,6 +1,6 @@
-"""Two color scales for every medium, readable also without color vision.
+"""Two color scales for every medium, readable without color vision.
 
-Cividis for what goes from 0 to 1; blue over white to orange for what has a sign.
+Cividis is for numbers from 0 to 1; blue over white to orange is for signed numbers.
 """
 
 from __future__ import annotations
@@ -54,28 +54,28 @@ Color = tuple[int, int, int]
 
 
 def shade(weight: float) -> Color:
-    """The color of a weight: red, green and blue from 0 to 255; outside 0 to 1 the end's."""
+    """Return the color of a weight: red, green and blue from 0 to 255; clipped to 0 to 1."""
     return _between(CIVIDIS, weight)
 
 
 def shade_signed(value: float) -> Color:
-    """The color of a number from −1 (blue) over 0 (white) to 1 (orange); outside the end's."""
+    """Return the color of a number from −1 (blue) over 0 (white) to 1 (orange), clipped to that."""
     return _between(BLUE_ORANGE, (value + 1) / 2)
 
 
 def ink_on(color: Color) -> str:
-    """Black or white, whichever is read more easily on a color."""
+    """Return black or white, whichever is easier to read on a color."""
     red, green, blue = color
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 110 else "#ffffff"
 
 
 def to_hex(color: Color) -> str:
-    """A color as pages write it: ``#00224e``."""
+    """Write a color for a page: ``#00224e``."""
     return "#{:02x}{:02x}{:02x}".format(*color)
 
 
 def ground_and_ink(value: float, limit: float | None) -> tuple[str, str]:
-    """The colors of a cell and of the number in it, as pages write them.
+    """Return the color of a cell, and of the number in it, as a page writes them.
 
     Args:
         value: the number.
@@ -86,7 +86,7 @@ def ground_and_ink(value: float, limit: float | None) -> tuple[str, str]:
 
 
 def scale_end(values: np.ndarray) -> float:
-    """The largest finite magnitude, which ends a signed scale; 1 if all numbers are 0."""
+    """Return the largest finite magnitude, the end of a signed scale; 1 if all numbers are 0."""
     finite = np.abs(values[np.isfinite(values)])
     return float(finite.max(initial=0.0)) or 1.0
 

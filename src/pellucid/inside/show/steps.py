@@ -1,4 +1,4 @@
-"""One row followed through one head, number by number: from token index to chosen token."""
+"""The steps of one row through one head, number by number: from token id to chosen token."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Cell = str | float
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that happens to a row.
+    """One step of a row, as a table.
 
     Attributes:
-        title: what.
+        title: of the step, in words.
         formula: the same in symbols.
-        header: what the columns of the table hold.
-        rows: the numbers.
+        header: the names of the table's columns.
+        rows: the cells: words and numbers.
     """
 
     title: str
@@ -44,11 +44,11 @@ def follow(
         view: the weights of the head, in a trace with everything.
         model: the model's sizes and switches.
         row: the position that attends, from 0.
-        column: the position attended to whose product is shown dimension by dimension; the one
-            with the largest weight unless given.
+        column: the position whose product with the row is shown dimension by dimension; by
+            default the one with the largest weight.
 
     Raises:
-        InputError: there is no such row or column, or the trace lacks a stage.
+        InputError: the row or column does not exist, or the trace lacks a stage.
     """
     advice = "Name one of its positions."
     check_number("row", row, len(view.rows), "this sentence", advice=advice)
@@ -84,7 +84,7 @@ _PROJECTIONS = {
     "qk": "q = x Wq, k = v = m Wk",
     "none": "q = x, k = v = m, the dimensions of the head",
 }
-"""By ``model.projections``."""
+"""Formulas by ``model.projections``."""
 
 
 def _vectors(view: View, model: ModelConfig, row: int, column: int) -> Iterator[Step]:
@@ -171,6 +171,7 @@ def _choosing(trace: TraceData, row: int) -> Step:
     logits_V = trace.get("decoder.logits")[row].astype(np.float64)
     log_sum = float(np.logaddexp.reduce(logits_V))
     chosen = float(math.exp(trace.log_probabilities[row]))
+    # The trace holds log-probabilities of the predicted tokens; their logits follow from these.
     logit = trace.log_probabilities[row] + log_sum
     best = float(logits_V.max())
     return Step(
@@ -189,7 +190,7 @@ SHOWN = 5
 
 
 def _table(title: str, formula: str, vectors: Sequence[tuple[str, np.ndarray]]) -> Step:
-    """The first numbers of some vectors, and the length of each."""
+    """Show the first numbers of some vectors, and the norm of each."""
     shown = min(SHOWN, *(len(vector) for _, vector in vectors))
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (name, *vector[:shown].tolist(), float(np.linalg.norm(vector.astype(np.float64))))

@@ -1,4 +1,4 @@
-"""One map of a trace, with everything a reader must know of it: the same for every medium."""
+"""One array of one head, with the words that every medium shows with it."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class View:
     """One head's array of one stage.
 
     Attributes:
-        trace: what it is taken from.
+        trace: holds the array.
         part: ``encoder`` or ``decoder``.
         layer: from 0.
         kind: ``self`` or ``cross``.
         head: from 0.
-        stage: one that has heads, as ``weights`` or ``context``.
+        stage: one with heads, such as ``weights`` or ``context``.
     """
 
     trace: TraceData
@@ -61,7 +61,8 @@ class View:
     def __post_init__(self) -> None:
         if self.stage not in HEAD_STAGES:
             raise InputError(
-                f"A stage to draw must be one of {', '.join(HEAD_STAGES)}, but is {self.stage!r}."
+                f"A stage to draw must be one of {', '.join(HEAD_STAGES)}, but is "
+                f"{self.stage!r}. Name one of these."
             )
         self.trace.head(self.name, self.head)
 
@@ -73,7 +74,7 @@ class View:
 
     @property
     def site(self) -> str:
-        """Where: ``decoder.1.cross``."""
+        """The place in the model: ``decoder.1.cross``."""
         return f"{self.part}.{self.layer}.{self.kind}"
 
     @property
@@ -83,17 +84,17 @@ class View:
 
     @property
     def is_map(self) -> bool:
-        """Whether it is queries by keys; otherwise it is positions by width."""
+        """True for queries by keys; otherwise the array is positions by width."""
         return self.stage in MAP_STAGES
 
     @property
     def is_signed(self) -> bool:
-        """Whether its numbers can be below 0, so that it needs the signed scale."""
+        """True if its numbers can be negative, so that it needs the signed scale."""
         return self.stage != "weights"
 
     @property
     def reads_and_predicts(self) -> bool:
-        """Whether its rows are the decoder's, which read one token and predict the next."""
+        """True if its rows are the decoder's, which read one token and predict the next."""
         return self.part == "decoder" and not (self.kind == "cross" and self._is_of_keys)
 
     @property
@@ -115,10 +116,10 @@ class View:
 
     @property
     def forbidden(self) -> np.ndarray:
-        """True where a row may not attend.
+        """True for each cell that the mask forbids.
 
-        That is where the masked scores are −∞. A trace that holds the weights alone does not say
-        it; in the decoder's self-attention exact zeros in all later places do.
+        There the masked scores are −∞. If the trace does not hold these, the decoder's
+        self-attention counts as masked if the weights on all later positions are exactly 0.
         """
         if self.stage in ("scores", "scaled") or not self.is_map:
             return np.zeros(self.cells.shape, dtype=bool)
@@ -131,12 +132,12 @@ class View:
 
     @property
     def largest(self) -> float:
-        """The largest finite magnitude, which ends a signed scale; 1 where all is 0."""
+        """The largest finite magnitude, the end of a signed scale; 1 if all numbers are 0."""
         return scale_end(self.cells)
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """The tokens of the rows: what they read, where they are the decoder's."""
+        """The tokens of the rows; of decoder rows, the tokens that they read."""
         if self._is_of_keys:
             return self.trace.key_tokens(self.part, self.kind)
         return self.trace.query_tokens(self.part)
@@ -150,20 +151,20 @@ class View:
 
     @property
     def predicted(self) -> tuple[str, ...] | None:
-        """What each row predicts; None where rows predict nothing."""
+        """The token that each row predicts; None if rows predict nothing."""
         return self.trace.predicted_tokens if self.reads_and_predicts else None
 
     @property
     def title(self) -> str:
-        """What it is and where: stage, part, layer, kind and head."""
+        """Name and place: stage, part, layer, kind and head."""
         what = _STAGES[self.stage]
         return f"{what}, {self.part} layer {self.layer}, {_KINDS[self.kind]}, head {self.head}"
 
     def caption(self, *, scale: bool = True) -> tuple[str, ...]:
-        """What every picture of it says, a sentence or two an entry.
+        """Write the caption that every picture has, one or two sentences an entry.
 
         Args:
-            scale: whether to say what the colors mean.
+            scale: include the meaning of the colors.
         """
         found = [f"{self.title}. One head, nothing averaged; all counted from 0."]
         found.append(self.describe_axes())
@@ -176,7 +177,7 @@ class View:
         return tuple(found)
 
     def describe_axes(self) -> str:
-        """What rows and columns are, and how a row is to be read."""
+        """Describe what rows and columns are, and how to read a row."""
         keys = "source" if self.part == "encoder" or self.kind == "cross" else "target"
         columns = f"the {keys} tokens attended to" if self.is_map else "dimensions of the head"
         if self.reads_and_predicts:
@@ -185,7 +186,7 @@ class View:
         return f"Rows: {side} tokens; columns: {columns}."
 
     def describe_scale(self) -> str:
-        """What the colors mean."""
+        """Describe the meaning of the colors."""
         if not self.is_signed:
             scale = "Color: weight from 0 to 1"
             if np.allclose(self.cells.sum(axis=1), 1, rtol=0, atol=1e-3):
@@ -195,7 +196,7 @@ class View:
         return f"{scale}; hatched: may not be seen." if self.forbidden.any() else f"{scale}."
 
     def describe_special(self) -> str:
-        """How much of the weight is on special tokens, none of which is hidden."""
+        """Report the weight on special tokens, none of which is hidden."""
         special = [index for index, token in enumerate(self.columns) if token in SPECIAL_TOKENS]
         if not special:
             return "No special tokens are among the columns."
@@ -208,16 +209,15 @@ class View:
 
 
 def default_view(trace: TraceData) -> View:
-    """What is shown where nothing was chosen: one head, cross-attention of the last layer first.
+    """Choose what to show by default: one head, if possible of the last layer's cross-attention.
 
     Raises:
-        InputError: the trace holds nothing of any head.
+        InputError: the trace holds no array of a head.
     """
     views = views_of(trace)
     if not views:
         raise InputError(
-            "A trace must hold an array of a head to show one, but this one holds none. Look "
-            "again with the stage `weights`."
+            "The trace holds no array of a head to show. Look again with the stage `weights`."
         )
     order = {"weights": 2, "masked": 1}
     return max(
@@ -233,7 +233,7 @@ def default_view(trace: TraceData) -> View:
 
 
 def views_of(trace: TraceData) -> list[View]:
-    """Every head of every array that has heads, in the order of the trace."""
+    """List every head of every array with heads, in the order of the trace."""
     return [
         View.of(trace, name, head)
         for name in trace.arrays
@@ -243,7 +243,7 @@ def views_of(trace: TraceData) -> list[View]:
 
 
 def describe_model_of(trace: TraceData) -> str:
-    """Which model, how its target was found, and in which precision."""
+    """Name the model, how the target was found, and the precision of the replay."""
     name = str(trace.model.get("name") or "")
     model_hash = str(trace.model.get("model_hash") or "unknown")[:8]
     replayed = trace.decoding.get("replay_precision", "float32")
@@ -252,7 +252,7 @@ def describe_model_of(trace: TraceData) -> str:
 
 
 def describe_decoding(decoding: Mapping[str, Any]) -> str:
-    """How a target was found: ``Greedy decoding in float32``; and what was changed on the way."""
+    """Describe how a target was found: ``Greedy decoding in float32``; and changes, if any."""
     changes = decoding.get("changes")
     return _describe_search(decoding) + (f"; CHANGED on the way: {changes}" if changes else "")
 
@@ -273,10 +273,10 @@ def _describe_search(decoding: Mapping[str, Any]) -> str:
 
 
 def number_in_cell(value: float, limit: float | None) -> str:
-    """A number in few letters; its scale says where the point is.
+    """Write a number in few letters, with as many digits as its scale needs.
 
     Args:
-        value: what a cell holds.
+        value: the number.
         limit: the end of the signed scale; None for weights from 0 to 1.
     """
     digits = 2 if limit is None or limit < 2 else 1 if limit < 100 else 0

@@ -1,4 +1,4 @@
-"""The picture of a trace where nobody said which one."""
+"""The choice of a trace's picture if none is named."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ __all__ = ["draw_picture"]
 
 
 def draw_picture(trace: TraceData, path: Path) -> None:
-    """Draw one head where the trace holds one, otherwise every layer and head of one kind.
+    """Draw one head if the trace holds only one, otherwise every layer and head of one kind.
 
-    Of one head with all stages it draws the five stages side by side. Of several kinds it takes the
-    decoder's cross-attention, of several stages the weights.
+    One head with all stages is drawn as five stages side by side. Of several kinds, the decoder's
+    cross-attention is drawn; of several stages, the weights.
 
     Raises:
-        InputError: the trace holds nothing of any head, or the file's ending is not known.
+        InputError: the trace holds no array of a head, or the file's ending is not known.
         OutputError: the file cannot be written.
     """
     views = views_of(trace)
     if not views:
         raise InputError(
-            "A picture must show an array of heads, but this trace holds none. Ask for a stage "
-            "such as weights."
+            "The trace holds no array of a head to draw. Ask for a stage such as weights."
         )
     best = max(views, key=lambda view: (view.stage == "weights", view.kind == "cross"))
     one: Any = {"part": best.part, "layer": best.layer, "kind": best.kind, "head": best.head}

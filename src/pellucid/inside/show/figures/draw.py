@@ -1,8 +1,8 @@
 """Figures of attention, fit for a paper: SVG, PNG or PDF by the file's ending.
 
-Everything is laid out in inches by the lengths of the words, so that a sentence of one token and
-one of sixty are equally readable. Colors are those of `pellucid.inside.show.colors`, and every
-figure carries its caption: model, place, stage, convention, decoding and precision.
+Everything is laid out in inches by the lengths of the words, so that sentences of one token and of
+sixty are equally readable. Colors are those of `pellucid.inside.show.colors`. Every figure has a
+caption: model, place, stage, convention, decoding and precision.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ def draw_trace_figure(
     """Draw one head: a map with numbers in its cells.
 
     Args:
-        trace: what holds it.
+        trace: holds the array.
         path: the file, ending in ``.svg``, ``.png`` or ``.pdf``.
         part: ``encoder`` or ``decoder``.
         layer: from 0.
         kind: ``self`` or ``cross``.
         head: from 0.
-        stage: one that has heads.
+        stage: one with heads.
 
     Raises:
-        InputError: the trace does not hold it, or the file's ending is not known.
+        InputError: the trace does not hold the array, or the file's ending is not known.
         OutputError: the file cannot be written.
     """
     view = View(trace, part, layer, kind, head, stage)
@@ -82,10 +82,10 @@ def draw_map_figure(
     """Draw any map with its words, numbers and color scale.
 
     Args:
-        panel: what it shows.
+        panel: the map.
         path: the file.
-        caption: what is written below, a line each; the first is also the file's title.
-        label: what the color scale measures.
+        caption: sentences below the map, each on a new line; the first is also the file's title.
+        label: of the color scale.
 
     Raises:
         InputError: the file's ending is not known.
@@ -118,33 +118,33 @@ def draw_map_figure(
 def draw_difference_figure(
     first: View, second: View, path: str | Path, *, names: tuple[str, str] = ("first", "second")
 ) -> None:
-    """Draw one head's weights less another's: blue where it has less, orange where it has more.
+    """Draw one head's weights minus another's: blue for less weight, orange for more.
 
-    Two heads, two sentences, two checkpoints or two models. Rows and columns that only one of two
-    sentences has are left out, and the caption says which they are and what they weigh.
+    The two may be two heads, two sentences, two checkpoints or two models. Rows and columns that
+    only one of two sentences has are left out, and the caption lists them with their weight.
 
     Args:
         first: one head's weights.
-        second: what is taken away from them.
+        second: the weights to subtract.
         path: the file.
-        names: what the two are called in the caption.
+        names: of the two, for the caption.
 
     Raises:
-        InputError: what is to be compared is not weights of one kind, the two share no words, or
-            the file's ending is not known.
+        InputError: the two are not weights of one part and kind, they share no words, or the file's
+            ending is not known.
         OutputError: the file cannot be written.
     """
     kinds = [(view.part, view.kind, view.stage) for view in (first, second)]
     if kinds[0] != kinds[1] or kinds[0][2] != "weights":
         raise InputError(
-            "A difference must be of two heads' weights of one part and kind, but is of "
+            "The two sides of a difference must be weights of one part and kind, but are "
             f"{first.name} and {second.name}. Choose two of one kind."
         )
     difference = compare_maps(
         first.cells, second.cells, (first.rows, second.rows), (first.columns, second.columns)
     )
     if not difference.values.size:
-        raise InputError("Two maps must share words for a difference, but these share none.")
+        raise InputError("The two maps share no words to compare. Choose two similar sentences.")
     rows, columns = ([one for one, _ in pairs] for pairs in (difference.rows, difference.columns))
     forbidden_LM = first.forbidden[np.ix_(rows, columns)]
     limit = scale_end(difference.values)
@@ -174,18 +174,18 @@ def draw_grid_figure(
     stage: str = "weights",
     layers: Sequence[int] | None = None,
 ) -> None:
-    """Draw every head of every layer beside each other, on one scale.
+    """Draw every head of every layer side by side, on one scale.
 
     Args:
-        trace: what holds them.
+        trace: holds the arrays.
         path: the file, ending in ``.svg``, ``.png`` or ``.pdf``.
         part: ``encoder`` or ``decoder``.
         kind: ``self`` or ``cross``.
-        stage: one that has heads.
-        layers: which; all that the trace holds unless given.
+        stage: one with heads.
+        layers: the layers to draw; all that the trace holds unless given.
 
     Raises:
-        InputError: the trace holds none, or the file's ending is not known.
+        InputError: the trace holds no such array, or the file's ending is not known.
         OutputError: the file cannot be written.
     """
     path = check_ending(path)
@@ -194,7 +194,7 @@ def draw_grid_figure(
         layers = [int(n[1]) for n in names if n[::2] == [part, kind] and n[3:] == [stage]]
     views = [[View(trace, part, n, kind, head, stage) for head in trace.heads] for n in layers]
     if not views:
-        trace.get(f"{part}.0.{kind}.{stage}")
+        trace.get(f"{part}.0.{kind}.{stage}")  # Raises the error that says what the trace holds.
     limit = None
     if stage != "weights":
         limit = max(view.largest for row in views for view in row)
@@ -238,7 +238,7 @@ def draw_stages_figure(
     """Draw the five stages of one head side by side, from scores to context vectors.
 
     Args:
-        trace: what holds all five.
+        trace: holds all five stages.
         path: the file, ending in ``.svg``, ``.png`` or ``.pdf``.
         part: ``encoder`` or ``decoder``.
         layer: from 0.
@@ -303,7 +303,7 @@ def _captioned(
 
 
 def _name_of(view: View) -> str:
-    """A head's number, and for weights how much of them is on special tokens."""
+    """Return a head's number, and for weights the share on special tokens."""
     name = f"head {view.head}"
     special = [i for i, token in enumerate(view.columns) if token in SPECIAL_TOKENS]
     if view.stage != "weights" or not special:

@@ -1,4 +1,4 @@
-"""One panel of a figure: cells with their colors and numbers, and the words at their sides."""
+"""One panel of a figure: colored cells with numbers, and the words at their sides."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from pellucid.inside.show.view import View, number_in_cell
 __all__ = ["MOST_NUMBERS", "Look", "Panel", "draw_panel", "draw_scale", "panel_of", "room_of"]
 
 MOST_NUMBERS = 64
-"""Rows or columns up to which every cell has its number printed."""
+"""The most rows or columns of a map that has a number printed in each cell."""
 
 READS_PREDICTS = ("reads", "predicts")
 FAINT = "#6b6b6b"
-_SINE = 0.87  # column words stand at 60 degrees
+_SINE = 0.87  # of 60 degrees, the angle of the columns' words
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """What one panel shows.
+    """The content of one panel.
 
     Attributes:
         cells_LM: the numbers, rows by columns.
         rows: a word for each row.
         columns: a word for each column.
-        predicted: what each row predicts; None where it predicts nothing.
-        forbidden_LM: True where there is no number because a row may not attend there.
+        predicted: the token that each row predicts; None if rows predict nothing.
+        forbidden_LM: True for each cell that the mask forbids; it has no number.
         limit: the end of the signed scale; None for weights from 0 to 1.
-        title: stands above.
+        title: written above the panel.
     """
 
     cells_LM: np.ndarray
@@ -58,14 +58,14 @@ class Panel:
 
     @property
     def scale(self) -> tuple[Colormap, Normalize]:
-        """The colors, and the numbers at their ends."""
+        """The color map, and the numbers at its ends."""
         if self.limit is None:
             return ONE_WAY, Normalize(0, 1)
         return SIGNED, Normalize(-self.limit, self.limit)
 
     @property
     def texts(self) -> list[str]:
-        """All words, for the choice of fonts."""
+        """All words of the panel, for the choice of fonts."""
         return [*self.rows, *self.columns, *(self.predicted or ()), self.title]
 
 
@@ -75,9 +75,9 @@ class Look:
 
     Attributes:
         cell: width and height of a cell.
-        word: the font of the words at the sides.
-        digit: the font of the numbers in the cells; 0 prints none.
-        lettering: what letters are written with.
+        word: the font size of the words at the sides.
+        digit: the font size of the numbers in the cells; 0 prints none.
+        lettering: the fonts.
     """
 
     cell: tuple[float, float]
@@ -87,11 +87,11 @@ class Look:
 
 
 def panel_of(view: View, *, limit: float | None = None) -> Panel:
-    """A view of a trace as a panel.
+    """Make a panel of a view of a trace.
 
     Args:
-        view: what to show.
-        limit: the end of a signed scale; its own largest number unless given.
+        view: the array to show.
+        limit: the end of a signed scale; by default its own largest magnitude.
     """
     return Panel(
         view.cells,
@@ -104,7 +104,7 @@ def panel_of(view: View, *, limit: float | None = None) -> Panel:
 
 
 def room_of(panel: Panel, look: Look) -> tuple[float, float, float]:
-    """Inches needed to the left for rows, above for columns, and to the right of the last."""
+    """Return the inches needed to the left for rows, above for columns, and right of the last."""
     write, size = look.lettering.write, look.word
     words = [*panel.rows, "" if panel.predicted is None else READS_PREDICTS[0]]
     left = max(width_in_inches(write(word), size) for word in words) + 0.1
@@ -124,16 +124,16 @@ def draw_panel(
     with_rows: bool = True,
     with_columns: bool = True,
 ) -> Any:
-    """Draw a panel with the upper left corner of its cells at a place.
+    """Draw a panel.
 
     Args:
-        sheet: what to draw on.
-        panel: what.
-        look: how large.
-        left: inches.
-        top: inches.
-        with_rows: whether to write the words of the rows.
-        with_columns: whether to write the words of the columns.
+        sheet: to draw on.
+        panel: the content.
+        look: the sizes.
+        left: of the cells, in inches.
+        top: of the cells, in inches.
+        with_rows: write the words of the rows.
+        with_columns: write the words of the columns.
 
     Returns:
         The axes.
@@ -158,7 +158,7 @@ def draw_panel(
 def draw_scale(
     sheet: Sheet, panel: Panel, *, left: float, top: float, height: float, label: str
 ) -> None:
-    """Draw the color scale beside a panel, with the numbers at its ends."""
+    """Draw the color scale next to a panel, with the numbers at its ends."""
     ticks = [0, 0.25, 0.5, 0.75, 1] if panel.limit is None else [-panel.limit, 0, panel.limit]
     bar = draw_color_bar(sheet, (left, top, 0.11, height), *panel.scale, ticks)
     bar.set_label(label, size=7)
@@ -191,11 +191,11 @@ def _draw_cells(axes: Any, panel: Panel, look: Look) -> None:
 
 
 def _hatch(axes: Any, forbidden_LM: np.ndarray, *, dense: bool) -> None:
-    """Cover what may not be seen: gray and hatched, no color of the scale."""
+    """Cover the cells that the mask forbids: gray and hatched, no color of the scale."""
     patches = []
     for row, is_forbidden_M in enumerate(forbidden_LM):
         places = np.flatnonzero(is_forbidden_M)
-        # One rectangle for each run of neighbors, so that the hatching goes on through it.
+        # One rectangle for each run of neighbors, so that its hatching is unbroken.
         for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
             if len(run):
                 patches.append(Rectangle((run[0], row), len(run), 1))
@@ -239,7 +239,7 @@ def _write_rows(axes: Any, panel: Panel, look: Look) -> None:
 
 
 def _inches_of_predicted(panel: Panel, look: Look) -> float:
-    """Room for what rows predict, with the arrow before it."""
+    """Return the room for the tokens that rows predict, with the arrow before them."""
     words = [*map(look.lettering.write, panel.predicted or ()), READS_PREDICTS[1]]
     size = look.word
     return max(width_in_inches(word, size) for word in words) + width_in_inches(" → ", size)

@@ -1,4 +1,4 @@
-"""Positional encodings as a figure: the vectors, and their products by offset."""
+"""A figure of positional encodings: the vectors, and their products by offset."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def draw_positions_figure(
         bundle: the model.
         path: the file, ending in ``.svg``, ``.png`` or ``.pdf``.
         part: ``encoder`` or ``decoder``.
-        num_positions: how many, from 0.
+        num_positions: the number of positions, from position 0.
 
     Raises:
-        InputError: the model has no positions or not as many, or the file's ending is not known.
+        InputError: the model has no positions, or fewer, or the file's ending is not known.
         OutputError: the file cannot be written.
     """
     path = check_ending(path)
@@ -68,22 +68,21 @@ def draw_positions_figure(
 
 
 def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray:
-    """The vectors that a model adds to its embeddings: ``positions_LD`` in float64.
+    """Compute the vectors that a model adds to its embeddings: ``positions_LD`` in float64.
 
     Raises:
-        InputError: the model has no positions, or not as many.
+        InputError: the model has no positions, or fewer.
     """
     config = bundle.config.model
     limit = config.max_source_length if part == "encoder" else config.max_target_length
     if config.positions == "none":
         raise InputError(
-            "A model must have positions for their picture, but this one has none "
-            '(model.positions = "none").'
+            'The model has no positions to draw (model.positions = "none"). Draw another model\'s.'
         )
     if not 1 <= num_positions <= limit:
         raise InputError(
             f"The number of positions must be from 1 to {limit} for this model, but is "
-            f"{num_positions}."
+            f"{num_positions}. Take fewer."
         )
     stack = bundle.model.encoder if part == "encoder" else bundle.model.decoder
     like = torch.empty(1, config.d_model, dtype=torch.float64)
@@ -94,13 +93,13 @@ def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray
 
 
 def products_by_offset(products_LL: np.ndarray) -> np.ndarray:
-    """The least, the mean and the largest product of two positions so far apart.
+    """Compute the least, mean and largest product of two positions for each offset.
 
     Args:
         products_LL: the product of each two positions.
 
     Returns:
-        A row for each offset from 0. For sinusoidal positions all three are equal.
+        A row of three for each offset from 0. For sinusoidal positions all three are equal.
     """
     length = len(products_LL)
     diagonals = [np.diagonal(products_LL, offset) for offset in range(length)]

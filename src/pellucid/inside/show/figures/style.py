@@ -1,4 +1,4 @@
-"""How figures are written: fonts, color scales, files whose bytes depend on the content alone."""
+"""The style of figures: fonts, color scales, and files whose bytes depend only on the content."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ONE_WAY = LinearSegmentedColormap.from_list("cividis", [f"#{stop}" for stop in C
 SIGNED = LinearSegmentedColormap.from_list("blue-orange", [f"#{stop}" for stop in BLUE_ORANGE])
 ENDINGS = (".svg", ".png", ".pdf")
 FIRST_FONT = "DejaVu Sans"
-"""Comes with Matplotlib, so that a figure looks the same everywhere."""
+"""This font comes with Matplotlib, so that a figure looks the same everywhere."""
 
 _WIDE_FONTS = (
     "Noto Sans CJK SC",
@@ -70,15 +70,15 @@ _SETTINGS: dict[str, Any] = {
 
 
 class Lettering:
-    """What a figure's letters are written with.
+    """The fonts of a figure.
 
-    SVG keeps text as text, and who shows it finds the fonts. For PNG and PDF the letters must be
-    in a font that is installed; those in none are written as their code points, such as U+4E2D,
-    rather than as empty boxes.
+    SVG keeps text as text, and the program that shows it finds the fonts. PNG and PDF need an
+    installed font. A letter that no font has is written as its code point, such as U+4E2D, rather
+    than as an empty box.
 
     Args:
         path: the file that the figure is for.
-        texts: all that will be written.
+        texts: everything that will be written.
     """
 
     def __init__(self, path: Path, texts: Iterable[str]) -> None:
@@ -94,14 +94,14 @@ class Lettering:
         self._missing = set() if self.is_free else missing
 
     def write(self, text: str) -> str:
-        """The text in letters that can be drawn."""
+        """Return the text in letters that can be drawn."""
         return "".join(
             f"U+{ord(letter):04X}" if letter in self._missing else letter for letter in text
         )
 
     @contextmanager
     def settings(self) -> Iterator[None]:
-        """Draw as Matplotlib comes, whatever the user's own settings are."""
+        """Draw with Matplotlib's defaults and these fonts, whatever the user's settings are."""
         log = logging.getLogger("matplotlib.font_manager")
         level = log.level
         with mpl.rc_context():
@@ -118,7 +118,7 @@ class Lettering:
 
 
 class Sheet:
-    """A figure laid out in inches from its top left corner, so that nothing can overlap.
+    """A figure laid out in inches from its top left corner.
 
     Args:
         width: in inches.
@@ -130,13 +130,13 @@ class Sheet:
         self.figure = Figure(figsize=(width, height), facecolor="white")
 
     def axes(self, left: float, top: float, width: float, height: float) -> Any:
-        """A panel with its upper left corner at a place."""
+        """Add axes with their upper left corner at a place."""
         bottom = self.height - top - height
         box = (left / self.width, bottom / self.height, width / self.width, height / self.height)
         return self.figure.add_axes(box)
 
     def text(self, left: float, top: float, text: str, **style: Any) -> None:
-        """Write at a place."""
+        """Write text at a place."""
         self.figure.text(
             left / self.width, 1 - top / self.height, text, **{"va": "top", "ha": "left", **style}
         )
@@ -169,12 +169,12 @@ def draw_color_bar(
 
 
 def save_figure(figure: Figure, path: Path, *, title: str) -> None:
-    """Write a figure: equal content gives equal bytes, and no date is in it.
+    """Write a figure without a date: equal content gives equal bytes.
 
     Args:
-        figure: what to write, within `Lettering.settings`.
+        figure: the figure; call this within `Lettering.settings`.
         path: ends in ``.svg``, ``.png`` or ``.pdf``.
-        title: what it shows, for those who do not see it.
+        title: a description for readers who cannot see it.
 
     Raises:
         OutputError: the file cannot be written.
@@ -191,31 +191,31 @@ def save_figure(figure: Figure, path: Path, *, title: str) -> None:
 
 
 def check_ending(path: str | Path) -> Path:
-    """The path of a picture.
+    """Make sure that a picture's file has a known ending, and return its path.
 
     Raises:
-        InputError: its ending is none of those that can be written.
+        InputError: the ending is not known.
     """
     path = Path(path)
     if path.suffix.lower() not in ENDINGS:
         raise InputError(
             f"A picture's file must end in {', '.join(ENDINGS)}, but is named {path.name}. "
-            "Name it so."
+            "Rename it."
         )
     return path
 
 
 def width_in_inches(text: str, size: float) -> float:
-    """How much room a text needs at most, at a font size in points."""
+    """Return the most room that a text needs at a font size in points."""
     broad = sum(letter in "MWmw@%" for letter in text)
     return (cell_len(text) * 0.66 + broad * 0.34) * size / 72
 
 
 def wrap(sentences: Sequence[str], width: float, size: float) -> list[str]:
-    """Break sentences into lines, each sentence from a new one.
+    """Break sentences into lines, each sentence on a new one.
 
     Args:
-        sentences: what a caption says.
+        sentences: of a caption.
         width: in inches.
         size: of the font, in points.
     """

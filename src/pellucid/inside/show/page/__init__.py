@@ -1,3 +1,3 @@
-"""HTML pages that need no network."""
+"""A trace as an HTML page that needs no network."""
 
 __all__: list[str] = []

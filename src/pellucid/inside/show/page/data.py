@@ -1,4 +1,4 @@
-"""What a trace's page is made of, as one JSON object; the words are those of every medium."""
+"""The data of a trace's page, as one JSON object with the words of every medium."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pellucid.inside.show.view import View, default_view, views_of
 __all__ = ["FIGURES", "MOST_BYTES", "page_data"]
 
 MOST_BYTES = 64 * 2**20
-"""How many bytes of numbers a page may hold, so that a browser opens it."""
+"""The most bytes of numbers in a page that browsers open well."""
 
 FIGURES = {
     "entropy": "entropy of a row, in nats, averaged over the rows",
@@ -29,14 +29,14 @@ FIGURES = {
     "punctuation_mass": "weight on punctuation, averaged over the rows",
     "distance": "mean distance attended over, in tokens, averaged over the rows",
 }
-"""What heads can be sorted by, and what it is."""
+"""The figures that heads can be sorted by, and their meanings."""
 
 
 def page_data(trace: TraceData) -> str:
-    """Everything that the page's script shows, as JSON that may stand within HTML.
+    """Return everything that the page's script shows, as JSON that is safe within HTML.
 
     Raises:
-        InputError: the trace holds nothing of any head, or more than a page may hold.
+        InputError: the trace holds no array of a head, or more than a page may hold.
     """
     arrays = {
         name: array
@@ -65,6 +65,7 @@ def page_data(trace: TraceData) -> str:
         "scales": {"weights": CIVIDIS, "signed": BLUE_ORANGE},
     }
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # ``<`` could end the script element; U+2028 and U+2029 end a line in older JavaScript.
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
@@ -99,7 +100,7 @@ def _describe(views: Iterable[View]) -> dict[str, dict[str, Any]]:
 
 
 def _figures(trace: TraceData) -> dict[str, dict[str, float]]:
-    """The figures of each head whose weights are held, and are weights in every row."""
+    """Compute the figures of each head in the trace, without heads whose figures are not finite."""
     if not any(name.endswith(".weights") for name in trace.arrays):
         return {}
     figures = {

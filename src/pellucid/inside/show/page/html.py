@@ -1,4 +1,4 @@
-"""Self-contained pages: no network; nothing from elsewhere, no script, no font."""
+"""Self-contained pages: they load nothing, and need no network."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ code { background: #f2f2f2; padding: .1rem .3rem }
 
 _CHECKS = {
     "decode": "log-probabilities of replay and decode",
-    "weights": "weights and a softmax made anew from queries and keys in float64",
+    "weights": "weights and a softmax computed again from queries and keys in float64",
     "rows": "sum of a row of weights and 1",
     "contributions": "sum of all contributions and the module's output",
 }
@@ -76,7 +76,7 @@ not say what a head does for the translation.</p>
 
 
 def html_page(title: str, *parts: str) -> str:
-    """Put parts together to a page."""
+    """Make a page of some parts of HTML."""
     return _document(title, title, _STYLE, "\n".join(parts))
 
 
@@ -90,7 +90,7 @@ def _document(title: str, heading: str, style: str, body: str, *, guard: str = "
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A plain table of text; cells that are numbers stand to the right."""
+    """Make a plain table of text; numbers are aligned to the right."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "\n".join(
         "<tr>" + "".join(f"<td{_align(cell)}>{escape(cell)}</td>" for cell in row) + "</tr>"
@@ -105,10 +105,10 @@ def _align(cell: str) -> str:
 
 
 def attention_maps(trace: TraceData) -> str:
-    """Every layer and head of cross-attention of one translation as a map of weights from 0 to 1.
+    """Show the weights of every layer and head of cross-attention as maps from 0 to 1.
 
-    Each row is labelled with the token it reads and the token it predicts. Weights from 1 % are
-    printed in per cent; all of them show in the color and when pointed at.
+    Each row is labeled with the token it reads and the token it predicts. Weights from 1 % are
+    printed in percent; all of them show in the color, and when pointed at.
 
     Args:
         trace: holds the weights.
@@ -142,15 +142,15 @@ def _cell(weight: float, what: str) -> str:
 
 
 def trace_page(trace: TraceData) -> str:
-    """Make a page that shows every head a trace holds, with all numbers.
+    """Make a page that shows every head of a trace, with all numbers.
 
-    It loads nothing and can load nothing: its own policy forbids it.
+    It loads nothing, and its own policy forbids loading.
 
     Args:
-        trace: what to show.
+        trace: the trace to show.
 
     Raises:
-        InputError: the trace holds nothing of any head, or more than a page may hold.
+        InputError: the trace holds no array of a head, or more than a page may hold.
     """
     data = page_data(trace)
     script, style = _file("trace.js"), _file("trace.css")
@@ -252,7 +252,7 @@ def _rest(trace: TraceData) -> str:
         )
     )
     return (
-        '<p class="note">Weights are shares of a row. They say where a head takes from, not why a '
-        f"word was chosen. Nothing is averaged unless it is said, and no token is hidden.{kept}</p>"
+        '<p class="note">Weights are shares of a row. They show what a head attends to, not why a '
+        f"word was chosen. No numbers are averaged unless stated, and no token is hidden.{kept}</p>"
         f'<p class="note">Model hash {escape(str(trace.model.get("model_hash", "unknown")))}.</p>'
     )

@@ -1,4 +1,4 @@
-"""One map as plain HTML, without any script: for notebooks, and for pages before theirs runs."""
+"""One map as plain HTML without a script: for notebooks, and for pages without scripts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pellucid.inside.show.view import View, number_in_cell
 __all__ = ["MOST_CELLS", "isolated", "static_map"]
 
 MOST_CELLS = 10_000
-"""More cells than that are cut off, and it is said."""
+"""The most cells of a map; the rest is cut off, and a note says so."""
 
 _TURNED = ' class="pellucid-turned"'
 
 
 def static_map(view: View) -> str:
-    """A table: both readings of every row, a number in every cell, and the caption.
+    """Make a table with a label for each row and column, a number in each cell, and the caption.
 
     Args:
-        view: what it shows; more than `MOST_CELLS` cells are cut off from below.
+        view: the array to show; rows beyond `MOST_CELLS` cells are cut off.
     """
     num_rows, num_columns = view.cells.shape
     shown = min(num_rows, max(1, MOST_CELLS // max(1, num_columns)))
@@ -48,7 +48,7 @@ def static_map(view: View) -> str:
 
 
 def isolated(word: str) -> str:
-    """A word whose letters, also from right to left, do not turn what stands around it."""
+    """Isolate a word, so that right-to-left letters do not reorder its surroundings."""
     return f"\u2068{word}\u2069"
 
 

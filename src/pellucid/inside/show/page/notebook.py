@@ -1,4 +1,4 @@
-"""What a notebook shows of a trace: a piece of HTML that can do nothing but be looked at."""
+"""A trace in a notebook: a fragment of HTML without scripts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _STYLE = """
 
 
 def fragment(trace: TraceData) -> str:
-    """A trace as safe HTML: its words, one head's map, its checks. No script, nothing loaded.
+    """Show a trace as safe HTML: its words, one head's map, its checks; no script, no loading.
 
     Args:
-        trace: what to show. The map is the first head of the last layer's cross-attention where
-            there is one.
+        trace: the trace to show. The map is the first head of the last layer's cross-attention if
+            the trace holds it.
     """
     parts = [f'<p class="pellucid-problem">{escape(problem)}</p>' for problem in trace.problems]
     parts.append(

@@ -1,3 +1,3 @@
-"""Text for a terminal."""
+"""A trace as text for a terminal."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""Arrays of a trace in a terminal: colors where there are any, numbers always.
+"""Arrays of a trace in a terminal: always numbers, and colors if the terminal has them.
 
 A map that is wider than the window continues below, a block of columns at a time. In plain text
-each row is a sentence, for those who listen to the screen or pipe it.
+each row is a sentence, for screen readers and pipes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def draw_matrix(
     """Draw a matrix, a cell for each number.
 
     Args:
-        values_LM: the numbers; −∞ is where nothing may be attended to.
-        rows: a word for each row.
-        columns: a word for each column.
-        is_share: whether the numbers are shares from 0 to 1, on the color scale of weights;
-            others go from blue through white to orange, the largest size at the ends.
-        width: how many cells of a terminal there are.
+        values_LM: the numbers; −∞ for a cell that the mask forbids.
+        rows: the label of each row.
+        columns: the label of each column.
+        is_share: True for shares from 0 to 1, on the color scale of weights; other numbers go from
+            blue through white to orange, with the largest magnitude at the ends.
+        width: of the terminal, in cells.
 
     Yields:
         Lines.
@@ -69,14 +69,14 @@ def say_matrix(
     is_share: bool,
     most: int = 5,
 ) -> Iterator[str]:
-    """Say a matrix, a sentence for each row: its largest numbers and what is left.
+    """Describe a matrix, a sentence for each row: its largest numbers and the sum of the others.
 
     Args:
         values_LM: the numbers.
-        rows: a word for each row.
-        columns: a word for each column.
-        is_share: whether a row's numbers are shares of 1.
-        most: how many numbers a sentence says.
+        rows: the label of each row.
+        columns: the label of each column.
+        is_share: True if a row's numbers are shares of 1.
+        most: the most numbers in a sentence.
 
     Yields:
         Lines.
@@ -111,7 +111,7 @@ def _style(value: float, limit: float | None) -> str:
 
 
 def _fit(word: str, width: int) -> str:
-    """A word in so many cells, an ellipsis where it is cut."""
+    """Fit a word into a number of cells, with an ellipsis if it is cut."""
     if cell_len(word) > width:
         return set_cell_size(word, width - 1) + "…"
     return set_cell_size(word, width)

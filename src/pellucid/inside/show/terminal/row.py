@@ -1,4 +1,4 @@
-"""Attention in a terminal: colors where there are any, numbers always."""
+"""One decoder row's cross-attention in a terminal, a line for each layer and head."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["draw_row"]
 def draw_row(trace: TraceData, row: int) -> list[Text]:
     """Draw what one decoder row attends to, a line for each layer and head of cross-attention.
 
-    Every source token is shown on the color of its weight; the largest weights also as a number
-    in per cent, so that the lines can be read without color.
+    The color behind each source token shows its weight. Weights from 0.1 are also written in
+    percent, so that the lines can be read without color.
 
     Args:
         trace: holds the weights.

@@ -1,4 +1,4 @@
-"""A trace in a terminal: what was translated, one map, the steps of one row, a table of heads."""
+"""A trace in a terminal: its tokens, one array, and the steps of one row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["describe_array", "draw_array", "draw_step", "draw_tokens", "say_arra
 
 
 def describe_array(trace: TraceData, name: str, head: int | None) -> tuple[str, ...]:
-    """Say what an array is, how its numbers are to be read, and where it comes from."""
+    """Describe an array: its name, how to read its rows and columns, and its model."""
     if head is not None:
         return View.of(trace, name, head).caption()
     part, *place, stage = name.split(".")
@@ -31,7 +31,7 @@ def describe_array(trace: TraceData, name: str, head: int | None) -> tuple[str, 
 
 
 def draw_array(trace: TraceData, name: str, head: int | None, *, width: int) -> Iterator[Text]:
-    """Draw an array: a map where it is one, otherwise the numbers of each position."""
+    """Draw an array: the map of a head, or the numbers of each position."""
     if name == "decoder.logits":
         yield from map(Text, _likeliest(trace))
         return
@@ -40,7 +40,7 @@ def draw_array(trace: TraceData, name: str, head: int | None, *, width: int) -> 
 
 
 def say_array(trace: TraceData, name: str, head: int | None) -> Iterator[str]:
-    """Say an array in sentences."""
+    """Describe an array in sentences, a row at a time."""
     if name == "decoder.logits":
         yield from _likeliest(trace)
         return
@@ -75,7 +75,7 @@ def _likeliest(trace: TraceData, most: int = 5) -> Iterator[str]:
 
 
 def draw_tokens(trace: TraceData) -> Iterator[str]:
-    """Say what each decoder row reads and predicts, and how sure it is."""
+    """List what each decoder row reads and predicts, with the probability."""
     for row, read in enumerate(trace.target_tokens):
         probability = math.exp(trace.log_probabilities[row])
         predicted, likeliest = trace.predicted_tokens[row], trace.argmax_tokens[row]
@@ -84,7 +84,7 @@ def draw_tokens(trace: TraceData) -> Iterator[str]:
 
 
 def draw_step(step: Step) -> Table:
-    """The numbers of one step as a table."""
+    """Draw one step as a table."""
     table = Table(box=None, padding=(0, 1, 0, 0))
     for index, name in enumerate(step.header):
         table.add_column(name, justify="right" if index else "left", no_wrap=True)
@@ -94,7 +94,7 @@ def draw_step(step: Step) -> Table:
 
 
 def say_step(step: Step) -> Iterator[str]:
-    """One step in sentences."""
+    """Describe one step in sentences."""
     yield f"{step.title}. {step.formula}"
     for row in step.rows:
         cells = [
