@@ -1,14 +1,14 @@
-"""Builds the kernels in C, one library for each kind of processor and precision.
+"""Build the kernels in C: one library for each kind of processor and precision.
 
-Only on Linux with an x86-64 processor and a C compiler; elsewhere, and where the compiler fails,
-the package is built without them, and training takes PyTorch's operations.
+This needs Linux, an x86-64 processor and a C compiler. Without them, or if the compiler fails, the
+package is built without kernels, and training runs on PyTorch's operations.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -34,10 +34,10 @@ LIBRARIES = {
 
 
 class BuildKernels(BuildHookInterface):
-    """Hatchling calls `initialize` before it packs the files."""
+    """A build hook: Hatchling calls `initialize` before it packs the files."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build what can be built, and say that the package is for this kind of machine then."""
+        """Build what can be built, and mark the package as one for this kind of machine."""
         is_for_sources = self.target_name == "sdist"
         if is_for_sources or platform.system() != "Linux" or platform.machine() != "x86_64":
             return
@@ -52,19 +52,20 @@ class BuildKernels(BuildHookInterface):
         target = KERNELS / f"{name}.so"
         sources = sorted(str(path) for path in KERNELS.glob("*.c"))
         with tempfile.TemporaryDirectory() as folder:
-            made = Path(folder) / target.name
+            compiled = Path(folder) / target.name
             defined = f'-DSOURCES="{_hash_of_sources()}"'
-            command = [*compiler, *GENERAL.split(), *flags.split(), defined, "-o", str(made)]
+            command = [*compiler, *GENERAL.split(), *flags.split(), defined, "-o", str(compiled)]
             try:
                 subprocess.run(
                     [*command, *sources, "-lm"], check=True, capture_output=True, text=True
                 )
-                beside = target.with_suffix(f".{os.getpid()}")
-                shutil.copyfile(made, beside)
-                beside.replace(target)
+                # Replaced in one step, so that a process that loads it never sees half a file.
+                partial = target.with_suffix(f".{os.getpid()}")
+                shutil.copyfile(compiled, partial)
+                partial.replace(target)
             except (OSError, subprocess.CalledProcessError) as error:
-                said = getattr(error, "stderr", None) or error
-                self.app.display_warning(f"The kernels {name} are left out: {said}")
+                reason = getattr(error, "stderr", None) or error
+                self.app.display_warning(f"The kernels {name} are left out: {reason}")
                 with suppress(OSError):
                     target.unlink(missing_ok=True)
                 return False
@@ -72,11 +73,6 @@ class BuildKernels(BuildHookInterface):
 
 
 def _hash_of_sources() -> str:
-    """As the package itself works it out, which cannot be imported before it is installed."""
-    spec = importlib.util.spec_from_file_location("sources", KERNELS / "sources.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: str = module.hash_of_sources(KERNELS)
+    """Hash with the package's own function; the package cannot be imported before its build."""
+    found: str = runpy.run_path(str(KERNELS / "sources.py"))["hash_of_sources"](KERNELS)
     return found

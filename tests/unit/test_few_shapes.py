@@ -17,11 +17,11 @@ from pellucid.train.fast.loss import ROWS_PER_CHUNK, chunk_rows, smoothed_cross_
 from pellucid.train.fast.rows.attention import FEWEST_BLOCKS, block_size
 from pellucid.train.fast.rows.few_shapes import (
     FEWEST_ROWS,
-    MOST_NUMBERS,
-    WORTH_TURNING,
+    MAX_MULTIPLES,
+    MIN_SIZE_TO_TRANSPOSE,
     make_shapes_repeat,
-    rows_at_once,
-    turned,
+    row_multiple,
+    transposed_copy,
 )
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece
@@ -81,7 +81,7 @@ def test_linear_layer_and_its_gradients_are_those_of_pytorch(num_rows: int, bias
 
 @pytest.mark.parametrize(("num_inputs", "num_outputs"), [(1021, 1031), (1031, 1021)])
 def test_wide_layer_has_the_gradients_of_pytorch(num_inputs: int, num_outputs: int) -> None:
-    assert num_inputs * num_outputs >= WORTH_TURNING
+    assert num_inputs * num_outputs >= MIN_SIZE_TO_TRANSPOSE
     torch.manual_seed(3)
     linear = nn.Linear(num_inputs, num_outputs).to(torch.bfloat16)
     make_shapes_repeat(nn.Sequential(linear))
@@ -95,11 +95,11 @@ def test_wide_layer_has_the_gradients_of_pytorch(num_inputs: int, num_outputs: i
 
 
 @pytest.mark.parametrize("num_rows", [1, 127, 128, 389])
-def test_turned_matrix_is_the_transposed_one(num_rows: int) -> None:
+def test_transposed_copy_is_the_transposed_matrix(num_rows: int) -> None:
     matrix_JC = torch.randn(num_rows, D)
-    turned_CJ = turned(matrix_JC)
-    assert torch.equal(turned_CJ, matrix_JC.T)
-    assert turned_CJ.is_contiguous()
+    transposed_CJ = transposed_copy(matrix_JC)
+    assert torch.equal(transposed_CJ, matrix_JC.T)
+    assert transposed_CJ.is_contiguous()
 
 
 def test_linear_layer_keeps_all_axes_before_the_last() -> None:
@@ -115,14 +115,14 @@ def test_rows_of_many_batches_make_few_shapes() -> None:
             x_JD = torch.randn(num_rows, D).to(torch.bfloat16).requires_grad_()
             linear(x_JD).sum().backward()
     # Three kinds of product for each number of rows; those of half as many are in use below 2,048.
-    assert len(products.shapes) <= 3 * (MOST_NUMBERS + MOST_NUMBERS // 2 + 2)
+    assert len(products.shapes) <= 3 * (MAX_MULTIPLES + MAX_MULTIPLES // 2 + 2)
 
 
 @pytest.mark.parametrize(
     ("num_rows", "multiple"), [(1, 128), (2048, 128), (2049, 256), (4096, 256), (25_000, 2048)]
 )
 def test_multiples_grow_with_the_rows(num_rows: int, multiple: int) -> None:
-    assert rows_at_once(num_rows) == multiple
+    assert row_multiple(num_rows) == multiple
 
 
 @pytest.mark.parametrize("has_bias", [True, False])

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pellucid.train.fast.loss import (
     NUMBERS_PER_CHUNK,
     ROWS_PER_CHUNK,
-    in_turn,
+    interleave,
     smoothed_cross_entropy,
 )
 
@@ -109,9 +109,9 @@ def test_r_drop_and_its_gradients_equal_pytorchs(
         assert_near(ours, theirs, 1e-9)
 
 
-def test_two_readings_rows_are_brought_in_turn() -> None:
+def test_the_rows_of_two_passes_alternate() -> None:
     rows_PD = torch.arange(6)[:, None] * torch.ones(6, 2, dtype=torch.int64)
-    assert in_turn(rows_PD)[:, 1].tolist() == [0, 3, 1, 4, 2, 5]
+    assert interleave(rows_PD)[:, 1].tolist() == [0, 3, 1, 4, 2, 5]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

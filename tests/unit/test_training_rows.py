@@ -14,7 +14,7 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer, initialize
 from pellucid.train.fast.rows.attention import LONGEST_IN_BLOCKS, block_size
-from pellucid.train.fast.rows.model import HalvesInRows
+from pellucid.train.fast.rows.model import TransformerOnRows
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece, tensors_of
 
@@ -41,8 +41,8 @@ def gradients(
     model.zero_grad()
     source_mask_BS, target_BT = batch.source_mask_BS, batch.target_in_BT
     if in_rows:
-        halves = HalvesInRows(model, source_mask_BS, target_BT.shape[1], dropout)
-        states_BTD = halves.decode(target_BT, halves.encode(batch.source_BS))
+        on_rows = TransformerOnRows(model, source_mask_BS, target_BT.shape[1], dropout)
+        states_BTD = on_rows.decode(target_BT, on_rows.encode(batch.source_BS))
     else:
         memory_BSD = model.encode(batch.source_BS, source_mask_BS, dropout=dropout)
         states_BTD = model.decode(target_BT, memory_BSD, source_mask_BS, dropout=dropout)
@@ -112,11 +112,11 @@ def test_sentences_of_a_block_do_not_see_each_other() -> None:
     batch = make_batch(5, 3, 7)
     assert block_size(7) >= 2 * 7, "several lie in one"
     model = make_model().double()
-    halves = HalvesInRows(model, batch.source_mask_BS, 7, Dropout(0.0, seed=1, step=1))
-    before = halves.decode(batch.target_in_BT, halves.encode(batch.source_BS))
+    on_rows = TransformerOnRows(model, batch.source_mask_BS, 7, Dropout(0.0, seed=1, step=1))
+    before = on_rows.decode(batch.target_in_BT, on_rows.encode(batch.source_BS))
     batch.source_BS[1] = 4
     batch.target_in_BT[1] = 5
-    after = halves.decode(batch.target_in_BT, halves.encode(batch.source_BS))
+    after = on_rows.decode(batch.target_in_BT, on_rows.encode(batch.source_BS))
     is_same_B = ((before - after).abs() < 1e-12).all(dim=2).all(dim=1)
     assert is_same_B.tolist() == [True, False, True, True, True]
 
@@ -181,13 +181,13 @@ def test_passes_are_in_rows_where_that_is_faster_and_nothing_is_shown(
 ) -> None:
     settings = TrainingConfig(dropout=0.1, **training)
     model = make_model(**changes)
-    made: list[HalvesInRows] = []
+    made: list[TransformerOnRows] = []
 
-    def make(*parts: Any) -> HalvesInRows:
-        made.append(HalvesInRows(*parts))
+    def make(*parts: Any) -> TransformerOnRows:
+        made.append(TransformerOnRows(*parts))
         return made[-1]
 
-    monkeypatch.setattr("pellucid.train.update.passes.HalvesInRows", make)
+    monkeypatch.setattr("pellucid.train.update.passes.TransformerOnRows", make)
     passes = Passes(model, settings, precision)
     loss = float(passes.sum_gradients(1, [Piece(0, 1.0, make_batch(has_guide=True))]))
     assert bool(made) == expected

@@ -1,4 +1,4 @@
-"""A hash of the kernels' C sources. The build of the package uses it, so it imports nothing of it."""
+"""Hash the kernels' C sources; without imports of the package, since its build runs this file."""
 
 import hashlib
 from pathlib import Path

@@ -1,3 +1,3 @@
-"""Faster ways to the same gradients; tests hold them to the model."""
+"""Faster ways to compute gradients; tests compare them with the plain update."""
 
 __all__: list[str] = []

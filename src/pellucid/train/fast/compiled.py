@@ -1,4 +1,4 @@
-"""Passes that PyTorch compiles, where a recipe asks for it."""
+"""Passes that PyTorch compiles, if a recipe sets ``training.compile``."""
 
 from __future__ import annotations
 
@@ -15,58 +15,59 @@ from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.model import Dropout, Transformer
 
-__all__ = ["CompiledHalves", "require_compiler"]
+__all__ = ["CompiledTransformer", "require_compiler"]
 
 _slots = count()
 _current: dict[int, Dropout] = {}
 
 
-class CompiledHalves:
-    """Encoder and decoder of a model, compiled for any lengths when they are first called.
+class CompiledTransformer:
+    """Encoder and decoder of a model, compiled for all lengths at their first call.
 
-    Dropout stays what it is, a function of seed, step and place: the compiler sees an operation
-    that gives a mask, and neither the step nor the rates, which would make it begin anew.
+    Dropout stays a function of seed, step and place. The compiler sees an operation that returns a
+    mask, and neither the step nor the rates: a change of these would make it compile again.
 
     Args:
-        model: whose halves they are.
-        training: says what is ever dropped.
+        model: the model.
+        training: its dropout rates tell which masks are needed.
 
     Attributes:
-        encode: stands for ``model.encode``.
-        decode: stands for ``model.decode``.
+        encode: replaces ``model.encode``.
+        decode: replaces ``model.decode``.
     """
 
     def __init__(self, model: Transformer, training: TrainingConfig) -> None:
-        # The table of positions is a pure function: compiled without its cache it is the same.
+        # Dynamo compiles cached functions without their cache. The table of positions is a pure
+        # function, so the result is the same.
         warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")
         self.encode: Callable[..., Tensor] = torch.compile(model.encode, dynamic=True)
         self.decode: Callable[..., Tensor] = torch.compile(model.decode, dynamic=True)
         self._dropout = _Masks(next(_slots), training)
 
     def with_masks_of(self, dropout: Dropout) -> Any:
-        """What both halves take for this dropout, until the next call."""
+        """Return the dropout to pass to `encode` and `decode`; it is valid until the next call."""
         _current[self._dropout.slot] = dropout
         return self._dropout
 
 
 def require_compiler(device: torch.device) -> None:
-    """Compile something small.
+    """Compile a small function, to find out early whether it works.
 
     Raises:
-        ConfigurationError: it cannot be done on this machine.
+        ConfigurationError: PyTorch cannot compile on this machine.
     """
     try:
         torch.compile(lambda x: x.cos() + 1)(torch.ones(3, device=device))
     except Exception as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
         raise ConfigurationError(
-            "PyTorch must be able to compile for training.compile = true, but cannot here: "
-            f"{reason}. Install a C++ compiler, or use training.compile = false."
+            f"PyTorch cannot compile on this machine (training.compile = true): {reason}. "
+            "Install a C++ compiler, or use training.compile = false."
         ) from error
 
 
 class _Masks:
-    """Has the methods of `Dropout`, and multiplies by what those make of ones."""
+    """The interface of `Dropout`, as multiplication with the mask that it makes of ones."""
 
     def __init__(self, slot: int, training: TrainingConfig) -> None:
         _register()
@@ -99,12 +100,14 @@ class _Masks:
 
 @cache
 def _register() -> None:
-    """Make the operation known that a compiler takes as it is."""
+    """Register the operation, which compilers call without looking inside."""
 
-    def mask_of(like: Tensor, slot: int, method: str, place: str) -> Tensor:
-        made: Tensor = getattr(_current[slot], method)(torch.ones_like(like), place)
-        return made
+    def make_mask(like: Tensor, slot: int, method: str, place: str) -> Tensor:
+        mask: Tensor = getattr(_current[slot], method)(torch.ones_like(like), place)
+        return mask
 
     schema = "(Tensor like, int slot, str method, str place) -> Tensor"
-    operation = library.custom_op("pellucid::dropout_mask", mask_of, mutates_args=(), schema=schema)
+    operation = library.custom_op(
+        "pellucid::dropout_mask", make_mask, mutates_args=(), schema=schema
+    )
     operation.register_fake(lambda like, slot, method, place: torch.empty_like(like))

@@ -15,7 +15,7 @@ from pellucid.model import Transformer
 from pellucid.train.fast.loss import chunk_rows
 from pellucid.train.fast.rows.attention import LONGEST_IN_BLOCKS, block_size
 from pellucid.train.fast.rows.few_shapes import FEWEST_ROWS
-from pellucid.train.fast.rows.model import can_be_in_rows
+from pellucid.train.fast.rows.model import supports_rows
 
 __all__ = ["MemoryNeeds", "count_weights", "require_memory"]
 
@@ -96,7 +96,7 @@ class MemoryNeeds:
         is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
         is_plain = training.attention_dropout > 0 or (training.compile and is_short)
         # Attention's weights are float32 on a processor; in blocks, only there, they are kept once.
-        in_rows = self.is_on_cpu and bytes_per_number < 4 and can_be_in_rows(model, training)
+        in_rows = self.is_on_cpu and bytes_per_number < 4 and supports_rows(model, training)
         in_blocks = block_size(min(longest, LONGEST_IN_BLOCKS)) if in_rows else 0
         seen = 3 * longest * (4 // bytes_per_number) if is_plain else 2 * in_blocks
         passes = positions * (

@@ -14,12 +14,12 @@ from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer
 from pellucid.train import plain
-from pellucid.train.fast.compiled import CompiledHalves
+from pellucid.train.fast.compiled import CompiledTransformer
 from pellucid.train.fast.kernels.model import ModelOnKernels, choose_kernels
-from pellucid.train.fast.loss import in_turn, smoothed_cross_entropy
+from pellucid.train.fast.loss import interleave, smoothed_cross_entropy
 from pellucid.train.fast.rows.few_shapes import make_shapes_repeat, shapes_matter
-from pellucid.train.fast.rows.model import HalvesInRows, can_be_in_rows
-from pellucid.train.fast.rows.wide_sums import WideSum, sum_lookups_wide
+from pellucid.train.fast.rows.float32_gradients import Float32Gradient, sum_lookups_in_float32
+from pellucid.train.fast.rows.model import TransformerOnRows, supports_rows
 from pellucid.train.update.guided_head import GuidedHead
 from pellucid.train.update.pieces import Piece, repeat_batch, to_device
 
@@ -57,16 +57,16 @@ class Passes:
             self._guided_head = GuidedHead(layer, head, training.guided_weight)
         self._working = model
         self._on_kernels = _on_kernels(model, training, precision)
-        self._output_sum: WideSum | None = None
+        self._output_gradient: Float32Gradient | None = None
         if precision == "bfloat16" and self._on_kernels is None:
             self._working = copy.deepcopy(model).to(torch.bfloat16)
             if self._device.type == "cpu" and not training.compile:
                 make_shapes_repeat(self._working)
-                sum_lookups_wide(self._working, model)
+                sum_lookups_in_float32(self._working, model)
                 if model.output_weight.requires_grad:
-                    self._output_sum = WideSum(model.output_weight)
+                    self._output_gradient = Float32Gradient(model.output_weight)
         self._weights, self._working_weights = trained(model), trained(self._working)
-        self._compiled = CompiledHalves(self._working, training) if training.compile else None
+        self._compiled = CompiledTransformer(self._working, training) if training.compile else None
         self._is_plain = (
             self._on_kernels is None
             and self._working is model
@@ -74,7 +74,7 @@ class Passes:
             and self._guided_head is None
             and not training.r_drop
         )
-        self._in_rows = can_be_in_rows(model.config, training) and shapes_matter(
+        self._in_rows = supports_rows(model.config, training) and shapes_matter(
             next(self._working.parameters())
         )
 
@@ -139,7 +139,7 @@ class Passes:
         real_P = piece.batch.target_mask_BT.flatten().nonzero()[:, 0].to(self._device)
         batch = to_device(piece.batch, self._device)
         if training.r_drop:
-            real_P = in_turn(real_P)
+            real_P = interleave(real_P)
         states_BTD = self._states(batch, self._dropout(piece, step))
         smoothed, loss = smoothed_cross_entropy(
             states_BTD.flatten(0, 1)[real_P],
@@ -148,7 +148,7 @@ class Passes:
             batch.target_out_BT.flatten()[real_P],
             smoothing=training.label_smoothing,
             r_drop=training.r_drop,
-            wide_sum=self._output_sum,
+            weight_gradient=self._output_gradient,
         )
         if self._guided_head is not None and batch.guide_BTS is not None:
             smoothed = smoothed + self._guided_head.loss(batch.guide_BTS, batch.num_target_tokens)
@@ -158,13 +158,13 @@ class Passes:
         return plain.make_dropout(self._training, step=step, part=piece.part)
 
     def _states(self, batch: Batch, dropout: Dropout) -> Tensor:
-        """Run both halves: the decoder's state at every target position."""
+        """Run encoder and decoder: the decoder's state at every target position."""
         model, masks = self._working, batch.source_mask_BS
         own_mask_BT = None if model.config.look_ahead_mask else batch.target_mask_BT
         if self._in_rows:
-            halves = HalvesInRows(model, masks, batch.target_in_BT.shape[1], dropout)
-            memory_BSD = halves.encode(batch.source_BS)
-            return halves.decode(batch.target_in_BT, memory_BSD, target_mask_BT=own_mask_BT)
+            on_rows = TransformerOnRows(model, masks, batch.target_in_BT.shape[1], dropout)
+            memory_BSD = on_rows.encode(batch.source_BS)
+            return on_rows.decode(batch.target_in_BT, memory_BSD, target_mask_BT=own_mask_BT)
         encode, decode, shown = model.encode, model.decode, self._guided_head
         dropping: Any = dropout
         if self._compiled is not None:

@@ -32,7 +32,7 @@ from pellucid.train.fast.kernels.layers import (
     NormOnRows,
     gradient_of,
 )
-from pellucid.train.fast.loss import in_turn
+from pellucid.train.fast.loss import interleave
 
 __all__ = ["KernelChoice", "ModelOnKernels", "choose_kernels"]
 
@@ -179,7 +179,7 @@ class ModelOnKernels:
         require_ids(true_P, len(weight))
         if r_drop:
             # The kernel takes the two passes of a token as adjacent rows.
-            states_PD, true_P = in_turn(states_PD), in_turn(true_P)
+            states_PD, true_P = interleave(states_PD), interleave(true_P)
         nll_P, grad_PD = self._kernels.cross_entropy(
             states_PD,
             weight.detach(),

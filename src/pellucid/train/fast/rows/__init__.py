@@ -1,3 +1,3 @@
-"""PyTorch in bfloat16 on a processor: a batch as rows."""
+"""Passes in bfloat16 on a processor, with PyTorch: all positions of a batch as rows."""
 
 __all__: list[str] = []

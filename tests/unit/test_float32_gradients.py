@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.model import Transformer, initialize
 from pellucid.train.fast.loss import smoothed_cross_entropy
-from pellucid.train.fast.rows.wide_sums import WideSum, sum_lookups_wide
+from pellucid.train.fast.rows.float32_gradients import Float32Gradient, sum_lookups_in_float32
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece
 from pellucid.train.weights.freeze import freeze
@@ -32,7 +32,7 @@ def make_model(tied: Tied = "all") -> Transformer:
     return model
 
 
-def run_backward(working: Transformer, wide_sum: WideSum | None) -> None:
+def run_backward(working: Transformer, weight_gradient: Float32Gradient | None) -> None:
     for seed in (1, 2):
         batch = make_batch(7, 5, 3, seed=seed)
         memory_BSD = working.encode(batch.source_BS, batch.source_mask_BS)
@@ -43,7 +43,7 @@ def run_backward(working: Transformer, wide_sum: WideSum | None) -> None:
             working.output_bias,
             batch.target_out_BT[batch.target_mask_BT],
             smoothing=0.1,
-            wide_sum=wide_sum,
+            weight_gradient=weight_gradient,
         )
         (loss * 0.5).backward()  # type: ignore[no-untyped-call]
 
@@ -54,8 +54,8 @@ def test_sums_are_the_gradients_that_autograd_finds(tied: Tied) -> None:
     model = copy.deepcopy(plain)
     working = copy.deepcopy(plain)
     run_backward(plain, None)
-    sum_lookups_wide(working, model)
-    run_backward(working, WideSum(model.output_weight))
+    sum_lookups_in_float32(working, model)
+    run_backward(working, Float32Gradient(model.output_weight))
     for (name, expected), theirs, ours in zip(
         plain.named_parameters(), model.parameters(), working.parameters(), strict=True
     ):

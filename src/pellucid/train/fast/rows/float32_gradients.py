@@ -1,9 +1,10 @@
-"""Gradients of the tables of a vocabulary, summed in float32 where they arise.
+"""Gradients of embedding tables, added up in float32 as they are computed.
 
-In bfloat16 the passes run on a copy of the weights. To a table that is tied, two lookups and the
-loss each give a gradient, all of the table's size: in bfloat16, to be added up, and cast in the
-end. Here each adds its own, the lookups their few rows, to the float32 gradient of the weights
-themselves: no rounding on the way, and nothing of the table's size besides.
+In bfloat16 the passes run on a copy of the weights. A table that is tied gets a gradient from two
+lookups and from the loss; autograd would make each in bfloat16, of the table's size, add them up
+and cast the sum. Here each is added directly to the float32 gradient of the model's own weights,
+the lookups only their few rows. Nothing is rounded in between, and no memory of the table's size is
+needed.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["WideSum", "sum_lookups_wide"]
+__all__ = ["Float32Gradient", "sum_lookups_in_float32"]
 
 
-class WideSum:
-    """The gradient of a parameter, as a sum that grows.
+class Float32Gradient:
+    """The gradient of a parameter, which others add to.
 
     Args:
         parameter: the float32 weights, not the copy that the passes run on.
@@ -33,7 +34,7 @@ class WideSum:
         self._sum().add_(grad_VD, alpha=factor)
 
     def add_rows(self, rows_P: Tensor, grad_PD: Tensor) -> None:
-        """Add a gradient of some rows, one after the other, in the order they are in."""
+        """Add the gradients of some rows, in the order given."""
         self._sum().index_add_(0, rows_P, grad_PD.to(self._parameter.dtype))
 
     def _sum(self) -> Tensor:
@@ -42,37 +43,37 @@ class WideSum:
         return self._parameter.grad
 
 
-def sum_lookups_wide(working: nn.Module, model: nn.Module) -> None:
-    """Let what is looked up in a copy's tables leave its gradient with the model's.
+def sum_lookups_in_float32(working: nn.Module, model: nn.Module) -> None:
+    """Make lookups in a copy's tables add their gradient to the model's parameters.
 
     Args:
         working: the copy, whose tables change.
-        model: whose parameters get the gradients.
+        model: gets the gradients.
     """
     for copied, original in zip(working.modules(), model.modules(), strict=True):
         if type(copied) is nn.Embedding and type(original) is nn.Embedding:
-            copied.__class__ = _WideTable
-            copied.wide_sum = WideSum(original.weight)  # type: ignore[assignment]
+            copied.__class__ = _EmbeddingWithFloat32Gradient
+            copied.gradient = Float32Gradient(original.weight)  # type: ignore[assignment]
 
 
-class _WideTable(nn.Embedding):
-    wide_sum: WideSum
+class _EmbeddingWithFloat32Gradient(nn.Embedding):
+    gradient: Float32Gradient
 
     def forward(self, ids_BL: Tensor) -> Tensor:
         if not self.weight.requires_grad:
             return F.embedding(ids_BL, self.weight)
-        found: Tensor = _Lookup.apply(self.weight, ids_BL, self.wide_sum)  # type: ignore[no-untyped-call]
+        found: Tensor = _Lookup.apply(self.weight, ids_BL, self.gradient)  # type: ignore[no-untyped-call]
         return found
 
 
 class _Lookup(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, weight_VD: Tensor, ids_BL: Tensor, wide_sum: WideSum) -> Tensor:
-        ctx.ids_BL, ctx.wide_sum = ids_BL, wide_sum
+    def forward(ctx: Any, weight_VD: Tensor, ids_BL: Tensor, gradient: Float32Gradient) -> Tensor:
+        ctx.ids_BL, ctx.gradient = ids_BL, gradient
         return F.embedding(ids_BL, weight_VD)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_BLD: Tensor) -> tuple[None, None, None]:
-        ctx.wide_sum.add_rows(ctx.ids_BL.flatten(), grad_BLD.flatten(0, 1))
+        ctx.gradient.add_rows(ctx.ids_BL.flatten(), grad_BLD.flatten(0, 1))
         return None, None, None
