@@ -173,7 +173,7 @@ _ALL = (
     Measure(
         "gradients",
         "Chefer et al. 2021",
-        "a weight times its gradient of the predicted token's logit, carried through the layers",
+        "a weight times the gradient of the predicted token's logit, carried through the layers",
         ("decoder.whole", "decoder.cross", "decoder.self"),
         gradients,
         takes=("kind", "layer"),
@@ -181,7 +181,7 @@ _ALL = (
     Measure(
         "value-zeroing",
         "Mohebbi et al. 2023",
-        "the share in a row's change of direction when a position's values are 0",
+        "a position's share in the change of a row's direction when its values are 0",
         ("decoder.cross", "decoder.self", "encoder.whole", "encoder.self"),
         value_zeroing,
         takes=("part", "kind", "layer"),
