@@ -6,10 +6,12 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.data import make_source_batch
@@ -46,12 +48,18 @@ def search(
     return [found[index] for index in range(len(requests))]
 
 
+def all_logs(model: Transformer, source: Ids, target: Ids) -> list[list[float]]:
+    """The log-probability of every token at each place of a target and after it."""
+    with torch.inference_mode():
+        logits_TV: Tensor = model(torch.tensor([source]), torch.tensor([(START, *target)]))[0]
+        logs: list[list[float]] = logits_TV.double().log_softmax(-1).tolist()
+    return logs
+
+
 def token_logs(model: Transformer, source: Ids, target: Ids) -> list[float]:
     """The log-probability of each token, by teacher forcing."""
-    with torch.inference_mode():
-        logits_TV = model(torch.tensor([source]), torch.tensor([(START, *target[:-1])]))[0]
-        logs_TV = logits_TV.double().log_softmax(-1)
-    return [logs_TV[place, token].item() for place, token in enumerate(target)]
+    logs = all_logs(model, source, target[:-1])
+    return [logs[place][token] for place, token in enumerate(target)]
 
 
 def every_sequence(longest: int) -> Iterator[Ids]:
@@ -69,17 +77,23 @@ def penalty(config: DecodingConfig, length: int) -> float:
     return float(base**config.alpha)
 
 
+@cache
+def every_total(seed: int, source: Ids, longest: int) -> dict[Ids, float]:
+    """The log-probability of every sequence with the model of a seed."""
+    model = make_model(seed)
+    return {ids: sum(token_logs(model, source, ids)) for ids in every_sequence(longest)}
+
+
 def enumerate_best(
-    model: Transformer,
+    seed: int,
     request: Request,
     config: DecodingConfig,
     is_allowed: Callable[[Ids], bool] = lambda ids: True,
 ) -> list[tuple[Ids, float, float]]:
     """Every allowed sequence with its log-probability and score, finished and best first."""
     found = []
-    for ids in every_sequence(request.max_length):
+    for ids, total in every_total(seed, request.source_ids, request.max_length).items():
         if is_allowed(ids):
-            total = sum(token_logs(model, request.source_ids, ids))
             found.append((ids, total, total / penalty(config, len(ids))))
     return sorted(found, key=lambda one: (one[0][-1] != EOS, -one[2]))
 
@@ -110,7 +124,7 @@ def test_beam_as_wide_as_the_space_equals_counting(options: dict[str, Any], stop
     space = len(list(every_sequence(LENGTH)))
     wide = options | {"beam": space, "n_best": 17, "stopping": stopping}
     for request, found in zip(requests, search(model, requests, **wide), strict=True):
-        assert_same(found, enumerate_best(model, request, DecodingConfig(**options)), 17)
+        assert_same(found, enumerate_best(7, request, DecodingConfig(**options)), 17)
 
 
 def holds(ids: Ids, phrase: Ids) -> int:
@@ -174,7 +188,7 @@ def test_constrained_beam_as_wide_as_the_space_equals_counting(
     space = len(list(every_sequence(LENGTH)))
     wide = options | more | {"beam": 2 * space, "n_best": 7}
     for request, found in zip(requests, search(model, requests, **wide), strict=True):
-        wanted = enumerate_best(model, request, DecodingConfig(**options), is_allowed)
+        wanted = enumerate_best(11, request, DecodingConfig(**options), is_allowed)
         assert_same(found, wanted, 7)
 
 
@@ -201,10 +215,8 @@ def test_beam_of_one_equals_choosing_the_likeliest_each_time(seed: int) -> None:
     for request, found in zip(requests, search(model, requests, beam=1), strict=True):
         ids: Ids = ()
         while len(ids) < 11 and (not ids or ids[-1] != EOS):
-            options = [
-                (token_logs(model, request.source_ids, (*ids, w))[-1], w) for w in (EOS, *WORDS)
-            ]
-            ids = (*ids, max(options)[1])
+            logs = all_logs(model, request.source_ids, ids)[-1]
+            ids = (*ids, max((EOS, *WORDS), key=logs.__getitem__))
         assert found.hypotheses[0].ids == ids
 
 
@@ -237,9 +249,8 @@ def beam_naively(
     for length in range(1, request.max_length + 1):
         candidates = []
         for ids, total in growing:
-            for word in range(model.config.target_vocabulary_size):
+            for word, log in enumerate(all_logs(model, request.source_ids, ids)[-1]):
                 if word != START:
-                    log = token_logs(model, request.source_ids, (*ids, word))[-1]
                     candidates.append(((*ids, word), total + log))
         candidates.sort(key=lambda one: -one[1])
         taken = candidates[: config.beam - len(finished)]

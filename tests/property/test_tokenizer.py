@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.config import TokenizerRecipe
@@ -37,7 +37,6 @@ def subwords(model_type: str) -> Tokenizer:
     return learn_tokenizer(recipe, lambda: lines, lambda: lines)
 
 
-@settings(max_examples=300, deadline=None)
 @given(LINES)
 def test_subwords_any_line_comes_back_normalized(text: str) -> None:
     for model_type in ("bpe", "unigram"):
@@ -48,7 +47,6 @@ def test_subwords_any_line_comes_back_normalized(text: str) -> None:
         assert ids[-1] == 3
 
 
-@settings(max_examples=300, deadline=None)
 @given(LINES)
 def test_left_out_merges_cut_any_line_otherwise_and_lose_nothing(text: str) -> None:
     tokenizer = subwords("bpe")
@@ -64,7 +62,6 @@ def test_left_out_merges_cut_any_line_otherwise_and_lose_nothing(text: str) -> N
             assert dropout or ids == usual
 
 
-@settings(max_examples=300, deadline=None)
 @given(LINES)
 def test_words_any_line_comes_back(text: str) -> None:
     tokens = split_words(text)
@@ -73,7 +70,6 @@ def test_words_any_line_comes_back(text: str) -> None:
     assert not any(word.isspace() for word in bare_words(text))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(LINES.filter(bool), min_size=1, max_size=5))
 def test_words_learned_lines_come_back_through_the_file(lines: list[str]) -> None:
     recipe = TokenizerRecipe(kind="words")
@@ -85,7 +81,6 @@ def test_words_learned_lines_come_back_through_the_file(lines: list[str]) -> Non
         assert tokenizer.decode_target(ids) == normalize(line, "nfc")
 
 
-@settings(max_examples=200, deadline=None)
 @given(LINES)
 def test_normalize_twice_changes_nothing(text: str) -> None:
     for form in FORMS:

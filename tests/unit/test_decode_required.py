@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -58,7 +58,6 @@ def depth_of(phrase: Phrase, ids: list[int]) -> int:
     return max(size for size in range(len(phrase)) if rest.endswith(spell(phrase[:size])))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.lists(PHRASES, max_size=4).map(tuple), min_size=1, max_size=3),
     st.data(),
@@ -156,7 +155,6 @@ def allocate_naively(
     return [place for _, place in order if place in chosen]
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.integers(1, 13), st.integers(1, 9), st.integers(1, 3), st.data())
 def test_allocate_random_candidates_gives_what_lists_give(
     num_candidates: int, width: int, rows: int, data: st.DataObject
@@ -211,7 +209,6 @@ def collect_naively(
     return {place: scores[place] for place in best if scores[place] > -math.inf}
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(0, 3), st.integers(0, 2**32))
 @example(2, 3, 0, 1)
 def test_candidates_are_the_best_and_the_wanted_each_once(

@@ -91,7 +91,6 @@ REQUESTS = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     st.lists(REQUESTS, min_size=1, max_size=3),
     st.lists(st.lists(TOKENS, max_size=T), min_size=1, max_size=A),

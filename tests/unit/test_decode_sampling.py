@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -75,7 +75,6 @@ LOGS = st.lists(
 ).filter(lambda logs: max(logs) > -math.inf)
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     LOGS,
     st.floats(0, 1, exclude_max=True),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.decode.constraints.glossary import Glossary, load_glossary
@@ -80,7 +80,6 @@ def find_naively(terms: list[str], source: str) -> list[str]:
 WORDS = st.sampled_from(["xa", "xb", "xab", "7", "xa xb", "xb-xa", "xa xb xa", "xab xb"])
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(WORDS, max_size=4, unique=True), st.lists(WORDS, max_size=9), st.booleans())
 def test_terms_for_random_texts_gives_what_a_loop_gives(
     terms: list[str], words: list[str], has_commas: bool
