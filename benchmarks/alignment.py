@@ -1,12 +1,12 @@
-"""Alignment error of every view, on the built-in corpus and, beside word statistics, on Multi30k.
+"""Alignment error of every view, on the built-in corpus and, against word statistics, on Multi30k.
 
     python benchmarks/alignment.py [--model demo] [--count 300] [--picture FILE]
     MULTI30K=DIR python benchmarks/alignment.py --multi30k runs/multi30k-en-fr
 
 Built-in: view and rule are chosen on the validation split and scored once on the test split, with
 exact gold links. Multi30k has no gold links, so views are compared with those of IBM Model 1 from
-the same text: sure where both directions agree, possible where one has them. How good such links
-are is measured on the built-in corpus too.
+the same text: sure if both directions have the link, possible if one has it. The built-in corpus
+also measures how good such links are.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ MODEL_1_ITERATIONS = 5
 
 
 def to_gold(examples: Sequence[Example]) -> list[GoldLinks]:
-    """The corpus's own links: all sure."""
+    """Return the corpus's own links, all sure."""
     return [GoldLinks(frozenset(e.alignment), frozenset(e.alignment)) for e in examples]
 
 
 def show(score: LinkScore) -> str:
-    """Error and interval in per cent."""
+    """Write error and interval in per cent."""
     return f"{100 * score.error:.1f} [{100 * score.low:.1f}, {100 * score.high:.1f}]"
 
 
 def best_of(judged: Sequence[Judged], **wanted: Any) -> Judged:
-    """The view with the least error among those that fit."""
+    """Return the view with the least error among those that fit."""
     fitting = [one for one in judged if all(getattr(one.view, k) == v for k, v in wanted.items())]
     return min(fitting, key=lambda one: one.score.error)
 
@@ -60,7 +60,7 @@ def judge(
 
 
 def choose_and_test(bundle: Bundle, rule: LinkRule, count: int) -> dict[str, Any]:
-    """Choose views on validation, score them on test."""
+    """Choose views on validation, and score them on test."""
     splits = {name: make_split(name, count=count) for name in ("validation", "test")}
     judged = {
         name: judge(
@@ -98,7 +98,7 @@ def choose_and_test(bundle: Bundle, rule: LinkRule, count: int) -> dict[str, Any
 def recommend(
     bundle: Bundle, rule: LinkRule, examples: list[Example], tested: dict[View, LinkScore]
 ) -> dict[str, list[float]]:
-    """Test errors of the views recommended without gold, by samples of some sizes."""
+    """Measure test errors of views recommended without gold links, for samples of some sizes."""
     direction = make_direction(bundle, rule=rule)
     draw = random.Random(1)
     found = {}
@@ -115,7 +115,7 @@ def recommend(
 
 
 def words_of(lines: Sequence[str]) -> list[list[str]]:
-    """Pieces without case and marks."""
+    """Split lines into pieces without case and marks."""
     return [
         [piece.casefold().strip(".,;:!?\"'()\u202f") for piece in split_pieces(line)]
         for line in lines
@@ -162,17 +162,17 @@ def model_1(ones: list[list[str]], others: list[list[str]]) -> list[set[tuple[in
 
 
 def statistical_links(sources: Sequence[str], targets: Sequence[str]) -> list[GoldLinks]:
-    """Links by word statistics alone: sure in both directions, possible in one."""
+    """Link words only by statistics: sure if both directions have a link, possible if one has."""
     ones, others = words_of(sources), words_of(targets)
     there = model_1(ones, others)
     back = [{(i, j) for j, i in links} for links in model_1(others, ones)]
     return [GoldLinks(frozenset(a & b), frozenset(a | b)) for a, b in zip(there, back, strict=True)]
 
 
-def beside_statistics(
+def compare_with_statistics(
     bundle: Bundle, sources: list[str], targets: list[str], count: int
 ) -> dict[str, Any]:
-    """Score views against statistical links of the first pairs."""
+    """Score views against the statistical links of the first pairs."""
     links = statistical_links(sources, targets)[:count]
     found: dict[str, Any] = {}
     for rule in LINK_RULES:
@@ -198,7 +198,7 @@ def beside_statistics(
 
 
 def draw(views: dict[str, dict[str, float]], path: Path) -> None:
-    """Test errors of all views as bars, one color a convention."""
+    """Draw the test errors of all views as bars, one color for each convention."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -221,7 +221,7 @@ def draw(views: dict[str, dict[str, float]], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure, print, write down."""
+    """Measure, print, and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="demo")
     parser.add_argument("--count", type=int, default=300)
@@ -242,9 +242,9 @@ def main() -> None:
             one[:count] + other[: arguments.train_lines]
             for one, other in zip(test, train, strict=True)
         )
-        print(f"Multi30k, {count} test pairs, beside IBM Model 1 of {len(sources)} pairs:")
+        print(f"Multi30k, {count} test pairs, against IBM Model 1 of {len(sources)} pairs:")
         bundle = load_bundle(resolve_model(arguments.multi30k))
-        found["multi30k"] = beside_statistics(bundle, sources, targets, count)
+        found["multi30k"] = compare_with_statistics(bundle, sources, targets, count)
     else:
         bundle = load_bundle(resolve_model(arguments.model))
         for rule in LINK_RULES:

@@ -1,15 +1,15 @@
-"""Decoding speed beside Hugging Face `generate` and CTranslate2: same weights, same sentences.
+"""Decoding speed next to Hugging Face `generate` and CTranslate2: same weights, same sentences.
 
     python benchmarks/decode_speed.py --setup
     MULTI30K=DIR python benchmarks/decode_speed.py --model runs/multi30k-en-fr
     python benchmarks/decode_speed.py --models small --settings large-greedy --repetitions 1
 
-The first line makes the peers' environments; the last is a look of about two minutes. Every run is
-a process of its own, in its system's environment, and times one pass over the sentences after
-loading and a warm-up: token ids in, ids out. Systems take turns, so that noise hits all alike.
+The first line makes the peers' environments; the last takes about two minutes. Every run is a
+separate process in its system's environment, and times one pass over the sentences after loading
+and a warm-up: token ids in, ids out. Systems take turns, so that noise hits all of them alike.
 Before that, each system tries its batch sizes (CTranslate2 also workers and threads, Hugging Face
-its two kinds of attention) on fewer sentences, and goes on with its best. Exactly 24 target tokens
-come from a bias that makes ``</s>`` unreachable, so that nobody pays for an option;
+its two kinds of attention) on fewer sentences, and keeps the best. A bias makes ``</s>``
+unreachable, so that every system writes exactly 24 target tokens without paying for an option;
 --minimum-length uses each system's option as well.
 """
 
@@ -40,7 +40,7 @@ PRECISIONS = {
 }
 
 TRIED = 16
-"""With how many sentences at least a system looks for its best variant."""
+"""The least number of sentences on which a system looks for its best variant."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Setting:
     """One way to translate.
 
     Attributes:
-        name: what it is called in results.
+        name: its name in results.
         beam: 1 for greedy.
-        batches: how many sentences at once; a system takes what suits it best.
-        num_sentences: how many of the subject's sentences are translated.
+        batches: numbers of sentences at once; a system takes what suits it best.
+        num_sentences: number of the subject's sentences that are translated.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Setting:
 
 
 def main() -> None:
-    """Measure what was asked for, print it, and write it down."""
+    """Measure what was asked for, print it, and write the result file."""
     arguments = parse()
     if arguments.setup:
         set_up(arguments.folder, PEERS)
@@ -90,13 +90,13 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add, several = parser.add_argument, {"nargs": "*"}
-    add("--setup", action="store_true", help="make the peers' environments, and no more")
+    add("--setup", action="store_true", help="only make the peers' environments")
     add("--folder", type=Path, default=Path("build/peers"), help="where they are")
     add("--models", default=["small", "base"], choices=["small", "base"], **several)
     add("--model", metavar="RUN", help="a trained model to measure as well, with BLEU")
     add("--source", type=Path, help="its sentences (default: Multi30k, validation)")
     add("--reference", type=Path, help="their translations")
-    add("--lines", type=int, default=1000, help="how many of them")
+    add("--lines", type=int, default=1000, help="how many of them to translate")
     add("--systems", default=list(SYSTEMS), choices=SYSTEMS, **several)
     fast = ["float32", *(["bfloat16"] if has_fast_bfloat16() else []), "int8"]
     add("--precisions", default=fast, choices=["float32", "bfloat16", "int8"], **several)
@@ -104,17 +104,17 @@ def parse() -> argparse.Namespace:
     add("--settings", default=names, choices=names, **several)
     add("--beam", type=int, default=5)
     add("--batches", type=int, nargs="+", default=[32, 64, 128], help="sentences at once")
-    add("--sentences", type=int, default=512, help="how many random ones")
-    add("--single", type=int, default=64, help="how many, one at a time")
+    add("--sentences", type=int, default=512, help="number of random sentences")
+    add("--single", type=int, default=64, help="number of sentences for one at a time")
     add("--repetitions", type=int, default=5)
-    add("--stopping", default="safe", help="of pellucid's beam; the peers have one way")
-    add("--minimum-length", action="store_true", help="by each system's option as well")
+    add("--stopping", default="safe", help="stopping rule of pellucid's beam; the peers have one")
+    add("--minimum-length", action="store_true", help="use each system's option as well")
     add("--out", type=Path, help="the result file (default: a dated one in results/)")
     arguments = parser.parse_args()
     if (arguments.source is None) != (arguments.reference is None):
         parser.error("--source and --reference must be given together")
     if arguments.model and not arguments.source and "MULTI30K" not in os.environ:
-        parser.error("MULTI30K must be set to the folder of Multi30k, or --source be given")
+        parser.error("MULTI30K must be set to the folder of Multi30k, or --source given")
     return arguments
 
 
@@ -143,7 +143,7 @@ def measure_subject(
 
 
 def settings_of(num_sentences: int, arguments: argparse.Namespace) -> list[Setting]:
-    """The settings that were asked for."""
+    """Return the settings that were asked for."""
     return [
         Setting(
             name,
@@ -190,9 +190,9 @@ def measure_setting(
 
 
 def variants_of(system: str, setting: Setting) -> list[dict[str, Any]]:
-    """What a system may choose from."""
+    """List what a system may choose from."""
     cores = os.cpu_count() or 1
-    # One sentence at a time is what somebody at a keyboard has: workers would not help.
+    # One sentence at a time is the case of a user at a keyboard, whom workers would not help.
     crowds = {1, cores} if max(setting.batches) > 1 else {1}
     choices: dict[str, list[dict[str, Any]]] = {
         "pellucid": [{"workers": workers} for workers in sorted(crowds)],
@@ -210,7 +210,7 @@ def run(
     sentences: list[dict[str, Any]],
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
-    """Run one system once, in a process of its own."""
+    """Run one system once, in a separate process."""
     name, precision = system
     work = {
         "model": str(subject.folders[system]),
@@ -238,12 +238,14 @@ def summarize(
     outputs: list[list[int]],
     compared: list[list[int]] | None,
 ) -> dict[str, Any]:
-    """Bring the runs of one system together, after checking that it did the whole work."""
+    """Summarize the runs of one system, after checking that it did the whole work."""
     from decode_peers.subjects import TARGET_TOKENS
 
     lengths = {len(ids) for ids in outputs}
     if subject.is_fixed and lengths != {TARGET_TOKENS}:
-        raise SystemExit(f"Every translation must have {TARGET_TOKENS} tokens, not {lengths}.")
+        raise SystemExit(
+            f"Every translation must have {TARGET_TOKENS} tokens, but lengths are {lengths}."
+        )
     seconds = [one["seconds"] for one in runs]
     tokens = sum(map(len, outputs))
     same = [a == b for a, b in zip(outputs, compared or [], strict=bool(compared))]

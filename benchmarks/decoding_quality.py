@@ -1,13 +1,13 @@
-"""What the search does for quality: width, length penalty, precision, batch size, round trips.
+"""Translation quality by search: width, length penalty, precision, batch size, round trips.
 
     MULTI30K=DIR python benchmarks/decoding_quality.py --model runs/multi30k-en-fr
     MULTI30K=DIR python benchmarks/decoding_quality.py --model runs/multi30k-en-fr --test
 
-On validation: BLEU of greedy and of every beam with every penalty, in each precision; how many
-sentences change with the size of the batch in each precision and with `strict`, and what that
-costs; how many hypotheses have a text that would be cut into other tokens. The setting with the
-best BLEU in float32 is chosen, the cheaper one among equals. With --test the test text is
-translated once, with that setting. A part of it all: --parts grid.
+Measured on validation: BLEU of greedy search and of every beam with every penalty, in each
+precision; how many sentences change with the size of the batch, in each precision and with
+`strict`, and what `strict` costs; how many hypotheses have a text that the tokenizer would cut into
+other tokens. The setting with the best BLEU in float32 is chosen, and of equals the cheaper one.
+With --test the test text is translated once, with that setting. --parts grid measures a part.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GREEDY = {"beam": 1}
 
 
 def main() -> None:
-    """Measure what was asked for and write it down."""
+    """Measure what was asked for, and write the result file."""
     arguments = parse()
     translator = load(arguments.model)
     sources, references = read(translator, "val", arguments.lines)
@@ -77,10 +77,10 @@ def parse() -> argparse.Namespace:
     parts = ["grid", "batches", "round_trips"]
     fast = ["float32", *(["bfloat16"] if has_fast_bfloat16() else []), "int8"]
     add("--model", metavar="RUN", required=True, help="a trained model")
-    add("--lines", type=int, help="how many sentences (default: all)")
+    add("--lines", type=int, help="number of sentences (default: all)")
     add("--parts", nargs="*", choices=parts, default=parts)
-    add("--beam", type=int, default=5, help="for batches and round trips")
-    add("--beams", type=int, nargs="*", default=[4, 5, 10], help="of the grid")
+    add("--beam", type=int, default=5, help="width of the beam for batches and round trips")
+    add("--beams", type=int, nargs="*", default=[4, 5, 10], help="widths of the beams of the grid")
     add("--precisions", nargs="+", choices=["float32", "bfloat16", "int8"], default=fast)
     add("--test", action="store_true", help="translate the test text as well, once")
     add("--out", type=Path, help="the result file (default: a dated one in results/)")
@@ -88,14 +88,14 @@ def parse() -> argparse.Namespace:
     if "MULTI30K" not in os.environ:
         parser.error("MULTI30K must be set to the folder of Multi30k")
     if arguments.test and "grid" not in arguments.parts:
-        parser.error("--test must have the part grid, which chooses the setting")
+        parser.error("--test needs the part grid, which chooses the setting")
     if arguments.precisions[0] != "float32":
         parser.error("--precisions must begin with float32, which the others are compared with")
     return arguments
 
 
 def read(translator: Translator, split: str, count: int | None) -> tuple[list[str], list[str]]:
-    """The sentences of a split of Multi30k and their translations."""
+    """Read the sentences of a split of Multi30k and their translations."""
     folder, languages = Path(os.environ["MULTI30K"]), translator.bundle.config.languages
     sources, references = (
         list(itertools.islice(read_lines(folder / f"{split}.{language}.gz"), count))
@@ -110,7 +110,7 @@ def measure_grid(
     references: list[str],
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
-    """BLEU of every search in every precision, and the best in float32."""
+    """Measure BLEU of every search in every precision, and choose the best in float32."""
     searches = [
         GREEDY,
         *(
@@ -130,7 +130,7 @@ def measure_grid(
             | {"target_tokens": tokens, "seconds": seconds}
         )
         print(f"{bleu:.2f}  {precision:<8}  {_spell(options):<28}  {seconds:.1f} s", flush=True)
-    # The first of equals has the narrower beam.
+    # Of equals, max returns the first, which has the narrower beam.
     chosen = max((row for row in rows if row["precision"] == "float32"), key=lambda r: r["bleu"])
     losses = {
         row["precision"]: chosen["bleu"] - row["bleu"]
@@ -145,7 +145,7 @@ def measure_grid(
 def measure_batches(
     translator: Translator, sources: list[str], arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """How many sentences change with the batch, by default and strictly, and the time of both."""
+    """Count sentences that change with the batch, by default and strictly, and time both."""
     ways = [*({"precision": precision} for precision in arguments.precisions), {"strict": True}]
     found: dict[str, Any] = {}
     for search in (GREEDY, {"beam": arguments.beam}):
@@ -176,7 +176,7 @@ def measure_batches(
 
 
 def measure_round_trips(translator: Translator, sources: list[str], beam: int) -> dict[str, Any]:
-    """The share of finished hypotheses whose text would be cut into other tokens."""
+    """Measure the share of finished hypotheses whose text would be cut into other tokens."""
     found = {}
     for options in (GREEDY, {"beam": beam, "n_best": beam}):
         translations, _ = translate(translator, sources, **options)
@@ -195,7 +195,8 @@ def measure_round_trips(translator: Translator, sources: list[str], beam: int) -
         }
         print(
             f"{_spell(options)}: {statistics.mean(of_best):.2%} of the best and "
-            f"{statistics.mean(of_all):.2%} of {len(of_all)} hypotheses would be cut otherwise",
+            f"{statistics.mean(of_all):.2%} of {len(of_all)} hypotheses would be cut "
+            "into other tokens",
             flush=True,
         )
     return found
@@ -204,7 +205,7 @@ def measure_round_trips(translator: Translator, sources: list[str], beam: int) -
 def measure_test(
     translator: Translator, options: dict[str, Any], count: int | None
 ) -> dict[str, Any]:
-    """The test text, once, with the setting chosen on validation."""
+    """Translate the test text once, with the setting chosen on validation."""
     sources, references = read(translator, "test_2016_flickr", count)
     translations, seconds = translate(translator, sources, **options, precision="float32")
     texts = [one.text for one in translations]
@@ -232,7 +233,7 @@ def translate(
     batch_tokens: int = USUAL_BATCH_TOKENS,
     **options: Any,
 ) -> tuple[list[Translation], float]:
-    """Translate after a warm-up, with the time it took."""
+    """Translate after a warm-up, and return the time it took."""
     translator.translate(sources[:8], batch_tokens=batch_tokens, **options)
     started = time.perf_counter()
     translations = translator.translate(sources, batch_tokens=batch_tokens, **options)

@@ -1,9 +1,9 @@
-"""The demo over several seeds: what it translates exactly, and how long it takes.
+"""The demo over several seeds: exact translations on its four tests, and minutes.
 
     python benchmarks/demo.py [--folder runs/demo] [--seeds 1 2 3]
 
-Each seed makes another corpus and another model. A finished demo only shows what is there, so its
-minutes are those of its training.
+Each seed makes another corpus and another model. A finished demo is not trained again, so minutes
+are those of its training.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    """Run every seed and write the figures down."""
+    """Run every seed, and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("runs/demo"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])

@@ -1,11 +1,11 @@
-"""Alignment error and translations of models with a guided head, beside one without.
+"""Alignment error and translations of models with a guided head, compared with one without.
 
     python benchmarks/guided_head.py --work DIR [--seeds 1] [--count 300]
 
 Each model is the recipe `demo` on the built-in corpus (about 3 minutes on 2 cores). The guided
-ones learn with one head taught exact links, in either convention, or links that the model without
-a guided head found on the training text by itself (Garg et al. 2019, section 4.2). The map to read
-is chosen on the validation split, and scored on the test split; so is the head that was taught.
+ones teach one head exact links, in either convention, or links that the model without a guided head
+found in the training text by itself (Garg et al. 2019, section 4.2). The map to read is chosen on
+the validation split and scored on the test split, and so is the head that was taught.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ LAYER, HEAD = 1, 0
 
 
 def pellucid(*arguments: str) -> None:
-    """Run a command of the package, and fail with it."""
+    """Run a command of the package, and fail if it fails."""
     print("$ pellucid", *arguments, flush=True)
     subprocess.run([sys.executable, "-m", "pellucid", *arguments], check=True)
 
 
 def write_corpus(folder: Path) -> None:
-    """The splits of the demo as files, with their links."""
+    """Write the splits of the demo as files, with their links."""
     for name in DEFAULT_COUNTS:
         if not (folder / f"{name}.align").exists():
             write_examples(folder, name, make_split(name))
 
 
 def train(run: Path, corpus: Path, seed: int, *changes: str) -> None:
-    """Train the recipe of the demo, or go on with it."""
+    """Train the recipe of the demo, or resume it."""
     settings = (f"data.folder={corpus.resolve()}", f"training.seed={seed}", *changes)
     sets = [part for setting in settings for part in ("--set", setting)]
     pellucid("train", "demo", "--out", str(run), *sets)
 
 
 def guide(links: str, convention: str, weight: float) -> tuple[str, ...]:
-    """The settings of a guided head."""
+    """Return the settings of a guided head."""
     return (
         f"data.train_alignments={links}",
         f"training.guided_head=[{LAYER}, {HEAD}]",
@@ -60,7 +60,7 @@ def guide(links: str, convention: str, weight: float) -> tuple[str, ...]:
 
 
 def score(run: Path, count: int, convention: str | None) -> dict[str, Any]:
-    """Error on the test split of the view chosen on validation and of the guided head."""
+    """Score the view chosen on validation, and the guided head, on the test split."""
     bundle = load_bundle(run / "bundle")
     found: dict[str, Any] = {}
     rules: tuple[LinkRule, ...] = LINK_RULES
@@ -113,9 +113,9 @@ def measure(work: Path, seed: int, count: int, weight: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, print, write down."""
+    """Measure, print, and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="where corpus and runs go")
+    parser.add_argument("--work", type=Path, required=True, help="folder for corpus and runs")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--weight", type=float, default=0.05)

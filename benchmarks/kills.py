@@ -1,12 +1,12 @@
-"""Trainings that are killed again and again end with the bytes of one that was left alone.
+"""Trainings that are killed again and again end with the bytes of one that never was.
 
     python benchmarks/kills.py [--kills 60] [--seed 1]
 
 A small model is trained on a generated corpus with dropout, subword sampling and averaging. The
-command gets SIGKILL at random moments of training, of validation and of saving, and is then given
-again, until there have been so many kills; whenever a run comes to its end, the next one begins.
-Every run must end with the same final weights, optimizer and average, the same best model, and the
-same figures but for the time. A dozen kills are among the tests.
+command gets SIGKILL at random moments of training, of validation and of saving, and is then
+repeated, up to the given number of kills; whenever a run ends, the next one begins. Every run must
+end with the same final weights, optimizer and average, the same best model, and the same figures
+except times. The tests include a dozen kills.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from pellucid.hardware import describe_machine
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "shared"))  # One account of what is right.
+sys.path.insert(0, str(ROOT / "tests" / "shared"))  # The criterion stands in one place.
 
 from killed_runs import SETTINGS, kill_and_compare, start_command  # noqa: E402
 
@@ -30,7 +30,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    """Kill, compare, and write the figures down."""
+    """Kill, compare, and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""What looking costs: nothing where nobody looks, and how long a full trace takes.
+"""Cost of looking: of the code that lets a probe look when none does, and of a full trace.
 
     python benchmarks/look_speed.py
     python benchmarks/look_speed.py --sentences 32 --repetitions 3
@@ -7,10 +7,10 @@ A small model with random weights writes exactly 24 tokens for sentences of 20.
 
 - *model*: greedy decoding on the model itself, as it is and with everything that hands results to
   a probe cut out of its source. Same weights, same tokens.
-- *search*: what `pellucid translate` runs, by a beam of 5, of a model that somebody has looked
-  into before, and of one that nobody has.
-- *trace*: one sentence, all layers, every stage: decode and replay by `Translator.look`, the
-  replay alone, and writing the files.
+- *search*: what `pellucid translate` runs, with a beam of 5, on a model that was looked into
+  before, and on one that never was.
+- *trace*: one sentence, all layers, every stage: decode and replay by `Translator.look`, only the
+  replay, and writing the files.
 
 The two ways take turns, and so does who is first; ratios are medians over the rounds. Above 1 is
 slower with looking.
@@ -50,7 +50,7 @@ Figures = dict[str, Any]
 
 
 class WithoutLooking(ast.NodeTransformer):
-    """Cuts out what hands results to a probe."""
+    """Cut out what hands results to a probe."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -68,7 +68,7 @@ def blind_name(module: str) -> str:
 
 
 def blind_transformer() -> type[Transformer]:
-    """The model's class, made of a source that shows nothing."""
+    """Build the model's class from a source that shows nothing to a probe."""
     for name in PROBED:
         source = Path(str(importlib.import_module(name).__file__)).read_text(encoding="utf-8")
         blind = ast.fix_missing_locations(WithoutLooking().visit(ast.parse(source)))
@@ -82,11 +82,11 @@ def blind_transformer() -> type[Transformer]:
 
 
 def main() -> None:
-    """Measure, print, and write down."""
+    """Measure, print, and write the result file."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sentences", type=int, default=128, help="how many are decoded")
+    parser.add_argument("--sentences", type=int, default=128, help="number of sentences to decode")
     parser.add_argument("--repetitions", type=int, default=11)
     parser.add_argument("--out", type=Path, help="the result file (default: dated, in results/)")
     arguments = parser.parse_args()
@@ -106,7 +106,7 @@ def main() -> None:
 
 
 def compare_models(model: Transformer, sources: list[list[int]], rounds: int) -> Figures:
-    """The model as it is beside one that has no looking in it."""
+    """Compare the model as it is with one that cannot be looked into."""
     blind = blind_transformer()(model.config, has_output_bias=model.output_bias is not None)
     blind.load_state_dict(model.state_dict())
     return in_turn(
@@ -115,7 +115,7 @@ def compare_models(model: Transformer, sources: list[list[int]], rounds: int) ->
 
 
 def decode_all(model: Transformer, sources: list[list[int]]) -> list[tuple[int, ...]]:
-    """Greedy decoding, some sentences at once."""
+    """Decode greedily, some sentences at once."""
     found: list[tuple[int, ...]] = []
     for start in range(0, len(sources), BATCH):
         source_BS, mask_BS = make_source_batch(sources[start : start + BATCH], pad_id=0)
@@ -128,7 +128,7 @@ def decode_all(model: Transformer, sources: list[list[int]]) -> list[tuple[int, 
 
 
 def compare_searches(folder: str, texts: list[str], rounds: int) -> Figures:
-    """A model that was looked into beside one that was not."""
+    """Compare a model that was looked into with one that was not."""
     looked_into, untouched = load(folder), load(folder)
     for float64 in (False, True):
         looked_into.look(texts[0], everything=True, float64=float64, max_length=TARGET_TOKENS)
@@ -143,7 +143,7 @@ def compare_searches(folder: str, texts: list[str], rounds: int) -> Figures:
 
 
 def in_turn(looking: Way, blind: Way, rounds: int) -> Figures:
-    """Run two ways in turn; both must find the same."""
+    """Run two ways in turn; both must write the same tokens."""
     if looking() != blind():
         sys.exit("Both ways must write the same tokens, but do not.")
     seconds: dict[Way, list[float]] = {looking: [], blind: []}
@@ -166,7 +166,7 @@ def clock(way: Way) -> float:
 
 
 def time_trace(folder: str, text: str, scratch: Path, rounds: int) -> Figures:
-    """How long everything of one sentence takes, and to write it."""
+    """Time a trace of everything in one sentence, and writing it."""
     translator, bundle = load(folder), load_bundle(Path(folder))
     trace = translator.look(text, everything=True, max_length=TARGET_TOKENS)
     pair = make_pair(bundle, text, trace.predicted_ids)
@@ -195,7 +195,7 @@ def megabytes(sizes: Iterable[int]) -> float:
 
 
 def print_results(title: str, results: Figures) -> None:
-    """A line for each figure."""
+    """Print a line for each figure."""
     print(title)
     for name in ("model", "search"):
         one = results[name]

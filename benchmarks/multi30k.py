@@ -1,12 +1,12 @@
-"""Train a shipped Multi30k recipe, translate test_2016_flickr, evaluate, write it down.
+"""Train a shipped Multi30k recipe, translate test_2016_flickr, evaluate, write a result file.
 
     MULTI30K=DIR python benchmarks/multi30k.py --recipe multi30k-en-fr --seed 1
     python benchmarks/multi30k.py --table
 
 The first line trains one model from nothing and writes one result file, with the commands a user
-types, signatures, minutes, machine and versions; a finished run is only translated and evaluated
-again. The second makes the table of all result files: means and spreads over the seeds of one form
-of a recipe, the latest form last.
+types, signatures, minutes, machine and versions; of a finished run only translation and evaluation
+are repeated. The second prints the table of all result files: means and spreads over the seeds that
+share all other settings, the latest settings last.
 
 A recipe `…-lowercased` reads and writes the lower-cased, tokenized files; its translations are
 scored as they are. The others read and write raw text, which is scored as it is and, for
@@ -43,7 +43,7 @@ def run(words: tuple[str, ...]) -> str:
 
 
 def commands_of(recipe: str, seed: int, folder: Path, changes: list[str]) -> dict[str, Any]:
-    """The commands of one run, by what they do."""
+    """Return the commands of one run, by what they do."""
     _, source, target, *suffix = recipe.split("-")
     data = Path(os.environ["MULTI30K"])
     ending = ".lc.norm.tok" if suffix else ""
@@ -78,7 +78,7 @@ def measure(recipe: str, seed: int, folder: Path, changes: list[str]) -> dict[st
     for name, words in commands.items():
         started = time.monotonic()
         output = run(words)
-        if name != "train" or is_new:  # Of a run that goes on only its manifest has the time.
+        if name != "train" or is_new:  # Only the manifest has the whole time of a resumed run.
             seconds[name] = round(time.monotonic() - started, 1)
         if "evaluate" in words:
             scores[name] = json.loads(output)
@@ -102,14 +102,14 @@ def measure(recipe: str, seed: int, folder: Path, changes: list[str]) -> dict[st
 
 
 def settings_of(folder: Path) -> dict[str, Any]:
-    """What a run was, but for its text and its seed."""
+    """Return the settings of a run, except text and seed."""
     resolved = tomllib.loads((folder / "recipe.toml").read_text())
     del resolved["training"]["seed"]
     return {name: resolved[name] for name in ("tokenizer", "model", "training", "decoding")}
 
 
 def table() -> list[str]:
-    """The result files as a table, one line for each form of a recipe."""
+    """Write the result files as a table, one line for each recipe and settings."""
     runs = [json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"*-{NAME}-*.json"))]
     lines = [
         "| recipe | measured | seeds | minutes | BLEU, cased | BLEU, lower-cased, tokenized |",
@@ -125,7 +125,7 @@ def table() -> list[str]:
 
 
 def row(recipe: str, ours: list[dict[str, Any]]) -> str:
-    """The line of some runs that differ in nothing but the seed."""
+    """Write the line of runs that differ only in the seed."""
     minutes = [
         one["seconds"].get("train", one["training"]["training_seconds"]) / 60 for one in ours
     ]
@@ -143,7 +143,7 @@ def row(recipe: str, ours: list[dict[str, Any]]) -> str:
 
 
 def spread(scores: list[dict[str, Any] | None]) -> str:
-    """The mean of some runs, each of them, and the widest of their intervals."""
+    """Write the mean of some runs, each of them, and their widest interval."""
     found = [score["bleu"] for score in scores if score is not None]
     if not found:
         return "\u2013"
@@ -154,13 +154,13 @@ def spread(scores: list[dict[str, Any] | None]) -> str:
 
 
 def main() -> None:
-    """Measure one run, or show all."""
+    """Measure one run, and print the table of all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--recipe", default="multi30k-en-fr", choices=RECIPES)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--run", type=Path, help="its folder (default: in runs/)")
     parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--table", action="store_true", help="only show what was measured")
+    parser.add_argument("--table", action="store_true", help="only print the table")
     arguments = parser.parse_args()
     if not arguments.table:
         name = f"{arguments.recipe}-seed-{arguments.seed}"

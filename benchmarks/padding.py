@@ -1,4 +1,4 @@
-"""How much of an epoch is padding, on Multi30k, beside sorting by target length alone.
+"""Share of padding in an epoch of Multi30k, compared with sorting only by target length.
 
 MULTI30K=DIR python benchmarks/padding.py [--language fr] [--budget 4096] [--epochs 40]
 """
@@ -17,7 +17,7 @@ from pellucid.text import learn_tokenizer, read_pairs
 
 
 def sorted_by_target(targets: np.ndarray, budget: int) -> Plan:
-    """Batches filled in the order of target length, sources left ragged."""
+    """Fill batches in the order of target length, without regard to source lengths."""
     pairs = np.argsort(targets, kind="stable")
     starts = [0]
     for place, pair in enumerate(pairs):
@@ -68,7 +68,7 @@ def main() -> None:
     print(f"en-{language}, vocabulary {arguments.vocabulary}, budget {arguments.budget} a side:")
     print(f"  padding, {len(shares)} epochs: mean {statistics.mean(shares):.2%}, ", end="")
     print(f"worst {max(shares):.2%}")
-    print(f"  sorted by target length alone: {ragged:.2%}")
+    print(f"  sorted only by target length: {ragged:.2%}")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 
 The built-in corpus is piped through `pellucid translate demo` three ways: as a stream from standard
 input to standard output, into a file without an interruption, and into a file with SIGKILL at
-random moments, after each of which the same command is given again. All three must be the same
-bytes. Memory is the process's own, read from /proc while it works (Linux).
+random moments, after each of which the command is repeated. All three must give the same bytes.
+Memory is that of the process, read from /proc while it works (Linux).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Figures = dict[str, Any]
 
 @dataclass
 class Watch:
-    """Memory of one process over time, in MiB, until it ends."""
+    """Watch the memory of one process, in MiB, until it ends."""
 
     process: subprocess.Popen[bytes]
     points: list[float] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Watch:
             time.sleep(SECONDS_BETWEEN)
 
     def figures(self) -> Figures:
-        """Peak, memory over time, and how it grew from the first fifth of the time to the last."""
+        """Return the peak, memory over time, and its means in the second and the last fifth."""
         self._thread.join()
         fifth = max(1, len(self.points) // 5)
         early = self.points[fifth : 2 * fifth] or [0.0]
@@ -75,7 +75,7 @@ class Watch:
 
 
 def read_status(pid: int) -> dict[str, int]:
-    """The sizes in a process's status, in KiB."""
+    """Read the sizes in a process's status, in KiB."""
     try:
         rows = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -85,7 +85,7 @@ def read_status(pid: int) -> dict[str, int]:
 
 
 def write_corpus(path: Path, count: int) -> str:
-    """Write English lines, and hand back their hash."""
+    """Write English lines, and return their hash."""
     examples = iterate_split("train")
     digest = hashlib.sha256()
     with path.open("wb") as stream:
@@ -114,7 +114,7 @@ def run(*words: str, count: int, stdin: Path | None = None, stdout: Path | None 
 def run_interrupted(
     words: list[str], output: Path, *, seconds: float, interruptions: int, seed: int
 ) -> list[Figures]:
-    """Kill the command at random moments, each time in a part of the time it takes alone."""
+    """Kill the command at random moments, spread over the time of an uninterrupted run."""
     rng = random.Random(seed)
     part, state = (output.with_name(output.name + end) for end in (".part", ".state"))
     kills = []
@@ -122,12 +122,12 @@ def run_interrupted(
         moment = rng.uniform(0.1, 0.9) * seconds / (interruptions + 1)
         before = lines_done(state)
         process = subprocess.Popen([*COMMAND, *words])
-        # The clock starts with the first window, so that each run gets somewhere.
+        # Count from the first finished window, so that each run makes progress.
         while lines_done(state) == before and process.poll() is None:
             time.sleep(0.01)
         time.sleep(moment)
         if process.poll() is not None:
-            sys.exit("pellucid ended before it could be killed: it needs more --lines")
+            sys.exit("pellucid ended before it could be killed. Give more --lines.")
         process.kill()
         process.wait()
         kept = json.loads(state.read_text())
@@ -149,7 +149,7 @@ def lines_done(state: Path) -> int:
 
 
 def main() -> None:
-    """Run it all and write the figures down."""
+    """Run every way, and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--interruptions", type=int, default=3)

@@ -1,9 +1,9 @@
-"""The pronoun test: which maps point at the antecedent, and what can be read from the pronoun.
+"""The pronoun test: maps that point at the antecedent, and a probe of the pronoun in each layer.
 
     python benchmarks/pronouns.py [--model demo] [--count 2000] [--choose 400]
 
 Heads are chosen on validation sentences and tested on minimal pairs. `--count 200 --choose 100`
-is a look.
+is a short run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ WORDS: tuple[Word, ...] = ("pronoun", "predicate")
 
 
 def _of(name: str) -> Callable[[Pair], np.ndarray]:
-    """One measure's map: decoder rows by source tokens; a word's number at its first token."""
+    """Return a function for one measure's map: decoder rows by source tokens.
+
+    A word's number stands at its first token.
+    """
 
     def make(pair: Pair) -> np.ndarray:
         matrix = measure(pair, name).source_matrix
@@ -61,16 +64,16 @@ MEASURED = {
     f"{name}, predicts": read_map(name, _of(name), "predicts")
     for name in ("alti", "rollout", "gradients", "occlusion")
 }
-"""Measures of everything from the source tokens on, at the rows that predict the telling word."""
+"""Measures of all layers together, from the source tokens to the rows that predict the pronoun."""
 
 
 def main() -> None:
-    """Measure, print, and write the figures down."""
+    """Measure, print, and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="demo")
     parser.add_argument("--count", type=int, default=2000, help="sentences of the pronoun test")
     parser.add_argument("--choose", type=int, default=400, help="validation sentences")
-    parser.add_argument("--seed", type=int, default=1, help="of the corpus")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the corpus")
     parser.add_argument("--write", action="store_true", help="write a dated file of results")
     arguments = parser.parse_args()
     started = time.perf_counter()
@@ -107,13 +110,13 @@ def main() -> None:
 
 
 def _validation(count: int, seed: int) -> list[Example]:
-    """Validation sentences with a pronoun that only the predicate decides."""
+    """Return validation sentences with a pronoun that only the predicate decides."""
     examples = make_split("validation", seed=seed, count=min(6 * count, 12_000))
     return [example for example in examples if example.construction in FRAMES][:count]
 
 
 def _best_of_each_kind(hits: dict[str, np.ndarray], heads: Sequence[str]) -> list[str]:
-    """The best head of each kind of attention and each measure, and so the best of all."""
+    """Choose the best head of each part, kind of attention and measure."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name in heads:
         part, _, kind, _ = name.split(" ")[0].split(".")
@@ -122,7 +125,7 @@ def _best_of_each_kind(hits: dict[str, np.ndarray], heads: Sequence[str]) -> lis
 
 
 def _spread(hits: dict[str, np.ndarray], heads: Sequence[str]) -> dict[str, Any]:
-    """What a head drawn at random points at, by measure: mean and range over all heads."""
+    """Return how often a head drawn at random is right, by measure: mean and range over heads."""
     found = {}
     for kind in ("weights", "norms"):
         values = [float(hits[name].mean()) for name in heads if f" {kind}," in name]

@@ -1,15 +1,15 @@
-"""Every number of many traces beside NumPy in float64, which sees the bundle's files alone.
+"""Every number of many traces, compared with NumPy in float64, which only sees bundle files.
 
     MULTI30K=DIR python benchmarks/trace_parity.py --model runs/multi30k-en-fr
     python benchmarks/trace_parity.py --model demo --source FILE --lines 20
 
-Each sentence is decoded, greedily, by a beam of 5 and by sampling; the best translation is looked
-at in float32 and in float64 with every stage, and written as ``.npz``. `tests/parity/
-numpy_transformer.py` gets the folder of the model and the ids in that file, computes every array
-anew, and shares no code with the package. Printed are the largest differences of each stage over
-all sentences, layers and parts: absolute, and as a share of the array's largest finite magnitude.
-The end is 1 where one is beyond what is allowed: 1e-9 in float64; in float32 a share of 1e-5, for
-weights 1e-5 itself; 1e-4 between replay and decode.
+Each sentence is decoded greedily, with a beam of 5 and by sampling; the best translation is
+replayed in float32 and in float64 with every stage, and written as ``.npz``. `tests/parity/
+numpy_transformer.py`, which shares no code with the package, gets the folder of the model and the
+ids in that file, and computes every array again. The largest differences of each stage over all
+sentences, layers and parts are printed: absolute, and as a share of the array's largest finite
+magnitude. The exit code is 1 if one exceeds its tolerance: 1e-9 in float64; in float32 a share of
+1e-5, for weights 1e-5 itself; 1e-4 between replay and decode.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pellucid.inside.look import Replaying
 from pellucid.translator import Translator
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "parity"))  # One account of what is right.
+sys.path.insert(0, str(ROOT / "tests" / "parity"))  # The reference stands in one place.
 
 from numpy_transformer import NumpyTransformer, distance  # noqa: E402
 
@@ -52,7 +52,7 @@ LINES_AT_ONCE = 50
 
 @dataclass
 class Found:
-    """What was compared, and how far it was apart at most."""
+    """The arrays compared so far, and the largest differences."""
 
     arrays: int = 0
     numbers: int = 0
@@ -72,7 +72,7 @@ class Found:
 
 
 def main() -> None:
-    """Compare, print, and write down."""
+    """Compare, print, and write the result file."""
     arguments = parse()
     translator = load(arguments.model)
     reference = NumpyTransformer(resolve_model(arguments.model))
@@ -112,14 +112,14 @@ def parse() -> argparse.Namespace:
     add = parser.add_argument
     add("--model", metavar="MODEL", required=True, help="a trained model, or `demo`")
     add("--source", type=Path, help="its sentences (default: Multi30k, test_2016_flickr.en.gz)")
-    add("--lines", type=int, default=1000, help="how many of them")
+    add("--lines", type=int, default=1000, help="how many of them to look at")
     add("--decodings", nargs="+", choices=DECODINGS, default=list(DECODINGS))
     add("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     add("--out", type=Path, help="the result file (default: a dated one in results/)")
     arguments = parser.parse_args()
     if arguments.source is None:
         if "MULTI30K" not in os.environ:
-            parser.error("MULTI30K must be set to the folder of Multi30k, or --source be given")
+            parser.error("MULTI30K must be set to the folder of Multi30k, or --source given")
         arguments.source = Path(os.environ["MULTI30K"]) / "test_2016_flickr.en.gz"
     return arguments
 
@@ -127,7 +127,7 @@ def parse() -> argparse.Namespace:
 def look_at_all(
     translator: Translator, lines: list[str], options: dict[str, Any], float64: bool
 ) -> Iterator[Trace]:
-    """A trace of the best translation of every line, some lines at a time."""
+    """Trace the best translation of every line, some lines at a time."""
     how = Replaying(Ask(everything=True), float64=float64)
     for start in range(0, len(lines), LINES_AT_ONCE):
         some = lines[start : start + LINES_AT_ONCE]
@@ -136,7 +136,7 @@ def look_at_all(
 
 
 def compare_all(traces: Iterator[Trace], reference: NumpyTransformer, path: Path) -> Found:
-    """Write each trace, read the file as NumPy does, and compare all that it holds."""
+    """Write each trace, read the file with NumPy, and compare all its arrays."""
     found = Found()
     for trace in traces:
         trace.save(path)
@@ -154,12 +154,12 @@ def compare_all(traces: Iterator[Trace], reference: NumpyTransformer, path: Path
 
 
 def stage_of(name: str) -> str:
-    """``self.weights`` of ``decoder.1.self.weights``."""
+    """Return ``self.weights`` for ``decoder.1.self.weights``."""
     return ".".join(one for one in name.split(".")[1:] if not one.isdigit())
 
 
 def figures(found: Found, precision: str, seconds: float) -> dict[str, Any]:
-    """What was found, as it is written down."""
+    """Return the results as the file has them."""
     beyond = [stage for stage in found.stages if not is_within(stage, precision, found)]
     return {
         "is_equal": not beyond and not found.wrong_names and found.decode <= 1e-4,
@@ -181,7 +181,7 @@ def figures(found: Found, precision: str, seconds: float) -> dict[str, Any]:
 
 
 def is_within(stage: str, precision: str, found: Found) -> bool:
-    """Whether a stage is as near as it must be."""
+    """Tell whether a stage is within its tolerance."""
     absolute, share = found.stages[stage]
     if precision == "float64":
         return absolute <= 1e-9
@@ -189,18 +189,18 @@ def is_within(stage: str, precision: str, found: Found) -> bool:
 
 
 def print_figures(decoding: str, precision: str, one: dict[str, Any]) -> None:
-    """A line for each stage."""
+    """Print a line for each stage."""
     print(
         f"\n{decoding}, {precision}: {one['arrays']:,} arrays, {one['numbers']:,} numbers, "
         f"{one['target_tokens']:,} target tokens, {one['seconds']:,} s"
     )
     print(f"  {'stage':<24} {'absolute':>10} {'share':>10}")
     for stage, far in one["stages"].items():
-        note = "  beyond what is allowed" if stage in one["beyond"] else ""
+        note = "  beyond its tolerance" if stage in one["beyond"] else ""
         print(f"  {stage:<24} {far['absolute']:>10.1e} {far['share']:>10.1e}{note}")
     print(f"  {'replay from decode':<24} {one['largest_from_decode']:>10.1e}")
     for name in one["names_missing_or_too_many"]:
-        print(f"  {name} is missing, or one too many")
+        print(f"  {name} is missing, or should not be there")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""Training speed beside Marian, Hugging Face, torch.nn and JoeyNMT: same text, same model.
+"""Training speed next to Marian, Hugging Face, torch.nn and JoeyNMT: same text, same model.
 
     python benchmarks/train_speed.py --setup
     MULTI30K=DIR python benchmarks/train_speed.py
     MULTI30K=DIR python benchmarks/train_speed.py --sizes tiny --repetitions 1 --steps 10
 
-The first line makes the peers' environments; the last is a short look. Every run is a process of
-its own that trains a few steps to warm up and some more by the clock; systems take turns, so that
-noise hits all alike. Ours is the command `pellucid train`, going on from a run of one step, and its
-log is what is read. Hugging Face and torch.nn get the very batches of ours in a plain loop; Marian
-and JoeyNMT make their own of the same budget. All read the subwords of one SentencePiece model.
-Before that, each system tries its variants on fewer steps, and goes on with its best.
+The first line makes the peers' environments; the last is a short run. Every run is a separate
+process that trains a few steps to warm up and some more by the clock; systems take turns, so that
+noise hits all of them alike. Ours is the command `pellucid train`, which resumes a run of one step;
+the times come from its log. Hugging Face and torch.nn get exactly our batches, in a plain loop;
+Marian and JoeyNMT make their own with the same budget. All read the subwords of one SentencePiece
+model. Before the rounds, each system tries its variants on fewer steps, and keeps the best.
 
-With --device cuda, and --here where the packages of the peers are beside pellucid:
+With --device cuda, and with --here if the peers' packages are installed together with pellucid:
 
     python benchmarks/train_speed.py --device cuda --here --sizes base big --steps 100
 """
@@ -44,7 +44,7 @@ ENVIRONMENTS = {
     "torch_nn": "hugging_face",
     "joeynmt": "joeynmt",
 }
-"""In which peer's environment a system runs; pellucid has its own."""
+"""The peer's environment in which a system runs; pellucid has its own."""
 
 PRECISIONS = {
     "pellucid": ("float32", "bfloat16"),
@@ -55,13 +55,13 @@ PRECISIONS = {
 }
 ON_CUDA = ("pellucid", "hugging_face", "torch_nn")
 STEPS = {"tiny": (5, 30), "small": (5, 20), "base": (2, 8), "big": (2, 4)}
-"""How many steps to warm up, and how many by the clock, unless told otherwise."""
+"""Default numbers of steps to warm up, and by the clock."""
 
 LOSS_STEPS, LOSS_LAST = 200, 20
 
 
 def main() -> None:
-    """Measure what was asked for, print it, and write it down."""
+    """Measure what was asked for, print it, and write the result file."""
     arguments = parse()
     peers = tuple(dict.fromkeys(ENVIRONMENTS.values()))
     if arguments.setup:
@@ -93,7 +93,7 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add, several = parser.add_argument, {"nargs": "*"}
-    add("--setup", action="store_true", help="make the peers' environments, and no more")
+    add("--setup", action="store_true", help="only make the peers' environments")
     add("--folder", type=Path, default=Path("build/peers"), help="where they are")
     add("--here", action="store_true", help="run the peers with this Python instead")
     add("--sizes", default=["tiny", "base"], choices=list(NAMED_SIZES), **several)
@@ -103,7 +103,12 @@ def parse() -> argparse.Namespace:
     add("--vocabulary", type=int, default=10_000, help="joint subwords")
     add("--systems", default=None, choices=list(PRECISIONS), **several)
     add("--precisions", default=None, choices=["float32", "bfloat16"], **several)
-    add("--kernels", default="auto", choices=["auto", "own", "pytorch"], help="what ours run on")
+    add(
+        "--kernels",
+        default="auto",
+        choices=["auto", "own", "pytorch"],
+        help="the kernels of our runs",
+    )
     add("--device", default="cpu", choices=["cpu", "cuda"])
     add("--peak-tflops", type=float, help="dense bfloat16 peak of the graphics processor")
     add("--compile", action="store_true", help="also try torch.compile on the peers' models")
@@ -112,7 +117,7 @@ def parse() -> argparse.Namespace:
     add("--steps", type=int, help="steps by the clock")
     add("--repetitions", type=int, default=3, help="rounds")
     yes_or_no = argparse.BooleanOptionalAction
-    add("--losses", action=yes_or_no, help="compare what our precisions learn (default: where "
+    add("--losses", action=yes_or_no, help="compare what our precisions learn (default: if "
         "bfloat16 is fast)")  # fmt: skip
     add("--seeds", type=int, nargs="+", default=[1, 2, 3], help="for --losses")
     add("--out", type=Path, help="the result file (default: a dated one in results/)")
@@ -130,7 +135,7 @@ def parse() -> argparse.Namespace:
         parser.error("--source and --target must be given together")
     if arguments.source is None and not arguments.setup:
         if "MULTI30K" not in os.environ:
-            parser.error("MULTI30K must be set to the folder of Multi30k, or --source be given")
+            parser.error("MULTI30K must be set to the folder of Multi30k, or --source given")
         names = ("train.en.gz", "train.fr.gz")
         arguments.source, arguments.target = (Path(os.environ["MULTI30K"]) / one for one in names)
     return arguments
@@ -189,7 +194,7 @@ def prepare(size: str, arguments: argparse.Namespace) -> tuple[dict[str, Any], A
     """Begin a run of ours for each precision, and write the text as ids.
 
     Returns:
-        What every measured process is told, and the text.
+        The work of every measured process, and the text.
     """
     from train_peers.text import start_run, write_ids
 
@@ -226,7 +231,7 @@ def prepare(size: str, arguments: argparse.Namespace) -> tuple[dict[str, Any], A
 
 
 def variants_of(system: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """What a system may choose from."""
+    """List what a system may choose from."""
     threads = arguments.threads
     choices: dict[str, list[dict[str, Any]]] = {
         "pellucid": [{"processes": processes} for processes in processes_of(arguments)],
@@ -240,19 +245,19 @@ def variants_of(system: str, arguments: argparse.Namespace) -> list[dict[str, An
 
 
 def processes_of(arguments: argparse.Namespace) -> list[int]:
-    """How many processes of ours may share the batches."""
+    """List the numbers of our processes that may share the batches."""
     return [1] if arguments.device == "cuda" else sorted({1, arguments.threads})
 
 
 def steps_of_a_try(steps: int) -> int:
-    """How many steps by the clock decide between variants."""
+    """Return the number of timed steps that decide between variants."""
     return max(2, steps // 3)
 
 
 def best_variant(
     system: tuple[str, str], work: Mapping[str, Any], arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """Try what a system may choose from with fewer steps."""
+    """Try a system's variants with fewer steps, and return the fastest."""
     choices = variants_of(system[0], arguments)
     if len(choices) == 1:
         return choices[0]
@@ -268,7 +273,7 @@ def run(
     work: Mapping[str, Any],
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
-    """Run one system once, in a process of its own."""
+    """Run one system once, in a separate process."""
     name, precision = system
     python = sys.executable
     if name in ENVIRONMENTS and not arguments.here:
@@ -292,7 +297,7 @@ def run(
 def summarize(
     runs: list[dict[str, Any]], steps: int, operations: float, rate: float, peak: float | None
 ) -> dict[str, Any]:
-    """Bring the runs of one system together."""
+    """Summarize the runs of one system."""
     rounds = [one["subwords_per_second"] for one in runs]
     speed = statistics.median(rounds)
     return {
@@ -308,14 +313,14 @@ def summarize(
 
 
 def peak_of(device: str, arguments: argparse.Namespace) -> float | None:
-    """The dense bfloat16 operations per second of a graphics processor, as far as known."""
+    """Return the dense bfloat16 operations per second of a graphics processor, if known."""
     if arguments.peak_tflops:
         return float(arguments.peak_tflops) * 1e12
     return next((peak * 1e12 for name, peak in PEAKS.items() if name in device), None)
 
 
 def describe_size(size: str, text: Any) -> str:
-    """One line about the model and the text."""
+    """Describe the model and the text in one line."""
     one = NAMED_SIZES[size]
     source, target = (statistics.mean(side) for side in zip(*text.lengths, strict=True))
     return (

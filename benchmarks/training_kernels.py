@@ -1,11 +1,11 @@
-"""The package's own kernels in turn with PyTorch's: products, the loss, Muon, and whole steps.
+"""The package's kernels in turn with PyTorch's: products, the loss, Muon, and whole steps.
 
     python benchmarks/training_kernels.py
     python benchmarks/training_kernels.py --sizes tiny --precision bfloat16 --threads 1 --rounds 30
 
-Steps are forward, backward and Adam on one batch after the other, each of new lengths, as sentences
-of captions have them; both ways see the same batches, and take turns. Times of single kernels are
-the least of several; those of steps are medians, with quartiles of their ratios.
+A step is forward, backward and Adam on one batch. Lengths differ from batch to batch, as those of
+captions do; both ways take the same batches, in turn. The time of a single kernel is the least of
+several; that of steps is a median, with the quartiles of the ratios.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WARM_UP = 2
 
 
 def main() -> None:
-    """Measure what was asked for, print it, and write it down."""
+    """Measure what was asked for, print it, and write the result file."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -46,16 +46,18 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="*", default=["tiny", "base"], choices=list(NAMED_SIZES))
     parser.add_argument("--precision", default=default, choices=["float32", "bfloat16"])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--tokens", type=int, default=4096, help="of a batch")
+    parser.add_argument("--tokens", type=int, default=4096, help="tokens of a batch")
     parser.add_argument("--vocabulary", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=12, help="batches of a comparison of steps")
+    parser.add_argument(
+        "--rounds", type=int, default=12, help="number of batches for comparing steps"
+    )
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     keep_freed_memory()
     torch.set_num_threads(arguments.threads)
     kernels = find_kernels(arguments.precision)
     if isinstance(kernels, str):
-        raise SystemExit(f"The kernels must be there, but are not: {kernels}.")
+        raise SystemExit(f"The package's kernels are not available: {kernels}.")
     found: dict[str, Any] = {}
     for size in arguments.sizes:
         width, inner = NAMED_SIZES[size]["d_model"], NAMED_SIZES[size]["d_ff"]
@@ -70,7 +72,7 @@ def main() -> None:
 
 
 def least(run: Callable[[], Any], times: int = 9) -> float:
-    """Seconds that it takes at best."""
+    """Return the least seconds that a call takes."""
     seconds = []
     for _ in range(times):
         begin = time.perf_counter()
@@ -80,7 +82,7 @@ def least(run: Callable[[], Any], times: int = 9) -> float:
 
 
 def products(kernels: Kernels, width: int, inner: int) -> dict[str, Any]:
-    """Operations a second of layers' products, forward and for the weights' gradients."""
+    """Measure operations per second of layers' products, forward and for the weights' gradients."""
     found = {}
     for columns, rows in ((width, width), (width, 3 * width), (width, inner), (inner, width)):
         x_JD, grad_JF = (torch.randn(ROWS, one).to(kernels.dtype) for one in (columns, rows))
@@ -102,7 +104,7 @@ def products(kernels: Kernels, width: int, inner: int) -> dict[str, Any]:
 
 
 def loss(kernels: Kernels, width: int, vocabulary: int) -> dict[str, float]:
-    """Milliseconds of projection, loss and all gradients."""
+    """Time projection, loss and all gradients, in milliseconds."""
     states_PD = torch.randn(ROWS, width).to(kernels.dtype)
     table_VD, target_P = torch.randn(vocabulary, width) / 4, torch.randint(vocabulary, (ROWS,))
     packed = (
@@ -135,7 +137,7 @@ def loss(kernels: Kernels, width: int, vocabulary: int) -> dict[str, float]:
 
 
 def muon(kernels: Kernels, width: int) -> dict[str, float]:
-    """Milliseconds of the iteration for some matrices of a layer's."""
+    """Time Muon's iteration for matrices of a layer's size, in milliseconds."""
     matrices = torch.randn(16, width, width)
     found = {
         "own": 1e3 * least(lambda: kernels.orthogonalize(matrices, COEFFICIENTS)),
@@ -147,7 +149,7 @@ def muon(kernels: Kernels, width: int) -> dict[str, float]:
 
 
 def steps(size: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Whole updates with Adam, in turn."""
+    """Time whole updates with Adam, in turn."""
     config = ModelConfig(
         **NAMED_SIZES[size],
         source_vocabulary_size=arguments.vocabulary,
@@ -179,7 +181,7 @@ def steps(size: str, arguments: argparse.Namespace) -> dict[str, Any]:
 def update_of(
     config: ModelConfig, training: TrainingConfig, precision: Any
 ) -> Callable[[int, Batch], float]:
-    """A function that makes one update of a model of its own, and says how long it took."""
+    """Make a model, and return a function that updates it once and returns the seconds."""
     model = Transformer(config)
     initialize(model, seed=1)
     passes, optimizer = Passes(model, training, precision), Optimizer(model, training, precision)
@@ -196,7 +198,7 @@ def update_of(
 
 
 def make_batch(seed: int, tokens: int, vocabulary: int) -> Batch:
-    """Sentences of about one length, which differs from batch to batch."""
+    """Make sentences of about one length, which differs from batch to batch."""
     draw = torch.Generator().manual_seed(seed)
     mean = int(torch.randint(10, 22, (1,), generator=draw))
     ids, masks = [], []

@@ -1,11 +1,11 @@
-"""What a change of structure must leave as it was: weights, translations, traces, what is printed.
+"""Outputs that a change of structure must not change: weights, translations, traces, printed text.
 
     python benchmarks/unchanged.py record build/before
     python benchmarks/unchanged.py record build/after
     python benchmarks/unchanged.py compare build/before build/after
 
-Each recording takes about four minutes on two cores. Both must come from one machine: the last
-digits of floating-point sums depend on the processor. Everything runs as `pellucid COMMAND` in a
+Each recording takes about four minutes on two cores. Make both on one machine: the last digits of
+floating-point sums depend on the processor. Everything runs as `pellucid COMMAND` in a separate
 process, on the built-in corpus and the packaged model, so that code may move between the two.
 
 - Training: 40 steps on each back end; the hash of the weights, and the metrics without times.
@@ -13,8 +13,8 @@ process, on the built-in corpus and the packaged model, so that code may move be
 - Looking: `--all --npz` of five sentences, and a file of each other kind.
 - Printing: standard output, standard error and exit code of a command of each kind, errors too.
 
-`compare` exits with 1 if anything differs, and prints the first lines that do. Files whose names
-end in `.txt` hold words for people; all others must be the same byte for byte.
+`compare` prints the first lines that differ, and exits with 1 if any do. Files whose names end in
+`.txt` hold words for people; all others must be equal byte for byte.
 """
 
 from __future__ import annotations
@@ -127,16 +127,16 @@ PRINTED: dict[str, tuple[str, ...]] = {
     "train-check": ("train", "{recipe}", "--check"),
     "no-command": ("trian",),
 }
-"""Commands whose words are recorded."""
+"""Commands whose output is recorded."""
 
 TIMES = re.compile(
     r"[\d,.]+ (tokens/s|min|minutes|seconds|s|h|GiB|MiB|MB|GB)\b|\"seconds\": [\d.]+"
 )
-"""What differs between two runs of the same code."""
+"""Times and sizes, which differ between two runs of the same code."""
 
 
 def record(out: Path) -> None:
-    """Run everything, and write what it gave into a folder."""
+    """Run everything, and write the results into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     out = out.resolve()
     _run("corpus", "--out", str(out / "corpus"))
@@ -207,7 +207,7 @@ def _run(*arguments: str, is_fine: bool = True) -> subprocess.CompletedProcess[s
 
 
 def compare(before: Path, after: Path) -> int:
-    """Print what differs between two recordings; 1 if anything does."""
+    """Print what differs between two recordings; return 1 if anything does."""
     names = sorted({path.name for folder in (before, after) for path in _results(folder)})
     different = [name for name in names if _read(before / name) != _read(after / name)]
     for name in different:

@@ -1,6 +1,6 @@
-"""What every measured process does: load, warm up, translate once by the clock, report.
+"""The work of every measured process: load, warm up, translate once by the clock, report.
 
-Standard library only, since it runs inside each system's own environment.
+Only the standard library is used, since this runs in each system's environment.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Sentence = dict[str, Any]
 """``ids`` and ``tokens`` of a source, the latter without ``</s>``, and its ``limit``."""
 
 Translate = Callable[[list[Sentence]], list[Any]]
-"""Gives the target ids or tokens of each sentence, ``</s>`` included where it was written."""
+"""Returns the target ids or tokens of each sentence, with ``</s>`` if it was written."""
 
 
 def measure(load: Callable[[dict[str, Any]], tuple[Translate, dict[str, str]]]) -> None:
     """Measure what was asked for.
 
     Args:
-        load: gives the system ready to translate, and the versions of what it is made of.
+        load: returns the system ready to translate, and the versions of its packages.
     """
     exchange(lambda work: _measure(load, work))
 

@@ -1,4 +1,4 @@
-"""Tables and ratios."""
+"""Tables and ratios of decoding speed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BARS = {
     ("base", "single"): {"CTranslate2 float32": 1.0},
     ("trained", "large"): {"CTranslate2 float32": 1.0},
 }
-"""What is to be reached. Small models at batch 1 have no bar: as near as it gets."""
+"""Ratios to reach. Small models at batch 1 have no bar."""
 
 LOSS_ALLOWED = 0.2
 """The BLEU that a precision may lose to count as ours."""
@@ -34,7 +34,7 @@ Measured = dict[str, dict[str, Any]]
 
 
 def ratios(subject: str, setting: str, measured: Measured) -> dict[str, Any]:
-    """Our best precision beside each rival: the median over the rounds, and the bar."""
+    """Compare our best precision with each rival: the median over the rounds, and the bar."""
     ours = _best(measured, [name for name in measured if _counts(name, measured)])
     if ours is None:
         return {}
@@ -71,7 +71,7 @@ def print_subject(name: str, result: dict[str, Any], precisions: list[str]) -> N
 
 
 def _counts(name: str, measured: Measured) -> bool:
-    """Whether a precision of ours loses no more BLEU than allowed, as far as there is BLEU."""
+    """Tell whether a precision of ours loses no more BLEU than allowed, if BLEU was measured."""
     bleu = measured[name]["bleu"]
     full = measured.get("pellucid float32", measured[name])["bleu"]
     is_ours = name.startswith("pellucid ")
@@ -83,7 +83,7 @@ def _best(measured: Measured, names: list[str]) -> str | None:
 
 
 def _median_ratio(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
-    """By tokens per second, round by round."""
+    """Return the median ratio of tokens per second, round by round."""
     tokens = ours["target_tokens"] / theirs["target_tokens"]
     rounds = zip(ours["seconds"]["all"], theirs["seconds"]["all"], strict=True)
     return statistics.median(tokens * them / us for us, them in rounds)

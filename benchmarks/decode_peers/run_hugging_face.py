@@ -11,7 +11,7 @@ from transformers import MarianMTModel
 
 
 def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:
-    """Load the model, without rules of its own that would slow it down."""
+    """Load the model, without the generation rules that would slow it down."""
     model = MarianMTModel.from_pretrained(
         work["model"],
         dtype=getattr(torch, work["precision"]),

@@ -1,6 +1,6 @@
 """One measured run of pellucid: ids in, ids out, on `pellucid.decode` itself.
 
-Several workers each have the whole batch size to themselves, as those of CTranslate2 do.
+Each of several workers has the whole batch size, as with CTranslate2.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:
 
 
 def _minimum(sentence: Sentence, work: dict[str, Any]) -> int:
-    # It counts </s>, so that one more than the limit leaves no place for it.
+    # The minimum counts </s>: with one more than the limit, </s> can never be written.
     return sentence["limit"] + 1 if work["use_minimum_length"] else 0
 
 

@@ -1,4 +1,4 @@
-"""The models that are measured, in every system's form, and what they translate."""
+"""The measured models, in every system's format, and the sentences they translate."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Subject:
     """One model and its work.
 
     Attributes:
-        name: what it is called in results.
+        name: its name in results.
         title: one line about it.
         bundle: the model as pellucid has it.
-        folders: where each system finds it, by system and precision.
-        sentences: what is translated: ``ids``, ``tokens`` and ``limit`` of each.
-        references: the translations to compare with, where there are any.
+        folders: the model's folder for each system and precision.
+        sentences: ``ids``, ``tokens`` and ``limit`` of each sentence to translate.
+        references: the translations to compare with, if any.
     """
 
     name: str
@@ -51,16 +51,16 @@ class Subject:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether every translation has `TARGET_TOKENS` tokens."""
+        """True if every translation has `TARGET_TOKENS` tokens."""
         return self.references is None
 
     def ids_of(self, outputs: Sequence[Sequence[int | str]]) -> list[list[int]]:
-        """The ids of what a system wrote, ids or tokens."""
+        """Turn what a system wrote, ids or tokens, into ids."""
         place = {token: id_ for id_, token in enumerate(self.bundle.tokenizer.vocabulary("target"))}
         return [[place.get(token, token) for token in tokens] for tokens in outputs]
 
     def bleu(self, outputs: Sequence[Sequence[int]]) -> float | None:
-        """BLEU of the translations of the first sentences."""
+        """Compute BLEU of the translations of the first sentences."""
         if self.references is None:
             return None
         texts = [self.bundle.tokenizer.decode_target(ids) for ids in outputs]
@@ -68,12 +68,12 @@ class Subject:
 
 
 def make_random(name: str, folder: Path) -> Bundle:
-    r"""Make a model of a named size with random weights, and keep it as a bundle.
+    r"""Make a model of a named size with random weights, and save it as a bundle.
 
     A bias makes ``</s>``, padding and the start token unreachable, so that every system writes
     as many tokens as it is allowed to on its usual path. Freshly initialized, a model with tied
-    embeddings would write one token over and over, whatever it reads. So here the queries are
-    eight times as long, which makes the attention choose, and the last norm has random signs.
+    embeddings would write one token over and over, whatever it reads. So the queries are eight
+    times as long, which makes the attention choose, and the last norm has random signs.
     """
     size = VOCABULARIES[name]
     config = ModelConfig.model_validate(
@@ -111,7 +111,7 @@ def make_random(name: str, folder: Path) -> Bundle:
 def random_subject(
     name: str, num_sentences: int, folder: Path, systems: Iterable[tuple[str, str]]
 ) -> Subject:
-    """A model with random weights, which writes as much as it may, and random sentences."""
+    """Make a model with random weights, which writes as much as it may, and random sentences."""
     bundle = make_random(name, folder / f"{name}-bundle")
     dice, ids = random.Random(1), bundle.config.tokenizer
     sources = [
@@ -136,7 +136,7 @@ def trained_subject(
     folder: Path,
     systems: Iterable[tuple[str, str]],
 ) -> Subject:
-    """A trained model and real text; validation text of Multi30k unless files are given."""
+    """Load a trained model and real text: Multi30k's validation text unless files are given."""
     bundle = load_bundle(resolve_model(run))
     languages, decoding = bundle.config.languages, bundle.config.decoding
     lines = [
@@ -162,7 +162,7 @@ def trained_subject(
 def _export(
     bundle: Bundle, folder: Path, systems: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Path]:
-    """Write a model once for every system and precision; pellucid takes it as it is."""
+    """Export a model for every system and precision; pellucid takes the bundle."""
     exporters = {"hugging_face": export_marian, "ctranslate2": export_ctranslate2}
     folders = {}
     for system, precision in systems:
@@ -183,7 +183,7 @@ def _sentences(
 
 
 def _numbered_words(size: int) -> SubwordVocabulary:
-    """A SentencePiece model of words that are numbers, which every system can read."""
+    """Make a SentencePiece model whose words are numbers, which every system can read."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=(str(number) for number in range(size - 4)),

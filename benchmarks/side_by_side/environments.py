@@ -1,4 +1,4 @@
-"""The peers' own virtual environments: what is in them, and how they are made."""
+"""The peers' virtual environments: their packages, and how they are made."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ PEERS = {
     "marian": ("pymarian==1.12.42",),
     "joeynmt": ("joeynmt==2.3.0", "importlib_metadata==10.2.0", "torch==2.13.0"),
 }
-"""What each peer needs, at the versions that are measured; the rest as pellucid itself has it."""
+"""Packages of each peer, at the measured versions; all others have pellucid's versions."""
 
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 OLDER = {"joeynmt": ("protobuf", "tensorboard")}
-"""What a peer wants in older versions than pellucid has."""
+"""Packages that a peer needs in older versions than pellucid has."""
 
 INSTALLED = "installed.txt"
 
 
 def set_up(folder: Path, peers: Iterable[str]) -> None:
-    """Make the environment of every peer that has none; pip's own settings say from where."""
+    """Make the environment of every peer that lacks one, with pip's own settings."""
     for peer in peers:
         if is_ready(folder, peer):
             continue
@@ -50,29 +50,29 @@ def _constraints_for(peer: str) -> str:
 
 
 def is_ready(folder: Path, peer: str) -> bool:
-    """Whether a peer's environment has been made, and for these versions."""
+    """Tell whether a peer's environment has been made for these versions."""
     path = folder / peer / INSTALLED
     return path.is_file() and path.read_text().split() == list(PEERS[peer])
 
 
 def require(folder: Path, peers: Iterable[str]) -> None:
-    """End the program where a peer has no environment."""
+    """End the program if a peer has no environment."""
     for peer in peers:
         if not is_ready(folder, peer):
             raise SystemExit(
-                f"{peer} must have its environment in {folder}, but has none, or one of other "
-                "versions. Run this script with --setup first, or leave it out of --systems."
+                f"{folder} has no environment of {peer}, or one with other versions. Run this "
+                "script with --setup first, or leave it out of --systems."
             )
 
 
 def python_of(folder: Path, peer: str) -> str:
-    """The Python of a peer's environment."""
+    """Return the Python of a peer's environment."""
     return str(folder.absolute() / peer / "bin" / "python")
 
 
 def lend_ctranslate2(folder: Path) -> None:
     """Let this process import CTranslate2, whose library writes its format, from its environment.
 
-    Where it is installed beside pellucid, that one is used.
+    If CTranslate2 is installed together with pellucid, that one is used.
     """
     sys.path += [str(path) for path in (folder / "ctranslate2" / "lib").glob("*/site-packages")]

@@ -1,4 +1,4 @@
-"""The machine, as far as it decides the speed."""
+"""Properties of the machine that decide the speed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BFLOAT16 = ("avx512_bf16", "amx_bf16")
 
 
 def describe() -> dict[str, Any]:
-    """Processor, cores, memory and what of instructions matters."""
+    """Describe processor, cores, memory and the instructions that matter."""
     import torch
 
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -30,7 +30,7 @@ def describe() -> dict[str, Any]:
 
 
 def has_fast_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 itself; without, it is slower than float32."""
+    """Tell whether the processor multiplies bfloat16; else bfloat16 is slower than float32."""
     return any(flag in _flags() for flag in BFLOAT16)
 
 

@@ -1,6 +1,6 @@
-"""A measured run is a process of its own: work goes in as a file, and a result comes out as one.
+"""Measured runs as separate processes: work goes in as a file, a result comes out as a file.
 
-Standard library only, since both ends of it run in every system's own environment.
+Only the standard library is used, since both ends run in every system's environment.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ BENCHMARKS = Path(__file__).parents[1]
 
 
 def run_script(python: str, script: Path, work: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Let a script do some work, and end the program with its last words where it fails.
+    """Let a script do some work; if it fails, end the program with its last lines.
 
     Args:
-        python: whose Python runs it.
-        script: ends in a call of `exchange`.
-        work: what the script is to do.
-        folder: where work and result are put down.
+        python: the Python that runs it.
+        script: a file that ends in a call of `exchange`.
+        work: the script's work.
+        folder: for the files of work and result.
 
     Returns:
-        What the script found.
+        The script's result.
     """
     work_path, result_path = folder / "work.json", folder / "result.json"
     work_path.write_text(json.dumps(work))
@@ -50,10 +50,10 @@ def run_script(python: str, script: Path, work: Mapping[str, Any], folder: Path)
 
 
 def exchange(do: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Do the work in the file of the first argument, and put the result into the second.
+    """Do the work in the file of the first argument, and write the result into the second.
 
     Args:
-        do: gives the result of some work, with the ``versions`` of what did it.
+        do: returns the result of some work, with the ``versions`` of its packages.
     """
     work_path, result_path = map(Path, sys.argv[1:])
     result = do(json.loads(work_path.read_text()))
@@ -62,10 +62,9 @@ def exchange(do: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process has had at once, program and libraries included.
+    """Return the most memory that this process has had, program and libraries included.
 
-    Where there is /proc, what it started, with all that this started in turn, is added as far as it
-    still runs, each process at its peak.
+    With /proc, running descendants are added, each at its peak.
     """
     if not Path("/proc/self/status").is_file():
         return _maximum(resource.RUSAGE_SELF)
@@ -73,26 +72,28 @@ def peak_megabytes() -> float:
 
 
 def peak_megabytes_of_children() -> float:
-    """The same of the child, among those that have ended, which has had the most."""
+    """Return the most memory that an ended child has had."""
     return _maximum(resource.RUSAGE_CHILDREN)
 
 
 @contextmanager
 def watch_peak() -> Iterator[list[float]]:
-    """Watch the memory of what is started within the block, with all that it starts in turn.
+    """Watch the memory of processes started within the block, and of their descendants.
 
     Yields:
         A list that holds, after the block, the most megabytes at once, each process at its peak
-        and files that they share counted once; where there is no /proc, of the largest.
+        and files that they share counted once; without /proc, those of the largest process.
     """
     found: list[float] = []
     most, is_over = 0.0, threading.Event()
-    looks_every = 5  # A look takes a tenth of a second of one core, and the system keeps the peaks.
+    looks_every = (
+        5  # Looking takes a tenth of a second of one core, and the system keeps the peaks.
+    )
 
     def watch() -> None:
         nonlocal most
         while not is_over.wait(looks_every):
-            # In this order one that ends meanwhile is missing from the peaks.
+            # In this order, a process that ends meanwhile is missing from the peaks.
             again = _counted_again(_children(_peaks_from(os.getpid())))
             most = max(most, sum(_children(_peaks_from(os.getpid())).values()) - again)
 
@@ -107,7 +108,7 @@ def watch_peak() -> Iterator[list[float]]:
 
 
 def _peaks_from(ancestor: int) -> dict[str, float]:
-    """The peaks, in megabytes, of a process and of all below it, by their ids."""
+    """Return the peaks, in megabytes, of a process and its descendants, by their ids."""
     found = [_read_status(path) for path in Path("/proc").glob("[0-9]*/status")]
     statuses = {status["Pid"]: status for status in found if "Pid" in status}
     family: set[str] = set()
@@ -119,12 +120,12 @@ def _peaks_from(ancestor: int) -> dict[str, float]:
 
 
 def _children(peaks: Mapping[str, float]) -> dict[str, float]:
-    """All but this process."""
+    """Leave out this process."""
     return {process: peak for process, peak in peaks.items() if process != str(os.getpid())}
 
 
 def _counted_again(processes: Iterable[str]) -> float:
-    """The megabytes of files in memory that are in more than one of these processes, but once."""
+    """Return the megabytes of shared files in memory that the processes' sum counts too often."""
     shared: dict[str, list[int]] = {}
     for process in processes:
         for file, kilobytes in _files_in_memory(process).items():
@@ -133,7 +134,7 @@ def _counted_again(processes: Iterable[str]) -> float:
 
 
 def _files_in_memory(process: str) -> dict[str, int]:
-    """The kilobytes of each file's pages, by device and inode, that a process may share."""
+    """Return the kilobytes of each file's pages that a process may share, by device and inode."""
     found: dict[str, int] = {}
     file = ""
     with suppress(OSError):
@@ -148,7 +149,7 @@ def _files_in_memory(process: str) -> dict[str, int]:
 
 
 def _read_status(path: Path) -> dict[str, str]:
-    """The fields of a process, none where it has just ended."""
+    """Read the fields of a process; empty if it has just ended."""
     with suppress(OSError):
         lines = (line.partition(":") for line in path.read_text().splitlines())
         return {name: value.strip() for name, _, value in lines}

@@ -23,10 +23,10 @@ def write_result(
     """Write what a benchmark found, and print where.
 
     Args:
-        name: of the benchmark: of its file, without the ending, with hyphens.
-        found: what is written beside machine, versions and command.
-        peers: whose versions.
-        out: the file; a dated one in ``results/`` unless given.
+        name: of the benchmark: its file's name, without the ending, with hyphens.
+        found: the results, written with machine, versions and command.
+        peers: the peers whose versions are written.
+        out: the file; by default a dated one in ``results/``.
     """
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     path = out or RESULTS / f"{date}-{name}.json"

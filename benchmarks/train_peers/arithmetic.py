@@ -1,4 +1,4 @@
-"""How much arithmetic a step asks for, whoever does it: the matrix products, and nothing else."""
+"""Arithmetic that a training step needs in any system: only the matrix products."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def products_per_target_token(
 
     $$6 \sum_{\text{matrices}} |W| \, n_W + 12 \, d \sum_{\text{attention}} L M$$
 
-    Embeddings are looked up, and dropout, norms and the softmax are no products.
+    Embeddings are looked up; dropout, norms and the softmax do not count.
 
     Args:
         size: of the model, as `pellucid.config.NAMED_SIZES` has it.
-        vocabulary: how many tokens the output chooses from.
+        vocabulary: number of tokens that the output chooses from.
         lengths: tokens of source and target of every pair, without padding.
     """
     d_model, d_ff = size["d_model"], size["d_ff"]

@@ -1,4 +1,4 @@
-"""The training loop that somebody writes around a model in PyTorch."""
+"""A plain training loop around a model in PyTorch, as a user would write it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from torch import Tensor, nn
 PAD, START, END = 0, 2, 3
 
 Logits = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Of source ids, where they are no padding, and what the decoder reads."""
+"""Logits from source ids, a mask that is True for tokens, and what the decoder reads."""
 
 
 def measure(build: Callable[[dict[str, Any]], tuple[nn.Module, Logits, dict[str, str]]]) -> None:
     """Measure what was asked for.
 
     Args:
-        build: makes the model, what gives its logits, and the versions of what it is made of.
+        build: returns the model, a function for its logits, and the versions of its packages.
     """
     exchange(lambda work: train(build, work))
 
@@ -32,7 +32,7 @@ def train(
     build: Callable[[dict[str, Any]], tuple[nn.Module, Logits, dict[str, str]]],
     work: dict[str, Any],
 ) -> dict[str, Any]:
-    """Train for some steps, and take the time after the first ones."""
+    """Train for some steps, and time those after the warm-up."""
     torch.manual_seed(1)
     device = torch.device(work["device"])
     model, logits_of, versions = build(work)
@@ -69,7 +69,7 @@ def train(
 
 
 def read_batches(work: dict[str, Any]) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Sources, what the decoder reads and what it is to predict, for every step."""
+    """Read sources, what the decoder reads, and what it must predict, for every step."""
     folder = Path(work["text"])
     sources, targets = (
         [[*map(int, line.split()), END] for line in (folder / name).read_text().splitlines()]

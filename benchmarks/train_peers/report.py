@@ -1,4 +1,4 @@
-"""Tables and ratios."""
+"""Tables and ratios of training speed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BARS = {
     "tiny": {"the faster float32 of Marian and Hugging Face": 5.0, "the fastest of all": 3.5},
     "base": {"the faster float32 of Marian and Hugging Face": 3.0, "the fastest of all": 1.3},
 }
-"""What is to be reached on a CPU that multiplies bfloat16 itself."""
+"""Ratios to reach on a CPU that multiplies bfloat16."""
 
 PEAKS = {"H200": 989, "H100": 989, "A100": 312, "L40S": 362, "L4": 121, "RTX 4090": 165}
 """Dense bfloat16 TFLOP/s of graphics processors, as their makers state them."""
@@ -25,7 +25,7 @@ Measured = dict[str, dict[str, Any]]
 
 
 def ratios(measured: Measured) -> dict[str, dict[str, Any]]:
-    """Each of our precisions beside each peer: the median over the rounds."""
+    """Compare each of our precisions with each peer: the median over the rounds."""
     ours = [name for name in measured if name.startswith("pellucid ")]
     found = {}
     for title, names in _rivals(measured).items():
@@ -38,7 +38,7 @@ def ratios(measured: Measured) -> dict[str, dict[str, Any]]:
 
 
 def _rivals(measured: Measured) -> dict[str, list[str]]:
-    """Whom we are compared with; of several the fastest counts."""
+    """List the peers of each comparison; of several the fastest counts."""
     theirs = [name for name in measured if not name.startswith("pellucid ")]
     found = {}
     for system in dict.fromkeys(name.split()[0] for name in theirs):
@@ -83,7 +83,7 @@ def print_size(size: str, result: dict[str, Any]) -> None:
 
 
 def print_losses(losses: dict[str, Any]) -> None:
-    """Print how the two precisions of ours learn."""
+    """Print how our two precisions learn."""
     print(f"\nloss of the last {losses['last']} of {losses['steps']} steps, tiny")
     for seed, found in losses["seeds"].items():
         print(f"seed {seed}: " + ", ".join(f"{name} {loss:.4f}" for name, loss in found.items()))
@@ -94,7 +94,7 @@ def print_losses(losses: dict[str, Any]) -> None:
 
 
 def compare_losses(seeds: dict[str, dict[str, float]]) -> dict[str, float]:
-    """The mean difference, and the standard deviation that chance alone gives."""
+    """Return the mean difference, and by how much seeds differ in float32."""
     differences = [found["bfloat16"] - found["float32"] for found in seeds.values()]
     full = [found["float32"] for found in seeds.values()]
     return {

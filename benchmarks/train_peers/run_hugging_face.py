@@ -11,7 +11,7 @@ from transformers import MarianConfig, MarianMTModel
 
 
 def build(work: dict[str, Any]) -> tuple[nn.Module, Logits, dict[str, str]]:
-    """Make a new model of the asked size."""
+    """Make a new model of the given size."""
     size = work["size"]
     config = MarianConfig(
         vocab_size=work["vocabulary"],

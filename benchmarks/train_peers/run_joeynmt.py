@@ -19,7 +19,7 @@ from side_by_side.processes import exchange, peak_megabytes
 
 
 class TimedTraining(TrainManager):
-    """Notes when each step starts, and the target tokens of its batch."""
+    """Record the start of each step, and the target tokens of its batch."""
 
     starts: list[tuple[float, int]]
 
@@ -30,7 +30,7 @@ class TimedTraining(TrainManager):
 
 
 def measure(work: dict[str, Any]) -> dict[str, Any]:
-    """Train one step more than is measured, whose start ends the last measured one."""
+    """Train one step more than is measured: its start ends the last measured one."""
     logging.disable(logging.INFO)
     with tempfile.TemporaryDirectory(dir=work["scratch"]) as folder:
         settings = configuration(work, Path(folder))
@@ -60,7 +60,7 @@ def measure(work: dict[str, Any]) -> dict[str, Any]:
 
 
 def configuration(work: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """JoeyNMT's words for the work, with token ids for words."""
+    """Return JoeyNMT's configuration for the work, with token ids as words."""
     size, text = work["size"], Path(work["text"])
     vocabulary = folder / "vocabulary.txt"
     vocabulary.write_text("".join(f"{place}\n" for place in range(4, work["vocabulary"])))
@@ -93,7 +93,7 @@ def configuration(work: dict[str, Any], folder: Path) -> dict[str, Any]:
         "training": {
             "optimizer": "adam",
             "adam_betas": [0.9, 0.98],
-            "scheduling": "warmupinversesquareroot",  # There is none that is constant.
+            "scheduling": "warmupinversesquareroot",  # JoeyNMT has no constant rate.
             "learning_rate_peak": 0.0003,
             "learning_rate_warmup": 100,
             "normalization": "tokens",
@@ -116,7 +116,7 @@ def configuration(work: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def leave_dropout_to_the_paper(model: torch.nn.Module) -> None:
-    """Take it from weights of attention and from inside the feed-forward layer."""
+    """Remove dropout on attention weights and inside the feed-forward layer."""
     for module in model.modules():
         if isinstance(module, MultiHeadedAttention):
             module.dropout.p = 0.0

@@ -1,4 +1,4 @@
-"""One measured run of Marian's own training command, which tells labels and seconds in its log."""
+"""One measured run of Marian's training command, whose log has labels and seconds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def measure(work: dict[str, Any]) -> dict[str, Any]:
 
 
 def options(work: dict[str, Any], folder: Path) -> list[str]:
-    """Marian's words for the work; a batch is measured by its source tokens there."""
+    """Return Marian's options for the work; Marian measures a batch by its source tokens."""
     size, text = work["size"], Path(work["text"])
     ids = ["</s>", "<unk>", *map(str, range(2, work["vocabulary"]))]
     vocabulary = folder / "vocabulary.yml"

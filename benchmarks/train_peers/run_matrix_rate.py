@@ -1,4 +1,4 @@
-"""How fast the machine multiplies matrices: what a training step is to be held against."""
+"""Rate of matrix products on this machine, to compare a training step with."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def measure(work: dict[str, Any]) -> dict[str, Any]:
 
 
 def rate(device: str, dtype: torch.dtype) -> float:
-    """The median rate of some products, after a first one that is not counted."""
+    """Return the median rate of some products, after an uncounted first one."""
     side = SIDE[device]
     left, right = (torch.rand(side, side, device=device).to(dtype) for _ in range(2))
     seconds = []

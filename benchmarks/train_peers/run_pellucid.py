@@ -1,4 +1,4 @@
-"""One measured run of `pellucid train`, which goes on from a copy of a run with one step."""
+"""One measured run of `pellucid train`, which resumes a copy of a run of one step."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 import torch
 from side_by_side.processes import exchange, watch_peak
-from train_peers.text import go_on, read_metrics
+from train_peers.text import read_metrics, resume
 
 
 def measure(work: dict[str, Any]) -> dict[str, Any]:
-    """Train; the log has the seconds and the target tokens of all steps so far."""
+    """Train, and read seconds and target tokens of all steps from the log."""
     start = Path(work["runs"][f"{work['precision']} {work['processes']}"])
     run = start.with_name("copy")
     shutil.rmtree(run, ignore_errors=True)
     shutil.copytree(start, run)
     end = work["warm_up"] + work["steps"]
     with watch_peak() as peak:
-        go_on(start, run, end)
+        resume(start, run, end)
     by_step = {found["step"]: found for found in read_metrics(run)}
     shutil.rmtree(run)
     first, last = by_step[work["warm_up"]], by_step[end]

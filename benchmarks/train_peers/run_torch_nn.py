@@ -13,10 +13,10 @@ LONGEST = 1024
 
 
 class Model(nn.Module):
-    """Encoder and decoder of `torch.nn`, with what they leave to others.
+    """Encoder and decoder of `torch.nn`, with the embeddings and output that they lack.
 
-    Dropout stands where the paper has it: neither on weights of attention nor inside the
-    feed-forward layer, where these layers have it too.
+    Dropout stands where the paper has it: not on attention weights and not inside the
+    feed-forward layer, where `torch.nn` has it too.
     """
 
     def __init__(self, size: dict[str, int], vocabulary: int, dropout: float) -> None:
@@ -46,7 +46,7 @@ class Model(nn.Module):
                 module.dropout = 0.0
 
     def forward(self, source: Tensor, is_token: Tensor, read: Tensor) -> Tensor:
-        """The logits of every target position."""
+        """Return the logits of every target position."""
         memory = self.encoder(self._embed(source), src_key_padding_mask=~is_token)
         causal = nn.Transformer.generate_square_subsequent_mask(read.shape[1], read.device)
         states = self.decoder(
@@ -64,7 +64,7 @@ class Model(nn.Module):
 
 
 def build(work: dict[str, Any]) -> tuple[nn.Module, Logits, dict[str, str]]:
-    """Make a new model of the asked size."""
+    """Make a new model of the given size."""
     model = Model(work["size"], work["vocabulary"], work["dropout"])
     return model, model, {}
 

@@ -1,4 +1,4 @@
-"""The text that all systems train on, as lines and as token ids."""
+"""The text on which all systems train, as lines and as token ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pellucid.files import read_lines
 from pellucid.text import reason_to_drop
 
 VALIDATION_PAIRS = 8
-"""Validated once, after the end: so few that it takes no time."""
+"""Validation runs once, at the end, on so few pairs that it takes no time."""
 
 SEED = 1
 BUDGET = 4096
@@ -29,14 +29,14 @@ BUDGET = 4096
 
 @dataclass(frozen=True)
 class Text:
-    """Where the text is, and what it asks for.
+    """The text of one measurement, and its sizes.
 
     Attributes:
         folder: holds ``train.source``, ``train.target`` and the same of ``validation``, and with
             ``.ids`` behind them token ids; and ``batches.json``, batch after batch of pairs.
-        vocabulary: how many tokens there are.
+        vocabulary: number of tokens.
         lengths: tokens of source and target of every pair, ``</s>`` included.
-        parameters: how many weights pellucid's model has.
+        parameters: number of weights of pellucid's model.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class Text:
     parameters: int
 
     def work(self) -> dict[str, Any]:
-        """What a measured process has to know."""
+        """The work of a measured process."""
         source, target = map(sum, zip(*self.lengths, strict=True))
         return {
             "text": str(self.folder),
@@ -57,11 +57,11 @@ class Text:
 
 
 def write_lines(files: tuple[Path, Path], most: int, folder: Path) -> None:
-    """Copy the text, its last pairs as validation text."""
+    """Copy the text; its last pairs become validation text."""
     both = (islice(read_lines(path), most or None) for path in files)
     pairs = [pair for pair in zip(*both, strict=True) if pair[0].strip() and pair[1].strip()]
     if len(pairs) <= VALIDATION_PAIRS:
-        raise SystemExit(f"There must be more than {VALIDATION_PAIRS} pairs, not {len(pairs)}.")
+        raise SystemExit(f"There must be more than {VALIDATION_PAIRS} pairs, but are {len(pairs)}.")
     cut = len(pairs) - VALIDATION_PAIRS
     for name, part in (("train", pairs[:cut]), ("validation", pairs[cut:])):
         for side, lines in zip(("source", "target"), zip(*part, strict=True), strict=True):
@@ -76,9 +76,9 @@ def start_run(
     Args:
         text: the folder of the text.
         size: the model, one of pellucid's own sizes.
-        vocabulary: how many tokens.
+        vocabulary: number of tokens.
         training: options of training.
-        run: the run folder, whose recipe stands beside it.
+        run: the run folder; its recipe is written next to it.
     """
     recipe = {
         "data": {
@@ -106,16 +106,16 @@ def start_run(
         },
     }
     run.with_suffix(".toml").write_text(tomli_w.dumps(recipe))
-    go_on(run, run, training["max_steps"])
+    resume(run, run, training["max_steps"])
 
 
-def go_on(recipe: Path, run: Path, steps: int) -> None:
+def resume(recipe: Path, run: Path, steps: int) -> None:
     """Let `pellucid train` train up to some number of steps.
 
     Args:
-        recipe: the run folder that began with it.
+        recipe: the run folder whose recipe is used.
         run: the run folder.
-        steps: how many updates in all.
+        steps: total number of updates.
     """
     command = [sys.executable, "-m", "pellucid", "train", recipe.with_suffix(".toml")]
     changes = ["--out", run, "--set", f"training.max_steps={steps}"]
@@ -125,7 +125,7 @@ def go_on(recipe: Path, run: Path, steps: int) -> None:
 
 
 def read_metrics(run: Path) -> list[dict[str, Any]]:
-    """What a run said of its training."""
+    """Read the training metrics of a run."""
     lines = (run / "metrics.jsonl").read_text().splitlines()
     return [found for found in map(json.loads, lines) if found["kind"] == "train"]
 
@@ -134,9 +134,9 @@ def write_ids(folder: Path, run: Path, num_batches: int) -> Text:
     """Write the text as the token ids of a run, and the batches that its first steps take.
 
     Args:
-        folder: of the text.
-        run: whose tokenizer it is.
-        num_batches: how many batches to lay out.
+        folder: the text's folder.
+        run: the run whose tokenizer is used.
+        num_batches: number of batches to lay out.
     """
     bundle = load_bundle(run / "bundle")
     tokenizer = bundle.tokenizer
@@ -167,7 +167,7 @@ def write_ids(folder: Path, run: Path, num_batches: int) -> Text:
 
 
 def _lay_out(lengths: list[list[int]], num_batches: int) -> list[list[int]]:
-    """The pairs of each batch, in the order in which pellucid itself takes them."""
+    """Return the pairs of each batch, in the order in which pellucid takes them."""
     batches: list[list[int]] = []
     source, target = (np.array(one, dtype=np.int32) for one in lengths)
     for epoch in count():
