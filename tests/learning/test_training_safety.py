@@ -404,7 +404,7 @@ def test_frozen_parts_stay_byte_for_byte(tmp_path: Path) -> None:
 
 def test_freezing_what_does_not_exist_is_refused_before_training(tmp_path: Path) -> None:
     write_text(tmp_path)
-    with pytest.raises(ConfigurationError, match="'encodr' is none"):
+    with pytest.raises(ConfigurationError, match="'encodr' does not exist"):
         train(
             make_recipe(training={"freeze": ["encodr"]}),
             tmp_path / "run",

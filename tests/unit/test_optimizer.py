@@ -273,7 +273,7 @@ def test_matrices_move_alike_however_many_go_together(monkeypatch: pytest.Monkey
     training = TrainingConfig(optimizer="muon")
     found = []
     for numbers_at_once in (1, 2**26):
-        monkeypatch.setattr("pellucid.train.weights.muon.NUMBERS_AT_ONCE_ON_CPU", numbers_at_once)
+        monkeypatch.setattr("pellucid.train.weights.muon.STACK_SIZE_ON_CPU", numbers_at_once)
         model = make_model()
         run(model, Optimizer(model, training), range(1, 4))
         found.append(weights_of(model))

@@ -153,7 +153,7 @@ def test_frozen_parts_are_named_by_how_they_begin() -> None:
 @pytest.mark.parametrize("beginning", ["encoders", "encoder.layers.9", "enc"])
 def test_a_part_that_is_none_is_refused(beginning: str) -> None:
     model = load_bundle(resolve_model("demo")).model
-    with pytest.raises(ConfigurationError, match=rf"{beginning}' is none"):
+    with pytest.raises(ConfigurationError, match=rf"{beginning}' does not exist"):
         freeze(model, (beginning,))
 
 

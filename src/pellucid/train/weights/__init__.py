@@ -1,3 +1,3 @@
-"""How weights move: optimizers, schedules, averages."""
+"""The update of weights: optimizers, schedules, averages, frozen parts."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Averages of weights over training: what is validated and kept as the model."""
+"""Averages of weights over training, which are validated and saved as the model."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Averaging:
 
     ``none``: the weights as they are. ``running``: after each update
     $$\bar w ← d \bar w + (1 - d) w, \quad d = \min\left(\text{decay}, \frac{1 + t}{10 + t}\right)$$
-    where t counts updates, so that the first weights are soon forgotten. ``last``: the mean of the
-    current weights and those of the ``average_count`` - 1 validations before. ``best``: the mean
-    of the current weights and the ``average_count`` - 1 best before, by the BLEU that their own
+    where t counts updates, so that the first weights soon count little. ``last``: the mean of the
+    current weights and those of the last ``average_count`` - 1 validations. ``best``: the mean of
+    the current weights and the best ``average_count`` - 1 before, ranked by the BLEU that their own
     mean had when they were current.
 
     Memory: one copy of the trained weights for ``running``, ``average_count`` - 1 for the others.
 
     Args:
-        model: whose weights change outside.
-        training: which average.
+        model: has the weights, which the optimizer changes.
+        training: chooses the average.
 
     Source:
         Polyak and Juditsky 1992; the last checkpoints: Vaswani et al. 2017, section 6.1.
@@ -42,11 +42,11 @@ class Averaging:
         self._running = {}
         if self._kind == "running":
             self._running = self._copy()
-        self._kept: list[tuple[float, dict[str, Tensor]]] = []
+        self._copies: list[tuple[float, dict[str, Tensor]]] = []
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the weights after an update."""
+        """Include the weights after an update."""
         if self._kind != "running":
             return
         t = self._num_updates
@@ -58,13 +58,13 @@ class Averaging:
 
     @torch.no_grad()
     def weights(self) -> dict[str, Tensor]:
-        """What is validated and kept now, by the names of the model's state."""
+        """Compute the average, by the names of the model's state."""
         state = self._model.state_dict()
         if self._kind == "running":
             return state | self._running
-        if not self._kept:
+        if not self._copies:
             return state
-        summands = [kept for _, kept in self._kept]
+        summands = [copy for _, copy in self._copies]
         if not self._holds_current():
             summands.append(self._trained())
         means = {name: weight.clone() for name, weight in summands[-1].items()}
@@ -74,50 +74,53 @@ class Averaging:
         return state | means
 
     def validated(self, bleu: float) -> None:
-        """Note that `weights` has just been validated, and what BLEU it had."""
+        """Record that `weights` has just been validated, with this BLEU."""
         if self._kind not in ("last", "best") or self._count == 1 or self._holds_current():
             return
-        self._kept.append((bleu, self._copy()))
-        if len(self._kept) < self._count:
+        self._copies.append((bleu, self._copy()))
+        if len(self._copies) < self._count:
             return
         worst = 0
         if self._kind == "best":
-            worst = min(range(len(self._kept)), key=lambda index: (self._kept[index][0], index))
-        del self._kept[worst]
+            worst = min(range(len(self._copies)), key=lambda index: (self._copies[index][0], index))
+        del self._copies[worst]
 
     def _holds_current(self) -> bool:
-        """Whether the current weights are among those kept, as after their own validation."""
+        """True if there is a copy of the current weights already, as after their validation."""
         current = self._trained()
         return any(
-            all(torch.equal(kept[name], weight) for name, weight in current.items())
-            for _, kept in self._kept
+            all(torch.equal(copy[name], weight) for name, weight in current.items())
+            for _, copy in self._copies
         )
 
     def tensors(self) -> dict[str, Tensor]:
-        """All of it, for a checkpoint."""
-        return self._named(self._kept)
+        """Give everything that the average depends on, for a checkpoint."""
+        return self._named(self._copies)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from what `tensors` gave.
+        """Restore what `tensors` gave.
 
         Raises:
             BundleError: it belongs to another model or another average.
         """
         number = sum(name.endswith(".bleu") for name in tensors)
         most = self._count - 1 if self._kind in ("last", "best") else 0
-        kept = [(0.0, self._copy()) for _ in range(min(number, most))]
-        own = self._named(kept)
+        # Copies of the current weights, to be overwritten.
+        copies = [(0.0, self._copy()) for _ in range(min(number, most))]
+        own = self._named(copies)
         copy_saved(own, tensors, of="average")
-        self._kept = [(float(own[f"{index}.bleu"]), copy) for index, (_, copy) in enumerate(kept)]
+        self._copies = [
+            (float(own[f"{index}.bleu"]), copy) for index, (_, copy) in enumerate(copies)
+        ]
         if self._kind == "running":
             self._num_updates = int(own["num_updates"])
 
-    def _named(self, kept: Sequence[tuple[float, Mapping[str, Tensor]]]) -> dict[str, Tensor]:
+    def _named(self, copies: Sequence[tuple[float, Mapping[str, Tensor]]]) -> dict[str, Tensor]:
         if self._kind == "running":
             count = {"num_updates": torch.tensor(self._num_updates)}
             return count | {f"running.{name}": value for name, value in self._running.items()}
         found = {}
-        for number, (bleu, weights) in enumerate(kept):
+        for number, (bleu, weights) in enumerate(copies):
             found[f"{number}.bleu"] = torch.tensor(bleu, dtype=torch.float64)
             found |= {f"{number}.{name}": value for name, value in weights.items()}
         return found

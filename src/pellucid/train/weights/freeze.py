@@ -1,4 +1,4 @@
-"""Weights that training leaves as they are."""
+"""Frozen weights, which training does not change."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from pellucid.errors import (
-    ConfigurationError,
-    suggestion,
-)
+from pellucid.errors import ConfigurationError, suggestion
 
-__all__ = [
-    "freeze",
-]
+__all__ = ["freeze"]
 
 
 def freeze(model: nn.Module, beginnings: Sequence[str]) -> None:
-    """Keep the weights as they are whose names begin so.
+    """Freeze the weights whose names begin with one of ``beginnings``.
 
     Raises:
-        ConfigurationError: nothing begins so, or nothing would be left to train.
+        ConfigurationError: no name begins so, or nothing would be left to train.
     """
     named = dict(model.named_parameters())
     for beginning in beginnings:
@@ -28,7 +23,7 @@ def freeze(model: nn.Module, beginnings: Sequence[str]) -> None:
         if not chosen:
             parts = {".".join(name.split(".")[:n]) for name in named for n in (1, 2, 3)}
             raise ConfigurationError(
-                f"training.freeze must name parts of the model, but {beginning!r} is none. "
+                f"training.freeze must name parts of the model, but {beginning!r} does not exist. "
                 + suggestion(beginning, sorted(parts))
             )
         for name in chosen:

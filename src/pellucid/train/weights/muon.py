@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrices are made orthogonal before they are applied."""
+"""Muon: an optimizer that makes the momentum of matrices orthogonal before it applies it."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from pellucid.kernels import WIDTH_STEP, Kernels
 __all__ = ["Muon", "orthogonalize"]
 
 MOMENTUM = 0.95
-STEPS = 5
+ITERATIONS = 5
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the quintic: they bring singular values near 1 fast, and leave them within 0.7 to 1.2."""
+"""Of the quintic polynomial: they bring singular values fast to between 0.7 and 1.2."""
 
-NUMBERS_AT_ONCE = 2**26
-"""How much goes through the iteration together."""
+STACK_SIZE = 2**26
+"""The most numbers of matrices that go through the iteration together."""
 
-NUMBERS_AT_ONCE_ON_CPU = 2**18
-"""The same on a processor, whose cache holds little."""
+STACK_SIZE_ON_CPU = 2**18
+"""The same on a processor, so that they stay in its cache."""
 
 
 class Muon:
-    r"""Moves matrices by their orthogonalized momentum.
+    r"""Moves matrices along their orthogonalized momentum.
 
     $$M ← μM + G, \quad W ← (1 - ηλ)W - η \sqrt{\max(1, m/n)} \, \text{orthogonal}(G + μM)$$
 
-    Some matrices of one shape go through the iteration together, in bfloat16 only where the device
-    is fast at it: PyTorch's own Muon takes them one by one in bfloat16, which other processors
-    emulate, 26 times slower than float32 and more.
+    Matrices of one shape go through the iteration together, in bfloat16 only on devices that are
+    fast at it. PyTorch's own Muon takes them one by one, always in bfloat16; processors without
+    instructions for it emulate it, at least 26 times slower than float32.
 
-    The factor of the rate makes the change of what a matrix gives, for inputs of one size, about
-    the same whatever its shape, so that a rate found on a small model serves a large one.
+    The factor of the rate makes the change of a matrix's output, for inputs of one size, about the
+    same for all shapes, so that a rate found on a small model also suits a large one.
 
     Args:
         matrices: by name; each ``(m, n)``, its gradient in ``.grad``.
         weight_decay: λ.
-        dtype: of the products of the iteration.
+        dtype: of the products in the iteration.
         kernels: the package's own, for that type; None for PyTorch's.
 
     Source:
@@ -67,13 +67,13 @@ class Muon:
         for shape, names in shapes.items():
             is_on_cpu = matrices[names[0]].device.type == "cpu"
             takes_few = is_on_cpu and not self._has_kernels_for(shape)
-            at_once = NUMBERS_AT_ONCE_ON_CPU if takes_few else NUMBERS_AT_ONCE
-            number = max(1, at_once // shape.numel())
+            stack_size = STACK_SIZE_ON_CPU if takes_few else STACK_SIZE
+            number = max(1, stack_size // shape.numel())
             self._stacks += [names[at : at + number] for at in range(0, len(names), number)]
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """Make one update; matrices without a gradient stay."""
+        """Make one update; matrices without a gradient are not changed."""
         for names in self._stacks:
             moved = [name for name in names if self._matrices[name].grad is not None]
             if not moved:
@@ -83,6 +83,7 @@ class Muon:
             momenta = [self._momentum[name] for name in moved]
             torch._foreach_mul_(momenta, MOMENTUM)
             torch._foreach_add_(momenta, gradients)
+            # Nesterov momentum: one step ahead of the momentum itself.
             ahead = torch._foreach_add(gradients, momenta, alpha=MOMENTUM)
             directions = self._orthogonalize(torch.stack(ahead)).unbind()
             num_rows, num_columns = weights[0].shape
@@ -100,28 +101,29 @@ class Muon:
         return self._kernels.orthogonalize(matrices, COEFFICIENTS)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The momentum by name."""
+        """Give the momentum by name."""
         return {f"momentum.{name}": momentum for name, momentum in self._momentum.items()}
 
 
 def orthogonalize(matrices: Tensor, dtype: torch.dtype) -> Tensor:
-    r"""Bring the singular values of matrices near 1, and leave their directions.
+    r"""Bring the singular values of matrices near 1, and keep their singular vectors.
 
-    Newton and Schulz's iteration with a quintic: $X ← aX + (bA + cA^2)X$ with $A = XX^T$, from the
-    matrix over its Frobenius norm.
+    The Newton-Schulz iteration with a quintic polynomial: $X ← aX + (bA + cA^2)X$ with $A = XX^T$,
+    starting from the matrix divided by its Frobenius norm.
 
     Args:
         matrices: ``(number, m, n)``.
         dtype: of the products.
 
     Returns:
-        As many, in the type that they came in.
+        The same shape and type.
     """
     a, b, c = COEFFICIENTS
+    # The products are smaller with the rows as the shorter side.
     is_tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.transpose(1, 2) if is_tall else matrices
     x = (x / (torch.linalg.matrix_norm(x, keepdim=True) + 1e-7)).to(dtype)
-    for _ in range(STEPS):
+    for _ in range(ITERATIONS):
         square = x @ x.transpose(1, 2)
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     x = x.to(matrices.dtype)

@@ -1,4 +1,4 @@
-"""From gradients to new weights: the paper's Adam, AdamW, and Muon."""
+"""Optimizers: the paper's Adam, AdamW, and Muon."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Optimizer", "is_inner_matrix"]
 class Optimizer:
     """Moves a model's trained parameters along their float32 gradients.
 
-    ``adam`` is the paper's. ``adamw`` also shrinks every matrix that is no embedding by
+    ``adam`` is the paper's. ``adamw`` also shrinks every matrix except embeddings by
     ``weight_decay`` times the rate. ``muon`` moves those matrices itself and leaves the rest
     (embeddings, norms, biases) to AdamW.
 
     Args:
-        model: parameters that do not require a gradient are left alone.
-        training: which optimizer, and its constants.
+        model: parameters that do not require a gradient are not changed.
+        training: chooses the optimizer and its constants.
         precision: of Muon's products.
         kernels: the package's own, for that precision; None for PyTorch's.
 
@@ -67,8 +67,8 @@ class Optimizer:
             eps=training.epsilon,
             fused=True,
         )
-        # Made now and not by the first step, so that a checkpoint always holds all of it. The
-        # fused update needs its counts where the weights are.
+        # Made here and not by the first step, so that every checkpoint holds the whole state. The
+        # fused update needs its step counts on the device of the weights.
         self._moved_by_adam = others if self._muon is not None else self._named
         for parameter in self._moved_by_adam.values():
             self._adam.state[parameter] = {
@@ -78,7 +78,7 @@ class Optimizer:
             }
 
     def step(self, rate: float, muon_rate: float) -> None:
-        """Make one update at these rates; a parameter without a gradient stays."""
+        """Make one update at these rates; parameters without a gradient are not changed."""
         for group in self._adam.param_groups:
             group["lr"] = rate
         self._adam.step()
@@ -86,13 +86,13 @@ class Optimizer:
             self._muon.step(muon_rate)
 
     def gradient_norm(self) -> Tensor:
-        """The length of the whole gradient, a scalar."""
+        """Compute the length of the whole gradient, a scalar."""
         norms = torch._foreach_norm(self._gradients())
         norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
         return norm
 
     def clip_(self, norm: Tensor, limit: float) -> None:
-        """Shorten the gradient, whose length is ``norm``, to ``limit`` where it is longer.
+        """Scale the gradient, whose length is ``norm``, down to ``limit`` if it is longer.
 
         Source:
             Pascanu et al. 2013, "On the difficulty of training Recurrent Neural Networks".
@@ -100,7 +100,7 @@ class Optimizer:
         torch._foreach_mul_(self._gradients(), torch.clamp(limit / norm, max=1.0))
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that the next update depends on: ``exp_avg.embedding.weight`` and so on."""
+        """Give everything that the next update depends on, such as ``exp_avg.embedding.weight``."""
         found = {
             f"{key}.{name}": value
             for name, parameter in self._moved_by_adam.items()
@@ -109,7 +109,7 @@ class Optimizer:
         return found if self._muon is None else found | self._muon.tensors()
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from what `tensors` gave.
+        """Restore what `tensors` gave.
 
         Raises:
             BundleError: it belongs to another model or optimizer.
@@ -121,6 +121,6 @@ class Optimizer:
 
 
 def is_inner_matrix(name: str, parameter: Tensor) -> bool:
-    """Whether a weight is a matrix between layers: no table of tokens or positions, no vector."""
+    """Tell whether a weight is a matrix inside the layers, not an embedding or output table."""
     is_table = "embedding" in name or "positions" in name or name.startswith("output.")
     return parameter.dim() == 2 and not is_table

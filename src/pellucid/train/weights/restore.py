@@ -1,4 +1,4 @@
-"""Taking saved tensors back, all of them or none."""
+"""Restore saved tensors: all of them, or none."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["copy_saved"]
 
 
 def copy_saved(own: Mapping[str, Tensor], saved: Mapping[str, Tensor], *, of: str) -> None:
-    """Copy saved tensors into those of the same names, wherever these live.
+    """Copy saved tensors into those of the same names, on any device.
 
     Args:
-        own: where they go.
-        saved: what a checkpoint held.
-        of: whose they are, for the message.
+        own: are written to.
+        saved: from a checkpoint.
+        of: names them in the message, such as ``optimizer``.
 
     Raises:
         BundleError: names, shapes or types differ; nothing was copied.

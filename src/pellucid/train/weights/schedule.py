@@ -10,26 +10,26 @@ __all__ = ["dropout_share", "learning_rate", "muon_learning_rate"]
 
 
 def dropout_share(step: int, training: TrainingConfig) -> float:
-    """How much of its rates dropout has at a step: from near 0 to 1 over the warm-up.
+    """Compute the share of its rates that dropout has at a step: from near 0 to 1 over its warm-up.
 
     Args:
         step: from 1.
-        training: how long.
+        training: the length of the warm-up.
 
     Source:
-        Morerio et al. 2017, "Curriculum Dropout"; here in a straight line.
+        Morerio et al. 2017, "Curriculum Dropout"; here it rises linearly.
     """
     return min(1.0, step / max(1, training.dropout_warmup_steps))
 
 
 def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
-    r"""Linear warm-up, then a fall.
+    r"""Compute the learning rate of a step: it rises linearly, then falls.
 
     The paper's schedule falls with the inverse square root of the step:
     $$\text{rate} = d^{-0.5} \min(\text{step}^{-0.5}, \text{step} \cdot \text{warmup}^{-1.5})$$
     Its peak, at the end of the warm-up, is $(d \cdot \text{warmup})^{-0.5}$;
-    ``training.learning_rate`` above 0 sets another. ``linear`` and ``cosine`` (half a period) end
-    at ``min_learning_rate`` at ``max_steps``; ``constant`` stays.
+    ``training.learning_rate`` above 0 sets another. ``linear`` and ``cosine`` (half a period) reach
+    ``min_learning_rate`` at ``max_steps``; ``constant`` does not fall.
 
     Args:
         step: from 1.
@@ -44,7 +44,7 @@ def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
 
 
 def muon_learning_rate(step: int, training: TrainingConfig) -> float:
-    """The rate of the matrices that Muon moves: the same course to another peak."""
+    """Compute the learning rate of the matrices that Muon moves: same schedule, another peak."""
     return _rate(step, training, training.muon_learning_rate)
 
 
