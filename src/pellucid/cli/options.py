@@ -77,30 +77,18 @@ DECODING: Mapping[str, Option] = {
     "beam": (int, "N", "Keep N hypotheses at each step; 1 is greedy search."),
     "n_best": (int, "K", "Write K hypotheses a line: LINE ||| TEXT ||| LOG_PROBABILITY ||| SCORE."),
     "sample": (bool, None, "Draw each token from the softmax instead of searching."),
-    "temperature": (
-        float,
-        "X",
-        "Divide the logits by X before drawing: below 1 samples vary less, above 1 more.",
-    ),
+    "temperature": (float, "X", "Divide logits by X: below 1 samples vary less, above 1 more."),
     "top_k": (int, "N", "Draw among the N likeliest tokens only; 0 allows all."),
     "top_p": (float, "X", "Draw among the fewest tokens that hold the share X of the probability."),
     "epsilon": (float, "X", "Draw no token whose probability is below X."),
     "seed": (int, "N", "Seed of the samples."),
-    "precision": (
-        Literal["float32", "bfloat16", "int8"],
-        None,
-        "Precision of the weights in matrix products.",
-    ),
+    "precision": (Literal["float32", "bfloat16", "int8"], None, "Precision of matrix products."),
     "length_penalty": (
         Literal["gnmt", "average", "none"],
         None,
         "Divisor of a hypothesis's log-probability in its score.",
     ),
-    "alpha": (
-        float,
-        "X",
-        "Exponent of the length penalty: larger favors long hypotheses, 0 turns it off.",
-    ),
+    "alpha": (float, "X", "Exponent of the length penalty; larger favors long hypotheses."),
     "stopping": (
         Literal["safe", "heuristic", "never"],
         None,
@@ -109,26 +97,14 @@ DECODING: Mapping[str, Option] = {
     ),
     "diverse_groups": (int, "N", "Divide the beam into N groups that avoid each other's tokens."),
     "diversity": (float, "X", "Penalty of a token for each earlier group that has chosen it."),
-    "max_length": (
-        int,
-        "N",
-        "Maximum length of a translation in tokens; 0 takes it from the source's length.",
-    ),
+    "max_length": (int, "N", "Maximum length in tokens; 0 takes it from the source's length."),
     "max_length_ratio": (float, "X", "Maximum number of tokens for each source token."),
     "max_length_offset": (int, "N", "Number of tokens added to that maximum."),
-    "min_length": (int, "N", "Minimum length of a translation in tokens."),
+    "min_length": (int, "N", "Minimum length in tokens."),
     "min_length_ratio": (float, "X", "Minimum number of tokens for each source token."),
     "no_repeat_ngram": (int, "N", "Never write the same N tokens in a row twice; 0 allows it."),
-    "repetition_penalty": (
-        float,
-        "X",
-        "Make tokens that were already written less likely; 1 turns it off.",
-    ),
-    "alternatives": (
-        bool,
-        None,
-        "Give the K likeliest tokens after the prefix, each continued to the end.",
-    ),
+    "repetition_penalty": (float, "X", "Make tokens written before less likely; 1 turns it off."),
+    "alternatives": (bool, None, "Continue each of the K likeliest tokens after the prefix."),
     "strict": (bool, None, "Give the same text whatever is in the same batch; slower."),
 }
 """One option for each field of `pellucid.config.DecodingConfig`, which says what is allowed.
@@ -215,12 +191,13 @@ def useless_options(
             "with --max-length",
         ),
     )
-    named = set()
+    reasons: dict[str, str] = {}
     for names, is_useless, why in rules:
-        for name in names:
-            if is_useless and name in given and name not in named:
-                named.add(name)
-                yield f"{flag(name)} has no effect {why}."
+        for name in names if is_useless else ():
+            reasons.setdefault(name, why)  # one reason is enough
+    for name, why in reasons.items():
+        if name in given:
+            yield f"{flag(name)} has no effect {why}."
 
 
 def _to_parameter(name: str, option: Option) -> inspect.Parameter:

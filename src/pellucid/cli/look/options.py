@@ -83,16 +83,8 @@ SHOWN: Mapping[str, Option] = {
     ),
     "lens": (bool, "", "Show what would be predicted from each layer."),
     "compare": (str, "TEXT", "Show the head's weights minus those on another line."),
-    "compare_head": (
-        str,
-        "HEAD",
-        "Show the head's weights minus those of another head, such as decoder.1.cross.3.",
-    ),
-    "compare_model": (
-        str,
-        "MODEL",
-        "Show the head's weights minus those of another model, such as RUN/untrained.",
-    ),
+    "compare_head": (str, "HEAD", "Subtract those of another head, such as decoder.1.cross.3."),
+    "compare_model": (str, "MODEL", "Subtract those of another model, such as RUN/untrained."),
     "plain": (bool, "", "Write sentences instead of pictures, for a screen reader."),
 }
 """Things for the terminal to show instead of one map."""
