@@ -1,3 +1,3 @@
-"""report.html and report.png."""
+"""The report of a run: report.html and report.png."""
 
 __all__: list[str] = []

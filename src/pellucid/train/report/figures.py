@@ -1,6 +1,6 @@
 """Curves of a run, as pictures: SVG for the page, one PNG for everything else.
 
-Only Matplotlib's objects are used, never its global state. Equal records give equal bytes.
+Only Matplotlib's objects are used, never its global state. Equal data give equal bytes.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from pellucid.train.report.reading import RunRecords, speeds
+from pellucid.train.report.reading import RunHistory, speeds
 
 __all__ = ["PALETTES", "Curve", "Panel", "panels_of", "render_png", "render_svg", "short_number"]
 
@@ -40,13 +40,10 @@ PALETTES: Mapping[str, Mapping[str, str]] = {
         "second": "#ffab66",
     },
 }
-"""What colors mean, on a light and on a dark ground; the page has them as CSS variables."""
+"""Colors by meaning, on a light and on a dark background; the page has them as CSS variables."""
 
-_PLACEHOLDERS = {"ink": "#fe0101", "faint": "#fe0102", "line": "#fe0103"} | {
-    "first": "#fe0104",
-    "second": "#fe0105",
-}
-"""Colors that no picture has: they are drawn with, then replaced by CSS variables."""
+_PLACEHOLDERS = {name: f"#fe010{number}" for number, name in enumerate(PALETTES["light"], 1)}
+"""Colors to draw with that no picture has otherwise; CSS variables replace them."""
 
 MOST_POINTS = 1000
 MOST_BUCKETS = MOST_POINTS // 2
@@ -71,13 +68,13 @@ class Curve:
 
     @property
     def finite(self) -> tuple[tuple[int, float], ...]:
-        """The points that can be drawn."""
+        """The points to draw."""
         return tuple(point for point in self.points if abs(point[1]) <= LARGEST_VALUE)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture: curves over the steps, and where the best validation was."""
+    """One picture: curves over the steps, and the step of the best validation."""
 
     name: str
     title: str
@@ -87,17 +84,17 @@ class Panel:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing can be drawn."""
+        """True if there are no points to draw."""
         return not any(curve.finite for curve in self.curves)
 
     @property
     def num_left_out(self) -> int:
-        """How many values are no finite numbers."""
+        """The number of values that are not finite."""
         return sum(len(curve.points) - len(curve.finite) for curve in self.curves)
 
     def describe(self) -> str:
-        """The picture in words, for those who do not see it."""
-        said = [
+        """Describe the picture in words, for those who do not see it."""
+        ranges = [
             f"{curve.label} from {short_number(points[0][1])} at step {points[0][0]:,} to "
             f"{short_number(points[-1][1])} at step {points[-1][0]:,}, "
             f"between {short_number(min(value for _, value in points))} and "
@@ -105,54 +102,44 @@ class Panel:
             for curve in self.curves
             if (points := curve.finite)
         ]
-        return f"{self.title} by step: {'; '.join(said) or 'nothing measured'}."
+        return f"{self.title} by step: {'; '.join(ranges) or 'nothing measured'}."
 
 
-def panels_of(records: RunRecords) -> list[Panel]:
-    """The curves of a report: loss, perplexity, BLEU, learning rate, gradient norm, speed."""
-    train, validation = records.train, records.validation
-    best = records.best
-    best_step = None if best is None else int(best["step"])
+def panels_of(history: RunHistory) -> list[Panel]:
+    """Make a report's panels: loss, perplexity, BLEU, learning rate, gradient norm, speed."""
+    best_step = None if history.best is None else int(history.best["step"])
 
-    def curve(label: str, kind: str, of: Callable[[Mapping[str, float]], float]) -> Curve:
-        lines, color = (train, "first") if kind == "train" else (validation, "second")
-        points = tuple((int(line["step"]), of(line)) for line in lines)
-        return Curve(label, points, color, has_dots=kind == "validation")
+    def curve(label: str, kind: str, name: str, color: str = "") -> Curve:
+        lines = history.train if kind == "train" else history.validation
+        points = tuple((int(line["step"]), line[name]) for line in lines)
+        has_dots = kind == "validation"
+        return Curve(label, points, color or ("second" if has_dots else "first"), has_dots)
 
-    def of_training(name: str) -> tuple[Curve, ...]:
-        return (curve("training", "train", lambda line: line[name]),)
+    def panel(name: str, title: str, *curves: Curve, may_be_logarithmic: bool = False) -> Panel:
+        return Panel(name, title, curves, best_step, may_be_logarithmic)
 
-    both = [
-        tuple(
-            curve(label, kind, of)
-            for label, kind in (("training", "train"), ("validation", "validation"))
-        )
-        for of in (lambda line: line["loss"], lambda line: _exp(line["loss"]))
+    losses = curve("training", "train", "loss"), curve("validation", "validation", "loss")
+    perplexities = [
+        replace(loss, points=tuple((step, _exp(value)) for step, value in loss.points))
+        for loss in losses
     ]
-    chrf = curve("chrF", "validation", lambda line: line["chrf"])
-    scores = (
-        Curve(chrf.label, chrf.points, "first", has_dots=True),
-        curve("BLEU", "validation", lambda line: line["bleu"]),
-    )
-    speed = Curve("training", tuple(speeds(records)), "first")
+    chrf = curve("chrF", "validation", "chrf", color="first")
+    bleu = curve("BLEU", "validation", "bleu")
+    rate = curve("training", "train", "learning_rate")
+    gradient = curve("training", "train", "gradient_norm")
+    speed = Curve("training", tuple(speeds(history)), "first")
     return [
-        Panel("loss", "Loss per token (nats)", both[0], best_step),
-        Panel("perplexity", "Perplexity", both[1], best_step, may_be_logarithmic=True),
-        Panel("bleu", "BLEU and chrF on the validation text", scores, best_step),
-        Panel("rate", "Learning rate", of_training("learning_rate"), best_step),
-        Panel(
-            "gradient",
-            "Gradient norm",
-            of_training("gradient_norm"),
-            best_step,
-            may_be_logarithmic=True,
-        ),
-        Panel("speed", "Speed (target tokens/s)", (speed,), best_step),
+        panel("loss", "Loss per token (nats)", *losses),
+        panel("perplexity", "Perplexity", *perplexities, may_be_logarithmic=True),
+        panel("bleu", "BLEU and chrF on the validation text", chrf, bleu),
+        panel("rate", "Learning rate", rate),
+        panel("gradient", "Gradient norm", gradient, may_be_logarithmic=True),
+        panel("speed", "Speed (target tokens/s)", speed),
     ]
 
 
 def render_svg(panel: Panel) -> str:
-    """Draw one panel for a page: SVG whose colors are the page's variables, text as text."""
+    """Draw one panel for a page: SVG with text as text, whose colors are the page's variables."""
     with _settings():
         figure = Figure(figsize=(5.0, 3.1), facecolor="none", layout="constrained")
         _draw(figure.add_subplot(), panel, _PLACEHOLDERS)
@@ -171,7 +158,7 @@ def render_svg(panel: Panel) -> str:
 
 
 def render_png(panels: Sequence[Panel], title: str) -> bytes:
-    """Draw all panels below a title: a PNG on white."""
+    """Draw all panels under a title, as PNG on white."""
     with _settings():
         figure = Figure(figsize=(15, 9), facecolor="white", layout="constrained")
         figure.get_layout_engine().set(w_pad=0.15, h_pad=0.12)  # type: ignore[union-attr, call-arg]
@@ -186,7 +173,7 @@ def render_png(panels: Sequence[Panel], title: str) -> bytes:
 
 
 def short_number(value: float) -> str:
-    """A number in few letters: ``12,345``, ``61.83``, ``0.00035``, ``1.2e+09``."""
+    """Write a number in few characters: ``12,345``, ``61.83``, ``0.00035``, ``1.2e+09``."""
     if not math.isfinite(value):
         return "–"
     if 1000 <= abs(value) < 1e7:
@@ -196,11 +183,10 @@ def short_number(value: float) -> str:
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """Draw as Matplotlib comes, whatever the user's own settings are."""
+    """Draw with Matplotlib's defaults, independent of the user's settings."""
     with mpl.rc_context():
         mpl.rcdefaults()
-        for name, value in SETTINGS.items():
-            mpl.rcParams[name] = value  # type: ignore[index]
+        mpl.rcParams.update(SETTINGS)  # type: ignore[arg-type]
         yield
 
 
@@ -269,7 +255,7 @@ def _style(axes: Axes, palette: Mapping[str, str]) -> None:
 
 
 def _mark_best(axes: Axes, panel: Panel, palette: Mapping[str, str]) -> None:
-    """Write the best BLEU beside its point."""
+    """Write the best BLEU next to its point."""
     values = [
         value
         for curve in panel.curves
@@ -281,6 +267,7 @@ def _mark_best(axes: Axes, panel: Panel, palette: Mapping[str, str]) -> None:
         return
     _, last = axes.dataLim.intervalx
     _, highest = axes.dataLim.intervaly
+    # On the side of the point that has room.
     is_right = panel.best_step > 0.6 * last
     is_low = values[0] < 0.2 * highest
     axes.annotate(
@@ -296,7 +283,7 @@ def _mark_best(axes: Axes, panel: Panel, palette: Mapping[str, str]) -> None:
 
 
 def _scale(axes: Axes, panel: Panel, *, is_logarithmic: bool) -> None:
-    """Give both axes few ticks, in words that fit."""
+    """Give both axes few ticks with short labels."""
     if is_logarithmic:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(numticks=6))
@@ -314,24 +301,24 @@ def _scale(axes: Axes, panel: Panel, *, is_logarithmic: bool) -> None:
 
 
 def _spans_decades(panel: Panel) -> bool:
-    """Whether the largest value is more than twenty times the smallest."""
+    """True if the largest value is more than twenty times the smallest."""
     positive = [value for curve in panel.curves for _, value in curve.finite if value > 0]
     return bool(positive) and max(positive) > 20 * min(positive)
 
 
 def _thinned(points: tuple[tuple[int, float], ...]) -> Iterable[tuple[int, float]]:
-    """About `MOST_POINTS` points with the same outline: the low and the high of each bucket."""
+    """Keep about `MOST_POINTS` points with the same outline: low and high of each bucket."""
     if len(points) <= MOST_POINTS:
         return points
     values = np.array([value for _, value in points])
-    kept: set[int] = {0, len(points) - 1}
+    chosen: set[int] = {0, len(points) - 1}
     for bucket in np.array_split(np.arange(len(points)), MOST_BUCKETS):
-        known = bucket[np.isfinite(values[bucket])]
-        if len(known):
-            kept |= {int(known[values[known].argmin()]), int(known[values[known].argmax()])}
+        finite = bucket[np.isfinite(values[bucket])]
+        if len(finite):
+            chosen |= {int(finite[values[finite].argmin()]), int(finite[values[finite].argmax()])}
         else:
-            kept.add(int(bucket[0]))
-    return [points[index] for index in sorted(kept)]
+            chosen.add(int(bucket[0]))
+    return [points[index] for index in sorted(chosen)]
 
 
 def _exp(value: float) -> float:

@@ -1,7 +1,8 @@
-"""The report of a run: one page that needs no network and no script, and one picture."""
+"""The report of a run: one page without network or script, and one picture."""
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ from pellucid.train.report.figures import (
     render_svg,
     short_number,
 )
-from pellucid.train.report.reading import RunRecords, Sample, read_run, speeds
+from pellucid.train.report.reading import RunHistory, Sample, read_run, speeds
 from pellucid.train.report.style import style_sheet
 
 __all__ = ["render_page", "write_report"]
@@ -62,38 +63,38 @@ SETTINGS: Mapping[str, Sequence[str]] = {
         "patience",
     ),
 }
-"""What of a recipe is shown beside the results; the whole recipe stands at the end."""
+"""Settings of a recipe to show with the results; the whole recipe is at the end."""
 
 
 def write_report(run: Path) -> None:
-    """Write ``report.html`` and ``report.png`` about a run from what its folder holds.
+    """Write ``report.html`` and ``report.png`` about a run from the files in its folder.
 
-    The page is one file without script or network. Whatever is missing, damaged or not a number
-    is left out; a run of the same records gives the same bytes.
+    The page is one file without script or network. Whatever is missing, damaged or not a number is
+    left out. Equal files give equal bytes.
 
     Args:
         run: the run folder.
 
     Raises:
-        OutputError: the folder cannot take them.
+        OutputError: the folder cannot be written to.
     """
-    records = read_run(run)
-    write_bytes(run / "report.png", render_png(panels_of(records), _outcome(records)))
-    write_text(run / "report.html", render_page(records))
+    history = read_run(run)
+    write_bytes(run / "report.png", render_png(panels_of(history), _outcome(history)))
+    write_text(run / "report.html", render_page(history))
 
 
-def render_page(records: RunRecords) -> str:
-    """The whole report as one page of HTML."""
-    title = f"Training report: {_directions(records) or records.name}"
+def render_page(history: RunHistory) -> str:
+    """Make the whole report as one page of HTML."""
+    title = f"Training report: {_directions(history) or history.name}"
     sections = [
-        f"<header>\n<h1>{_text(title)}</h1>\n<p>{_text(_outcome(records))}</p>\n</header>\n<main>",
-        _tiles(records),
-        _curves(records, panels_of(records)),
-        _samples(records),
-        _events(records),
-        _facts(records),
-        _command(records),
-        _numbers(records),
+        f"<header>\n<h1>{_text(title)}</h1>\n<p>{_text(_outcome(history))}</p>\n</header>\n<main>",
+        _tiles(history),
+        _curves(history, panels_of(history)),
+        _samples(history),
+        _events(history),
+        _facts(history),
+        _command(history),
+        _numbers(history),
     ]
     body = "\n".join(section for section in sections if section)
     return (
@@ -104,36 +105,35 @@ def render_page(records: RunRecords) -> str:
     )
 
 
-def _outcome(records: RunRecords) -> str:
-    """The run in one sentence."""
-    done = f"{records.last_step:,} steps in {describe_seconds(records.seconds)}"
-    if records.best is None:
+def _outcome(history: RunHistory) -> str:
+    """Summarize the run in one sentence."""
+    done = f"{history.last_step:,} steps in {describe_seconds(history.seconds)}"
+    if history.best is None:
         return f"Not validated yet; {done}."
-    best = records.best
+    best = history.best
     return f"Best validation BLEU {best['bleu']:.1f} at step {int(best['step']):,}; {done}."
 
 
-def _directions(records: RunRecords) -> str:
-    source, target = (_setting(records, "data", f"{side}_language") for side in _SIDES)
+def _directions(history: RunHistory) -> str:
+    source, target = (
+        _setting(history, "data", f"{side}_language") for side in ("source", "target")
+    )
     return f"{source} → {target}" if source and target else ""
 
 
-_SIDES = ("source", "target")
-
-
-def _tiles(records: RunRecords) -> str:
-    best = records.best or {}
-    speed = sorted(value for _, value in speeds(records))
-    tokens = [line["target_tokens"] for line in records.train]
+def _tiles(history: RunHistory) -> str:
+    best = history.best or {}
+    speed = sorted(value for _, value in speeds(history))
+    tokens = [line["target_tokens"] for line in history.train]
     tiles = {
         "best BLEU": f"{best['bleu']:.1f}" if best else "–",
         "its chrF": f"{best['chrf']:.1f}" if best else "–",
         "its loss": f"{best['loss']:.3f}" if best else "–",
-        "steps": f"{records.last_step:,}",
-        "time": describe_seconds(records.seconds),
+        "steps": f"{history.last_step:,}",
+        "time": describe_seconds(history.seconds),
         "tokens/s (median)": short_number(speed[len(speed) // 2]) if speed else "–",
-        _tokens_until(records): f"{tokens[-1]:,.0f}" if tokens and tokens[-1] >= 0 else "–",
-        "parameters": f"{sum(records.parameters.values()):,}" if records.parameters else "–",
+        _tokens_until(history): f"{tokens[-1]:,.0f}" if tokens and tokens[-1] >= 0 else "–",
+        "parameters": f"{sum(history.parameters.values()):,}" if history.parameters else "–",
     }
     items = "".join(
         f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>\n"
@@ -142,14 +142,14 @@ def _tiles(records: RunRecords) -> str:
     return f'<dl class="tiles">\n{items}</dl>'
 
 
-def _tokens_until(records: RunRecords) -> str:
-    """Name the count, which the log has of its own steps alone."""
-    logged = int(records.train[-1]["step"]) if records.train else records.last_step
-    until = "" if logged == records.last_step else f" until step {logged:,}"
+def _tokens_until(history: RunHistory) -> str:
+    """Name the count: the log has it only for the steps that it reports."""
+    logged = int(history.train[-1]["step"]) if history.train else history.last_step
+    until = "" if logged == history.last_step else f" until step {logged:,}"
     return f"target tokens seen{until}"
 
 
-def _curves(records: RunRecords, panels: Iterable[Panel]) -> str:
+def _curves(history: RunHistory, panels: Iterable[Panel]) -> str:
     figures = []
     for panel in panels:
         left_out = ""
@@ -160,7 +160,7 @@ def _curves(records: RunRecords, panels: Iterable[Panel]) -> str:
             f"{render_svg(panel)}\n</figure>"
         )
     note = "Training loss is unsmoothed. Intervals with a validation are left out of the speed. "
-    if records.best is not None:
+    if history.best is not None:
         note = f"The dashed line marks the best validation. {note}"
     return (
         f'<section>\n<h2>Curves</h2>\n<div class="curves">\n{"".join(figures)}\n</div>\n'
@@ -169,27 +169,27 @@ def _curves(records: RunRecords, panels: Iterable[Panel]) -> str:
     )
 
 
-def _samples(records: RunRecords) -> str:
-    """What became of each sample: its first, middle and last translation."""
+def _samples(history: RunHistory) -> str:
+    """Show each sample's first, middle and last translation."""
     by_source: dict[str, list[Sample]] = {}
-    for sample in records.samples:
+    for sample in history.samples:
         by_source.setdefault(sample.source, []).append(sample)
     if not by_source:
         return ""
-    best = None if records.best is None else records.best["step"]
+    best = None if history.best is None else history.best["step"]
     blocks = []
-    for said in list(by_source.values())[:MOST_SOURCES]:
-        chosen = sorted({0, (len(said) - 1) // 2, len(said) - 1})
+    for samples in list(by_source.values())[:MOST_SOURCES]:
+        chosen = sorted({0, (len(samples) - 1) // 2, len(samples) - 1})
         rows = [
-            ("source", said[-1].source, "source"),
-            ("reference", said[-1].reference, "target"),
+            ("source", samples[-1].source, "source"),
+            ("reference", samples[-1].reference, "target"),
         ]
         for index in chosen:
-            step = said[index].step
+            step = samples[index].step
             mark = " (best)" if step == best else ""
-            rows.append((f"step {step:,}{mark}", said[index].translation, "target"))
+            rows.append((f"step {step:,}{mark}", samples[index].translation, "target"))
         items = "".join(
-            f'<dt>{_text(name)}</dt><dd dir="auto"{_language(records, side)}>'
+            f'<dt>{_text(name)}</dt><dd dir="auto"{_language(history, side)}>'
             f"{_text(text) or '–'}</dd>\n"
             for name, text, side in rows
         )
@@ -197,35 +197,35 @@ def _samples(records: RunRecords) -> str:
     return f"<section>\n<h2>Translations</h2>\n{''.join(blocks)}\n</section>"
 
 
-def _events(records: RunRecords) -> str:
-    if not records.events:
+def _events(history: RunHistory) -> str:
+    if not history.events:
         return ""
-    shown = records.events[-MOST_EVENTS:]
-    earlier = len(records.events) - len(shown)
+    shown = history.events[-MOST_EVENTS:]
+    earlier = len(history.events) - len(shown)
     items = "".join(f"<li>{_text(event)}</li>\n" for event in shown)
     note = f'<p class="note">{earlier:,} earlier ones are in log.txt.</p>\n' if earlier else ""
     return f"<section>\n<h2>What happened</h2>\n{note}<ul>\n{items}</ul>\n</section>"
 
 
-def _facts(records: RunRecords) -> str:
-    """Machine, data, model and settings as tables."""
-    manifest = records.manifest
+def _facts(history: RunHistory) -> str:
+    """Show machine, data, model and settings as tables."""
+    manifest = history.manifest
     machine = {
         "machine": _words(manifest.get("machine")),
         "versions": _words(manifest.get("library")),
         "model saved": _words(manifest.get("created")),
     }
     data = {
-        "languages": _directions(records),
-        "training text": _files(records, "train"),
-        "validation text": _files(records, "validation"),
+        "languages": _directions(history),
+        "training text": _files(history, "train"),
+        "validation text": _files(history, "validation"),
         **{key: _words(value) for key, value in _entries(manifest, "data")},
     }
-    parts = {f"{part} parameters": f"{size:,}" for part, size in records.parameters.items() if size}
-    model = parts | {key: _words(_setting(records, "model", key)) for key in SETTINGS["model"]}
-    used = dict(_entries(manifest, "training"))  # of what a recipe leaves to the machine
-    training = {"started from": _words(_setting(records, "start", "model"))} | {
-        key: _words(used.get(key, _setting(records, "training", key)))
+    parts = {f"{part} parameters": f"{size:,}" for part, size in history.parameters.items() if size}
+    model = parts | {key: _words(_setting(history, "model", key)) for key in SETTINGS["model"]}
+    used = dict(_entries(manifest, "training"))  # Holds the values of settings left to the machine.
+    training = {"started from": _words(_setting(history, "start", "model"))} | {
+        key: _words(used.get(key, _setting(history, "training", key)))
         for key in SETTINGS["training"]
     }
     saved = {
@@ -249,33 +249,33 @@ def _facts(records: RunRecords) -> str:
     return f'<section>\n<h2>Facts</h2>\n<div class="facts">\n{tables}</div>\n</section>'
 
 
-def _command(records: RunRecords) -> str:
+def _command(history: RunHistory) -> str:
     again = shlex.join(
-        ["pellucid", "train", f"{records.name}/recipe.toml", "--out", f"{records.name}-again"]
+        ["pellucid", "train", f"{history.name}/recipe.toml", "--out", f"{history.name}-again"]
     )
-    folder = _setting(records, "data", "folder")
-    was = f" (here it was <code>{_text(folder)}</code>)" if folder else ""
-    told, start = "FOLDER", _setting(records, "start", "model")
+    folder = _setting(history, "data", "folder")
+    here = f" (here it was <code>{_text(folder)}</code>)" if folder else ""
+    values, start = "FOLDER", _setting(history, "start", "model")
     if start:
-        told = "FOLDER --set start.model=MODEL"
-        was += f", and MODEL the model to start from (<code>{_text(start)}</code>)"
+        values = "FOLDER --set start.model=MODEL"
+        here += f", and MODEL the model to start from (<code>{_text(start)}</code>)"
     recipe = ""
-    if records.recipe_toml:
+    if history.recipe_toml:
         recipe = (
             "<details>\n<summary>The whole recipe (recipe.toml)</summary>\n"
-            f"<pre>{_text(records.recipe_toml)}</pre>\n</details>\n"
+            f"<pre>{_text(history.recipe_toml)}</pre>\n</details>\n"
         )
     return (
         "<section>\n<h2>Train it again</h2>\n"
-        f"<pre>{_text(again)} --set data.folder={told}</pre>\n"
-        f"<p>FOLDER is where the text files are{was}. The recipe in the run folder says everything "
-        "else. The same kind of machine, number of threads and versions give the same model to the "
-        f"bit.</p>\n{recipe}</section>"
+        f"<pre>{_text(again)} --set data.folder={values}</pre>\n"
+        f"<p>FOLDER is where the text files are{here}. The recipe in the run folder holds all "
+        "the rest. The same kind of machine, number of threads and versions give the same model, bit "
+        f"for bit.</p>\n{recipe}</section>"
     )
 
 
-def _numbers(records: RunRecords) -> str:
-    speed = dict(speeds(records))
+def _numbers(history: RunHistory) -> str:
+    speed = dict(speeds(history))
     validation = [
         (
             f"{line['step']:,.0f}",
@@ -284,7 +284,7 @@ def _numbers(records: RunRecords) -> str:
             _fixed(line["bleu"], 2),
             _fixed(line["chrf"], 2),
         )
-        for line in records.validation
+        for line in history.validation
     ]
     train = [
         (
@@ -294,9 +294,9 @@ def _numbers(records: RunRecords) -> str:
             _fixed(line["loss"], 4),
             short_number(line["learning_rate"]),
             short_number(line["gradient_norm"]),
-            short_number(speed.get(int(line["step"]), _NAN)),
+            short_number(speed.get(int(line["step"]), math.nan)),
         )
-        for line in records.train
+        for line in history.train
     ]
     tables = [
         _number_table("Validation", ("step", "time", "loss", "BLEU", "chrF"), validation),
@@ -307,9 +307,6 @@ def _numbers(records: RunRecords) -> str:
         ),
     ]
     return f'<section id="numbers">\n<h2>Numbers</h2>\n{"".join(tables)}</section>'
-
-
-_NAN = float("nan")
 
 
 def _number_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -341,8 +338,8 @@ def _fact_table(caption: str, rows: Mapping[str, str]) -> str:
     return f"<table>\n<caption>{caption}</caption>\n{body}</table>\n" if body else ""
 
 
-def _setting(records: RunRecords, section: str, key: str) -> Any:
-    return records.recipe.get(section, {}).get(key, "")
+def _setting(history: RunHistory, section: str, key: str) -> Any:
+    return history.recipe.get(section, {}).get(key, "")
 
 
 def _entries(manifest: Mapping[str, Any], section: str) -> list[tuple[str, Any]]:
@@ -350,17 +347,17 @@ def _entries(manifest: Mapping[str, Any], section: str) -> list[tuple[str, Any]]
     return list(values.items()) if isinstance(values, dict) else []
 
 
-def _files(records: RunRecords, split: str) -> str:
+def _files(history: RunHistory, split: str) -> str:
     names = [
         name
         for key in (f"{split}_source", f"{split}_target", split)
-        for name in _setting(records, "data", key) or ()
+        for name in _setting(history, "data", key) or ()
     ]
     return ", ".join(str(name) for name in names)
 
 
 def _words(value: Any) -> str:
-    """A value of a file in words; nothing for nothing."""
+    """Write a value from a file in words; None as an empty text."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -384,12 +381,12 @@ def _fixed(value: float, digits: int) -> str:
     return f"{value:.{digits}f}" if abs(value) < 1e7 else short_number(value)
 
 
-def _language(records: RunRecords, side: str) -> str:
-    language = str(_setting(records, "data", f"{side}_language"))
+def _language(history: RunHistory, side: str) -> str:
+    language = str(_setting(history, "data", f"{side}_language"))
     return f' lang="{language}"' if _LANGUAGE.fullmatch(language) else ""
 
 
 def _text(value: object) -> str:
-    """Text for a page: nothing in it is markup, and nothing in it cannot be written."""
+    """Escape text for a page: no markup, no control characters, valid UTF-8."""
     plain = str(value).encode("utf-8", errors="replace").decode("utf-8")
     return escape(_CONTROL.sub("\ufffd", plain))

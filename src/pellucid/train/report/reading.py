@@ -1,4 +1,4 @@
-"""What a run folder tells about its run. Nothing that is missing or damaged stops the reading."""
+"""Read the history of a run from its folder, as far as files are there and not damaged."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import struct
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pellucid.train.console.summary import count_by_part
 
-__all__ = ["EVENT_WORDS", "RunRecords", "Sample", "read_run", "speeds"]
+__all__ = ["EVENT_STARTS", "RunHistory", "Sample", "read_run", "speeds"]
 
-EVENT_WORDS = (
+EVENT_STARTS = (
     "Skipped",
     "Went back",
     "Going on",  # Written by earlier versions.
@@ -24,13 +25,13 @@ EVENT_WORDS = (
     "Stopped",
     "The checkpoint of step",
 )
-"""How the lines of ``log.txt`` begin that a report shows."""
+"""The beginnings of the lines of ``log.txt`` that a report shows."""
 
 LARGEST_STEP = 1 << 53
 LARGEST_HEADER = 1 << 24
 
 Numbers = Mapping[str, float]
-"""One line of ``metrics.jsonl``: what is missing or no number is NaN."""
+"""One line of ``metrics.jsonl``; missing values and those that are not numbers are NaN."""
 
 FIELDS = {
     "train": ("epoch", "seconds", "target_tokens", "loss", "learning_rate", "gradient_norm"),
@@ -40,7 +41,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Sample:
-    """One sentence of the validation text, and what the model made of it after some steps."""
+    """One sentence of the validation text, and its translation after some steps."""
 
     step: int
     source: str
@@ -49,18 +50,18 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class RunRecords:
-    """Everything that a run folder holds about its run, in the order of the steps.
+class RunHistory:
+    """The data of a report, from a run folder, in the order of the steps.
 
     Attributes:
-        name: the folder's own name.
-        recipe: the resolved recipe by section; empty where it cannot be read.
+        name: of the folder.
+        recipe: the resolved recipe by section; empty if it cannot be read.
         recipe_toml: its text.
         train: the ``train`` lines of ``metrics.jsonl``.
         validation: the ``validation`` lines.
         samples: translations of validation sentences.
-        events: the lines of the log that begin as `EVENT_WORDS` do.
-        manifest: that of the best bundle; of the newest checkpoint before there is one.
+        events: the lines of the log that begin as `EVENT_STARTS` do.
+        manifest: of the best bundle; before the first, of the newest checkpoint.
         parameters: weights of that model, by part.
     """
 
@@ -76,27 +77,27 @@ class RunRecords:
 
     @property
     def best(self) -> Numbers | None:
-        """The validation with the highest BLEU, the first of equals; None before there is one."""
-        scored = [found for found in self.validation if math.isfinite(found["bleu"])]
-        return max(scored, key=lambda found: found["bleu"], default=None)
+        """The first validation with the highest BLEU; None before the first validation."""
+        scored = [line for line in self.validation if math.isfinite(line["bleu"])]
+        return max(scored, key=lambda line: line["bleu"], default=None)
 
     @property
     def last_step(self) -> int:
-        """The last step that is known of."""
+        """The last step that a metric was recorded for."""
         return int(max((line["step"] for line in (*self.train, *self.validation)), default=0))
 
     @property
     def seconds(self) -> float:
-        """Training time up to there."""
+        """Training time until then."""
         known = [line["seconds"] for line in (*self.train, *self.validation)]
         return max((seconds for seconds in known if math.isfinite(seconds)), default=0.0)
 
 
-def read_run(run: Path) -> RunRecords:
+def read_run(run: Path) -> RunHistory:
     """Read a run folder.
 
-    Lines that are damaged are left out, and so are lines of steps that were made again after the
-    run had gone back or was resumed.
+    Damaged lines are left out, and those of steps that were computed again after the run went back
+    or was resumed.
     """
     lines = _latest([record for record in _objects(run / "metrics.jsonl") if _is_metric(record)])
     kinds = {
@@ -106,7 +107,7 @@ def read_run(run: Path) -> RunRecords:
     samples = _latest([record for record in _objects(run / "samples.jsonl") if _is_sample(record)])
     recipe_toml = _read(run / "recipe.toml")
     model = _model_folder(run)
-    return RunRecords(
+    return RunHistory(
         name=run.resolve().name,
         recipe=_sections(recipe_toml),
         recipe_toml=recipe_toml,
@@ -117,24 +118,24 @@ def read_run(run: Path) -> RunRecords:
             for line in samples
         ),
         events=tuple(
-            line for line in _read(run / "log.txt").split("\n") if line.startswith(EVENT_WORDS)
+            line for line in _read(run / "log.txt").split("\n") if line.startswith(EVENT_STARTS)
         ),
         manifest=_object(_read(model / "manifest.json")) or {},
         parameters=_count_parameters(model / "model.safetensors"),
     )
 
 
-def speeds(records: RunRecords) -> list[tuple[int, float]]:
-    """Target tokens a second between successive ``train`` lines, padding not counted.
+def speeds(history: RunHistory) -> list[tuple[int, float]]:
+    """Compute target tokens per second between ``train`` lines, padding not counted.
 
     An interval with a validation in it is left out, unless all have one.
 
     Returns:
-        (step at the end of the interval, tokens a second).
+        (step at the end of the interval, tokens per second).
     """
-    pauses = [found["step"] for found in records.validation]
+    pauses = [line["step"] for line in history.validation]
     free, all_of_them = [], []
-    for before, after in zip(records.train, records.train[1:], strict=False):
+    for before, after in pairwise(history.train):
         seconds = after["seconds"] - before["seconds"]
         if not seconds > 0:
             continue
@@ -161,7 +162,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a file that are JSON objects with a step."""
+    """Yield the lines of a file that are JSON objects with a step."""
     for line in _read(path).split("\n"):
         value = _object(line)
         step = None if value is None else value.get("step")
@@ -178,13 +179,13 @@ def _is_sample(record: Mapping[str, Any]) -> bool:
 
 
 def _latest(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out what was said of steps that were made again later."""
-    kept: dict[tuple[int, Any, Any], dict[str, Any]] = {}
+    """Drop records of steps that were computed again later."""
+    latest: dict[tuple[int, Any, Any], dict[str, Any]] = {}
     for record in records:
-        while kept and next(reversed(kept))[0] > record["step"]:
-            kept.popitem()
-        kept[record["step"], record.get("kind"), record.get("source")] = record
-    return list(kept.values())
+        while latest and next(reversed(latest))[0] > record["step"]:
+            latest.popitem()
+        latest[record["step"], record.get("kind"), record.get("source")] = record
+    return list(latest.values())
 
 
 def _numbers(line: Mapping[str, Any], kind: str) -> Numbers:
@@ -214,12 +215,12 @@ def _model_folder(run: Path) -> Path:
 
 
 def _count_parameters(weights: Path) -> dict[str, int]:
-    """Count weights by part from the head of a safetensors file, without reading the weights."""
+    """Count weights by part from the header of a safetensors file, without reading the weights."""
     try:
         with weights.open("rb") as stream:
             (size,) = struct.unpack("<Q", stream.read(8))
-            head = _object(stream.read(min(size, LARGEST_HEADER)).decode("utf-8"))
-        shapes = {name: entry["shape"] for name, entry in (head or {}).items()}
+            header = _object(stream.read(min(size, LARGEST_HEADER)).decode("utf-8"))
+        shapes = {name: entry["shape"] for name, entry in (header or {}).items()}
         return count_by_part({name: math.prod(shape) for name, shape in shapes.items()})
     except (OSError, struct.error, UnicodeDecodeError, KeyError, TypeError):
         return {}

@@ -1,4 +1,4 @@
-"""How a report looks: light and dark, on a wide screen and on a phone."""
+"""The look of a report: light and dark, on a wide screen and on a phone."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ summary { cursor: pointer; padding: .4rem 0; font-weight: 600 }
 
 
 def style_sheet() -> str:
-    """The style sheet of a page, with the colors of the figures as variables."""
+    """Make the style sheet of a page, with the colors of the figures as variables."""
     colors = {
         name: "; ".join(f"--{color}: {value}" for color, value in palette.items())
         for name, palette in PALETTES.items()
