@@ -1,4 +1,7 @@
-"""A beam as wide as the space finds what counting every sequence finds."""
+"""A beam as wide as the space finds what counting every sequence finds.
+
+The tests are a sample, in which settings take turns; `benchmarks/exactness.py` checks them all.
+"""
 
 from __future__ import annotations
 
@@ -116,15 +119,21 @@ PENALTIES = [
 ]
 
 
-@pytest.mark.parametrize("options", PENALTIES, ids=str)
-@pytest.mark.parametrize("stopping", ["safe", "never"])
-def test_beam_as_wide_as_the_space_equals_counting(options: dict[str, Any], stopping: str) -> None:
+STOPPING = ("safe", "never")
+
+
+def check_wide_beam(options: dict[str, Any], stopping: str) -> None:
     model = make_model(7)
     requests = [Request(source, max_length=LENGTH) for source in SOURCES]
     space = len(list(every_sequence(LENGTH)))
     wide = options | {"beam": space, "n_best": 17, "stopping": stopping}
     for request, found in zip(requests, search(model, requests, **wide), strict=True):
         assert_same(found, enumerate_best(7, request, DecodingConfig(**options)), 17)
+
+
+@pytest.mark.parametrize("place", range(len(PENALTIES)))
+def test_beam_as_wide_as_the_space_equals_counting(place: int) -> None:
+    check_wide_beam(PENALTIES[place], STOPPING[place % 2])
 
 
 def holds(ids: Ids, phrase: Ids) -> int:
@@ -177,11 +186,7 @@ CONSTRAINTS: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Ids], boo
 }
 
 
-@pytest.mark.parametrize("name", CONSTRAINTS)
-@pytest.mark.parametrize("options", PENALTIES[1:4], ids=str)
-def test_constrained_beam_as_wide_as_the_space_equals_counting(
-    name: str, options: dict[str, Any]
-) -> None:
+def check_constrained_beam(name: str, options: dict[str, Any]) -> None:
     asked, more, is_allowed = CONSTRAINTS[name]
     model = make_model(11)
     requests = [replace(Request(source, max_length=LENGTH), **asked) for source in SOURCES[:3]]
@@ -200,6 +205,11 @@ def test_sentence_with_more_required_tokens_may_end_before_the_others() -> None:
     for request, found in zip(requests, together, strict=True):
         (apart,) = search(model, [request], beam=5, stopping="never")
         assert [one.ids for one in found.hypotheses] == [one.ids for one in apart.hypotheses]
+
+
+@pytest.mark.parametrize(("place", "name"), list(enumerate(CONSTRAINTS)))
+def test_constrained_beam_as_wide_as_the_space_equals_counting(place: int, name: str) -> None:
+    check_constrained_beam(name, PENALTIES[1 + place % 3])
 
 
 def test_constraint_that_nothing_can_meet_gives_no_hypothesis() -> None:
@@ -308,7 +318,7 @@ def check_safe_stopping(seeds: Sequence[int]) -> int:
 
 
 def test_safe_stopping_never_changes_the_winner() -> None:
-    assert check_safe_stopping(range(97)) > 10
+    assert check_safe_stopping(range(47)) > 5
 
 
 def test_search_with_few_places_equals_search_with_a_place_for_each() -> None:
@@ -324,7 +334,7 @@ def test_search_with_few_places_equals_search_with_a_place_for_each() -> None:
 
 def test_heuristic_stopping_stops_no_later_than_safe_and_may_lose() -> None:
     worse = 0
-    for seed in range(61):
+    for seed in range(31):
         model = make_model(seed, sharpness=2.0)
         requests = [Request(source, max_length=13) for source in SOURCES]
         options: dict[str, Any] = {"beam": 3, "length_penalty": "average", "alpha": 1.5}
