@@ -111,7 +111,7 @@ def test_agreement_of_maps_without_source_columns_says_so(plain_pair: Pair) -> N
         measure(plain_pair, "weights", kind="self"),
         measure(plain_pair, "weights", part="encoder"),
     ):
-        with pytest.raises(InputError, match="must have decoder rows and source columns"):
+        with pytest.raises(InputError, match="must have decoder rows and a column for each"):
             agreement(plain_pair, [of_self])
 
 
@@ -154,7 +154,7 @@ def test_faithfulness_tells_occlusion_from_its_opposite(demo_pair: Pair) -> None
 
 def test_faithfulness_without_words_to_order_says_so(plain_pair: Pair) -> None:
     short = Pair(plain_pair.model, plain_pair.tokenizer, (5, 3), plain_pair.target_ids)
-    with pytest.raises(InputError, match="two source words and one random order"):
+    with pytest.raises(InputError, match="at least 2 words to order"):
         faithfulness(short, [])
 
 
@@ -247,10 +247,10 @@ def test_every_measure_gives_maps_of_all_that_it_is_made_for(plain_pair: Pair, n
     ("name", "asked", "says"),
     [
         ("weight", {}, "Did you mean 'weights'"),
-        ("rollout", {"kind": "cross"}, "decoder.whole or encoder.whole, but is asked of"),
-        ("occlusion", {"part": "encoder"}, "decoder.whole, but is asked of encoder.self"),
-        ("alti", {"head": 0}, "without a head, but is asked of head 0"),
-        ("occlusion", {"layer": 0}, "without a layer"),
+        ("rollout", {"kind": "cross"}, "decoder.whole or encoder.whole, but are decoder.cross"),
+        ("occlusion", {"part": "encoder"}, "decoder.whole, but are encoder.self"),
+        ("alti", {"head": 0}, "cannot be combined with a head"),
+        ("occlusion", {"layer": 0}, "cannot be combined with a layer"),
         ("norms", {"head": 2}, "A head must be from 0 to 1"),
         ("norms", {"layer": 2}, "A layer must be from 0 to 1 for this model's decoder"),
     ],

@@ -18,7 +18,16 @@ from pellucid.model import Transformer
 from pellucid.model.layers import MultiHeadAttention
 from pellucid.text import Tokenizer
 
-__all__ = ["Keeper", "Pair", "attention_at", "check_memory", "make_pair", "problem_of", "states_of"]
+__all__ = [
+    "Keeper",
+    "Pair",
+    "attention_at",
+    "check_memory",
+    "make_pair",
+    "output_by_head",
+    "problem_of",
+    "states_of",
+]
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,9 @@ from itertools import chain
 import numpy as np
 import torch
 
+from pellucid.inside.ask import Part
 from pellucid.inside.measures.contributions import Attention, take_apart
-from pellucid.inside.measures.maps import Kind, Map, Part, last_layer, make_map, sites_up_to
+from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map, sites_up_to
 from pellucid.inside.measures.rollout import roll_decoder, roll_encoder
 from pellucid.inside.pair import Pair
 

@@ -29,7 +29,8 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import InputError
-from pellucid.inside.measures.maps import Part, last_layer, sites_up_to
+from pellucid.inside.ask import Part
+from pellucid.inside.measures.maps import last_layer, sites_up_to
 from pellucid.inside.pair import Pair, attention_at, check_memory, output_by_head
 
 __all__ = ["Attention", "Contributions", "contributions", "take_apart"]

@@ -108,13 +108,19 @@ def faithfulness(
         seed: decides them.
 
     Raises:
-        InputError: a map has other rows or columns, or the source has fewer than two words.
+        InputError: a map has other rows or columns, the source has fewer than two words, or no
+            random order is asked for.
     """
     words = [word for word in source_words(pair) if not _is_end(pair, word)]
-    if len(words) < 2 or num_random < 1:
+    if len(words) < 2:
         raise InputError(
-            "The source must have at least 2 words and num_random must be at least 1, but are "
-            f"{len(words)} and {num_random}. Look at a longer sentence, or draw more orders."
+            f"A source must have at least 2 words to order, but has {len(words)}. Look at a longer "
+            "sentence."
+        )
+    if num_random < 1:
+        raise InputError(
+            f"num_random must be at least 1, but is {num_random}. Draw a random order to compare "
+            "with."
         )
     is_word = [not _is_end(pair, word) for word in source_words(pair)]
     num_rows = len(pair.target_ids)

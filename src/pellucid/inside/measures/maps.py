@@ -16,7 +16,6 @@ from pellucid.text.token_words import is_punctuation
 __all__ = [
     "Kind",
     "Map",
-    "Part",
     "last_layer",
     "make_map",
     "merge_source_words",

@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from pellucid.inside.ask import Part
 from pellucid.inside.measures.contributions import Attention, take_apart
-from pellucid.inside.measures.maps import Kind, Map, Part, last_layer, make_map
+from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map
 from pellucid.inside.pair import Pair
 
 __all__ = ["mixing_ratio", "norms", "residual_norms"]

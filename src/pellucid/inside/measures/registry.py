@@ -9,10 +9,10 @@ from typing import cast
 import torch
 
 from pellucid.errors import InputError, suggestion
-from pellucid.inside.ask import check_number
+from pellucid.inside.ask import Part, check_number
 from pellucid.inside.measures.alti import alti
 from pellucid.inside.measures.gradients import gradients
-from pellucid.inside.measures.maps import Kind, Map, Part, last_layer, make_map
+from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map
 from pellucid.inside.measures.norms import norms, residual_norms
 from pellucid.inside.measures.occlusion import occlusion
 from pellucid.inside.measures.rollout import rollout

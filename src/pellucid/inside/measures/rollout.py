@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from pellucid.inside.measures.maps import Map, Part, last_layer, make_map, sites_up_to
+from pellucid.inside.ask import Part
+from pellucid.inside.measures.maps import Map, last_layer, make_map, sites_up_to
 from pellucid.inside.pair import Pair
 
 __all__ = ["roll_decoder", "roll_encoder", "rollout"]

@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
-from pellucid.inside.measures.maps import Kind, Map, Part, last_layer, make_map, shares_of_rows
+from pellucid.inside.ask import Part
+from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map, shares_of_rows
 from pellucid.inside.measures.rollout import roll_encoder
 from pellucid.inside.pair import Pair
 from pellucid.model.site import Site
