@@ -23,7 +23,7 @@ from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError, OutputError, TrainingError
 from pellucid.train import loop, train
 from pellucid.train.learner import Learner
-from pellucid.train.plain import Updated
+from pellucid.train.plain import UpdateResult
 from pellucid.train.run import saving
 from pellucid.train.start.from_model import with_start
 from pellucid.train.update.passes import Passes
@@ -235,7 +235,7 @@ def test_weights_that_are_no_numbers_are_neither_judged_nor_saved(
     write_text(tmp_path)
     plain = Learner.update
 
-    def update(self: Learner, batches: Any) -> Updated:
+    def update(self: Learner, batches: Any) -> UpdateResult:
         updated = plain(self, batches)
         if self.state.step == 20:
             with torch.no_grad():

@@ -13,7 +13,7 @@ from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.model import Transformer, initialize
 from pellucid.text import Tokenizer
-from pellucid.train.plain import Updated
+from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.start.plan import TrainingPlan
 from pellucid.train.update.step import Updater
@@ -105,7 +105,7 @@ class Learner:
             factor * muon_learning_rate(step, self.training),
         )
 
-    def update(self, batches: Sequence[Batch]) -> Updated:
+    def update(self, batches: Sequence[Batch]) -> UpdateResult:
         """Make one update and count it in the state."""
         state = self.state
         state.step += 1

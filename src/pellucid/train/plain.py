@@ -1,7 +1,9 @@
-"""One training update, as one reads it: forward, loss, backward, check, optimizer step.
+"""One training update, written to be read: forward, loss, backward, check, optimizer step.
 
 This is the reference for every faster way in `pellucid.train.fast`: tests hold their gradients to
-these. It is also what runs when none of them applies, as in float32 on PyTorch's operations.
+these. It is also what runs when none of them applies, as in float32 on PyTorch's operations:
+`pellucid.train.update.step.Updater` takes these steps, and cuts batches if memory runs out. R-Drop
+and guided heads exist only in `pellucid.train.update.passes`.
 
 Source:
     Vaswani et al. 2017, section 5; notes "Transformers", section 4.2, on teacher forcing.
@@ -25,7 +27,7 @@ from pellucid.train.weights.optimizer import Optimizer
 from pellucid.train.weights.schedule import dropout_share
 
 __all__ = [
-    "Updated",
+    "UpdateResult",
     "compute_loss",
     "make_dropout",
     "make_update",
@@ -35,7 +37,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Updated:
+class UpdateResult:
     """The result of one update.
 
     Attributes:
@@ -43,7 +45,7 @@ class Updated:
         gradient_norm: length of the whole gradient, before it was clipped.
         num_target_tokens: target tokens, padding not counted.
         was_made: False if loss or gradient was not finite: the weights are as they were.
-        was_split: True if memory ran out, so that batches were cut.
+        was_split: True if memory ran out, so that `Updater` cut batches.
     """
 
     loss: float
@@ -62,17 +64,17 @@ def make_update(
     step: int,
     rate: float,
     muon_rate: float,
-) -> Updated:
+) -> UpdateResult:
     """Make one update: sum the gradients of its pieces, then move the weights.
 
     Args:
         model: its float32 weights are updated.
         optimizer: over those weights.
-        pieces: the batches, each with its share of the target tokens.
+        pieces: the batches, or parts of them, each with its share of the target tokens.
         training: the settings.
         step: the update's number, from 1; it decides what dropout drops.
         rate: the learning rate.
-        muon_rate: the learning rate of Muon.
+        muon_rate: the learning rate of matrices with ``optimizer = "muon"``.
     """
     mean_loss = sum_gradients(model, pieces, training, step=step)
     num_tokens = sum(piece.batch.num_target_tokens for piece in pieces)
@@ -104,7 +106,10 @@ def sum_gradients(
 def compute_loss(
     model: Transformer, batch: Batch, smoothing: float, dropout: Dropout | None
 ) -> tuple[Tensor, Tensor]:
-    """Run both halves with the true target given (teacher forcing), and compare.
+    r"""Run encoder and decoder with the true target given (teacher forcing), and compare.
+
+    The loss of one token is $-\sum_v q_v \log p_v$ with $q_v = (1 - ε)[v = y] + ε/|V|$. It is that
+    of PyTorch's ``cross_entropy``, computed without holding all logits.
 
     Returns:
         The mean label-smoothed loss, which has gradients, and the mean loss without smoothing.
@@ -141,28 +146,28 @@ def move_weights(
     num_tokens: int,
     rate: float,
     muon_rate: float,
-) -> Updated:
+) -> UpdateResult:
     """Clip the gradient and take the optimizer's step, if loss and gradient are finite."""
     norm = optimizer.gradient_norm()
     # One transfer for both numbers: on a GPU each one waits for the device.
-    loss, length = torch.stack((mean_loss, norm.to(mean_loss.dtype))).tolist()
-    is_finite = math.isfinite(loss) and math.isfinite(length)
+    loss, gradient_norm = torch.stack((mean_loss, norm.to(mean_loss.dtype))).tolist()
+    is_finite = math.isfinite(loss) and math.isfinite(gradient_norm)
     if is_finite:
         if training.max_gradient_norm:
             optimizer.clip_(norm, training.max_gradient_norm)
         optimizer.step(rate, muon_rate)
-    return Updated(loss, length, num_tokens, was_made=is_finite)
+    return UpdateResult(loss, gradient_norm, num_tokens, was_made=is_finite)
 
 
 def make_dropout(training: TrainingConfig, *, step: int, part: int) -> Dropout:
     """Make the dropout of one piece, a pure function of (seed, step, part)."""
-    share = dropout_share(step, training)
+    warmup = dropout_share(step, training)
     return Dropout(
-        share * training.dropout,
+        warmup * training.dropout,
         training.seed,
         step,
         part,
-        attention_rate=share * training.attention_dropout,
-        feed_forward_rate=share * training.feed_forward_dropout,
-        token_rate=share * training.token_dropout,
+        attention_rate=warmup * training.attention_dropout,
+        feed_forward_rate=warmup * training.feed_forward_dropout,
+        token_rate=warmup * training.token_dropout,
     )

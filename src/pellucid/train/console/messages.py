@@ -17,7 +17,7 @@ from pellucid.train.console.summary import (
 )
 from pellucid.train.console.unused import settings_without_effect
 from pellucid.train.learner import Learner
-from pellucid.train.plain import Updated
+from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.start.prepare import PreparedData
 from pellucid.train.weights.schedule import learning_rate
@@ -39,7 +39,7 @@ class Interval:
         self._num_updates = 0
         self.gradient_norm = 0.0
 
-    def add(self, updated: Updated) -> None:
+    def add(self, updated: UpdateResult) -> None:
         """Count one update."""
         self._tokens += updated.num_target_tokens
         self._num_updates += 1

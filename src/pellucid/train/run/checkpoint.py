@@ -137,8 +137,8 @@ def save_checkpoint(
     """Save one checkpoint, and delete those older than the newest ``keep`` whole ones.
 
     The newest whole checkpoint that a run may go back to stays in addition. Its step is a multiple
-    of ``every``, so that interruptions do not decide which one a run goes back to; and its own update
-    was made, so that the weights were not yet in trouble.
+    of ``every``, so that interruptions do not decide which one that is; and its own update was
+    made, so that the weights were not yet in trouble.
 
     Args:
         folder: the folder of the run's checkpoints.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pellucid.config import TrainingConfig
 from pellucid.errors import TrainingError
 from pellucid.train.learner import Learner
-from pellucid.train.plain import Updated
+from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import LoadedCheckpoint, load_newest_checkpoint
 from pellucid.train.run.folder import RunFolder
 
@@ -18,7 +18,7 @@ RATE_AFTER_ROLL_BACK = 0.5
 """Factor on the learning rate after going back."""
 
 
-def must_roll_back(learner: Learner, run: RunFolder, updated: Updated) -> bool:
+def must_roll_back(learner: Learner, run: RunFolder, updated: UpdateResult) -> bool:
     """Log an update that was skipped, and tell whether the run must go back.
 
     Args:

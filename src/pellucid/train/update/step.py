@@ -12,7 +12,7 @@ from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.model import Transformer
-from pellucid.train.plain import Updated, move_weights
+from pellucid.train.plain import UpdateResult, move_weights
 from pellucid.train.update.passes import Passes, is_out_of_memory
 from pellucid.train.update.pieces import make_pieces, split_batch
 from pellucid.train.update.processes import SharedPasses
@@ -49,7 +49,7 @@ class Updater:
 
     def update(
         self, step: int, batches: Sequence[Batch], *, rate: float, muon_rate: float
-    ) -> Updated:
+    ) -> UpdateResult:
         """Make one update.
 
         If memory runs out, every batch is cut in two and the update starts again.
