@@ -109,9 +109,9 @@ def test_contributing_names_only_paths_that_exist() -> None:
 def test_contributing_has_every_module_on_its_floor() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     floor = ""
-    found: dict[str, int] = {}
-    for number, modules in re.findall(r"^\| ?(\d*) \| (`[^|]+`) \| ", text, re.MULTILINE):
+    found: dict[str, float] = {}
+    for number, modules in re.findall(r"^\| ?([\d.]*) \| (`[^|]+`) \| ", text, re.MULTILINE):
         floor = number or floor
-        found |= {name: int(floor) for name in re.findall(r"`(\w+)/?`", modules)}
+        found |= {name: float(floor) for name in re.findall(r"`(\w+)/?`", modules)}
     floors = runpy.run_path(str(ROOT / "tests" / "house" / "test_imports.py"))["FLOORS"]
-    assert found == {name: int(number) for name, number in floors.items() if name != "__main__"}
+    assert found == {name: number for name, number in floors.items() if name != "__main__"}
