@@ -103,7 +103,7 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
         "look at what it attends to. Ctrl-C keeps what was learned; the same command resumes.",
         highlight=False,
     )
-    with run.alone(), run.created():
+    with run.locked(), run.created():
         _write_corpus(out / "corpus", seed=recipe.training.seed)
     summary = train(recipe, out, recipe_folder=out)
     translator = load(out)

@@ -26,7 +26,7 @@ def prepare(folder: Path, **changes: Any) -> tuple[Recipe, PreparedData]:
     write_text(folder)
     recipe = make_recipe(**changes)
     run = RunFolder(folder / "run", recipe)
-    with run.alone(), run.created():
+    with run.locked(), run.created():
         return recipe, prepare_data(recipe, folder, run)
 
 

@@ -59,7 +59,7 @@ def test_a_recipe_that_is_gone_or_damaged_is_that_of_the_newest_checkpoint(
         file.write_bytes(damage)
     capsys.readouterr()
     run_in(tmp_path, make_recipe(training={"max_steps": 12}))
-    assert "it is that of step-00000012 now" in capsys.readouterr().err
+    assert "it was restored from step-00000012" in capsys.readouterr().err
     assert file.read_bytes() == before
 
 

@@ -385,7 +385,7 @@ def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
     filled = fill_in(values, run, corpus)
     recipe = Recipe.model_validate(filled.values)
     folder = RunFolder(run, recipe, filled.chosen)
-    with folder.alone(), folder.created():
+    with folder.locked(), folder.created():
         pass
     return recipe
 
@@ -520,7 +520,7 @@ def test_what_was_chosen_may_be_written_into_the_recipe(corpus: Path, name: str)
 def test_a_run_begun_without_choices_goes_on_with_the_same_recipe(corpus: Path) -> None:
     begun = Recipe.model_validate({"data": DATA})
     folder = RunFolder(corpus / "run", begun)
-    with folder.alone(), folder.created():
+    with folder.locked(), folder.created():
         pass
     assert resumed({"data": DATA}, corpus) == begun
 

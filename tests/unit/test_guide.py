@@ -202,7 +202,7 @@ def test_links_stay_with_their_pairs_where_pairs_are_dropped(tmp_path: Path) -> 
     (tmp_path / "links").write_text("".join("0-0\n" if n == 1 else "0-1\n" for n in lengths))
     recipe = make_recipe(data={"train_alignments": "links"}, training={"guided_head": [0, 1]})
     recipe_of = RunFolder(tmp_path / "run", recipe)
-    with recipe_of.alone(), recipe_of.created():
+    with recipe_of.locked(), recipe_of.created():
         prepared = prepare_data(recipe, tmp_path, recipe_of)
     assert prepared.links is not None
     assert len(prepared.links) == len(prepared.store) == 399

@@ -33,9 +33,9 @@ def code_of(work: Callable[[Interruption, list[str]], None]) -> tuple[int | None
 
 def test_no_signal_changes_nothing() -> None:
     def work(interruption: Interruption, done: list[str]) -> None:
-        with interruption.at_once():
+        with interruption.abandonable():
             done.append("phase")
-        interruption.leave()
+        interruption.exit_if_signaled()
         done.append("all")
 
     assert code_of(work) == (None, ["phase", "all"])
@@ -51,7 +51,7 @@ def test_first_signal_only_raises_a_flag_that_leave_acts_on(
         send(number)
         assert interruption.signal == number
         done.append("the step")
-        interruption.leave()
+        interruption.exit_if_signaled()
         done.append("the next step")
 
     assert code_of(work) == (code, ["the step"])
@@ -97,7 +97,7 @@ def test_second_signal_acts_at_once_by_its_own_meaning(
 def test_at_once_ends_the_phase_and_a_later_signal_is_the_second() -> None:
     def work(interruption: Interruption, done: list[str]) -> None:
         try:
-            with interruption.at_once():
+            with interruption.abandonable():
                 send(signal.SIGTERM)
                 done.append("the rest of the phase")
         finally:
@@ -111,7 +111,7 @@ def test_at_once_ends_the_phase_and_a_later_signal_is_the_second() -> None:
 def test_at_once_after_a_signal_does_not_begin() -> None:
     def work(interruption: Interruption, done: list[str]) -> None:
         send(signal.SIGINT)
-        with interruption.at_once():
+        with interruption.abandonable():
             done.append("phase")
 
     assert code_of(work) == (130, [])
@@ -119,7 +119,7 @@ def test_at_once_after_a_signal_does_not_begin() -> None:
 
 def test_at_once_ends_with_the_phase() -> None:
     def work(interruption: Interruption, done: list[str]) -> None:
-        with interruption.at_once():
+        with interruption.abandonable():
             pass
         send(signal.SIGTERM)
         done.append("the step")
@@ -135,7 +135,7 @@ class Untidy:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_at_once_acts_where_python_drops_what_was_raised() -> None:
     def work(interruption: Interruption, done: list[str]) -> None:
-        with interruption.at_once():
+        with interruption.abandonable():
             Untidy()
             done.append("the end of the phase")
         done.append("what comes after")
@@ -158,7 +158,7 @@ def test_other_threads_may_train_without_signals() -> None:
     codes = []
 
     def work(interruption: Interruption, done: list[str]) -> None:
-        with interruption.at_once():
+        with interruption.abandonable():
             done.append("phase")
 
     thread = threading.Thread(target=lambda: codes.append(code_of(work)))

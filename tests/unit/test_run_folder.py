@@ -20,7 +20,7 @@ from pellucid.train.run.folder import MAY_CHANGE, RunFolder
 
 def make_run(path: Path, **training: Any) -> RunFolder:
     run = RunFolder(path, make_recipe(training=training))
-    with run.alone(), run.created():
+    with run.locked(), run.created():
         pass
     return run
 
@@ -101,11 +101,11 @@ def test_run_of_a_version_with_fewer_settings_goes_on_with_their_defaults(tmp_pa
 
 def test_a_second_training_is_kept_out_and_takes_nothing(tmp_path: Path) -> None:
     first, second = (RunFolder(tmp_path / "run", make_recipe()) for _ in range(2))
-    with first.alone(), first.created():
+    with first.locked(), first.created():
         first.log("one")
         with (
-            pytest.raises(ConfigurationError, match="another one is at it") as caught,
-            second.alone(),
+            pytest.raises(ConfigurationError, match="another one is training in") as caught,
+            second.locked(),
         ):
             raise AssertionError
         assert caught.value.exit_code == 2
@@ -117,9 +117,9 @@ def test_a_training_that_began_with_another_recipe_meanwhile_is_refused(tmp_path
     first, second = (
         RunFolder(tmp_path / "run", make_recipe(training={"seed": seed})) for seed in (3, 5)
     )
-    with first.alone(), first.created():
+    with first.locked(), first.created():
         pass
-    with pytest.raises(ConfigurationError, match=r"training\.seed differs"), second.alone():
+    with pytest.raises(ConfigurationError, match=r"training\.seed differs"), second.locked():
         raise AssertionError
     assert (tmp_path / "run" / "recipe.toml").read_text() == first.recipe_toml
 
@@ -156,7 +156,7 @@ def test_new_run_whose_beginning_fails_leaves_nothing(
     run = RunFolder(tmp_path / "deep" / "run", make_recipe())
 
     def begin() -> None:
-        with run.alone(), run.created():
+        with run.locked(), run.created():
             run.log("Reading the text.")
             raise problem
 
@@ -168,7 +168,7 @@ def test_new_run_whose_beginning_fails_leaves_nothing(
 def test_earlier_run_stays_where_a_beginning_fails(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     run.log("one")
-    with pytest.raises(KeyboardInterrupt), run.alone(), run.created():
+    with pytest.raises(KeyboardInterrupt), run.locked(), run.created():
         raise KeyboardInterrupt
     assert names(run.path) == ["chosen.json", "log.txt", "recipe.toml"]
 
@@ -198,17 +198,17 @@ def test_same_recipe_needs_no_room_to_go_on(
 def test_records_of_later_steps_and_damaged_lines_are_forgotten(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     for step in (3, 5, 7):
-        run.record("train", {"step": step, "loss": step / 3})
-        run.sample({"step": step, "source": "é\u2028", "reference": "r", "translation": "t"})
+        run.add_metrics("train", {"step": step, "loss": step / 3})
+        run.add_sample({"step": step, "source": "é\u2028", "reference": "r", "translation": "t"})
     for name in ("metrics.jsonl", "samples.jsonl"):
         with (run.path / name).open("ab") as stream:
             stream.write(b'\xff\xfe\n[3]\n{"step": "4"}\n\n{"kind": "train", "st')
-    run.forget_after(5)
+    run.drop_after(5)
     metrics, samples = (read(run.path / name) for name in ("metrics.jsonl", "samples.jsonl"))
     assert metrics == [{"kind": "train", "step": step, "loss": step / 3} for step in (3, 5)]
     assert [sample["step"] for sample in samples] == [3, 5]
     assert samples[0]["source"] == "é\u2028"
-    run.record("train", {"step": 6, "loss": 2.0})
+    run.add_metrics("train", {"step": 6, "loss": 2.0})
     assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [3, 5, 6]
 
 
@@ -221,23 +221,23 @@ def test_full_disk_while_logging_is_said_once_and_training_goes_on(
         (run.path / name).symlink_to("/dev/full")
     for number in range(3):
         run.log(f"line {number}")
-        run.record("train", {"step": number})
-        run.sample({"step": number})
+        run.add_metrics("train", {"step": number})
+        run.add_sample({"step": number})
     said = capsys.readouterr().err
     assert [f"line {number}" in said for number in range(3)] == [True] * 3
     assert said.count("No space left on device") == 1
-    assert said.count("Training goes on") == 1
+    assert said.count("Training continues") == 1
 
 
 def test_line_that_was_cut_short_by_a_full_disk_is_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run(tmp_path / "run")
-    run.record("train", {"step": 1})
+    run.add_metrics("train", {"step": 1})
     with monkeypatch.context() as patch:
         FailingDisk(patch, failing=0)
-        run.record("train", {"step": 2, "loss": 3.0})
-    run.record("train", {"step": 3})
+        run.add_metrics("train", {"step": 2, "loss": 3.0})
+    run.add_metrics("train", {"step": 3})
     assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [1, 3]
 
 
@@ -245,12 +245,12 @@ def test_records_that_cannot_be_rewritten_stay_and_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_run(tmp_path / "run")
-    run.record("train", {"step": 3})
-    run.record("train", {"step": 9})
+    run.add_metrics("train", {"step": 3})
+    run.add_metrics("train", {"step": 9})
     with monkeypatch.context() as patch:
         FailingDisk(patch, failing=0, forever=True)
-        run.forget_after(5)
-    assert "Training goes on" in capsys.readouterr().err
+        run.drop_after(5)
+    assert "Training continues" in capsys.readouterr().err
     assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [3, 9]
 
 

@@ -7,11 +7,14 @@ import re
 import subprocess
 import sys
 import types
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Forked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,7 +60,10 @@ OUTLOOK = TrainingOutlook(
     processes=1,
     precision="bfloat16 products",
     kernels="own kernels (avx2_bfloat16)",
-    words=["Adam, rate 0.004 after 600 steps, then linear.", "Dropout 0.1, label smoothing 0.1."],
+    settings=[
+        "Adam, rate 0.004 after 600 steps, then linear.",
+        "Dropout 0.1, label smoothing 0.1.",
+    ],
     choices=["model.size is tiny: 29,000 pairs are few.", "training.dropout is 0.1."],
 )
 
@@ -114,7 +120,7 @@ def test_screen_fits_whatever_there_is_to_say(
     outlook = replace(
         OUTLOOK,
         corpora=[CorpusOutlook(name, large, 0.123) for name in names],
-        words=words,
+        settings=words,
         choices=choices,
         dropped=dropped,
         memory_bytes=large,
@@ -254,7 +260,9 @@ print("a result")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_progress_on_a_terminal_of_80_columns_is_one_line(root: Path) -> None:
+def test_progress_on_a_terminal_of_80_columns_is_one_line(
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
     import fcntl
     import pty
     import struct
@@ -262,9 +270,12 @@ def test_progress_on_a_terminal_of_80_columns_is_one_line(root: Path) -> None:
 
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    environment = {**os.environ, "PYTHONPATH": str(root / "src"), "TERM": "xterm"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", TERMINAL], stdout=subprocess.PIPE, stderr=theirs, env=environment
+    process = start(
+        [sys.executable, "-c", TERMINAL],
+        kind=Forked,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm"},
     )
     os.close(theirs)
     shown = b""
@@ -318,10 +329,10 @@ def fake_tensorboard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("fake_tensorboard")
 def test_tensorboard_gets_every_number_and_sample_at_once(tmp_path: Path) -> None:
-    with TensorboardWriter(tmp_path, purge_step=151) as writer:
-        writer.record("train", {"step": 160, "loss": 2.5, "epoch": 3})
+    with closing(TensorboardWriter(tmp_path, purge_step=151)) as writer:
+        writer.add_metrics("train", {"step": 160, "loss": 2.5, "epoch": 3})
         sample = {"step": 160, "source": "a\nb", "reference": "# c", "translation": "<d>"}
-        writer.sample(1, sample)
+        writer.add_sample(1, sample)
         fake = writer._writer
     assert fake.told == [  # type: ignore[attr-defined]
         ("open", str(tmp_path / "tensorboard"), 151),
@@ -354,11 +365,11 @@ def test_tensorboard_resumed_run_hides_the_steps_made_again(tmp_path: Path) -> N
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    with TensorboardWriter(tmp_path) as writer:
+    with closing(TensorboardWriter(tmp_path)) as writer:
         for step in (50, 100, 150):
-            writer.record("train", {"step": step, "loss": 1.0})
-    with TensorboardWriter(tmp_path, purge_step=101) as writer:
-        writer.record("train", {"step": 150, "loss": 3.0})
+            writer.add_metrics("train", {"step": step, "loss": 1.0})
+    with closing(TensorboardWriter(tmp_path, purge_step=101)) as writer:
+        writer.add_metrics("train", {"step": 150, "loss": 3.0})
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     shown = [(event.step, event.value) for event in events.Scalars("train/loss")]

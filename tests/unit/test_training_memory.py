@@ -161,7 +161,7 @@ def test_the_longest_sentence_is_the_longest_that_any_batch_may_hold(tmp_path: P
     def longest(**changes: dict[str, Any]) -> int:
         recipe = make_recipe(**changes)
         run = RunFolder(tmp_path / f"run{len(list(tmp_path.iterdir()))}", recipe)
-        with run.alone(), run.created():
+        with run.locked(), run.created():
             return prepare_data(recipe, tmp_path, run).longest(recipe.data.pad_to)
 
     plain = longest()

@@ -306,7 +306,7 @@ def test_processes_are_fewer_where_memory_is_short_unless_they_are_asked_for(
         training = {"max_tokens_per_batch": 8192, "processes": processes, "precision": "float32"}
         recipe = make_recipe(training=training | {"kernels": "pytorch"})
         run = RunFolder(tmp_path / f"run-{processes}", recipe)
-        with run.alone(), run.created():
+        with run.locked(), run.created():
             prepared = prepare_data(recipe, tmp_path, run)
         model = make_bundle_config(recipe, prepared.tokenizer).model
         return make_plan(model, recipe.training, TrainingState(), longest=prepared.longest(0))

@@ -24,7 +24,7 @@ from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoint
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.run.interruption import Interruption
 from pellucid.train.run.limits import has_reached_limit, is_done, share_done
-from pellucid.train.run.recorder import Recorder
+from pellucid.train.run.metrics import MetricsWriter
 from pellucid.train.run.resume import check_start, check_validation
 from pellucid.train.run.rollback import must_roll_back, newest_checkpoint, roll_back
 from pellucid.train.run.saving import Saver
@@ -92,8 +92,8 @@ def train(
         require_tensorboard()
     run = RunFolder(out, recipe, chosen)
     start = load_start(recipe.start, out)
-    with Interruption() as interruption, run.alone():
-        with interruption.at_once(), run.created():
+    with Interruption() as interruption, run.locked():
+        with interruption.abandonable(), run.created():
             if not run.data.is_dir():
                 for line in check_data(recipe.data, recipe_folder).brief():
                     run.log(line)
@@ -143,11 +143,11 @@ class Trainer:
         run.write_plan(plan.to_record())
         self.learner = Learner(training, config, prepared.tokenizer, plan, start, checkpoint)
         state = self.learner.state
-        run.forget_after(state.step)
+        run.drop_after(state.step)
         check_validation(state, prepared.validation)
         self._saver = Saver(run, recipe, prepared.store, self.learner)
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)
-        self._recorder = Recorder(run, training, state.step)
+        self._metrics = MetricsWriter(run, training, state.step)
         self._interval = Interval()
         self._started = time.monotonic()
         self._first_step = state.step
@@ -220,7 +220,7 @@ class Trainer:
         """Go back to a checkpoint, and save one that later starts take instead of later ones."""
         roll_back(self.learner, self.run, self.training)
         step = self.learner.state.step
-        self._recorder.begin_anew(step)
+        self._metrics.rewind(step)
         if self._save():
             delete_later_checkpoints(self.run.checkpoints, step)
 
@@ -229,7 +229,7 @@ class Trainer:
         if state.step % self.training.log_every or not state.unlogged_tokens:
             return
         loss, rate = state.recent_loss, self.learner.rates[0]
-        self._recorder.record(
+        self._metrics.add(
             "train",
             {
                 "step": state.step,
@@ -255,7 +255,7 @@ class Trainer:
 
     def _validate_and_save(self, interruption: Interruption) -> None:
         try:
-            with interruption.at_once():
+            with interruption.abandonable():
                 found = self._validate()
         except (KeyboardInterrupt, SystemExit):
             where = "there" if self._save() else "from the last checkpoint"
@@ -277,7 +277,7 @@ class Trainer:
         figures = {"loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
         # A validation that is repeated after an interruption is recorded once.
         if state.step != state.validated_step:
-            self._recorder.record(
+            self._metrics.add(
                 "validation", {"step": state.step, "seconds": round(state.seconds, 3), **figures}
             )
         self.run.log(found.describe(state.step, is_best=self._saver.is_better(found.rank)))
@@ -291,7 +291,7 @@ class Trainer:
             if number == self.training.validation_samples:
                 break
             sample = {"step": state.step, "source": pair.source, "reference": pair.target}
-            self._recorder.sample(number, {**sample, "translation": translation})
+            self._metrics.add_sample(number, {**sample, "translation": translation})
             self.run.log(f"             {pair.source} → {translation}")
         is_better = self._saver.is_better(found.rank)
         if state.step != state.validated_step:
@@ -316,7 +316,7 @@ class Trainer:
         where = "continues" if self._save() else "continues from the last checkpoint"
         self.run.log(f"Stopped after step {self.learner.state.step}; the same command {where}.")
         self._report_page()
-        interruption.leave()
+        interruption.exit_if_signaled()
 
     def _report_page(self) -> None:
         try:

@@ -75,11 +75,11 @@ def _train(
     """Complete the recipe's values and train with them."""
     from pellucid.config import Recipe, validate
     from pellucid.train import train as run_training
-    from pellucid.train.run.folder import mend_recipe
+    from pellucid.train.run.folder import repair_recipe
     from pellucid.train.start.defaults import fill_in
     from pellucid.train.start.from_model import with_start
 
-    mend_recipe(run)
+    repair_recipe(run)
     start = start if start is not None else _start_of(values)
     if start is not None:
         values = with_start(values, start, run)

@@ -1,3 +1,3 @@
-"""What a person reads while a model trains."""
+"""Messages and progress for people while a model trains."""
 
 __all__: list[str] = []

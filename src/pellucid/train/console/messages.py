@@ -112,7 +112,7 @@ def announce(
         processes=plan.processes,
         precision=plan.precision,
         kernels=plan.kernels.description,
-        words=_words(recipe, learner),
+        settings=_words(recipe, learner),
         choices=choices,
     )
     yield screen(outlook)

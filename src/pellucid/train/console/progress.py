@@ -1,4 +1,4 @@
-"""What a person sees while a model trains."""
+"""The progress line on a terminal while a model trains."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -17,13 +16,13 @@ __all__ = ["Smoothed", "TrainingProgress", "describe_time_left", "describe_train
 HALF_LIFE_SECONDS = 10.0
 LONGEST_STEP_SECONDS = 2.0
 SECONDS_BEFORE_GUESS = 5.0
-"""How long to watch before saying how long it will take."""
+"""Seconds to wait before estimating the remaining time."""
 
 
 class Smoothed:
-    """A running mean in which what is `HALF_LIFE_SECONDS` old counts half as much as now.
+    """A running mean in which a value `HALF_LIFE_SECONDS` ago counts half as much as one now.
 
-    A pause counts as `LONGEST_STEP_SECONDS`, so that what was known before it is not forgotten.
+    A pause counts as `LONGEST_STEP_SECONDS`, so that values from before it still count.
     """
 
     def __init__(self) -> None:
@@ -31,7 +30,7 @@ class Smoothed:
         self._last: float | None = None
 
     def add(self, value: float, now: float) -> None:
-        """Take a value in at a time in seconds."""
+        """Include a value at a time in seconds."""
         if self._last is None:
             self.value = value
         else:
@@ -41,9 +40,9 @@ class Smoothed:
 
 
 class TrainingProgress:
-    """A live line on a terminal; nothing where standard error is no terminal.
+    """A live line on a terminal; nothing if standard error is not a terminal.
 
-    The bar fills by the nearer of the two limits, steps and minutes.
+    The bar shows the share of the limit that is reached first, steps or minutes.
 
     Args:
         is_wanted: False shows nothing.
@@ -53,7 +52,7 @@ class TrainingProgress:
     def __init__(self, *, is_wanted: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._speed = Smoothed()
-        self._words = "starting"
+        self._description = "starting"
         self._start: tuple[float, float] | None = None
         self._bar: Progress | None = None
         if is_wanted and sys.stderr.isatty():
@@ -65,33 +64,28 @@ class TrainingProgress:
                 expand=True,
                 redirect_stdout=False,
             )
-            self._task = self._bar.add_task(self._words, total=1.0)
+            self._task = self._bar.add_task(self._description, total=1.0)
 
     def __enter__(self) -> TrainingProgress:
         if self._bar is not None:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
-            with suppress(OSError):  # A terminal that was closed takes no more.
+            with suppress(OSError):  # The terminal may have been closed.
                 self._bar.stop()
 
     def update(
         self, share: float, *, step: int, loss: float, speed: float, rate: float, bleu: float
     ) -> None:
-        """Show where training is.
+        """Show the progress of training.
 
         Args:
             share: of all work, from 0 to 1.
             step: updates made.
             loss: per token.
-            speed: target tokens a second just now; it is smoothed here.
+            speed: target tokens per second at this step; it is smoothed here.
             rate: the learning rate of the last update.
             bleu: the best so far; below 0 before the first validation.
         """
@@ -101,7 +95,7 @@ class TrainingProgress:
         if self._start is None:
             self._start = now, share
         self._speed.add(speed, now)
-        self._words = describe_training(
+        self._description = describe_training(
             step=step,
             loss=loss,
             speed=self._speed.value,
@@ -109,11 +103,11 @@ class TrainingProgress:
             bleu=bleu,
             time_left=describe_time_left(share, since=self._start, now=now),
         )
-        self._bar.update(self._task, completed=share, description=self._words)
+        self._bar.update(self._task, completed=share, description=self._description)
 
     @contextmanager
     def busy(self, doing: str) -> Iterator[None]:
-        """Show that something else is being done, such as ``validating``."""
+        """Show another activity, such as ``validating``."""
         if self._bar is None:
             yield
             return
@@ -121,13 +115,13 @@ class TrainingProgress:
         try:
             yield
         finally:
-            self._bar.update(self._task, description=self._words)
+            self._bar.update(self._task, description=self._description)
 
 
 def describe_training(
     *, step: int, loss: float, speed: float, rate: float, bleu: float, time_left: str
 ) -> str:
-    """Put where training is into one line that an 80-column terminal has room for."""
+    """Describe the progress in one line, for a terminal of 80 columns."""
     parts = [
         f"step {step}",
         f"loss {_short(loss)}",
@@ -140,16 +134,16 @@ def describe_training(
 
 
 def describe_time_left(share: float, *, since: tuple[float, float], now: float) -> str:
-    """Say how long the rest takes if it goes on as since the start of this process.
+    """Estimate the remaining time from the speed since the start of this process.
 
     Args:
         share: of all work, done now.
-        since: the time at the start of this process, and the share that was done then.
+        since: the time at the start of this process, and the share done then.
         now: the time.
 
     Returns:
-        For instance ``4:05 left``, ``1h23m left`` or ``12 days left``; nothing as long as that is
-        a guess.
+        For instance ``4:05 left``, ``1h23m left`` or ``12 days left``; an empty text as long as an
+        estimate would be a guess.
     """
     started, before = since
     if share <= before or now - started < SECONDS_BEFORE_GUESS:
@@ -166,14 +160,14 @@ def describe_time_left(share: float, *, since: tuple[float, float], now: float) 
 
 
 def _short(loss: float) -> str:
-    """A loss in five letters, as long as it is one that training should have."""
+    """Write a loss in five characters, unless it is unusually large."""
     if abs(loss) < 10:
         return f"{loss:.3f}"
     return f"{loss:.2f}" if abs(loss) < 100 else f"{loss:.0e}"
 
 
 def _thousands(speed: float) -> str:
-    """A speed in five letters."""
+    """Write a speed in at most five characters."""
     if speed < 9_999.5:
         return f"{speed:,.0f}"
     return f"{speed / 1000:.1f}k" if speed < 99_950 else f"{speed / 1000:.0f}k"

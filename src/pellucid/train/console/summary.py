@@ -1,4 +1,4 @@
-"""What training is going to be, in one screen, before it starts."""
+"""A summary of a training in one screen, before it starts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARTS = ("embedding", "encoder", "decoder", "output")
 
 @dataclass(frozen=True)
 class CorpusOutlook:
-    """One training corpus: what it is called, how many pairs were kept, and its weight."""
+    """One training corpus: its name, the number of pairs after filtering, and its weight."""
 
     name: str
     pairs: int
@@ -38,28 +38,30 @@ class CorpusOutlook:
 
 @dataclass(frozen=True)
 class TrainingOutlook:
-    """Everything that is known of a training before it starts.
+    """Everything that is known about a training before it starts.
 
     Attributes:
-        corpora: what is trained on.
-        dropped: pairs left out, by reason.
-        source_tokens: of all kept pairs, as the model reads them; likewise ``target_tokens``.
-        validation_pairs: what is validated on.
-        source_vocabulary_size: and ``target_vocabulary_size``: entries.
-        is_joint: whether the two sides have one vocabulary.
+        corpora: the training data.
+        dropped: number of pairs left out, by reason.
+        source_tokens: of all remaining pairs, as the model reads them.
+        target_tokens: the same of the targets.
+        validation_pairs: number of pairs to validate on.
+        source_vocabulary_size: number of entries.
+        target_vocabulary_size: number of entries.
+        is_joint: True if both sides share one vocabulary.
         parameters: by part, as `parameters_by_part` gives them.
-        memory_bytes: what training is expected to need.
-        available_bytes: what the device has; None where that is not known.
-        steps: updates to make at most.
-        epochs: passes over the data that they are.
-        seconds: how long they are expected to take; None until that was measured.
-        device: what computes, such as ``cpu``.
+        memory_bytes: the memory that training needs, as predicted.
+        available_bytes: the memory of the device; None if it is not known.
+        steps: the most updates to make.
+        epochs: passes over the data in these steps.
+        seconds: time that these steps take, as predicted; None until it was measured.
+        device: such as ``cpu``.
         threads: of the processor.
-        processes: which share them, and every batch.
+        processes: that share the threads and every batch.
         precision: of the products.
-        kernels: what they run on, in words.
-        words: optimizer, schedule, batch and regularization, one sentence each.
-        choices: what was chosen for the user and why, one sentence each.
+        kernels: a description of the kernels that passes run on.
+        settings: optimizer, schedule, batch and regularization, one sentence each.
+        choices: settings chosen for the user and why, one sentence each.
     """
 
     corpora: Sequence[CorpusOutlook]
@@ -81,7 +83,7 @@ class TrainingOutlook:
     processes: int
     precision: str
     kernels: str
-    words: Sequence[str] = field(default=())
+    settings: Sequence[str] = field(default=())
     choices: Sequence[str] = field(default=())
 
 
@@ -89,8 +91,8 @@ def parameters_by_part(model: nn.Module) -> dict[str, int]:
     """Count a model's weights by part; a matrix that several parts share counts once.
 
     Returns:
-        At least ``embedding``, ``encoder``, ``decoder`` and ``output``, which has none of its own
-        where it is tied to the embedding.
+        At least ``embedding``, ``encoder``, ``decoder`` and ``output``, which is 0 if it is tied to
+        the embedding.
     """
     return count_by_part({name: weight.numel() for name, weight in model.named_parameters()})
 
@@ -106,15 +108,14 @@ def count_by_part(sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def screen(outlook: TrainingOutlook) -> str:
-    """Say what training is going to be: at most 24 lines of at most 100 columns.
+    """Describe a training in at most 24 lines of at most 100 columns.
 
-    Where there is more to say about corpora or choices than fits, the last line of them says how
-    much was left out.
+    If there are more corpora or choices than fit, their last line tells how many were left out.
     """
     blocks = {
         "Data": _data(outlook),
         "Model": _model(outlook),
-        "Training": [*_wrapped(_length(outlook)), *_wrapped(" ".join(outlook.words))],
+        "Training": [*_wrapped(_length(outlook)), *_wrapped(" ".join(outlook.settings))],
         "Memory": [_memory(outlook)],
         "Machine": _wrapped(
             f"{outlook.device}, {_plural(outlook.threads, 'thread')}{_processes(outlook)}, "
@@ -127,7 +128,7 @@ def screen(outlook: TrainingOutlook) -> str:
 
 
 def describe_seconds(seconds: float) -> str:
-    """Put a duration into words: ``45 s``, ``27 min``, ``3 h 05 min``."""
+    """Write a duration: ``45 s``, ``27 min``, ``3 h 05 min``."""
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -137,7 +138,7 @@ def describe_seconds(seconds: float) -> str:
 
 
 def describe_bytes(size: int) -> str:
-    """Put an amount of memory into words: ``310 MiB``, ``7.7 GiB``."""
+    """Write an amount of memory: ``310 MiB``, ``7.7 GiB``."""
     if size < 1 << 20:
         return f"{size / (1 << 10):,.0f} KiB"
     if size < 1000 << 20:
@@ -211,12 +212,12 @@ def _shorten(line: str) -> str:
 
 
 def _wrapped(text: str, *, most: int = 4) -> list[str]:
-    """Break a text into at most so many lines; none for no text."""
+    """Break a text into at most so many lines; an empty text gives no line."""
     return textwrap.wrap(text, WIDTH - INDENT, max_lines=most, placeholder=" …")
 
 
 def _fitting(sentences: Sequence[str], room: int) -> list[str]:
-    """As many sentences as there is room for, and how many there are besides."""
+    """Wrap as many sentences as there is room for, and count the others."""
     lines: list[str] = []
     for index, sentence in enumerate(sentences):
         more = _wrapped(sentence, most=3)

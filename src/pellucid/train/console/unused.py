@@ -1,4 +1,4 @@
-"""Settings that were changed and that nothing asks for."""
+"""Settings that were changed and have no effect."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["settings_without_effect"]
 
 
 def settings_without_effect(recipe: Recipe) -> list[str]:
-    """Say of each setting that differs from its default in vain why nothing asks for it.
+    """Explain for each setting that differs from its default without effect why it has none.
 
     Args:
-        recipe: everything about the run. Where it starts from a model, whose vocabulary it does
-            not describe, nothing is said of what depends on its kind.
+        recipe: of the run. If it starts from a model, settings that depend on the kind of
+            vocabulary are not checked: the recipe does not describe it.
     """
     training = recipe.training
     optimizer = f"training.optimizer = {training.optimizer!r}"

@@ -269,8 +269,8 @@ def _command(history: RunHistory) -> str:
         "<section>\n<h2>Train it again</h2>\n"
         f"<pre>{_text(again)} --set data.folder={values}</pre>\n"
         f"<p>FOLDER is where the text files are{here}. The recipe in the run folder holds all "
-        "the rest. The same kind of machine, number of threads and versions give the same model, bit "
-        f"for bit.</p>\n{recipe}</section>"
+        "the rest. The same kind of machine, number of threads and versions give the same model, "
+        f"bit for bit.</p>\n{recipe}</section>"
     )
 
 

@@ -1,4 +1,4 @@
-"""The run folder: whose run it is, its log, and its metrics."""
+"""The run folder: its recipe, log, metrics and samples."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pellucid.config import Recipe, parse_toml, to_toml, validate
 from pellucid.errors import ConfigurationError, OutputError, PellucidError
 from pellucid.files import flush_folder, not_utf8, read_bytes, tidy_folder, write_bytes, write_text
 
-__all__ = ["RECIPE_FILE", "RunFolder", "mend_recipe", "read_chosen"]
+__all__ = ["RECIPE_FILE", "RunFolder", "read_chosen", "repair_recipe"]
 
 RECIPE_FILE = "recipe.toml"
 PLAN_FILE = "plan.json"
 """What the training computes on: device, precision, kernels, processes, batch, memory."""
 
 CHOSEN_FILE = "chosen.json"
-"""The settings of a new run that were chosen for its text, ``section.name``, with their values."""
+"""The settings, ``section.name``, that were chosen for the text of a new run, with their values."""
 
 MAY_CHANGE = frozenset(
     {
@@ -45,21 +45,21 @@ MAY_CHANGE = frozenset(
         "data.test",
     }
 )
-"""What the same run may be continued with another value of: limits, logging, the machine's device,
-where the model to start from lies, and text that is only checked."""
+"""Settings that may differ when a run is continued: limits, logging, the device, the folder of the
+model to start from, and text that is only checked."""
 
 KNOWN_AS = {"start.model_hash": "the model to start from (--from, start.model)"}
-"""What people give, by the key that it becomes."""
+"""Names of settings for people, for keys that people do not write."""
 
 ENDING_AT_MAX_STEPS = ("linear", "cosine")
 """Schedules whose every rate depends on ``max_steps``."""
 
 
-def mend_recipe(run: Path) -> None:
-    """Where a run's recipe is gone or damaged, put the copy of its newest checkpoint there.
+def repair_recipe(run: Path) -> None:
+    """Restore a missing or damaged recipe of a run from the copy in its newest checkpoint.
 
     Raises:
-        ConfigurationError: it is damaged, and there is no copy.
+        ConfigurationError: it is damaged, and no checkpoint has a copy.
     """
     recipe_file = run / RECIPE_FILE
     if not run.is_dir() or _is_recipe(recipe_file):
@@ -67,17 +67,19 @@ def mend_recipe(run: Path) -> None:
     for copy in sorted(run.glob("checkpoints/step-*/recipe.toml"), reverse=True):
         if _is_recipe(copy):
             write_bytes(recipe_file, read_bytes(copy))
-            _say(f"{recipe_file} was missing or damaged; it is that of {copy.parent.name} now.")
+            _print(
+                f"{recipe_file} was missing or damaged; it was restored from {copy.parent.name}."
+            )
             return
     if recipe_file.exists():
         raise ConfigurationError(
-            f"A run's recipe must be as an earlier start wrote it, but {recipe_file} is not, and "
-            "no checkpoint holds a copy. Choose another --out."
+            f"A run's recipe must stay as its first start wrote it, but {recipe_file} is damaged, "
+            "and no checkpoint holds a copy. Choose another --out."
         )
 
 
 def read_chosen(run: Path) -> dict[str, Any] | None:
-    """The settings, ``section.name``, that were chosen and not given; None where nothing tells."""
+    """Read the settings, ``section.name``, that were chosen and not given; None without a file."""
     try:
         chosen = json.loads(read_bytes(run / CHOSEN_FILE))
     except (PellucidError, ValueError, RecursionError):
@@ -86,7 +88,7 @@ def read_chosen(run: Path) -> dict[str, Any] | None:
 
 
 def _is_recipe(path: Path) -> bool:
-    """Whether it is a resolved recipe, as far as can be told without judging its settings."""
+    """Tell whether a file is a resolved recipe; its settings are not checked."""
     try:
         return {"data", "model", "training"} <= parse_toml(read_bytes(path), str(path)).keys()
     except PellucidError:
@@ -97,12 +99,12 @@ class RunFolder:
     """The folder of one training run.
 
     Args:
-        path: where it is or will be.
-        recipe: what is to be run.
+        path: of the folder, which need not exist.
+        recipe: of the run.
         chosen: the settings of a new run, ``section.name``, that were chosen for its text.
 
     Raises:
-        ConfigurationError: the folder holds another run, or something that is no run.
+        ConfigurationError: the folder holds another run, or something else.
     """
 
     def __init__(self, path: Path, recipe: Recipe, chosen: Mapping[str, Any] | None = None) -> None:
@@ -117,27 +119,27 @@ class RunFolder:
         self._log_file = path / "log.txt"
         self._metrics_file = path / "metrics.jsonl"
         self._samples_file = path / "samples.jsonl"
-        self._has_told = False
+        self._has_warned = False
         self.recipe_toml = to_toml(recipe)
         for what, text in (("name of a run folder", str(path)), ("recipe", self.recipe_toml)):
             if not_utf8(text):
                 fault = next(line for line in text.split("\n") if not_utf8(line))
                 raise ConfigurationError(
-                    f"The {what} must be UTF-8, but is not: {fault!a}. Rename what is meant."
+                    f"The {what} must be UTF-8, but is not: {fault!a}. Rename the file or folder."
                 )
-        mend_recipe(path)
+        repair_recipe(path)
         self._recipe = recipe
         self._check_same_run()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Make the folder and keep every other training out of it while the block runs.
+    def locked(self) -> Iterator[None]:
+        """Make the folder, and lock it against other trainings while the block runs.
 
-        A folder that is still empty at the end goes again.
+        A folder that is still empty at the end is deleted.
 
         Raises:
-            ConfigurationError: another process is training there, or it holds another run by now.
-            OutputError: the place cannot take it.
+            ConfigurationError: another process is training there, or has begun another run.
+            OutputError: the folder cannot be made or written to.
         """
         new_folders = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
@@ -151,7 +153,7 @@ class RunFolder:
                 self._check_same_run()
                 yield
             finally:
-                with suppress(OSError):  # A folder that holds something stays.
+                with suppress(OSError):  # Folders that are not empty stay.
                     for path in new_folders:
                         path.rmdir()
         finally:
@@ -159,12 +161,12 @@ class RunFolder:
 
     @contextmanager
     def created(self) -> Iterator[None]:
-        """Write the resolved recipe into the folder; take all back if the block fails.
+        """Write the resolved recipe into the folder; if the block fails, delete it again.
 
-        Only what was new is taken back: a run that was there before stays as it was.
+        Only new files are deleted: a run that existed before stays as it was.
 
         Raises:
-            OutputError: the place cannot take it.
+            OutputError: the folder cannot be written to.
         """
         is_new_run = not self._recipe_file.exists()
         try:
@@ -181,19 +183,19 @@ class RunFolder:
             raise
 
     def log(self, message: str) -> None:
-        """Say something on standard error and in ``log.txt``."""
-        _say(message)
+        """Write a message to standard error and to ``log.txt``."""
+        _print(message)
         self._append(self._log_file, message)
 
-    def record(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Add one object to ``metrics.jsonl``; what is no number becomes null."""
+    def add_metrics(self, kind: str, values: Mapping[str, Any]) -> None:
+        """Add one object to ``metrics.jsonl``; numbers that are not finite become null."""
         numbers = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in values.items()
         }
         self._append(self._metrics_file, json.dumps({"kind": kind, **numbers}))
 
-    def sample(self, values: Mapping[str, Any]) -> None:
+    def add_sample(self, values: Mapping[str, Any]) -> None:
         """Add one object to ``samples.jsonl``: a validation sentence and its translation."""
         self._append(self._samples_file, json.dumps(values, ensure_ascii=False))
 
@@ -202,49 +204,50 @@ class RunFolder:
         try:
             write_text(self.path / PLAN_FILE, to_json(plan))
         except OSError as error:
-            self._tell(str(error))
+            self._warn_once(str(error))
 
     def last_step(self) -> int:
-        """The last step of ``metrics.jsonl``; 0 where there is none."""
+        """Read the last step of ``metrics.jsonl``; 0 before the first."""
         try:
             lines = read_bytes(self._metrics_file).splitlines()
         except PellucidError:
             return 0
         return max((_step_of(line) for line in lines), default=0)
 
-    def forget_after(self, step: int) -> None:
-        """Drop metrics and samples of steps that will be computed again, and damaged lines."""
+    def drop_after(self, step: int) -> None:
+        """Drop damaged lines, and metrics and samples of steps that will be computed again."""
         for path in (self._metrics_file, self._samples_file):
             if not path.exists():
                 continue
             try:
                 before = read_bytes(path)
                 after = b"".join(
-                    line + b"\n" for line in before.split(b"\n") if _is_until(line, step)
+                    line + b"\n" for line in before.split(b"\n") if 0 <= _step_of(line) <= step
                 )
                 if after != before:
                     write_bytes(path, after)
             except PellucidError as error:
-                self._tell(str(error))
+                self._warn_once(str(error))
 
     def _lock(self, descriptor: int) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigurationError(
-                "A run folder must be trained in by one command at a time, but another one is at "
-                f"it ({self.path}). Wait for its end, or choose another --out."
+                "Only one command at a time can train in a run folder, but another one is training "
+                f"in {self.path}. Wait until it ends, or choose another --out."
             ) from None
         except OSError:
-            pass  # Some network folders know no locks.
+            pass  # Some network file systems have no locks.
 
     def _make(self) -> None:
         try:
             tidy_folder(self.bundle)
             tidy_folder(self.untrained)
-            if not self._recipe_file.exists():
+            is_new = not self._recipe_file.exists()
+            if is_new:
                 write_text(self._chosen_file, to_json(self._chosen))
-            if not self._recipe_file.exists() or self._read_recipe() != self.recipe_toml.encode():
+            if is_new or read_bytes(self._recipe_file) != self.recipe_toml.encode():
                 write_text(self._recipe_file, self.recipe_toml)
             flush_folder(self.path)
         except PellucidError:
@@ -259,7 +262,7 @@ class RunFolder:
         )
 
     def _append(self, path: Path, line: str) -> None:
-        """Add a line; where the disk does not take it, say so once and let training go on."""
+        """Add a line; if that fails, warn once and let training continue."""
         size = None
         try:
             with path.open("ab") as stream:
@@ -267,20 +270,17 @@ class RunFolder:
                 stream.write(f"{line}\n".encode())
         except OSError as error:
             if size is not None:
-                with suppress(OSError):  # So that the next line starts on its own.
+                with suppress(OSError):  # Remove half a line, so that the next starts a new one.
                     os.truncate(path, size)
-            self._tell(
+            self._warn_once(
                 f"The run folder must be writable, but {path} is not: {error.strerror or error}. "
                 "Free some space."
             )
 
-    def _tell(self, sentence: str) -> None:
-        if not self._has_told:
-            _say(f"{sentence} Training goes on; what cannot be written there is left out.")
-        self._has_told = True
-
-    def _read_recipe(self) -> bytes:
-        return read_bytes(self._recipe_file)
+    def _warn_once(self, sentence: str) -> None:
+        if not self._has_warned:
+            _print(f"{sentence} Training continues; what cannot be written there is left out.")
+        self._has_warned = True
 
     def _check_same_run(self) -> None:
         if not self.path.exists():
@@ -290,7 +290,7 @@ class RunFolder:
                 f"The run folder must be a folder, but {self.path} is a file. Choose another --out."
             )
         if not self._recipe_file.exists():
-            # A part of it is what a crash at the very beginning leaves.
+            # Files that a crash at the very beginning leaves.
             begun = {f"{RECIPE_FILE}.part", CHOSEN_FILE, f"{CHOSEN_FILE}.part"}
             if any(path.name not in begun for path in self.path.iterdir()):
                 raise ConfigurationError(
@@ -299,8 +299,9 @@ class RunFolder:
                 )
             return
         where = str(self._recipe_file)
-        earlier = parse_toml(self._read_recipe(), where)
-        with suppress(ConfigurationError):  # Settings that were not there yet had their defaults.
+        earlier = parse_toml(read_bytes(self._recipe_file), where)
+        # Recipes of earlier versions lack newer settings, which had their defaults.
+        with suppress(ConfigurationError):
             earlier = parse_toml(to_toml(validate(Recipe, earlier, where)).encode(), where)
         differing = _differing_keys(earlier, parse_toml(self.recipe_toml.encode(), "recipe"))
         ends_there = self._recipe.training.schedule in ENDING_AT_MAX_STEPS
@@ -316,20 +317,15 @@ class RunFolder:
             )
 
 
-def _say(message: str) -> None:
-    """Say something on standard error, if somebody still listens."""
+def _print(message: str) -> None:
+    """Write a message to standard error, if it is still open."""
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{message}\n")
         sys.stderr.flush()
 
 
-def _is_until(line: bytes, step: int) -> bool:
-    """Whether a line is an object of a step up to this one."""
-    return 0 <= _step_of(line) <= step
-
-
 def _step_of(line: bytes) -> int:
-    """The step that a line of figures or samples is of; below 0 where it is damaged."""
+    """Read the step of a line of metrics or samples; negative if it is damaged."""
     try:
         step = json.loads(line)["step"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -346,7 +342,7 @@ def _differing_keys(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[
 
 
 def _entries(section: str, value: Any) -> list[tuple[str, Any]]:
-    """The keys of a section with its name before them; what stands outside of any, by itself."""
+    """List the keys of a section with its name before them; outside of any, the key itself."""
     if isinstance(value, Mapping):
         return [(f"{section}.{key}", entry) for key, entry in value.items()]
     return [(section, value)]

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal: finish the step, save, then leave."""
+"""Ctrl-C, SIGTERM and a closed terminal: finish the step, save, then exit."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 
 __all__ = ["Interruption"]
 
 
 class Interruption:
-    """While entered, the first signal to end only raises a flag; a second acts at once.
+    """Delays signals to end: inside the context the first only sets a flag, a second ends at once.
 
-    The signals are SIGINT, SIGTERM, and SIGHUP, which a terminal that is closed or a connection
-    that breaks off sends, unless that one is ignored, as ``nohup`` makes it.
+    The signals are SIGINT, SIGTERM, and SIGHUP, which a closed terminal or a broken connection
+    sends; SIGHUP only if it is not ignored, as under ``nohup``.
 
-    ``signal`` is what has come, or None. Who enters looks at it where everything can be saved, and
-    then calls `leave`. In a phase that may be abandoned, `at_once`, the first acts at once too.
-    A signal that nobody has acted on is raised at the end, so that none is lost.
+    ``signal`` is the signal that came, or None. The caller checks it whenever everything can be
+    saved, and then calls `exit_if_signaled`. In an `abandonable` phase the first signal ends at
+    once too. A signal that the caller did not act on is raised at the end, so that none is lost.
     """
 
     def __init__(self) -> None:
@@ -33,40 +33,35 @@ class Interruption:
                 self._previous[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         for number, handler in self._previous.items():
-            # None stands for a handler that Python did not set and cannot set again.
+            # None means a handler that Python did not set and cannot set again.
             signal.signal(number, handler or signal.SIG_DFL)  # type: ignore[arg-type]
         self._previous.clear()
         if kind is None:
-            self.leave()
+            self.exit_if_signaled()
 
     @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """A phase that loses nothing of worth when it is abandoned: a signal ends it at once.
+    def abandonable(self) -> Iterator[None]:
+        """Mark a phase that may be abandoned without a loss: a signal ends it at once.
 
-        One that has come before ends it before it begins.
+        A signal that came before ends it before it begins.
 
         Raises:
             KeyboardInterrupt: Ctrl-C.
             SystemExit: SIGTERM with code 143, SIGHUP with 129.
         """
-        self.leave()
+        self.exit_if_signaled()
         self._may_abandon = True
         try:
             yield
         finally:
             self._may_abandon = False
-        # Python drops what is raised while an object is taken down; the flag stays.
-        self.leave()
+        # An exception raised inside an object's __del__ is lost, but the flag is still set.
+        self.exit_if_signaled()
 
-    def leave(self) -> None:
-        """Raise what the signal means, now that everything is saved; nothing where none came."""
+    def exit_if_signaled(self) -> None:
+        """Raise the signal's exception, now that everything is saved; without one, do nothing."""
         if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
         if self.signal is not None:
@@ -76,12 +71,12 @@ class Interruption:
         is_second = self.signal is not None
         self.signal = number
         if is_second or self._may_abandon:
-            self.leave()
+            self.exit_if_signaled()
 
 
 def _signals() -> list[signal.Signals]:
     numbers = [signal.SIGINT, signal.SIGTERM]
-    hangup = getattr(signal, "SIGHUP", None)  # Windows has none.
+    hangup = getattr(signal, "SIGHUP", None)  # Not on Windows.
     if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:
         numbers.append(hangup)
     return numbers

@@ -1,4 +1,4 @@
-"""Curves and translations for TensorBoard, where ``training.tensorboard`` asks for it."""
+"""Curves and translations for TensorBoard, if a recipe sets ``training.tensorboard``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from pellucid.errors import ConfigurationError, OutputError
@@ -18,32 +17,32 @@ NOT_SHOWN = frozenset({"step", "kind"})
 
 
 def require_tensorboard() -> None:
-    """Make sure that the optional package is there, before hours of work depend on it.
+    """Make sure that the optional package is installed, before training starts.
 
     Raises:
         ConfigurationError: it is not installed.
     """
     if find_spec("tensorboard") is None:
         raise ConfigurationError(
-            "The package tensorboard must be installed where training.tensorboard is true, but "
-            "is not. Install it with: pip install 'pellucid[tensorboard]', or set "
-            "training.tensorboard to false."
+            "training.tensorboard = true needs the package tensorboard, which is not installed. "
+            "Install it with: pip install 'pellucid[tensorboard]', or set training.tensorboard to "
+            "false."
         )
 
 
 class TensorboardWriter:
-    """Writes what ``metrics.jsonl`` and ``samples.jsonl`` get into ``RUN/tensorboard`` as well.
+    """Writes the lines of ``metrics.jsonl`` and ``samples.jsonl`` into ``RUN/tensorboard`` too.
 
-    Everything is brought to the file at once, so that nothing is lost when training is killed.
+    Each is written at once, so that nothing is lost if training is killed.
 
     Args:
         run: the run folder.
-        purge_step: the first step that will be made now. What an earlier start of this run wrote
-            of this step and later ones is no longer shown.
+        purge_step: the first step of this start. TensorBoard no longer shows what an earlier start
+            wrote about it and later ones.
 
     Raises:
         ConfigurationError: the optional package is not installed.
-        OutputError: the folder cannot be written.
+        OutputError: the folder cannot be written to.
     """
 
     def __init__(self, run: Path, *, purge_step: int = 1) -> None:
@@ -54,18 +53,7 @@ class TensorboardWriter:
         with self._writing():
             self._writer = SummaryWriter(str(self._folder), purge_step=purge_step)
 
-    def __enter__(self) -> TensorboardWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def record(self, kind: str, values: Mapping[str, Any]) -> None:
+    def add_metrics(self, kind: str, values: Mapping[str, Any]) -> None:
         """Show one line of ``metrics.jsonl``: a curve ``KIND/NAME`` for each of its numbers."""
         with self._writing():
             for name, value in values.items():
@@ -73,8 +61,8 @@ class TensorboardWriter:
                     self._writer.add_scalar(f"{kind}/{name}", value, values["step"])
             self._writer.flush()
 
-    def sample(self, number: int, values: Mapping[str, Any]) -> None:
-        """Show one line of ``samples.jsonl`` as text; ``number`` says which sentence it is."""
+    def add_sample(self, number: int, values: Mapping[str, Any]) -> None:
+        """Show one line of ``samples.jsonl`` as text; ``number`` tells which sentence it is."""
         rows = (
             f"    {name}: {' '.join(str(values[name]).split())}"
             for name in ("source", "reference", "translation")
@@ -84,7 +72,7 @@ class TensorboardWriter:
             self._writer.flush()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._writing():
             self._writer.close()
 
@@ -95,5 +83,5 @@ class TensorboardWriter:
         except OSError as error:
             raise OutputError(
                 f"The TensorBoard folder must be writable, but {self._folder} is not: "
-                f"{error.strerror or error}. Free some space; the same command goes on."
+                f"{error.strerror or error}. Free some space; the same command continues the run."
             ) from error
