@@ -43,6 +43,13 @@ def test_help_leaves_heavy_libraries_unimported(run_python: Run, command: str) -
     assert not loaded & HEAVY
 
 
+def test_the_library_loads_what_few_users_need_on_demand(run_python: Run) -> None:
+    statement = "import pellucid.translator, pellucid.inside, pellucid.formats"
+    loaded = loaded_after(run_python, statement)
+    assert "torch" in loaded
+    assert not loaded & {"matplotlib", "ctranslate2"}
+
+
 def test_guard_heavy_import_is_seen(run_python: Run) -> None:
     assert "numpy" in loaded_after(run_python, "import pellucid.randomness")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from forked import Forked
 from numpy.typing import NDArray
 
 from pellucid.data import BatchOrder, Plan, padding_share, plan_epoch
@@ -104,7 +104,7 @@ def test_plan_shuffles_short_and_long_batches() -> None:
     assert abs(np.corrcoef(places, means)[0, 1]) < 0.3
 
 
-def test_plan_in_another_process_is_the_same() -> None:
+def test_plan_in_another_process_is_the_same(run_python: Callable[..., Any]) -> None:
     program = (
         "import hashlib, numpy as np\n"
         "from pellucid.data import plan_epoch\n"
@@ -112,9 +112,7 @@ def test_plan_in_another_process_is_the_same() -> None:
         "plan = plan_epoch(lengths, lengths[::-1], seed=5, epoch=3, max_tokens_per_batch=101)\n"
         "print(hashlib.sha256(b'|'.join(batch.tobytes() for batch in plan)).hexdigest())\n"
     )
-    finished = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    )
+    finished = run_python("-c", program, kind=Forked)
     # Written down, so that neither NumPy nor this code can change a resumed run unnoticed.
     known = "0a86cf20ab3fcc6ddd115d55ffee14ae9ccb31d510a3bb4ef240344f6b2bb1e8"
     assert finished.stdout.strip() == known

@@ -6,14 +6,14 @@ import errno
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from forked import Forked
 
 from pellucid.data import TokenStore, build_store
 from pellucid.errors import DataError, InputFileNotFoundError, OutputError
@@ -170,7 +170,9 @@ def test_build_interrupted_by_the_reader_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_build_killed_leaves_no_store_and_can_be_repeated(tmp_path: Path) -> None:
+def test_build_killed_leaves_no_store_and_can_be_repeated(
+    tmp_path: Path, run_python: Callable[..., Any]
+) -> None:
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
@@ -183,7 +185,7 @@ def test_build_killed_leaves_no_store_and_can_be_repeated(tmp_path: Path) -> Non
         " source_vocabulary_size=17, target_vocabulary_size=19)\n"
     )
     folder = tmp_path / "store"
-    killed = subprocess.run([sys.executable, "-c", program, str(folder)], check=False)
+    killed = run_python("-c", program, str(folder), kind=Forked)
     assert killed.returncode == -signal.SIGKILL
     assert (tmp_path / ".store.part" / "source.tokens").stat().st_size > 0
     for place in (folder, tmp_path / ".store.part"):

@@ -6,7 +6,6 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -304,8 +303,3 @@ def test_positions_figure_names_its_model(bundle: Bundle, tmp_path: Path) -> Non
     assert bundle.model_hash[:8] in said
     with pytest.raises(InputError, match="from 1 to 13"):
         draw_positions_figure(bundle, tmp_path / "p.svg", part="decoder", num_positions=14)
-
-
-def test_looking_inside_does_not_load_matplotlib(run_python: Any) -> None:
-    code = "import pellucid.inside, pellucid.translator, sys; print('matplotlib' in sys.modules)"
-    assert run_python("-c", code).stdout.strip() == "False"

@@ -493,9 +493,9 @@ def test_export_to_pellucid_again_from_fewer_bits_changes_nothing(
     assert files[0] == files[1]
 
 
-def test_both_commands_run_as_programs(run_cli: Run, tmp_path: Path) -> None:
+def test_both_commands_run_as_programs(run_cli: Run, run_forked: Run, tmp_path: Path) -> None:
     bundle, theirs = tmp_path / "bundle", tmp_path / "theirs"
     done = run_cli("convert", str(ARCHIVE), "--out", str(bundle))
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{bundle}\n", "")
-    done = run_cli("export", str(bundle), "--to", "marian", "--out", str(theirs))
+    done = run_forked("export", str(bundle), "--to", "marian", "--out", str(theirs))
     assert_refused(done, "model.layer_norm_epsilon", out=theirs)

@@ -14,6 +14,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
+from forked import Forked
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -440,10 +441,11 @@ def test_write_report_leaves_global_drawing_alone(
     run: Path, run_python: Callable[..., Any]
 ) -> None:
     code = (
-        "import sys\nfrom pathlib import Path\n"
+        "import sys, warnings\nfrom pathlib import Path\n"
+        "warnings.simplefilter('error')\n"
         "from pellucid.train.report.page import write_report\n"
         "write_report(Path(sys.argv[1]))\nprint('matplotlib.pyplot' in sys.modules)"
     )
-    done = run_python("-W", "error", "-c", code, str(run))
+    done = run_python("-c", code, str(run), kind=Forked)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "False"
