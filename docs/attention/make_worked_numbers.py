@@ -1,4 +1,4 @@
-"""Write docs/attention/worked-numbers.md: every printed number, ours, and why they differ.
+"""Write docs/attention/worked-numbers.md: every printed number, ours, and why the two differ.
 
 Run ``python docs/attention/make_worked_numbers.py`` after changing an example.
 """
@@ -17,16 +17,16 @@ PAGE = Path(__file__).with_name("worked-numbers.md")
 _HEAD = """\
 # Every printed number, recomputed
 
-Five texts about attention print small examples to be followed by hand. This page holds each
-number of them that can be recomputed, beside what `pellucid.attention` gives for it in float64,
-and why the two differ where they do. A number is *right* when ours, rounded to the digits
-printed, is it. "Self-attention mechanism: objectives" and the notes "Self-Attention for
-Transformer Neural Networks" print no numbers.
+Five texts about attention print small examples to follow by hand. This page lists each printed
+number that can be recomputed, the number that `pellucid.attention` gives in float64, and the cause
+if the two differ. A number is *right* if ours, rounded to the printed digits, equals it.
+"Self-attention mechanism: objectives" and the notes "Self-Attention for Transformer Neural
+Networks" print no numbers.
 
-This page is written by `docs/attention/make_worked_numbers.py`, and a test keeps it up to date.
-What the texts say in words is taken up in [attention, step by step](README.md#the-texts-words)."""
+`docs/attention/make_worked_numbers.py` writes this page, and a test keeps it up to date.
+[Attention, step by step](README.md#the-texts-words) explains the texts' words."""
 
-_COLUMNS = "| where | printed | computed | | why |\n| --- | --- | --- | --- | --- |"
+_COLUMNS = "| number | printed | computed | | cause |\n| --- | --- | --- | --- | --- |"
 
 
 def worked_numbers_page() -> str:
