@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from built_kernels import kernels_of_machine
+from forked import Forked
 from killed_runs import write_recipe
-from small_runs import make_recipe, model_bytes, write_text
+from small_runs import NO_REPORT, make_recipe, model_bytes, write_text
 
 from pellucid.train import train
 from pellucid.train.fast.kernels import model as kernel_model
@@ -69,7 +70,7 @@ def test_own_and_pytorchs_kernels_learn_alike(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kernels", ["own", "pytorch"])
 def test_the_memory_that_is_said_is_about_what_is_taken(
-    tmp_path: Path, root: Path, kernels: str
+    tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]], kernels: str
 ) -> None:
     if kernels == "own":
         kernels_of_machine("float32")
@@ -77,21 +78,19 @@ def test_the_memory_that_is_said_is_about_what_is_taken(
         **{"kernels": kernels, "precision": "float32", "processes": 1},
         **{"max_tokens_per_batch": 2048, "max_steps": 3, "validate_every": 3},
     }
-    write_text(tmp_path)
     recipe = write_recipe(tmp_path, settings)
+    for path in tmp_path.glob("validation.*"):
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
     sizes = {"d_model": 512, "d_ff": 2048, "num_heads": 8}
     changes = [word for name, size in sizes.items() for word in ("--set", f"model.{name}={size}")]
+    command = [sys.executable, "-c", f"{NO_REPORT}\nfrom pellucid.cli.main import main\nmain()"]
+    command += ["train", str(recipe), "--out", "run", *changes]
     with (tmp_path / "said").open("wb") as said:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pellucid", "train", str(recipe), "--out", "run", *changes],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"},
-            stderr=said,
-        )
-        taken = 0
-        while process.poll() is None:
-            taken = max(taken, peak_memory(process.pid))
-            time.sleep(0.02)
+        process = start(command, kind=Forked, cwd=tmp_path, stderr=said)
+    taken = 0
+    while process.poll() is None:
+        taken = max(taken, peak_memory(process.pid))
+        time.sleep(0.02)
     assert process.returncode == 0, (tmp_path / "said").read_text()
     (told,) = re.findall(r"Memory +about ([\d,.]+) (MiB|GiB)", log_of(tmp_path / "run"))
     predicted = float(told[0].replace(",", "")) * {"MiB": 2**20, "GiB": 2**30}[told[1]]

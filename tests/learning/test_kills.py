@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
-from killed_runs import SETTINGS, Forked, fingerprints, write_recipe
+from forked import Forked
+from killed_runs import SETTINGS, fingerprints, write_recipe
+from small_runs import NO_REPORT
 
 MOMENTS = [
     ("pellucid.train.start.prepare", "learn_tokenizer", 1),
@@ -26,13 +30,40 @@ keeping the best model, writing, flushing, renaming and deleting. `benchmarks/ki
 random moments."""
 
 
-def test_twelve_kills_in_every_phase_end_with_the_same_bytes(tmp_path: Path) -> None:
+DIE_AT_CALL = f"""
+{NO_REPORT}
+import os, pkgutil, signal, sys
+from pellucid.cli.main import main
+
+holder_name, name, at_call = sys.argv[1:4]
+del sys.argv[1:4]
+holder = pkgutil.resolve_name(holder_name)
+plain, calls = getattr(holder, name), []
+
+def call(*arguments, **settings):
+    calls.append(name)
+    if len(calls) == int(at_call):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(*arguments, **settings)
+
+setattr(holder, name, call)
+main()
+"""
+NEVER = ("os", "rename", 0)
+
+
+def test_twelve_kills_in_every_phase_end_with_the_same_bytes(
+    tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     recipe = write_recipe(tmp_path, SETTINGS | {"max_steps": 24})
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    said = tmp_path / "said"
-    assert Forked(["train", str(recipe), "--out", str(whole)], said).wait() == 0, said.read_text()
-    command = ["train", str(recipe), "--out", str(killed)]
+
+    def train(run: str, moment: tuple[str, str, int]) -> subprocess.CompletedProcess[str]:
+        words = ("train", str(recipe), "--out", str(tmp_path / run))
+        return run_python("-c", DIE_AT_CALL, *map(str, moment), *words, kind=Forked)
+
     for moment in MOMENTS:
-        assert Forked(command, said, die_at=moment).wait() == -signal.SIGKILL, moment
-    assert Forked(command, said).wait() == 0, said.read_text()
-    assert fingerprints(killed) == fingerprints(whole)
+        assert train("killed", moment).returncode == -signal.SIGKILL, moment
+    for run in ("killed", "whole"):
+        done = train(run, NEVER)
+        assert done.returncode == 0, done.stderr
+    assert fingerprints(tmp_path / "killed") == fingerprints(tmp_path / "whole")

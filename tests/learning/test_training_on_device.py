@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from forked import Forked
 from safetensors.torch import load_file
-from small_runs import make_recipe, model_bytes, read_metrics, write_text
+from small_runs import NO_REPORT, make_recipe, model_bytes, read_metrics, write_text
 
 from pellucid.config.toml import to_toml
 
@@ -39,12 +39,11 @@ EVERYTHING = {
 GUIDED = PLAIN | {"guided_head": (0, 1), "averaging": "running"}
 
 
-TRAIN = """
+TRAIN = f"""
+{NO_REPORT}
 from pellucid.cli.main import main
-from pellucid.train import loop
 from pretended_device import pretended_device
 
-loop.write_report = lambda run: None
 with pretended_device():
     main()
 """
