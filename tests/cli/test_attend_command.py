@@ -184,7 +184,7 @@ def test_attend_own_toml_shows_names_of_any_width_and_hides_nothing(
         ("a.toml", "x = [[1, 2]]\nw_value = [[1]]", "one row for each of the 2 columns"),
         ("a.toml", "x = [[1, 2]]\nw_query = [[1], [2]]", "have 1 and 2 columns"),
         ("a.toml", "x = [[1]]\nkey = [[1]]", "either x or query, key and value"),
-        ("a.toml", "w_key = [[1]]", "an x to multiply"),
+        ("a.toml", "w_key = [[1]]", "No x was given for w_key to multiply"),
         ("a.toml", "query = [[1]]\nvalue = [[1]]", "but key is missing"),
         ("a.toml", "query = [[1]]\nkey = [[1, 2]]\nvalue = [[1]]", "have 1 and 2 columns"),
         ("a.toml", "query = [[1]]\nkey = [[1]]\nvalue = [[1], [2]]", "2 values and 1 keys"),

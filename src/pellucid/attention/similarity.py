@@ -107,7 +107,7 @@ def edit_distance(first: str, second: str) -> int:
 
 def edit_similarity(queries: Sequence[str], keys: Sequence[str]) -> Tensor:
     """Measure similarity of spelling, as minus the edit distance."""
-    return compare_strings(queries, keys, lambda query, key: -edit_distance(query, key))
+    return compare_strings(queries, keys, lambda query, key: -float(edit_distance(query, key)))
 
 
 def exact_match(queries: Sequence[str], keys: Sequence[str]) -> Tensor:

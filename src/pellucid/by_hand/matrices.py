@@ -1,7 +1,7 @@
-"""A person's own matrices, from a TOML or CSV file, as an example to follow by hand.
+"""A user's own matrices, from a TOML or CSV file, as an example to follow by hand.
 
-TOML has either ``x`` with any of ``w_query``, ``w_key`` and ``w_value`` (one that is left out is
-the identity), or ``query``, ``key`` and ``value`` as they are; and, if wanted, ``tokens``,
+TOML has either ``x`` with any of ``w_query``, ``w_key`` and ``w_value`` (a missing one is the
+identity), or ``query``, ``key`` and ``value`` as they are; optionally also ``tokens``,
 ``key_tokens``, ``mask`` and ``scale``. CSV has one matrix, which is queries, keys and values at
 once; its first line may name the tokens.
 """
@@ -26,9 +26,9 @@ from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Part,
-    Step,
     attend_by_hand,
-    name_columns,
+    make_step,
+    make_weight_step,
     table,
     write_number,
 )
@@ -43,10 +43,10 @@ _KNOWN = ("x", *_WEIGHTS, *_AS_THEY_ARE, "tokens", "key_tokens", "mask", "scale"
 
 
 def read_example(path: Path) -> Example:
-    """Read matrices and work attention out with them.
+    """Read matrices and work out attention with them.
 
     Args:
-        path: a file whose name ends in ``.toml`` or ``.csv``, or either and ``.gz``.
+        path: a file whose name ends in ``.toml`` or ``.csv``, or in one of these and ``.gz``.
 
     Raises:
         InputError: one sentence about what is wrong, with file, line and field.
@@ -81,14 +81,9 @@ def _work_out(path: Path, given: Given) -> Example:
         divisor=_read_divisor(given),
     )
     steps = stage_steps(attention, formulas=formulas)
-    title = "Attention, stage by stage"
-    return Example(
-        name=str(path),
-        title="Attention with your own matrices",
-        text="",
-        note=_describe(attention),
-        parts=(*parts, Part(title, steps=steps, attention=attention)),
-    )
+    stages = Part("Attention, stage by stage", steps=steps, attention=attention)
+    title = "Attention with your own matrices"
+    return Example(str(path), title, "", _describe(attention), (*parts, stages))
 
 
 def _check_keys(given: Given) -> None:
@@ -103,13 +98,13 @@ def _check_keys(given: Given) -> None:
     if "x" in names and as_they_are:
         name = next(n for n in _AS_THEY_ARE if n in names)
         raise DataError(
-            f"There must be either x or query, key and value, but there are x and {name} "
-            f"({given.where(name)}). Take one of them out."
+            f"x cannot be combined with {name} ({given.where(name)}). Give either x or query, key "
+            "and value."
         )
     if "x" not in names and (weights := [n for n in _WEIGHTS if n in names]):
         raise DataError(
-            f"{weights[0]} must have an x to multiply, but there is none "
-            f"({given.where(weights[0])}). Add x, one row a token."
+            f"No x was given for {weights[0]} to multiply ({given.where(weights[0])}). Add x, with "
+            "one row per token."
         )
     missing = [name for name in _AS_THEY_ARE if name not in names]
     if "x" not in names and missing:
@@ -123,7 +118,7 @@ def _check_keys(given: Given) -> None:
 def _project(
     given: Given, x_LD: Tensor
 ) -> tuple[tuple[Part, ...], tuple[Tensor, ...], dict[str, str]]:
-    """Multiply x by each matrix that is given; one that is not leaves x as it is."""
+    """Multiply x by each given matrix; a missing one leaves x as it is."""
     width = x_LD.shape[-1]
     roles, steps, formulas = [], [], {"query = key = value": "x", "key = value": "x"}
     names, _ = _names(given, len(x_LD), len(x_LD))
@@ -141,10 +136,10 @@ def _project(
             )
         roles.append(x_LD @ weight)
         formulas[role] = f"x · {name}"
-        steps.append(Step(name, tables=(table(name_columns("x", width), weight, ""),)))
+        steps.append(make_weight_step(name, weight))
     if not steps:
         return (), tuple(roles), formulas
-    first = Step("x", "one row a token", tables=(table(names, x_LD, "x"),))
+    first = make_step("x", "one row per token", table(names, x_LD, "x"))
     return (Part("What is given", steps=(first, *steps)),), tuple(roles), formulas
 
 
@@ -152,14 +147,14 @@ def _check_widths(given: Given, query_LK: Tensor, key_MK: Tensor, value_ME: Tens
     if query_LK.shape[-1] != key_MK.shape[-1]:
         name = next((n for n in ("w_key", "key", "w_query") if n in given.values), "x")
         raise DataError(
-            "Queries and keys must be of one width (d_q = d_k), but have "
+            "Queries and keys must have the same width (d_q = d_k), but have "
             f"{query_LK.shape[-1]} and {key_MK.shape[-1]} columns ({given.where(name)}). "
             "Make them equal."
         )
     if len(key_MK) != len(value_ME):
         raise DataError(
             f"There must be one value for each key, but there are {len(value_ME)} values and "
-            f"{len(key_MK)} keys ({given.where('value')}). Make them equally many."
+            f"{len(key_MK)} keys ({given.where('value')}). Give as many of both."
         )
     if len(query_LK) * len(key_MK) > MAX_NUMBERS:
         raise DataError(
@@ -170,7 +165,7 @@ def _check_widths(given: Given, query_LK: Tensor, key_MK: Tensor, value_ME: Tens
 
 
 def _names(given: Given, queries: int, keys: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What queries and keys are called: by ``tokens`` and ``key_tokens``, or by number."""
+    """Name queries and keys by ``tokens`` and ``key_tokens``, or by number."""
     query_names = _read_names(given, "tokens", queries, "queries")
     if "key_tokens" in given.values:
         return query_names, _read_names(given, "key_tokens", keys, "keys")
@@ -189,7 +184,7 @@ def _read_names(given: Given, name: str, count: int, what: str) -> tuple[str, ..
     if len(names) != count:
         raise DataError(
             f"There must be one name for each of the {count} {what}, but {name} has "
-            f"{len(names)} ({given.where(name)}). Add or take out some."
+            f"{len(names)} ({given.where(name)}). Give as many."
         )
     return tuple(names)
 
@@ -222,7 +217,7 @@ def _read_mask(given: Given, queries: int, keys: int) -> Tensor | None:
 
 
 def _read_divisor(given: Given) -> float | None:
-    r"""What scores are divided by: None means $\sqrt{d_k}$."""
+    r"""Read the number that divides the scores; None means $\sqrt{d_k}$."""
     scale = given.values.get("scale", True)
     if isinstance(scale, bool):
         return None if scale else 1.0

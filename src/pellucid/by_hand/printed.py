@@ -1,24 +1,24 @@
-"""Attention by hand: the examples that texts print, and every number of them recomputed.
+"""The examples that texts print, and every number of them recomputed.
 
-The examples are data, so that they can be shown, and nothing here is a copied result: each
-`WorkedNumber` holds what a text prints, what the functions of this folder give for the same
-thing, and why the two differ where they do.
+The examples are data, so that they can be shown. No result is copied: each `WorkedNumber` holds
+the printed numbers, those that `pellucid.attention` computes for the same, and the cause of a
+difference.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from pellucid.attention.variants import attend_with_values
 from pellucid.attention.masks import apply_mask, causal_mask
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.attention.similarity import attention_pooling, edit_similarity
 from pellucid.attention.stages import AttentionSteps, mix, scale, weigh
+from pellucid.attention.variants import attend_with_values
 
 __all__ = [
     "ATTENTION_FILTER",
@@ -41,6 +41,7 @@ __all__ = [
     "attend_room_number",
     "attend_toy_four",
     "best_d_key",
+    "find_numbers",
     "implied_roots",
     "masked_numbers",
     "worked_numbers",
@@ -103,14 +104,14 @@ ROOM_NUMBERS = {"Smith": 200.0, "Summer": 201.0, "Smeeth": 202.0}
 
 @dataclass(frozen=True)
 class WorkedNumber:
-    """One printed row of numbers beside the same row computed.
+    """One printed row of numbers next to the same row computed.
 
     Attributes:
         text: the title of the text.
-        place: where in it, or what it is.
-        printed: the numbers as they are written there; empty where a step is left out.
-        computed: what our functions give for the same thing.
-        cause: why the two differ, or what to know; may be empty where they agree.
+        place: the section or the name of the numbers.
+        printed: the numbers as the text writes them; empty if it leaves the step out.
+        computed: the same numbers computed.
+        cause: the cause of a difference, or a remark; may be empty if they agree.
     """
 
     text: str
@@ -121,14 +122,14 @@ class WorkedNumber:
 
     @property
     def is_right(self) -> bool:
-        """Whether every printed number is the computed one, rounded as printed."""
+        """True if every printed number is the computed one, rounded as printed."""
         return bool(self.printed) and all(
             _rounds_to(value, text) for value, text in zip(self.computed, self.printed, strict=True)
         )
 
     @property
     def largest_difference(self) -> float:
-        """How far the printed numbers are from the computed ones, at most; 0 where none are."""
+        """The largest distance of a printed number from its computed one; 0 if none is printed."""
         pairs = zip(self.computed, self.printed, strict=True) if self.printed else ()
         return max((abs(value - float(text)) for value, text in pairs if text != "−∞"), default=0.0)
 
@@ -147,7 +148,7 @@ def attend_not_on_your_life(*, d_key: int = 64, num_tokens: int = 6) -> Attentio
     """Follow the masked scores of "Not on your life!" from scale to softmax.
 
     Args:
-        d_key: the text does not say; 64 is the paper's.
+        d_key: not in the text; 64 is the paper's.
         num_tokens: 5 leaves out ``<end>``, which no decoder reads.
     """
     scores_LM = _matrix(NOT_ON_YOUR_LIFE_SCORES)[:num_tokens, :num_tokens]
@@ -155,7 +156,7 @@ def attend_not_on_your_life(*, d_key: int = 64, num_tokens: int = 6) -> Attentio
 
 
 def attend_pizza(*, num_tokens: int = 3, is_transposed: bool = False) -> AttentionSteps:
-    """Attend within "Pizza is awesome", with the one matrix the slides give all three roles.
+    """Attend within "Pizza is awesome", with the slides' one matrix for all three roles.
 
     Args:
         num_tokens: 4 keeps ``<EOS>``, which the slides drop after the projections.
@@ -168,7 +169,7 @@ def attend_pizza(*, num_tokens: int = 3, is_transposed: bool = False) -> Attenti
 
 
 def attend_room_number(name: str = "Summeth", *, temperature: float = 1.0) -> AttentionSteps:
-    """Ask the room-number table by edit distance."""
+    """Look a name up in the room-number table by edit distance."""
     rooms = [[room] for room in ROOM_NUMBERS.values()]
     return attention_pooling(
         [name], list(ROOM_NUMBERS), rooms, edit_similarity, temperature=temperature
@@ -176,7 +177,7 @@ def attend_room_number(name: str = "Summeth", *, temperature: float = 1.0) -> At
 
 
 def best_d_key(largest: int = 128) -> tuple[int, float]:
-    """Find the d_k that comes nearest to the printed S′, and its largest error."""
+    """Find the d_k whose weights are nearest to the printed S′, and their largest error."""
     printed_LM = _matrix(NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS)
     errors = {
         d_key: float((attend_not_on_your_life(d_key=d_key).weights - printed_LM).abs().max())
@@ -187,7 +188,7 @@ def best_d_key(largest: int = 128) -> tuple[int, float]:
 
 
 def implied_roots(row: int) -> tuple[float, ...]:
-    r"""Compute which $\sqrt{d_k}$ each printed weight of a row of S′ would need.
+    r"""Compute the $\sqrt{d_k}$ that each printed weight of a row of S′ would need.
 
     The ratio of two weights gives it: $(s_i - s_j) / \ln(w_i / w_j)$, with the diagonal as i.
     """
@@ -209,48 +210,55 @@ def worked_numbers() -> tuple[WorkedNumber, ...]:
     )
 
 
+def find_numbers(
+    place: str, numbers: Iterable[WorkedNumber] | None = None
+) -> tuple[WorkedNumber, ...]:
+    """Find the numbers whose place contains some words, among all by default."""
+    numbers = worked_numbers() if numbers is None else numbers
+    return tuple(number for number in numbers if place in number.place)
+
+
+def _compare(
+    text: str, place: str, printed: str, computed: Tensor, cause: str = ""
+) -> WorkedNumber:
+    """Put a row of a tensor next to the numbers that a text prints, separated by spaces."""
+    return WorkedNumber(text, place, tuple(printed.split()), tuple(computed.tolist()), cause)
+
+
 def _lecture_numbers() -> Iterator[WorkedNumber]:
     toy = attend_toy_four()
-    root = float(scale(torch.ones(1, dtype=torch.float64), 4).reciprocal())
-    yield WorkedNumber(_LECTURE, "√d_k for keys of width 4", ("2",), (root,))
-    yield WorkedNumber(
-        _LECTURE, "scores 40, 26, scaled", (), _row(toy.scaled[0]), "said, not written out"
-    )
-    yield WorkedNumber(_LECTURE, "their softmax", (), _row(toy.weights[0]), "said, not written out")
+    root = scale(torch.ones(1, dtype=torch.float64), 4).reciprocal()
+    not_written = "said, not written out"
+    yield _compare(_LECTURE, "√d_k for keys of width 4", "2", root)
+    yield _compare(_LECTURE, "scores 40, 26, scaled", "", toy.scaled[0], not_written)
+    yield _compare(_LECTURE, "their softmax", "", toy.weights[0], not_written)
 
 
 def _slide_numbers() -> Iterator[WorkedNumber]:
     x_LD, weight = _matrix(PIZZA_EMBEDDINGS), _matrix(PIZZA_WEIGHT)
     plain, transposed = x_LD @ weight, x_LD @ weight.T
     one_matrix = "one matrix for all three must give Q = K = V; ours is X·W"
-    for name, printed in (
-        ("Query", ("0.8", "0.8")),
-        ("Key", ("0.18", "0.81")),
-        ("Value", ("0.18", "0.81")),
-    ):
-        yield WorkedNumber(_SLIDES, f"{name} of “awesome”", printed, _row(plain[2]), one_matrix)
+    for name, printed in (("Query", "0.8 0.8"), ("Key", "0.18 0.81"), ("Value", "0.18 0.81")):
+        yield _compare(_SLIDES, f"{name} of “awesome”", printed, plain[2], one_matrix)
     for token, row, other in zip(PIZZA_TOKENS, plain, transposed, strict=True):
         dots = "" if token == "awesome" else "printed as dots"
-        yield WorkedNumber(_SLIDES, f"X·W, `{token}`", (), _row(row), dots)
-        yield WorkedNumber(
-            _SLIDES, f"X·Wᵀ, `{token}`", (), _row(other), "if “Weights T” means this"
-        )
+        yield _compare(_SLIDES, f"X·W, `{token}`", "", row, dots)
+        yield _compare(_SLIDES, f"X·Wᵀ, `{token}`", "", other, "if “Weights T” means this")
     yield from _slide_softmax_numbers()
     room = attend_room_number()
+    distances = "edit distances of Summeth to Smith, Summer, Smeeth"
     sound = (
         "Smith is the farthest in writing; by sound (Soundex S530) it is the nearest, tied with "
         "Smeeth"
     )
-    yield WorkedNumber(
-        _SLIDES, "edit distances of Summeth to Smith, Summer, Smeeth", (), _row(-room.scores[0])
-    )
-    yield WorkedNumber(_SLIDES, "softmax of minus the distance", (), _row(room.weights[0]))
-    yield WorkedNumber(_SLIDES, "room of Summeth", ("200",), _row(room.context[0]), sound)
-    yield WorkedNumber(
+    yield _compare(_SLIDES, distances, "", -room.scores[0])
+    yield _compare(_SLIDES, "softmax of minus the distance", "", room.weights[0])
+    yield _compare(_SLIDES, "room of Summeth", "200", room.context[0], sound)
+    yield _compare(
         _SLIDES,
         "the same as a query to a database (temperature 0)",
-        ("200",),
-        _row(attend_room_number(temperature=0).context[0]),
+        "200",
+        attend_room_number(temperature=0).context[0],
         "Summer and Smeeth tie and share the weight",
     )
 
@@ -258,111 +266,98 @@ def _slide_numbers() -> Iterator[WorkedNumber]:
 def _slide_softmax_numbers() -> Iterator[WorkedNumber]:
     three, four = attend_pizza(), attend_pizza(num_tokens=4)
     row = (0.38, 0.4, 0.9)
-    yield WorkedNumber(
+    yield _compare(
         _SLIDES,
         "softmax row “Pizza”, three tokens",
-        tuple(map(str, row)),
-        _row(three.weights[0]),
+        " ".join(map(str, row)),
+        three.weights[0],
         f"a row of weights sums to 1, the printed one to {sum(row):.2f}; "
         f"later it is 0.38 0.4 0.24 (sum {0.38 + 0.4 + 0.24:.2f}), in words 36, 40 and 24 %",
     )
-    yield WorkedNumber(
-        _SLIDES, "softmax row “Pizza”, with `<EOS>`", (), _row(four.weights[0]), "`<EOS>` dropped"
+    with_eos = "softmax row “Pizza”, with `<EOS>`"
+    yield _compare(_SLIDES, with_eos, "", four.weights[0], "`<EOS>` dropped")
+    share = _matrix([100 * 0.38])
+    yield _compare(_SLIDES, "“0.38 % similar”", "0.38", share, "a fraction called per cent")
+    column, words, digits = map(
+        _matrix, ((0.6, -0.35, 3.86), (0.36, 0.40, 0.24), (0.38, 0.4, 0.24))
     )
-    yield WorkedNumber(
-        _SLIDES, "“0.38 % similar”", ("0.38",), (100 * 0.38,), "a fraction called per cent"
-    )
-    column = torch.tensor([[0.6], [-0.35], [3.86]], dtype=torch.float64)
-    words = torch.tensor([[0.36, 0.40, 0.24]], dtype=torch.float64)
-    digits = torch.tensor([[0.38, 0.40, 0.24]], dtype=torch.float64)
-    yield WorkedNumber(
+    yield _compare(
         _SLIDES,
         "weights 36, 40, 24 % times 0.6, −0.35, 3.86",
-        ("1.0",),
-        _row(mix(words, column)[0]),
+        "1.0",
+        mix(words[None], column[:, None])[0],
         "right to its digit, but the column of values is not the V of the slides before",
     )
-    yield WorkedNumber(
-        _SLIDES, "weights 0.38, 0.4, 0.24 times the same", ("1.0",), _row(mix(digits, column)[0])
-    )
-    matrix_cause = (
-        "1×3 times 3×1 is 1×1, not 3×2; the second column has no source; `<EOS>` is dropped"
-    )
-    printed = (("1.0", "1.9"), ("0.2", "0.4"), ("3.86", "2.2"))
-    for token, text, context in zip(PIZZA_TOKENS, printed, three.context, strict=False):
-        yield WorkedNumber(_SLIDES, f"final row “{token}”", text, _row(context), matrix_cause)
+    same = "weights 0.38, 0.4, 0.24 times the same"
+    yield _compare(_SLIDES, same, "1.0", mix(digits[None], column[:, None])[0])
+    cause = "1×3 times 3×1 is 1×1, not 3×2; the second column has no source; `<EOS>` is dropped"
+    for token, printed, context in zip(
+        PIZZA_TOKENS, ("1.0 1.9", "0.2 0.4", "3.86 2.2"), three.context, strict=False
+    ):
+        yield _compare(_SLIDES, f"final row “{token}”", printed, context, cause)
 
 
 def _position_numbers() -> Iterator[WorkedNumber]:
     positions_LD = sinusoidal_positions(4, 4, dtype=torch.float64)
     encoded_LD = _matrix(SHOW_ME_THE_MONEY_EMBEDDINGS) + positions_LD
-    sines = [math.sin(math.radians(position)) for position in range(4)]
-    yield WorkedNumber(_NOTES, "PE₀ (show)", ("0", "1", "0", "1"), _row(positions_LD[0]))
-    for position, subscript, word, sine in (
-        (1, "₁", "me", "0.02"),
-        (2, "₂", "the", "0.04"),
-        (3, "₃", "money", "0.05"),
+    yield _compare(_NOTES, "PE₀ (show)", "0 1 0 1", positions_LD[0])
+    for position, place, sine in (
+        (1, "PE₁ (me)", "0.02"),
+        (2, "PE₂ (the)", "0.04"),
+        (3, "PE₃ (money)", "0.05"),
     ):
-        cause = f"sines of degrees (sin {position}° = {sines[position]:.6f})"
+        true_sine = math.sin(math.radians(position))
+        cause = f"sines of degrees (sin {position}° = {true_sine:.6f})"
         if position == 2:
             cause += ", and a second slip: that is 0.03, not 0.04"
-        yield WorkedNumber(
-            _NOTES,
-            f"PE{subscript} ({word})",
-            (sine, "1", "0", "1"),
-            _row(positions_LD[position]),
-            cause,
-        )
+        yield _compare(_NOTES, place, f"{sine} 1 0 1", positions_LD[position], cause)
     for word, row in zip(SHOW_ME_THE_MONEY_TOKENS, encoded_LD, strict=True):
         is_money = word == "money"
-        printed = ("0.46", "1.08", "0.51", "1.87") if is_money else ()
+        printed = "0.46 1.08 0.51 1.87" if is_money else ""
         cause = "the addition is right, the positions are those of degrees" if is_money else ""
-        yield WorkedNumber(_NOTES, f"equation 5, “{word}”", printed, _row(row), cause)
+        yield _compare(_NOTES, f"equation 5, “{word}”", printed, row, cause)
     filter_LM = _matrix(ATTENTION_FILTER)
-    yield WorkedNumber(
+    yield _compare(
         _NOTES,
         "section 3.3, sums of the rows of S",
-        ("1", "1", "1", "1"),
-        _row(filter_LM.sum(dim=-1)),
+        "1 1 1 1",
+        filter_LM.sum(dim=-1),
         "no scores are given, so the weights themselves cannot be recomputed",
     )
-    yield WorkedNumber(
+    yield _compare(
         _NOTES,
         "section 3.3, the largest weight of each row of S",
-        ("0.61", "0.57", "0.74", "0.48"),
-        _row(filter_LM.amax(dim=-1)),
+        "0.61 0.57 0.74 0.48",
+        filter_LM.amax(dim=-1),
         "the diagonal, as the text says",
     )
 
 
 def masked_numbers(d_key: int = 64) -> Iterator[WorkedNumber]:
-    """Recompute the masked example of the notes, whose d_k is not given.
-
-    Args:
-        d_key: the d_k to compute with.
+    """Recompute the masked example of the notes with a d_k, which they leave out.
 
     Yields:
-        QKᵀ + B and S′ row by row, and what becomes of S′ without ``<end>``.
+        QKᵀ + B and S′ row by row, and how S′ changes without ``<end>``.
     """
     steps = attend_not_on_your_life(d_key=d_key)
     allowed = apply_mask(steps.scores, causal_mask(6)[0, 0])
     for token, printed, row in zip(
         NOT_ON_YOUR_LIFE_TOKENS, NOT_ON_YOUR_LIFE_PRINTED_MASKED, allowed, strict=True
     ):
-        yield WorkedNumber(_NOTES, f"section 4.2, QKᵀ + B, `{token}`", printed, _row(row))
+        yield _compare(_NOTES, f"section 4.2, QKᵀ + B, `{token}`", " ".join(printed), row)
     best, error = best_d_key()
     no_fit = f"no d_k fits (nearest {best}, largest error {error:.2f}); computed with d_k = {d_key}"
     for index, token in enumerate(NOT_ON_YOUR_LIFE_TOKENS):
         weights = NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS[index]
-        shown = tuple(f"{value:.0f}" if value in (0, 1) else f"{value:.2f}" for value in weights)
-        place, computed = f"section 4.2, S′, `{token}`", _row(steps.weights[index])
-        yield WorkedNumber(_NOTES, place, shown, computed, _masked_cause(index, no_fit))
+        shown = " ".join(f"{value:.0f}" if value in (0, 1) else f"{value:.2f}" for value in weights)
+        place, cause = f"section 4.2, S′, `{token}`", _masked_cause(index, no_fit)
+        yield _compare(_NOTES, place, shown, steps.weights[index], cause)
     five = attend_not_on_your_life(d_key=d_key, num_tokens=5).weights - steps.weights[:5, :5]
-    yield WorkedNumber(
+    yield _compare(
         _NOTES,
         "section 4.2, largest difference of S′ with five rows, without `<end>`",
-        (),
-        (float(five.abs().max()),),
+        "",
+        five.abs().max()[None],
         "inputs are `<start>` … last word, targets the same shifted by one: five rows suffice",
     )
 
@@ -371,7 +366,7 @@ def _masked_cause(index: int, no_fit: str) -> str:
     if index == 0:
         return "one token to attend to"
     roots = ", ".join(f"{root:.2f}" for root in implied_roots(index))
-    cause = f"{no_fit}; this row alone implies √d_k = {roots}"
+    cause = f"{no_fit}; this row implies √d_k = {roots}"
     if index == 5:
         cause += "; the score 4.0 has a smaller weight than 3.9, which no softmax gives"
     return cause
@@ -379,27 +374,19 @@ def _masked_cause(index: int, no_fit: str) -> str:
 
 def _appendix_numbers() -> Iterator[WorkedNumber]:
     steps = attend_help_me()
-    scaled = (("1.5", "1"), ("0.75", "2"))
-    weights = (("0.62", "0.38"), ("0.22", "0.78"))
-    for index, word in enumerate(("help", "me")):
-        yield WorkedNumber(
-            _NOTES, f"appendix, “{word}”, scaled", scaled[index], _row(steps.scaled[index])
-        )
-        yield WorkedNumber(
-            _NOTES, f"appendix, “{word}”, softmax", weights[index], _row(steps.weights[index])
-        )
+    for index, (word, scaled, weights) in enumerate(
+        (("help", "1.5 1", "0.62 0.38"), ("me", "0.75 2", "0.22 0.78"))
+    ):
+        yield _compare(_NOTES, f"appendix, “{word}”, scaled", scaled, steps.scaled[index])
+        yield _compare(_NOTES, f"appendix, “{word}”, softmax", weights, steps.weights[index])
 
 
-def _matrix(rows: Sequence[Sequence[float]]) -> Tensor:
+def _matrix(rows: Sequence[Sequence[float]] | Sequence[float]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def _row(values: Tensor) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
-
-
 def _follow(scores_LM: Tensor, *, d_key: int, mask: Tensor | None = None) -> AttentionSteps:
-    """Run stages 2 to 5 on given scores, with values that make the context the weights."""
+    """Run stages 2 to 5 on given scores, with one-hot values: the context equals the weights."""
     scaled_LM = scale(scores_LM, d_key)
     masked_LM = apply_mask(scaled_LM, mask)
     weights_LM = weigh(masked_LM)
@@ -408,7 +395,7 @@ def _follow(scores_LM: Tensor, *, d_key: int, mask: Tensor | None = None) -> Att
 
 
 def _rounds_to(value: float, text: str) -> bool:
-    """Whether a value, rounded to the digits of the text, is the text."""
+    """True if a value, rounded to the digits of the text, is the text."""
     if text == "−∞":
         return value == -math.inf
     decimals = len(text.partition(".")[2])

@@ -20,30 +20,34 @@ from pellucid.files import read_lines
 __all__ = ["LARGEST_NUMBER", "MAX_NUMBERS", "Given", "read_csv", "read_toml", "shorten"]
 
 MAX_NUMBERS = 4096
-"""In one matrix, the scores included: more cannot be followed by hand."""
+"""The most numbers in one matrix, scores included, that can be followed by hand."""
 
 LARGEST_NUMBER = 1e50
-"""Larger ones could overflow when multiplied."""
+"""Larger numbers could overflow when multiplied."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I | re.A)
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a file says: its values by name, and where each stands."""
+    """The content of a file: its values by name, and the line of each."""
 
     values: Mapping[str, Any]
     lines: Mapping[str, int]
     path: Path
 
     def where(self, name: str, *places: int) -> str:
-        """``file.toml:3, query[2][0]``."""
+        """Write the place of a value: ``file.toml:3, query[2][0]``."""
         inside = "".join(f"[{place}]" for place in places)
         line = f":{self.lines[name]}" if name in self.lines else ""
         return f"{self.path}{line}, {name}{inside}"
 
     def matrix(self, name: str) -> Tensor:
-        """Read a matrix, checked."""
+        """Check a value that must be a matrix, and return it.
+
+        Raises:
+            DataError: it is not a matrix of finite numbers, or is too large.
+        """
         rows = self.values[name]
         if not isinstance(rows, list) or not rows or not all(isinstance(r, list) for r in rows):
             raise DataError(
@@ -54,13 +58,13 @@ class Given:
             if not row:
                 raise DataError(
                     f"A row must have at least one number, but this one is empty "
-                    f"({self.where(name, index)}). Fill it or take it out."
+                    f"({self.where(name, index)}). Fill or remove it."
                 )
             if len(row) != len(rows[0]):
                 raise DataError(
-                    f"All rows of a matrix must be of one length, but this row has {len(row)} "
+                    f"All rows of a matrix must have the same length, but this row has {len(row)} "
                     f"numbers and the first has {len(rows[0])} ({self.where(name, index)}). "
-                    "Add or take out what is too few or too many."
+                    "Make them equally long."
                 )
             for column, value in enumerate(row):
                 _check_number(value, self.where(name, index, column))
@@ -74,7 +78,7 @@ class Given:
 
 
 def read_toml(path: Path) -> Given:
-    """Read a TOML file, and on which line each key stands.
+    """Read a TOML file, and find the line of each key.
 
     Raises:
         DataError: it is not TOML, with the line.
@@ -97,34 +101,30 @@ def read_toml(path: Path) -> Given:
 
 
 def read_csv(path: Path) -> Given:
-    """Read one matrix from CSV, as ``x``, with ``tokens`` where the first line has names.
+    """Read one matrix from CSV as ``x``, with ``tokens`` if the first line has names.
 
     Raises:
         DataError: it is not CSV or not a matrix, with the line.
     """
-    rows: list[list[str]] = []
-    numbers: list[int] = []
+    rows: list[tuple[int, list[str]]] = []  # the number of each line, and its fields
     reader = csv.reader(read_lines(path), strict=True, skipinitialspace=True)
     try:
         for row in reader:
-            if any(field.strip() for field in row):
-                rows.append([field.strip() for field in row])
-                numbers.append(reader.line_num)
+            fields = [field.strip() for field in row]
+            if any(fields):
+                rows.append((reader.line_num, fields))
     except csv.Error as error:
         raise DataError(
             f"The file must be CSV, but is not: {error} ({path}:{reader.line_num}). Correct it."
         ) from None
-    tokens = None
-    if rows and not any(_NUMBER.fullmatch(field) for field in rows[0]):
-        tokens, rows, numbers = rows[0], rows[1:], numbers[1:]
+    given: dict[str, Any] = {}
+    if rows and not any(_NUMBER.fullmatch(field) for field in rows[0][1]):
+        given["tokens"] = rows.pop(0)[1]
     if not rows:
         raise DataError(f"The file must hold a matrix, but has no numbers ({path}). Write some.")
-    values = [
-        _read_row(row, len(rows[0]), f"{path}:{number}")
-        for row, number in zip(rows, numbers, strict=True)
-    ]
-    given: dict[str, Any] = {"x": values}
-    return Given(given if tokens is None else {**given, "tokens": tokens}, {"tokens": 1}, path)
+    width = len(rows[0][1])
+    given["x"] = [_read_row(fields, width, f"{path}:{number}") for number, fields in rows]
+    return Given(given, {"tokens": 1}, path)
 
 
 def _read_row(row: Sequence[str], width: int, where: str) -> list[float]:
@@ -134,22 +134,24 @@ def _read_row(row: Sequence[str], width: int, where: str) -> list[float]:
         if not _NUMBER.fullmatch(field):
             raise DataError(
                 f"Each field must be a number such as 0.5, but is {shorten(field)} ({place}). "
-                "Names of tokens go into the first line, with one name a row of the matrix."
+                "Names of tokens go into the first line, one for each row of the matrix."
             )
         value = float(field)
         _check_number(value, place)
         values.append(value)
     if len(row) != width:
         raise DataError(
-            f"All lines must have one number of fields, but this line has {len(row)} and the "
-            f"first line of numbers has {width} ({where}). Add or take out some."
+            f"All lines must have the same number of fields, but this line has {len(row)} and the "
+            f"first line of numbers has {width} ({where}). Make them equal."
         )
     return values
 
 
 def _check_number(value: Any, where: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DataError(f"It must be a number such as 0.5, but is {shorten(value)} ({where}).")
+        raise DataError(
+            f"An entry must be a number such as 0.5, but is {shorten(value)} ({where})."
+        )
     if not abs(value) <= LARGEST_NUMBER:
         raise DataError(
             f"A number must be finite and at most {LARGEST_NUMBER:g} in size, but is "
@@ -158,7 +160,7 @@ def _check_number(value: Any, where: str) -> None:
 
 
 def shorten(value: Any) -> str:
-    """Quote a value in a message, cut where it is long."""
+    """Quote a value for a message, and cut it if it is long."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     text = repr(value)

@@ -1,21 +1,21 @@
 r"""Attention written out: every stage of it as tables and lines, to be followed by hand.
 
 An `Example` has parts, a part has steps, and a step has tables, lines of arithmetic and the
-numbers that a text prints for it. Everything here is data. Nothing is a copied result: what a
-text prints stands in a `WorkedNumber` beside what is computed, in float64.
+numbers that a text prints for it. Everything here is data. No result is copied: a `WorkedNumber`
+holds the printed numbers next to those computed, in float64.
 
 The stages are those of `pellucid.attention.stages`, with the softmax taken apart:
 
 $$e_{ij} = \exp(F_{ij} - \max_k F_{ik}) \qquad S_{ij} = e_{ij} / \sum_k e_{ik}$$
 
-Taking off the largest number of a row changes no weight, since it cancels, and keeps the
+Subtracting the largest number of a row changes no weight, since it cancels, and keeps the
 exponentials from overflowing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,8 @@ __all__ = [
     "Table",
     "attend_by_hand",
     "attend_to_scores",
+    "make_step",
+    "make_weight_step",
     "matrix",
     "name_columns",
     "table",
@@ -53,15 +55,15 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One thing that is computed.
+    """One computation.
 
     Attributes:
-        name: what it is called, such as ``scores``.
+        name: such as ``scores``.
         formula: how it is computed.
-        note: what to know about it.
+        note: a remark.
         tables: the result.
         lines: arithmetic that is written out.
-        printed: what a text prints here, beside the same computed.
+        printed: the numbers that a text prints here, next to the same computed.
     """
 
     name: str
@@ -77,15 +79,15 @@ class AttentionByHand:
     r"""One attention with everything that is written down when computing it.
 
     Attributes:
-        query_names: what each query is called.
-        key_names: what each key is called.
-        divisor: what the scores are divided by, normally $\sqrt{d_k}$.
-        divisor_words: how that number comes about, such as ``√4 = 2``.
-        query_LK, key_MK, value_ME: None where only scores are known.
-        mask_LM: True = may attend; None where all may.
+        query_names: one for each query.
+        key_names: one for each key.
+        divisor: the number that divides the scores, normally $\sqrt{d_k}$.
+        divisor_words: its derivation, such as ``√4 = 2``.
+        query_LK, key_MK, value_ME: None if only scores are known.
+        mask_LM: True = may attend; None if all may.
         scores_LM, scaled_LM, masked_LM, exponentials_LM, sums_L1, weights_LM: the stages.
         context_LE: None without values.
-        added_LE: what is added to the context as it is.
+        added_LE: vectors that are added to the context unchanged.
     """
 
     query_names: tuple[str, ...]
@@ -121,10 +123,10 @@ class Example:
     """A worked example from beginning to end.
 
     Attributes:
-        name: what it is asked for by.
+        name: as the user types it.
         title: one line.
-        text: the title of the text that it is from; empty for a person's own.
-        note: what is given, and what is ours.
+        text: the title of its source; empty for a user's own matrices.
+        note: the numbers that are given, and those that are ours.
         parts: in the order of computing.
     """
 
@@ -145,16 +147,16 @@ def attend_to_scores(
     mask_LM: Tensor | None = None,
     value_ME: Tensor | None = None,
 ) -> AttentionByHand:
-    """Go on from scores: scale, mask, take the softmax apart, mix.
+    """Compute from given scores: scale, mask, take the softmax apart, mix.
 
     Args:
         scores_LM: float64.
         query_names: L names.
         key_names: M names.
-        divisor: what the scores are divided by.
-        divisor_words: how it comes about.
+        divisor: the number that divides the scores.
+        divisor_words: its derivation.
         mask_LM: True = may attend.
-        value_ME: without them there is no context.
+        value_ME: None leaves the context out.
     """
     scaled_LM = scores_LM / divisor
     masked_LM = apply_mask(scaled_LM, mask_LM)
@@ -189,17 +191,17 @@ def attend_by_hand(
     divisor: float | None = None,
     added_LE: Tensor | None = None,
 ) -> AttentionByHand:
-    r"""Compute attention and keep what is written down on the way.
+    r"""Compute attention and keep every number on the way.
 
     Args:
-        query_LK: float64, as all of them.
+        query_LK: queries, float64 as all matrices here.
         key_MK: keys.
         value_ME: values.
         query_names: L names.
-        key_names: M names; those of the queries unless given.
+        key_names: M names; by default those of the queries.
         mask_LM: True = may attend.
-        divisor: what the scores are divided by; $\sqrt{d_k}$ unless given.
-        added_LE: what is added to the context as it is.
+        divisor: the number that divides the scores; by default $\sqrt{d_k}$.
+        added_LE: vectors to add to the context unchanged.
     """
     width = query_LK.shape[-1]
     root = math.sqrt(width)
@@ -218,19 +220,37 @@ def attend_by_hand(
     return replace(result, added_LE=added_LE, context_LE=added_LE + result.context_LE)
 
 
+def make_step(
+    name: str,
+    formula: str = "",
+    *tables: Table,
+    note: str = "",
+    lines: Iterable[str] = (),
+    printed: Iterable[WorkedNumber] = (),
+) -> Step:
+    """Make a step from whatever it has."""
+    return Step(name, formula, note, tables, tuple(lines), tuple(printed))
+
+
+def make_weight_step(name: str, weight: Any, formula: str = "", note: str = "") -> Step:
+    """Make a step that shows a matrix of weights, one row for each feature of x."""
+    features = name_columns("x", len(weight))
+    return make_step(name, formula, table(features, matrix(weight), ""), note=note)
+
+
 def table(rows: Sequence[str], values_LX: Tensor, letter: str, title: str = "") -> Table:
-    """Make a table of vectors, one a row, whose features are numbered from 0."""
+    """Make a table of vectors, one per row, whose features are numbered from 0."""
     return Table(tuple(rows), name_columns(letter, values_LX.shape[-1]), values_LX, title)
 
 
 def name_columns(letter: str, count: int) -> tuple[str, ...]:
-    """Name features ``v0``, ``v1`` and so on."""
+    """Name features by a letter and a number: ``v0``, ``v1`` and so on."""
     return tuple(f"{letter}{index}" for index in range(count))
 
 
 def matrix(rows: Any) -> Tensor:
-    """Make nested numbers a float64 tensor."""
-    return torch.tensor(rows, dtype=torch.float64)
+    """Turn nested numbers into a float64 tensor."""
+    return torch.as_tensor(rows, dtype=torch.float64)
 
 
 def write_number(value: float) -> str:

@@ -14,12 +14,13 @@ from pellucid.by_hand.sheet import (
     AttentionByHand,
     Step,
     Table,
+    make_step,
     name_columns,
     table,
     write_number,
 )
 
-__all__ = ["stage_steps"]
+__all__ = ["stage_steps", "write_mixture"]
 
 
 def stage_steps(
@@ -32,10 +33,10 @@ def stage_steps(
     """Write an attention down, stage by stage.
 
     Args:
-        attention: what was computed.
-        formulas: by the name of a step, another formula than the usual one.
-        notes: by the name of a step, what to know about it.
-        printed: by the name of a step, what a text prints there.
+        attention: the computed stages.
+        formulas: other formulas than the usual ones, by the name of the step.
+        notes: other notes, by the name of the step.
+        printed: the numbers that a text prints, by the name of the step.
     """
     formulas, notes, printed = formulas or {}, notes or {}, printed or {}
     return tuple(
@@ -50,66 +51,62 @@ def stage_steps(
 
 
 def _projected(a: AttentionByHand) -> list[Step]:
-    """Queries, keys and values; once where all three are the same."""
+    """Show queries, keys and values; those that are the same only once."""
     if a.query_LK is None or a.key_MK is None or a.value_ME is None:
         return []
     if a.query_LK is a.key_MK is a.value_ME:
-        return [Step("query = key = value", tables=(table(a.query_names, a.query_LK, "x"),))]
-    steps = [Step("query", "Q", tables=(table(a.query_names, a.query_LK, "q"),))]
+        return [make_step("query = key = value", "", table(a.query_names, a.query_LK, "x"))]
+    query = make_step("query", "Q", table(a.query_names, a.query_LK, "q"))
+    keys = table(a.key_names, a.key_MK, "k")
     if a.key_MK is a.value_ME:
-        return [*steps, Step("key = value", "K", tables=(table(a.key_names, a.key_MK, "k"),))]
-    return [
-        *steps,
-        Step("key", "K", tables=(table(a.key_names, a.key_MK, "k"),)),
-        Step("value", "V", tables=(table(a.key_names, a.value_ME, "v"),)),
-    ]
+        return [query, make_step("key = value", "K", keys)]
+    value = make_step("value", "V", table(a.key_names, a.value_ME, "v"))
+    return [query, make_step("key", "K", keys), value]
 
 
 def _compared(a: AttentionByHand) -> list[Step]:
-    """From scores to weights."""
+    """Show the way from scores to weights."""
 
-    def by_keys(values_LM: Tensor, *more: str) -> tuple[Table, ...]:
-        return (Table(a.query_names, (*a.key_names, *more), values_LM),)
+    def by_keys(values_LM: Tensor, *more: str) -> Table:
+        return Table(a.query_names, (*a.key_names, *more), values_LM)
 
-    root = a.divisor_words or write_number(a.divisor)
+    scores, divisor = by_keys(a.scores_LM), a.divisor_words or write_number(a.divisor)
     steps = [
-        Step("scores", "Q·Kᵀ", "Each query times each key.", by_keys(a.scores_LM)),
-        Step("scaled", f"scores ÷ {root}", tables=by_keys(a.scaled_LM)),
+        make_step("scores", "Q·Kᵀ", scores, note="Each query times each key."),
+        make_step("scaled", f"scores ÷ {divisor}", by_keys(a.scaled_LM)),
     ]
     if a.mask_LM is not None:
-        note = "−∞ where a query may not attend."
-        steps.append(Step("masked", "scaled + mask", note, by_keys(a.masked_LM)))
-    last = "scaled" if a.mask_LM is None else "masked"
-    with_sums = torch.cat([a.exponentials_LM, a.sums_L1], dim=-1)
+        note = "−∞ for keys that a query may not attend to."
+        steps.append(make_step("masked", "scaled + mask", by_keys(a.masked_LM), note=note))
+    exponentials = by_keys(torch.cat([a.exponentials_LM, a.sums_L1], dim=-1), "sum")
+    note = "Subtracting the largest changes no weight: it cancels in the division."
+    weights = by_keys(a.weights_LM)
     return [
         *steps,
-        Step(
-            "exponentials",
-            f"exp({last} − largest of the row)",
-            "Taking off the largest changes no weight: it cancels in the division.",
-            by_keys(with_sums, "sum"),
+        make_step(
+            "exponentials", f"exp({steps[-1].name} − largest of the row)", exponentials, note=note
         ),
-        Step("weights", "exponentials ÷ their sum", _row_sums(a), by_keys(a.weights_LM)),
+        make_step("weights", "exponentials ÷ their sum", weights, note=_row_sums(a)),
     ]
 
 
 def _row_sums(a: AttentionByHand) -> str:
-    is_empty = (a.sums_L1 == 0).flatten().tolist()
-    if not any(is_empty):
+    empty = [name for name, total in zip(a.query_names, a.sums_L1, strict=True) if total == 0]
+    if not empty:
         return "Each row sums to 1."
-    names = ", ".join(name for name, empty in zip(a.query_names, is_empty, strict=True) if empty)
+    names = ", ".join(empty)
     return f"Each row sums to 1, but a row that may attend nowhere has weights 0: {names}."
 
 
 def _mixed(a: AttentionByHand) -> list[Step]:
-    """Weights times values and their sum; with letters where no values are known."""
+    """Show the weighted values and their sum; without known values in letters."""
     if a.value_ME is None or a.context_LE is None:
-        lines = tuple(
-            f"context({name}) = {_in_letters(weights, a.key_names)}"
-            for name, weights in zip(a.query_names, a.weights_LM.tolist(), strict=True)
-        )
         note = "No values are given, so they stay letters: v(word) is the value of a word."
-        return [Step("context", "weights · V", note, lines=lines)]
+        lines = [
+            f"context({name}) = {write_mixture(weights, a.key_names)}"
+            for name, weights in zip(a.query_names, a.weights_LM.tolist(), strict=True)
+        ]
+        return [make_step("context", "weights · V", note=note, lines=lines)]
     columns = name_columns("v", a.value_ME.shape[-1])
     products = []
     for name, weights_M, total_E in zip(
@@ -117,20 +114,15 @@ def _mixed(a: AttentionByHand) -> list[Step]:
     ):
         values_LX = torch.cat([weights_M[:, None] * a.value_ME, total_E[None]])
         products.append(Table((*a.key_names, "sum"), columns, values_LX, f"for {name}"))
-    steps = [
-        Step(
-            "weights × values",
-            "each value times its weight, and their sum",
-            tables=tuple(products),
-        )
+    added = "" if a.added_LE is None else "its own embedding as it is + "
+    return [
+        make_step("weights × values", "each value times its weight, and their sum", *products),
+        make_step("context", f"{added}weights · V", table(a.query_names, a.context_LE, "c")),
     ]
-    formula = "weights · V"
-    if a.added_LE is not None:
-        formula = "its own embedding as it is + weights · V"
-    return [*steps, Step("context", formula, tables=(table(a.query_names, a.context_LE, "c"),))]
 
 
-def _in_letters(weights: Sequence[float], names: Sequence[str]) -> str:
+def write_mixture(weights: Sequence[float], names: Sequence[str]) -> str:
+    """Write a sum of weighted values whose numbers are unknown: ``0.5·v(a) + 0.5·v(b)``."""
     terms = [
         f"{write_number(weight)}·v({name})"
         for weight, name in zip(weights, names, strict=True)

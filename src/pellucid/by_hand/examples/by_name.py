@@ -1,4 +1,4 @@
-"""The worked examples by name."""
+"""The worked examples, by the names that users type."""
 
 from __future__ import annotations
 

@@ -9,15 +9,17 @@ Source:
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from pellucid.attention.variants import attend_with_values
-from pellucid.by_hand.printed import HELP_ME_SCORES, WorkedNumber, worked_numbers
+from pellucid.by_hand.printed import HELP_ME_SCORES, WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     Example,
     Part,
-    Step,
     attend_by_hand,
+    make_step,
+    make_weight_step,
     matrix,
     table,
     write_number,
@@ -52,16 +54,11 @@ _TRANSPOSE = (
 def help_me() -> Example:
     """Work out both words as vectors, and both at once as the rows of a matrix."""
     x_LD = matrix(HELP_ME_EMBEDDINGS)
-    features = tuple(f"x{index}" for index in range(x_LD.shape[-1]))
+    free = "The width of the values is free: it need be neither 4 nor 16."
     given = (
-        Step("W^q", "4 × 16, ours", tables=(table(features, matrix(HELP_ME_QUERY), ""),)),
-        Step("W^k", "4 × 16, ours", tables=(table(features, matrix(HELP_ME_KEY), ""),)),
-        Step(
-            "W^v",
-            "4 × 3, ours",
-            "The width of the values is free: it need be neither 4 nor 16.",
-            (table(features, matrix(HELP_ME_VALUE), ""),),
-        ),
+        make_weight_step("W^q", HELP_ME_QUERY, "4 × 16, ours"),
+        make_weight_step("W^k", HELP_ME_KEY, "4 × 16, ours"),
+        make_weight_step("W^v", HELP_ME_VALUE, "4 × 3, ours", free),
     )
     return Example(
         name="help-me",
@@ -91,7 +88,7 @@ def _one_word(x_LD: Tensor, index: int) -> Part:
         key_names=_WORDS,
     )
     start = f"appendix, “{word}”, "
-    scaled, softmax = (n for n in worked_numbers() if n.place.startswith(start))
+    scaled, softmax = find_numbers(start)
     scores = WorkedNumber(
         _TEXT,
         f"{start}scores",
@@ -103,7 +100,7 @@ def _one_word(x_LD: Tensor, index: int) -> Part:
         f"Input: {word}",
         _TRANSPOSE if index == 0 else "Keys and values are those computed before.",
         (
-            Step("embedding", f"x{number}", tables=(table((word,), x_LD[index : index + 1], "x"),)),
+            make_step("embedding", f"x{number}", table((word,), x_LD[index : index + 1], "x")),
             *stage_steps(
                 attention,
                 formulas={
@@ -123,21 +120,17 @@ def _one_word(x_LD: Tensor, index: int) -> Part:
 def _both_words(x_LD: Tensor) -> Part:
     weights = (matrix(HELP_ME_QUERY), matrix(HELP_ME_KEY), matrix(HELP_ME_VALUE))
     context_LE = attend_with_values(x_LD, *weights).context
-    parts = [_one_word(x_LD, index).attention for index in range(len(_WORDS))]
-    alone = [part.context_LE for part in parts if part is not None and part.context_LE is not None]
-    largest = max(
-        float((context_LE[index] - vector_LE[0]).abs().max())
-        for index, vector_LE in enumerate(alone)
+    attentions = [_one_word(x_LD, index).attention for index in range(len(_WORDS))]
+    one_by_one = [a.context_LE for a in attentions if a is not None and a.context_LE is not None]
+    largest = float((context_LE - torch.cat(one_by_one)).abs().max())
+    step = make_step(
+        "context",
+        "softmax(XW^q (XW^k)ᵀ ÷ √16) · XW^v",
+        table(_WORDS, context_LE, "c"),
+        note=f"Largest difference from the vectors above: {write_number(largest)}.",
     )
     return Part(
         "Both at once",
         "In practice the embeddings are the rows of a matrix X, and all of it happens in parallel.",
-        (
-            Step(
-                "context",
-                "softmax(XW^q (XW^k)ᵀ ÷ √16) · XW^v",
-                f"Largest difference from the vectors above: {write_number(largest)}.",
-                (table(_WORDS, context_LE, "c"),),
-            ),
-        ),
+        (step,),
     )

@@ -1,15 +1,13 @@
 """``lets-go``: two words, random weights, and three steps.
 
-The notes print no numbers, but they give the steps and say what comes out. Embeddings are ours;
-the weights are drawn, as a model's are before training.
+The notes print no numbers, but they give the steps and describe the outcome. Embeddings are ours;
+the weights are drawn, as those of a model before training.
 
 Source:
     Notes "Self-Attention for Transformer Neural Networks".
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -20,8 +18,9 @@ from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Part,
-    Step,
     attend_by_hand,
+    make_step,
+    make_weight_step,
     matrix,
     table,
 )
@@ -38,7 +37,7 @@ _WIDTH = 4
 
 
 def lets_go() -> Example:
-    """Work the three steps of the notes out, and test what they say about the outcome."""
+    """Work out the three steps of the notes, and test their claims about the outcome."""
     embeddings_LD = matrix(LETS_GO_EMBEDDINGS)
     positions_LD = sinusoidal_positions(2, _WIDTH, dtype=embeddings_LD.dtype)
     x_LD = embeddings_LD + positions_LD
@@ -55,9 +54,9 @@ def lets_go() -> Example:
             Part(
                 "Position-encoded values",
                 steps=(
-                    Step("embedding", "ours", tables=(table(_WORDS, embeddings_LD, "e"),)),
-                    Step("position", "sines, cosines", tables=(table(_WORDS, positions_LD, "p"),)),
-                    Step("x", "their sum", tables=(table(_WORDS, x_LD, "x"),)),
+                    make_step("embedding", "ours", table(_WORDS, embeddings_LD, "e")),
+                    make_step("position", "sines, cosines", table(_WORDS, positions_LD, "p")),
+                    make_step("x", "their sum", table(_WORDS, x_LD, "x")),
                 ),
             ),
             _weights_part(weights),
@@ -69,27 +68,24 @@ def lets_go() -> Example:
 
 
 def share_of_own_weight_first(x_LD: Tensor) -> float:
-    """Find in how many of many random beginnings the first word attends to itself most."""
+    """Find the share of random beginnings in which the first word attends most to itself."""
     query_NDK, key_NDK = (_draw(NUM_BEGINNINGS, name) for name in ("query", "key"))
     weights_NLM = weigh(scale(score(x_LD @ query_NDK, x_LD @ key_NDK), _WIDTH))
     return float((weights_NLM[:, 0].argmax(dim=-1) == 0).double().mean())
 
 
 def _draw(count: int, name: str) -> Tensor:
-    """Draw matrices as tenths; the first is the one that is worked out."""
+    """Draw matrices of tenths; the example works out the first."""
     tenths = generator(1, "attention by hand", name).integers(-9, 10, (count, _WIDTH, _WIDTH))
     return torch.from_numpy(tenths).double() / 10
 
 
 def _weights_part(weights: list[Tensor]) -> Part:
-    features = tuple(f"x{index}" for index in range(_WIDTH))
+    names = ("W^q", "W^k", "W^v")
     return Part(
         "Weights, the same for every word",
         "Training changes these three matrices and nothing else here.",
-        tuple(
-            Step(name, "drawn", tables=(table(features, weight, ""),))
-            for name, weight in zip(("W^q", "W^k", "W^v"), weights, strict=True)
-        ),
+        tuple(make_weight_step(*named, "drawn") for named in zip(names, weights, strict=True)),
     )
 
 
@@ -117,40 +113,32 @@ def _table_part(key_DK: Tensor) -> Part:
     positions_LD = sinusoidal_positions(8, _WIDTH, dtype=go_D.dtype)
     places = (1, 3, 7)
     keys_LK = torch.stack([(go_D + positions_LD[place]) @ key_DK for place in places])
+    keys = table([f"go ({place})" for place in places], keys_LK, "k")
     return Part(
         "Are keys a table with an entry for each word?",
         "The notes say so. The matrices are kept, not the keys: a key is computed at every "
         "occurrence, and the same word has another one in another place, in deeper layers also "
         "among other words.",
-        (
-            Step(
-                "key",
-                "of “go” by its position",
-                tables=(table([f"go ({place})" for place in places], keys_LK, "k"),),
-            ),
-        ),
+        (make_step("key", "of “go” by its position", keys),),
     )
 
 
 def _similarity_part(x_LD: Tensor, own_weight: float) -> Part:
-    alone = attend_by_hand(x_LD, x_LD, x_LD, query_names=_WORDS)
+    unprojected = attend_by_hand(x_LD, x_LD, x_LD, query_names=_WORDS)
+    share = share_of_own_weight_first(x_LD)
+    beginnings = make_step(
+        "other beginnings",
+        f"{NUM_BEGINNINGS} draws of W^q and W^k",
+        note="Similarity here means relevance, as the notes say themselves, and what is relevant "
+        "is learned.",
+        lines=[f"“Let's” attends to itself more than to “go” in {100 * share:.1f} % of them."],
+    )
     return Part(
         "Is “Let's” weighted more heavily than “go”?",
         "The notes say that it is, being so much more similar to itself. With the random matrices "
         f"above it gives itself {own_weight:.2f}. With x itself for queries and keys, as below, a "
         "word scores itself highest unless another vector reaches farther in its own direction. "
         "With separate matrices nothing makes it so.",
-        (*stage_steps(alone), *_beginnings(x_LD)),
-        alone,
-    )
-
-
-def _beginnings(x_LD: Tensor) -> Iterator[Step]:
-    share = share_of_own_weight_first(x_LD)
-    yield Step(
-        "other beginnings",
-        f"{NUM_BEGINNINGS} draws of W^q and W^k",
-        "Similarity here means relevance, as the notes say themselves, and what is relevant is "
-        "learned.",
-        lines=(f"“Let's” attends to itself more than to “go” in {100 * share:.1f} % of them.",),
+        (*stage_steps(unprojected), beginnings),
+        unprojected,
     )

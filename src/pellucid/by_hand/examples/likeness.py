@@ -1,7 +1,7 @@
-"""Alikeness of words by their letters and by their sound.
+"""Similarity of words by their letters and by their sound.
 
 With `pellucid.attention.similarity.edit_similarity` these show that attention takes any
-similarity, and that the choice of it decides what is found.
+similarity, and that the result depends on its choice.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
+from pellucid.attention.similarity import compare_strings
 from pellucid.errors import InputError
 
 __all__ = ["ngram_similarity", "ngrams", "sound_similarity", "soundex"]
@@ -31,13 +31,13 @@ _DIGITS = {
 
 
 def ngrams(word: str, length: int = 2) -> tuple[str, ...]:
-    """Cut a word into all its stretches of some letters, in order, without regard to case."""
+    """List all stretches of some letters in a word, in order and in lower case."""
     small = word.lower()
     return tuple(small[start : start + length] for start in range(len(small) - length + 1))
 
 
 def ngram_similarity(queries: Sequence[str], keys: Sequence[str], length: int = 2) -> Tensor:
-    r"""Measure how many stretches two words share: ``similarities_LM`` from 0 to 1.
+    r"""Measure the share of common stretches of letters: ``similarities_LM`` from 0 to 1.
 
     $$2\,|A \cap B| / (|A| + |B|)$$
 
@@ -50,22 +50,17 @@ def ngram_similarity(queries: Sequence[str], keys: Sequence[str], length: int = 
         total = first.total() + second.total()
         return 2 * (first & second).total() / total if total else 0.0
 
-    return torch.tensor(
-        [[share(query, key) for key in keys] for query in queries], dtype=torch.float64
-    )
+    return compare_strings(queries, keys, share)
 
 
 def soundex(word: str) -> str:
-    """Write how an English name sounds as a letter and three digits.
+    """Write the sound of an English name as a letter and three digits.
 
     Vowels, *h*, *w* and *y* are left out; neighbors of one class count once, also across *h* and
-    *w*.
-
-    Args:
-        word: letters from a to z; others are passed over.
+    *w*. Characters other than a to z are skipped.
 
     Raises:
-        InputError: there is no such letter.
+        InputError: the word has no letter from a to z.
 
     Source:
         Russell and Odell 1918, as the United States archives code census names.
@@ -85,15 +80,9 @@ def soundex(word: str) -> str:
 
 
 def sound_similarity(queries: Sequence[str], keys: Sequence[str]) -> Tensor:
-    """Measure how alike names sound, as minus the places where their codes differ.
+    """Measure similarity of sound, as minus the places at which two codes differ: −4 to 0."""
 
-    ``similarities_LM``, from −4 to 0.
-    """
-    pairs = [[(soundex(query), soundex(key)) for key in keys] for query in queries]
-    return torch.tensor(
-        [
-            [-float(sum(a != b for a, b in zip(*pair, strict=True))) for pair in row]
-            for row in pairs
-        ],
-        dtype=torch.float64,
-    )
+    def compare(query: str, key: str) -> float:
+        return -float(sum(a != b for a, b in zip(soundex(query), soundex(key), strict=True)))
+
+    return compare_strings(queries, keys, compare)

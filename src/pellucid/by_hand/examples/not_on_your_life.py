@@ -1,4 +1,4 @@
-"""``not-on-your-life``: masked self-attention from printed scores, with a d_k of one's choice.
+"""``not-on-your-life``: masked self-attention from printed scores, for any d_k.
 
 The notes print scores, mask and weights, but neither d_k nor values.
 
@@ -17,14 +17,15 @@ from pellucid.by_hand.printed import (
     NOT_ON_YOUR_LIFE_TOKENS,
     attend_not_on_your_life,
     best_d_key,
+    find_numbers,
     masked_numbers,
 )
 from pellucid.by_hand.sheet import (
     Example,
     Part,
-    Step,
     Table,
     attend_to_scores,
+    make_step,
     matrix,
     write_number,
 )
@@ -40,10 +41,10 @@ _TOKENS = NOT_ON_YOUR_LIFE_TOKENS
 
 
 def not_on_your_life(d_key: int = 64) -> Example:
-    """Work the masked example out.
+    """Work out the masked example.
 
     Args:
-        d_key: the text does not say; 64 is the paper's.
+        d_key: not in the text; 64 is the paper's.
 
     Raises:
         InputError: it is not from 1 to a million.
@@ -68,18 +69,15 @@ def _mask_part() -> Part:
     mask_LM = causal_mask(len(_TOKENS))[0, 0]
     scores_LM = matrix(NOT_ON_YOUR_LIFE_SCORES)
     additive_LM = additive_mask(mask_LM, dtype=scores_LM.dtype)
-    rows = tuple(n for n in masked_numbers() if "QKᵀ + B" in n.place)
+    added = Table(_TOKENS, _TOKENS, scores_LM + additive_LM)
+    rows = find_numbers("QKᵀ + B", masked_numbers())
     return Part(
         "The mask as it is printed",
         "B is 0 on and below the diagonal: a token attends to those before it and to itself. "
         "(The notes say “those that precede it”; their B has the token itself too.)",
         (
-            Step("B", tables=(Table(_TOKENS, _TOKENS, additive_LM),)),
-            Step(
-                "QKᵀ + B",
-                tables=(Table(_TOKENS, _TOKENS, scores_LM + additive_LM),),
-                printed=rows,
-            ),
+            make_step("B", "", Table(_TOKENS, _TOKENS, additive_LM)),
+            make_step("QKᵀ + B", "", added, printed=rows),
         ),
     )
 
@@ -99,7 +97,7 @@ def _attention_part(d_key: int) -> Part:
     additive_LM = additive_mask(mask_LM, dtype=scores_LM.dtype)
     other_LM = weigh(mask_then_scale(scores_LM, additive_LM, d_key))
     apart = write_number(float((other_LM - attention.weights_LM).abs().max()))
-    weights = [n for n in masked_numbers(d_key) if ", S′, `" in n.place]
+    weights = find_numbers(", S′, `", masked_numbers(d_key))
     return Part(
         "Attention, stage by stage",
         "",
@@ -118,19 +116,12 @@ def _attention_part(d_key: int) -> Part:
 
 def _five_rows_part(d_key: int) -> Part:
     steps = attend_not_on_your_life(d_key=d_key, num_tokens=5)
-    (five,) = (n for n in masked_numbers(d_key) if "five rows" in n.place)
+    (five,) = find_numbers("five rows", masked_numbers(d_key))
+    lines = [f"reads {read} → predicts {said}" for read, said in itertools.pairwise(_TOKENS)]
     return Part(
         "Without <end>",
         "A row reads one token and predicts the next, so <end> is only ever predicted, never "
         "read: five rows suffice. Because of the mask they are the first five above "
         f"(largest difference {write_number(five.computed[0])}).",
-        (
-            Step(
-                "weights",
-                tables=(Table(_TOKENS[:5], _TOKENS[:5], steps.weights),),
-                lines=tuple(
-                    f"reads {read} → predicts {said}" for read, said in itertools.pairwise(_TOKENS)
-                ),
-            ),
-        ),
+        (make_step("weights", "", Table(_TOKENS[:5], _TOKENS[:5], steps.weights), lines=lines),),
     )

@@ -1,4 +1,4 @@
-"""``pizza`` and ``room-number``: the slides in full.
+"""``pizza``: the slides "Pizza is awesome" in full.
 
 Source:
     Slides "Self-Attention".
@@ -6,7 +6,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from torch import Tensor
@@ -17,15 +17,16 @@ from pellucid.by_hand.printed import (
     PIZZA_TOKENS,
     PIZZA_WEIGHT,
     WorkedNumber,
-    worked_numbers,
+    find_numbers,
 )
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Part,
-    Step,
     Table,
     attend_by_hand,
+    make_step,
+    make_weight_step,
     matrix,
     table,
     write_number,
@@ -34,27 +35,24 @@ from pellucid.by_hand.stages import stage_steps
 
 __all__ = ["pizza"]
 
-_TEXT = 'Slides "Self-Attention"'
 _EOS = "<EOS>"
 
 
 def pizza() -> Example:
-    """Work the slides out, for both readings of their transposed weights."""
-    features = ("x0", "x1")
+    """Work out the slides, for both readings of their transposed weights."""
+    sizes = (
+        "Two encoded values take a 2 × 2 matrix; 512 could take one of 512 × 512, or of 512 × d_k."
+    )
     given = (
-        Step("x", "one embedding a word", tables=(table(PIZZA_TOKENS, _embeddings(), "x"),)),
-        Step(
-            "W",
-            "the one matrix that stands for W^q, W^k and W^v",
-            "Two encoded values take a 2 × 2 matrix; 512 could take one of 512 × 512, or of "
-            "512 × d_k.",
-            (table(features, matrix(PIZZA_WEIGHT), ""),),
+        make_step("x", "one embedding a word", table(PIZZA_TOKENS, _embeddings(), "x")),
+        make_weight_step(
+            "W", PIZZA_WEIGHT, "the one matrix that stands for W^q, W^k and W^v", sizes
         ),
     )
     return Example(
         name="pizza",
         title="“Pizza is awesome”",
-        text=_TEXT,
+        text='Slides "Self-Attention"',
         note="The slides multiply by “Weights T”. That can mean the matrix they show, or its "
         "transpose; both are worked out. With one matrix for all three roles, queries, keys and "
         "values are equal.",
@@ -74,35 +72,44 @@ def _embeddings() -> Tensor:
 def _reading(*, is_transposed: bool) -> tuple[Part, Part, Part]:
     weight = matrix(PIZZA_WEIGHT)
     formula = "X·Wᵀ" if is_transposed else "X·W"
+    title = f"{'Second' if is_transposed else 'First'} reading, {formula}"
     projected_LK = _embeddings() @ (weight.T if is_transposed else weight)
-    number = "Second" if is_transposed else "First"
-    roles = Part(
-        f"{number} reading, {formula}: queries, keys, values",
-        steps=(
-            Step(
-                "query = key = value",
-                formula,
-                tables=(table(PIZZA_TOKENS, projected_LK, "q"),),
-                printed=_role_numbers(projected_LK[2].tolist(), formula),
-            ),
-        ),
+    cause = f"one matrix for all three must give Q = K = V; computed as {formula}"
+    printed = [replace(number, cause=cause) for number in find_numbers("of “awesome”")]
+    roles = make_step(
+        "query = key = value",
+        formula,
+        table(PIZZA_TOKENS, projected_LK, "q"),
+        printed=_recompute(printed, 3 * [projected_LK[2].tolist()], formula),
     )
     three_LK = projected_LK[:3]
     three = attend_by_hand(three_LK, three_LK, three_LK, query_names=PIZZA_TOKENS[:3])
+    (row,) = find_numbers("softmax row “Pizza”, three tokens")
+    row = replace(row, place="row “Pizza”")
+    contexts = mix(three.weights_LM, three_LK).tolist()
     stages = stage_steps(
         three,
         printed={
-            "weights": _softmax_numbers(three.weights_LM[0].tolist(), formula),
-            "context": _context_numbers(mix(three.weights_LM, three_LK), formula),
+            "weights": _recompute([row], [three.weights_LM[0].tolist()], formula),
+            "context": _recompute(find_numbers("final row"), contexts, formula),
         },
     )[1:]  # queries, keys and values stand above
-    attention = Part(
-        f"{number} reading, {formula}: three words",
-        f"From here on the slides drop {_EOS} without saying so.",
-        stages,
-        three,
+    note = f"From here on the slides drop {_EOS} without saying so."
+    return (
+        Part(f"{title}: queries, keys, values", steps=(roles,)),
+        Part(f"{title}: three words", note, stages, three),
+        _four_words_part(projected_LK, title, three),
     )
-    return roles, attention, _four_words_part(projected_LK, f"{number} reading, {formula}", three)
+
+
+def _recompute(
+    numbers: Iterable[WorkedNumber], rows: Sequence[Sequence[float]], formula: str
+) -> tuple[WorkedNumber, ...]:
+    """Compare printed numbers with those of one reading of the weights."""
+    return tuple(
+        replace(number, place=f"{number.place}, {formula}", computed=tuple(row))
+        for number, row in zip(numbers, rows, strict=True)
+    )
 
 
 def _four_words_part(projected_LK: Tensor, title: str, three: AttentionByHand) -> Part:
@@ -117,63 +124,32 @@ def _four_words_part(projected_LK: Tensor, title: str, three: AttentionByHand) -
     )
 
 
-def _role_numbers(row: Sequence[float], formula: str) -> tuple[WorkedNumber, ...]:
-    cause = f"one matrix for all three must give Q = K = V; computed as {formula}"
-    return tuple(
-        WorkedNumber(_TEXT, f"{number.place}, {formula}", number.printed, tuple(row), cause)
-        for number in _printed("of “awesome”")
-    )
-
-
-def _softmax_numbers(row: Sequence[float], formula: str) -> tuple[WorkedNumber, ...]:
-    (number,) = _printed("softmax row “Pizza”, three tokens")
-    return (
-        WorkedNumber(_TEXT, f"row “Pizza”, {formula}", number.printed, tuple(row), number.cause),
-    )
-
-
-def _context_numbers(context_LE: Tensor, formula: str) -> tuple[WorkedNumber, ...]:
-    return tuple(
-        WorkedNumber(_TEXT, f"{number.place}, {formula}", number.printed, tuple(row), number.cause)
-        for number, row in zip(_printed("final row"), context_LE.tolist(), strict=True)
-    )
-
-
 def _slides_own_part() -> Part:
-    """What the slides compute with the weights that they print."""
-    words = ("Pizza", "is", "awesome")
+    """Show the slides' own computation with the weights that they print."""
+    words = PIZZA_TOKENS[:3]
     column = matrix([[0.6], [-0.35], [3.86]])
     tables = []
     for title, shares in (
         ("with the row as it is printed later, 0.38 0.4 0.24", (0.38, 0.40, 0.24)),
-        ("with the row as it is said in words, 36, 40 and 24 %", (0.36, 0.40, 0.24)),
+        ("with the row as it stands in words, 36, 40 and 24 %", (0.36, 0.40, 0.24)),
     ):
-        weights_M1 = matrix(shares)[:, None]
-        products_MX = matrix(
-            [*(weights_M1 * column).tolist(), [float((weights_M1 * column).sum())]]
-        )
-        tables.append(Table((*words, "sum"), ("product",), products_MX, title))
-    in_words, in_digits = (
-        replace(number, cause="but this column of values is not the V of the slides before")
-        for start in ("weights 36, 40", "weights 0.38")
-        for number in _printed(start)
-    )
+        products = matrix(shares)[:, None] * column
+        values_MX = matrix([*products.tolist(), [float(products.sum())]])
+        tables.append(Table((*words, "sum"), ("product",), values_MX, title))
+    (in_words,), (in_digits,) = find_numbers("weights 36, 40"), find_numbers("weights 0.38")
+    cause = "but this column of values is not the V of the slides before"
+    printed = [replace(number, cause=cause) for number in (in_digits, in_words)]
     return Part(
         "What the slides compute with the weights they print",
         "A row of weights times a column of values is one number (1 × 3 times 3 × 1 is 1 × 1), "
         "not the 3 × 2 matrix that they show at the end; its second column has no source.",
         (
-            Step(
-                "value", "the column that the slides show", tables=(Table(words, ("v",), column),)
-            ),
-            Step(
+            make_step("value", "the column that the slides show", Table(words, ("v",), column)),
+            make_step(
                 "weights × values",
-                tables=tuple(tables),
-                printed=(in_digits, in_words, *_printed("“0.38 % similar”")),
+                "",
+                *tables,
+                printed=(*printed, *find_numbers("“0.38 % similar”")),
             ),
         ),
     )
-
-
-def _printed(part_of_place: str) -> tuple[WorkedNumber, ...]:
-    return tuple(n for n in worked_numbers() if n.text == _TEXT and part_of_place in n.place)

@@ -1,6 +1,6 @@
-"""``room-number``: a table of names and rooms, asked for a name that is not in it.
+"""``room-number``: a table of names and rooms, and a query for a name that is not in it.
 
-By three similarities, each as a soft and as a hard retrieval, and as a database would.
+Three similarities answer it, each softly and hard, and so does a database.
 
 Source:
     Slides "Self-Attention"; notes "Transformers", section 1.
@@ -24,9 +24,9 @@ from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Part,
-    Step,
     Table,
     attend_to_scores,
+    make_step,
     matrix,
     write_number,
 )
@@ -43,7 +43,7 @@ Similarity = Callable[[Sequence[str], Sequence[str]], Tensor]
 
 
 def room_number() -> Example:
-    """Ask for Summeth by writing, by stretches of letters and by sound."""
+    """Look up Summeth by spelling, by pairs of letters and by sound."""
     rooms = Table(_NAMES, ("room",), matrix(_rooms()))
     return Example(
         name="room-number",
@@ -55,7 +55,7 @@ def room_number() -> Example:
         "The average of room numbers is no room: softness helps where values are vectors that "
         "can be mixed.",
         parts=(
-            Part("The table", steps=(Step("keys and values", tables=(rooms,)),)),
+            Part("The table", steps=(make_step("keys and values", "", rooms),)),
             *_parts(
                 "edit distance",
                 "minus the fewest letters to put in, take out or change",
@@ -95,20 +95,14 @@ def _parts(
         printed={"context": [_answer(f"soft, by {name}", pooled.context, cause)]},
     )
     if lines:
-        stages = (Step("letters" if "letters" in name else "codes", lines=lines), *stages)
+        step = make_step("letters" if "letters" in name else "codes", lines=lines)
+        stages = (step, *stages)
     hard = attention_pooling([_NAME], _NAMES, _rooms(), similarity, temperature=0)
+    found = Table((_NAME,), ("room",), hard.context)
+    answer = _answer(f"hard, by {name}", hard.context, cause)
     steps = (
-        Step(
-            "weights",
-            "1 for the most alike, shared where several tie",
-            tables=(_row(hard.weights),),
-        ),
-        Step(
-            "context",
-            "weights · V",
-            tables=(Table((_NAME,), ("room",), hard.context),),
-            printed=(_answer(f"hard, by {name}", hard.context, cause),),
-        ),
+        make_step("weights", "1 for the most alike, shared if several tie", _row(hard.weights)),
+        make_step("context", "weights · V", found, printed=[answer]),
     )
     title = name[0].upper() + name[1:]
     return Part(f"{title}, soft", "", stages, soft), Part(f"{title}, hard", "", steps)
@@ -128,26 +122,21 @@ def _first_match_part() -> Part:
     return Part(
         "How 200 comes about",
         "A table that stops at the first of several equal rows needs no weights.",
-        (Step("first match by sound", lines=(line,), printed=(number,)),),
+        (make_step("first match by sound", lines=[line], printed=[number]),),
     )
 
 
 def _database_part() -> Part:
     unknown = attention_pooling([_NAME], _NAMES, _rooms(), exact_match)
     known = attention_pooling(["Smith"], _NAMES, _rooms(), exact_match)
+    smith = Table(("Smith",), _NAMES, known.weights)
+    line = f"room {write_number(float(known.context))}"
     return Part(
         "As a database",
         "A query for equality gives one row all the weight, or none any.",
         (
-            Step(
-                "weights", f"for {_NAME}, who is not in the table", tables=(_row(unknown.weights),)
-            ),
-            Step(
-                "weights",
-                "for Smith",
-                tables=(Table(("Smith",), _NAMES, known.weights),),
-                lines=(f"room {write_number(float(known.context))}",),
-            ),
+            make_step("weights", f"for {_NAME}, who is not in the table", _row(unknown.weights)),
+            make_step("weights", "for Smith", smith, lines=[line]),
         ),
     )
 

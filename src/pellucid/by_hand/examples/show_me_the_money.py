@@ -25,16 +25,15 @@ from pellucid.by_hand.printed import (
     NOT_ON_YOUR_LIFE_TOKENS,
     SHOW_ME_THE_MONEY_EMBEDDINGS,
     SHOW_ME_THE_MONEY_TOKENS,
-    WorkedNumber,
-    worked_numbers,
+    find_numbers,
 )
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Part,
-    Step,
     Table,
     attend_by_hand,
+    make_step,
     matrix,
     table,
     write_number,
@@ -65,7 +64,7 @@ _SURENESS = 4.0
 
 @dataclass(frozen=True, eq=False)
 class DecoderPass:
-    """What one run of the decoder over some rows computes, from input to probabilities."""
+    """The results of one run of the decoder over some rows, up to its states."""
 
     read: tuple[str, ...]
     input_TD: Tensor
@@ -76,7 +75,7 @@ class DecoderPass:
 
 
 def show_me_the_money() -> Example:
-    """Work out the encoder's input, its attention, the decoding loop, and the same in one pass."""
+    """Work out the encoder's input, its attention, the decoding loop, and the loop in one pass."""
     x_SD = _add_positions(matrix(SHOW_ME_THE_MONEY_EMBEDDINGS))
     encoder = attend_by_hand(x_SD, x_SD, x_SD, query_names=_SOURCE)
     memory_SD = _add_and_norm(x_SD, encoder.context_LE)
@@ -126,7 +125,7 @@ def decode_by_heart(memory_SD: Tensor, known_TD: Tensor) -> tuple[DecoderPass, .
 
     Args:
         memory_SD: the encoder's output.
-        known_TD: the states that the output layer knows, one for each token it can say.
+        known_TD: the states that the output layer knows, one for each token it can predict.
     """
     read = [_READ[0]]
     turns: list[DecoderPass] = []
@@ -140,7 +139,7 @@ def decode_by_heart(memory_SD: Tensor, known_TD: Tensor) -> tuple[DecoderPass, .
 
 
 def _probabilities(states_TD: Tensor, known_VD: Tensor) -> Tensor:
-    """A linear layer and a softmax: a token is likely whose known state is near."""
+    """Apply a linear layer and a softmax: the nearer a token's known state, the likelier it is."""
     bias_V = -known_VD.square().sum(dim=-1) / 2
     return (_SURENESS * (states_TD @ known_VD.T + bias_V)).softmax(dim=-1)
 
@@ -154,7 +153,7 @@ def _add_positions(embeddings_LD: Tensor) -> Tensor:
 
 
 def _add_and_norm(x_LD: Tensor, context_LD: Tensor | None) -> Tensor:
-    """Equations 15 and 16: without gain and bias, with the variance of the whole row."""
+    """Apply equations 15 and 16: without gain and bias, with the variance of the whole row."""
     total_LD = x_LD if context_LD is None else x_LD + context_LD
     return F.layer_norm(total_LD, total_LD.shape[-1:])
 
@@ -167,47 +166,42 @@ def _input_part() -> Part:
         "The encoder's input: X = X′ + P",
         "Positions count from 0, and angles are in radians.",
         (
-            Step("X′", "one embedding a word", tables=(table(_SOURCE, embeddings_SD, "x"),)),
-            Step(
+            make_step("X′", "one embedding a word", table(_SOURCE, embeddings_SD, "x")),
+            make_step(
                 "P",
                 "sin(i ÷ 10000^(2j/4)), cos(i ÷ 10000^(2j/4)) for the pairs j = 0, 1",
-                "The notes say that the frequency rises as i gets smaller; it rises as j does.",
-                (table(names, positions_SD, "p"),),
-                printed=_printed("PE"),
+                table(names, positions_SD, "p"),
+                note="The notes say that the frequency rises as i gets smaller; it rises as j "
+                "does.",
+                printed=find_numbers("PE"),
             ),
-            Step(
+            make_step(
                 "X",
                 "X′ + P",
-                tables=(table(_SOURCE, embeddings_SD + positions_SD, "x"),),
-                printed=_printed("equation 5, “money”"),
+                table(_SOURCE, embeddings_SD + positions_SD, "x"),
+                printed=find_numbers("equation 5, “money”"),
             ),
         ),
     )
 
 
 def _filter_part() -> Part:
-    filter_LM = matrix(ATTENTION_FILTER)
+    weights = Table(_SOURCE, _SOURCE, matrix(ATTENTION_FILTER))
     return Part(
         "The attention filter S as it is printed",
         "No queries, keys or scores are given for it, so it cannot be recomputed. It can be "
         "checked: its rows sum to 1, and the diagonal is the largest of each row.",
-        (
-            Step(
-                "weights",
-                "S, printed",
-                tables=(Table(_SOURCE, _SOURCE, filter_LM),),
-                printed=_printed("section 3.3"),
-            ),
-        ),
+        (make_step("weights", "S, printed", weights, printed=find_numbers("section 3.3")),),
     )
 
 
 def _encoder_part(encoder: AttentionByHand, memory_SD: Tensor) -> Part:
-    normed = Step(
+    normed = make_step(
         "add and norm",
         "LayerNorm(X + context)",
-        "Without gain and bias, with the population variance. This goes into every decoder layer.",
-        (table(_SOURCE, memory_SD, "m"),),
+        table(_SOURCE, memory_SD, "m"),
+        note="Without gain and bias, with the population variance. This goes into every decoder "
+        "layer.",
     )
     return Part(
         "The encoder's self-attention, with X for queries, keys and values",
@@ -218,48 +212,42 @@ def _encoder_part(encoder: AttentionByHand, memory_SD: Tensor) -> Part:
 
 
 def _turn_part(index: int, turn: DecoderPass, known_TD: Tensor) -> Part:
+    read, last = turn.read, turn.read[-1:]
     probabilities_TV = _probabilities(turn.states_TD, known_TD)[-1:]
     chosen = _choose(probabilities_TV[0])
-    last = turn.read[-1:]
     end = " That ends the loop." if chosen == _PREDICTED[-1] else ""
+    itself = Table(read, read, turn.itself.weights_LM)
+    across = Table(read, _SOURCE, turn.across.weights_LM)
     return Part(
-        f"Turn {index + 1}: the decoder's input is {' '.join(turn.read)}",
+        f"Turn {index + 1}: the decoder's input is {' '.join(read)}",
         "",
         (
-            Step("input", "embedding + position", tables=(table(turn.read, turn.input_TD, "y"),)),
-            Step(
-                "weights",
-                "masked self-attention, every row",
-                tables=(Table(turn.read, turn.read, turn.itself.weights_LM),),
-            ),
-            Step(
-                "weights",
-                "cross-attention to the encoder's output, every row",
-                tables=(Table(turn.read, _SOURCE, turn.across.weights_LM),),
-            ),
-            Step("state", "after add and norm", tables=(table(turn.read, turn.states_TD, "s"),)),
-            Step(
+            make_step("input", "embedding + position", table(read, turn.input_TD, "y")),
+            make_step("weights", "masked self-attention, every row", itself),
+            make_step("weights", "cross-attention to the encoder's output, every row", across),
+            make_step("state", "after add and norm", table(read, turn.states_TD, "s")),
+            make_step(
                 "probabilities",
-                f"softmax of the output layer, last row alone (reads {last[0]})",
-                tables=(Table(last, _PREDICTED, probabilities_TV),),
-                lines=(f"reads {last[0]} → predicts {chosen}.{end}",),
+                f"softmax of the output layer, only the last row (reads {last[0]})",
+                Table(last, _PREDICTED, probabilities_TV),
+                lines=[f"reads {last[0]} → predicts {chosen}.{end}"],
             ),
         ),
     )
 
 
 def _loop_part(turns: Sequence[DecoderPass], known_TD: Tensor) -> Part:
-    lines = tuple(
-        f"turn {index + 1}: {' '.join(turn.read)} → "
-        f"{_choose(_probabilities(turn.states_TD, known_TD)[-1])}"
-        for index, turn in enumerate(turns)
-    )
+    chosen = [_choose(_probabilities(turn.states_TD, known_TD)[-1]) for turn in turns]
+    lines = [
+        f"turn {index}: {' '.join(turn.read)} → {token}"
+        for index, (turn, token) in enumerate(zip(turns, chosen, strict=True), start=1)
+    ]
     return Part(
         "The loop in short",
         "Each turn reads everything so far: t rows in, t rows out, of which the last is used. "
         "(The notes say “one token to one token”; that holds only with a cache of keys and "
         "values.)",
-        (Step("decoder's input → next token", lines=lines),),
+        (make_step("decoder's input → next token", lines=lines),),
     )
 
 
@@ -268,7 +256,11 @@ def _forced_parts(forced: DecoderPass, turns: Sequence[DecoderPass]) -> tuple[Pa
     loss = -probabilities_TV.diagonal().log()
     rows_TV = torch.cat([_probabilities(turn.states_TD, forced.states_TD)[-1:] for turn in turns])
     apart = float((rows_TV - probabilities_TV[: len(rows_TV)]).abs().max())
-    pairs = zip(forced.read, _PREDICTED, loss.tolist(), strict=True)
+    lines = [
+        f"reads {read} → predicts {said}: {write_number(value)}"
+        for read, said, value in zip(forced.read, _PREDICTED, loss.tolist(), strict=True)
+    ]
+    probabilities = Table(_READ, _PREDICTED, probabilities_TV)
     return (
         Part(
             "Teacher-forced: masked self-attention of all rows in one pass",
@@ -287,22 +279,12 @@ def _forced_parts(forced: DecoderPass, turns: Sequence[DecoderPass]) -> tuple[Pa
             "Teacher-forced: what each row predicts",
             f"Largest difference from the rows of the loop: {write_number(apart)}.",
             (
-                Step("state", "after add and norm", tables=(table(_READ, forced.states_TD, "s"),)),
-                Step(
-                    "probabilities",
-                    "softmax of the output layer",
-                    tables=(Table(_READ, _PREDICTED, probabilities_TV),),
-                ),
-                Step(
+                make_step("state", "after add and norm", table(_READ, forced.states_TD, "s")),
+                make_step("probabilities", "softmax of the output layer", probabilities),
+                make_step(
                     "cross-entropy",
                     "−ln of the right token's probability, averaged over the sequence",
-                    lines=(
-                        *(
-                            f"reads {read} → predicts {said}: {write_number(value)}"
-                            for read, said, value in pairs
-                        ),
-                        f"average: {write_number(float(loss.mean()))}",
-                    ),
+                    lines=[*lines, f"average: {write_number(float(loss.mean()))}"],
                 ),
             ),
         ),
@@ -312,22 +294,11 @@ def _forced_parts(forced: DecoderPass, turns: Sequence[DecoderPass]) -> tuple[Pa
 def _unmasked_part(forced: DecoderPass, memory_SD: Tensor) -> Part:
     free = run_decoder(_READ, memory_SD, has_mask=False)
     apart = float((free.states_TD - forced.states_TD).abs().max())
+    weights = Table(_READ, _READ, free.itself.weights_LM)
     return Part(
         "Without the look-ahead mask",
         "Each row would see the token that it is to predict, and its state would be another, by "
-        f"up to {write_number(apart)}: what is learned so cannot be used when decoding, where "
-        "that token is not there yet.",
-        (
-            Step(
-                "weights",
-                "self-attention without a mask",
-                tables=(Table(_READ, _READ, free.itself.weights_LM),),
-            ),
-        ),
-    )
-
-
-def _printed(start: str) -> tuple[WorkedNumber, ...]:
-    return tuple(
-        n for n in worked_numbers() if n.text.startswith("Notes") and n.place.startswith(start)
+        f"up to {write_number(apart)}. Such training would be useless for decoding, where that "
+        "token does not exist yet.",
+        (make_step("weights", "self-attention without a mask", weights),),
     )

@@ -13,13 +13,15 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.variants import query_network
-from pellucid.by_hand.printed import TOY_FOUR_SCORES, WorkedNumber, worked_numbers
+from pellucid.by_hand.printed import TOY_FOUR_SCORES, WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Part,
     Step,
     attend_by_hand,
+    make_step,
+    make_weight_step,
     matrix,
     table,
 )
@@ -49,7 +51,7 @@ _OWN = (
 
 
 def toy_four() -> Example:
-    """Work the three forms out for the second of three words."""
+    """Work out the three forms for the second of three words."""
     x_LD = matrix(TOY_FOUR_EMBEDDINGS)
     words = table(_WORDS, x_LD, "x")
     return Example(
@@ -60,7 +62,7 @@ def toy_four() -> Example:
         "prints the scores 40 and 26. It gives no embeddings and no matrices: those below are "
         "ours, small whole numbers from which these scores come out.",
         parts=(
-            Part("The words", steps=(Step("x", "one embedding a word", tables=(words,)),)),
+            Part("The words", steps=(make_step("x", "one embedding a word", words),)),
             _first_form(x_LD),
             _second_form(x_LD),
             _third_form(x_LD, is_own_left_out=True),
@@ -73,9 +75,9 @@ def toy_four() -> Example:
 def _first_form(x_LD: Tensor) -> Part:
     own_LD = x_LD[_READ : _READ + 1]
     attention = _attend(own_LD, x_LD, x_LD, added_LE=own_LD)
-    (root,) = (number for number in worked_numbers() if number.place.startswith("√d_k for keys"))
+    (root,) = find_numbers("√d_k for keys")
     return Part(
-        "First form: embeddings alone",
+        "First form: only embeddings",
         "The embeddings are scored against each other and mixed themselves. Nothing is learned "
         "here, so a word attends to words that look like it. Its own embedding is not scored; "
         "it is added as it is.",
@@ -92,7 +94,10 @@ def _first_form(x_LD: Tensor) -> Part:
 def _second_form(x_LD: Tensor) -> Part:
     query_LK, key_MK = _project(x_LD)
     attention = _attend(query_LK, key_MK, key_MK)
-    steps = (_weights("W^q", TOY_FOUR_QUERY), _weights("W^k", TOY_FOUR_KEY))
+    steps = (
+        make_weight_step("W^q", TOY_FOUR_QUERY, "ours"),
+        make_weight_step("W^k", TOY_FOUR_KEY, "ours"),
+    )
     return Part(
         "Second form: queries and keys",
         "Queries are compared with keys, and the weights multiply the keys.",
@@ -109,7 +114,8 @@ def _third_form(x_LD: Tensor, *, is_own_left_out: bool) -> Part:
         steps = _stages(attention, {"key": "X · W^k", "value": "X · W^v"})
         note = "The final form: the weights multiply the values."
         title = "Third form: queries, keys and values"
-        return Part(title, note, (_weights("W^v", TOY_FOUR_VALUE), *steps), attention)
+        weight = make_weight_step("W^v", TOY_FOUR_VALUE, "ours")
+        return Part(title, note, (weight, *steps), attention)
     attention = attend_by_hand(
         query_LK, key_MK, value_ME, query_names=_WORDS[_READ : _READ + 1], key_names=_WORDS
     )
@@ -131,8 +137,8 @@ def _network_form(x_LD: Tensor) -> Part:
     attention = _attend(query_LK, key_MK, x_LD @ matrix(TOY_FOUR_VALUE))
     name = (_WORDS[_READ],)
     steps = (
-        Step("inner", "max(0, x·W₁ + b₁)", tables=(table(name, inner_LF, "h"),)),
-        Step("query", "inner·W₂ + b₂", tables=(table(name, query_LK, "q"),)),
+        make_step("inner", "max(0, x·W₁ + b₁)", table(name, inner_LF, "h")),
+        make_step("query", "inner·W₂ + b₂", table(name, query_LK, "q")),
     )
     return Part(
         "Queries by a small network",
@@ -158,7 +164,7 @@ def _stages(attention: AttentionByHand, formulas: dict[str, str]) -> tuple[Step,
 def _attend(
     query_LK: Tensor, key_MK: Tensor, value_ME: Tensor, added_LE: Tensor | None = None
 ) -> AttentionByHand:
-    """Let the word that is read attend to the others."""
+    """Let the second word attend to the others."""
     is_other_LM = torch.arange(len(_WORDS))[None] != _READ
     return attend_by_hand(
         query_LK,
@@ -172,10 +178,5 @@ def _attend(
 
 
 def _project(x_LD: Tensor) -> tuple[Tensor, Tensor]:
-    """The query of the word that is read, and all keys."""
+    """Make the query of the second word, and all keys."""
     return x_LD[_READ : _READ + 1] @ matrix(TOY_FOUR_QUERY), x_LD @ matrix(TOY_FOUR_KEY)
-
-
-def _weights(name: str, rows: tuple[tuple[int, ...], ...]) -> Step:
-    features = tuple(f"x{index}" for index in range(len(rows)))
-    return Step(name, "ours", tables=(table(features, matrix(rows), ""),))
