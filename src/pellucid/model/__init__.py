@@ -1,4 +1,8 @@
-"""The Transformer: layers, stacks, cache and initialization."""
+"""The Transformer: layers, stacks, cache and initialization.
+
+Reading order: `site` (a place with its probe and dropout), `layers`, `transformer`. `cache` serves
+decoding, `dropout` training, `initialization` a new model, `quantization` weights on disk.
+"""
 
 from pellucid.model.cache import DecoderCache, GrowingKeysValues
 from pellucid.model.dropout import Dropout

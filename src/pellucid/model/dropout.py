@@ -1,4 +1,4 @@
-"""Dropout as a value: a rate, a seed and a step, from which every mask follows."""
+"""Dropout as a value: a rate, a seed and a step determine every mask."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 @dataclass(frozen=True)
 class Dropout:
-    """Hands out dropout masks by place; the same (seed, step, place) gives the same mask.
+    """Makes dropout masks by place: the same (seed, step, part, place) gives the same mask.
 
-    One random byte decides one element, so the rate is rounded to the nearest 1/256; the
-    kept elements are scaled by the rate that is really used, so nothing is biased but by the
-    rounding of that factor.
+    One random byte decides one element, so the rate is rounded to the nearest 1/256. Kept elements
+    are scaled by the rate in effect, so the only bias is the rounding of that factor.
 
     Attributes:
         rate: the share of elements set to zero, in [0, 1).
         seed: the run's seed.
         step: the training step.
-        part: which of the batches that the step adds up, from 0.
-        attention_rate: the same for the weights of attention.
-        feed_forward_rate: the same for what the feed-forward network's activation gives.
+        part: the number, from 0, of one of the batches whose gradients the step sums.
+        attention_rate: the share for attention weights.
+        feed_forward_rate: the share for the output of the feed-forward network's activation.
         token_rate: the share of tokens whose whole embedding is set to zero.
 
     Source:
@@ -56,7 +55,7 @@ class Dropout:
 
     @property
     def drops_weights(self) -> bool:
-        """Whether `on_weights` does anything."""
+        """True if `on_weights` drops anything."""
         return self.attention_rate > 0
 
     def __call__(self, tensor: Tensor, place: str) -> Tensor:
@@ -64,15 +63,15 @@ class Dropout:
         return self._drop(tensor, place, self.rate)
 
     def on_weights(self, weights_BHLM: Tensor, place: str) -> Tensor:
-        """The same for weights of attention, at their own rate."""
+        """Do the same to attention weights, at their own rate."""
         return self._drop(weights_BHLM, f"{place}.weights", self.attention_rate)
 
     def on_activated(self, activated_BLF: Tensor, place: str) -> Tensor:
-        """The same inside the feed-forward network, at its own rate."""
+        """Do the same inside the feed-forward network, at its own rate."""
         return self._drop(activated_BLF, f"{place}{_ACTIVATED}", self.feed_forward_rate)
 
     def on_tokens(self, embedding_BLD: Tensor, place: str) -> Tensor:
-        """Set whole embeddings to zero, at their own rate; their positions still tell of them."""
+        """Set whole embeddings to zero, at their own rate; their positions remain."""
         if not self.token_rate:
             return embedding_BLD
         ones_BL = torch.ones_like(embedding_BLD[..., 0])
@@ -80,15 +79,15 @@ class Dropout:
         return embedding_BLD * kept_BL.unsqueeze(-1)
 
     def draw(self, counts: Mapping[str, int], kernels: Kernels) -> dict[str, DropoutBytes]:
-        """Draw what calling it would, and leave the dropping to kernels.
+        """Draw the random bytes of a call, and leave the dropping to kernels.
 
         Args:
-            counts: how many numbers each place has; that of `on_activated` is
+            counts: the number of elements at each place; the place of `on_activated` is
                 ``"{place}.activated"``.
-            kernels: draw.
+            kernels: make the random bytes.
 
         Returns:
-            What was drawn for each place where something is dropped.
+            The bytes of each place with dropout.
         """
         levels = {place: _dropped_levels(self._rate_at(place)) for place in counts}
         places = [place for place, dropped_levels in levels.items() if dropped_levels]
@@ -102,7 +101,7 @@ class Dropout:
         }
 
     def token_factors(self, count: int, place: str) -> Tensor | None:
-        """What `on_tokens` multiplies each of so many embeddings by."""
+        """Compute the factor by which `on_tokens` multiplies each of ``count`` embeddings."""
         if not self.token_rate:
             return None
         return self._drop(torch.ones(count), f"{place}.tokens", self.token_rate)
@@ -122,15 +121,15 @@ class Dropout:
         if tensor.device.type == "cpu":
             return tensor * self._multiplier(tensor, place, dropped_levels, factor)
         keep = self._random_bytes(tensor, place) >= dropped_levels
-        # One kernel for tensor * keep * factor, with its own derivative.
+        # One operation for tensor * keep * factor, with its own derivative.
         dropped: Tensor = torch.ops.aten.native_dropout_backward(tensor, keep, factor)
         return dropped
 
     def _multiplier(self, tensor: Tensor, place: str, dropped_levels: int, factor: float) -> Tensor:
-        """Make zeros and factors of a tensor's shape and type, on the processor.
+        """Make a tensor of zeros and factors, on the processor.
 
-        NumPy makes them, as whole numbers that have the factor's bits: PyTorch's kernels for truth
-        values take some ten times as long there.
+        NumPy makes them as integers with the factor's bits: PyTorch's operations on truth values
+        take about ten times as long there.
         """
         drawn = random_bytes(tensor.numel(), self.seed, "dropout", self.step, place)
         bits = torch.tensor(factor, dtype=tensor.dtype).view(_INTEGERS[tensor.itemsize]).numpy()

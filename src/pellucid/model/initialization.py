@@ -1,4 +1,4 @@
-"""A new model's weights, as a pure function of the seed and each weight's name."""
+"""The initial weights of a model, a pure function of the seed and each weight's name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["initialize"]
 
 @torch.no_grad()
 def initialize(model: nn.Module, seed: int) -> None:
-    r"""Fill every weight.
+    r"""Fill every weight in place.
 
     Matrices are Glorot-uniform, embeddings (and the output projection) normal with standard
     deviation $1/\sqrt{d}$, so that embeddings scaled by $\sqrt{d}$ and logits both start with

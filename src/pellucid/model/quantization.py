@@ -1,12 +1,12 @@
 r"""Weights in fewer bits: rows of 8-bit integers, and how a bundle stores each precision.
 
-A row $w$ is kept as integers $q$ and one scale $s$: $w_j \approx q_j s$, with
+A row $w$ becomes integers $q$ and one scale $s$: $w_j \approx q_j s$, with
 $s = \max_j |w_j| / 127$ and $q_j = \text{round}(w_j / s)$.
 
 The scale is cut to 17 significant bits. With the 7 bits of $q$ every product $q_j s$ then fits
-the 24 bits of a float32 exactly, so that nothing is rounded on the way back: quantizing the
-dequantized row gives the same integers and the same scale, and who holds a model in float32
-can have its stored integers again.
+the 24 bits of a float32 exactly, so that dequantizing rounds nothing: quantizing the dequantized
+row gives the same integers and the same scale. The stored integers can thus be recovered from a
+model in float32.
 
 Source:
     Symmetric quantization by rows as in CTranslate2 and Jacob et al. 2018, "Quantization and
@@ -34,9 +34,9 @@ __all__ = [
 
 LARGEST = 127
 SCALE_SUFFIX = "_scale"
-"""What the name of a scale has after the name of its matrix."""
+"""The suffix that turns the name of a matrix into the name of its scale."""
 
-# The bits of a float32 but for the last 7 of its 24.
+# Masks out the last 7 of the 24 significant bits of a float32.
 _KEPT_BITS = ~0x7F
 _SMALLEST_SCALE = torch.finfo(torch.float32).tiny
 _TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -68,7 +68,7 @@ def dequantize_rows(values: Tensor, scale: Tensor) -> Tensor:
 
 
 def is_quantized(values: Tensor, scale: Tensor) -> bool:
-    """Whether integers and scales could have come from `quantize_rows`."""
+    """True if integers and scales can be a result of `quantize_rows`."""
     if not bool(torch.isfinite(scale).all()):
         return False
     largest = torch.maximum(values.amax(dim=1).int(), -values.amin(dim=1).int())
@@ -79,11 +79,11 @@ def is_quantized(values: Tensor, scale: Tensor) -> bool:
 
 
 def pack_weights(weights: Mapping[str, Tensor], precision: Precision) -> dict[str, Tensor]:
-    """Bring float32 weights into the form in which a bundle stores a precision.
+    """Convert float32 weights into the tensors that a bundle stores at a precision.
 
-    ``float32`` and ``bfloat16`` are the types of all tensors. ``int8`` turns every matrix
-    ``NAME`` into integers ``NAME`` and scales ``NAME_scale``. Vectors stay float32, and so do
-    learned positions, which are added and never multiplied.
+    ``float32`` and ``bfloat16`` apply to all tensors. ``int8`` turns every matrix ``NAME`` into
+    integers ``NAME`` and scales ``NAME_scale``; vectors stay float32, and so do learned positions,
+    which are added and never multiplied.
     """
     if precision != "int8":
         return {name: weight.to(_TYPES[precision]) for name, weight in weights.items()}
@@ -99,7 +99,7 @@ def pack_weights(weights: Mapping[str, Tensor], precision: Precision) -> dict[st
 def packed_types(
     shapes: Mapping[str, tuple[int, ...]], precision: Precision
 ) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
-    """Say which shapes and types the stored tensors have, for the shapes of the weights."""
+    """Compute the shapes and types of the stored tensors from the shapes of the weights."""
     if precision != "int8":
         return {name: (shape, _TYPES[precision]) for name, shape in shapes.items()}
     types: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
@@ -112,7 +112,7 @@ def packed_types(
 
 
 def unpack_weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Bring stored tensors back into float32 weights, by their names."""
+    """Convert stored tensors back into float32 weights, by name."""
     return {
         name: dequantize_rows(tensor, tensors[name + SCALE_SUFFIX])
         if tensor.dtype == torch.int8
