@@ -1,4 +1,4 @@
-"""What a run that goes on looks after: its checkpoints, recipe, text, and best model."""
+"""Checks on resuming a run: its checkpoints, recipe, text, and best model."""
 
 from __future__ import annotations
 
@@ -25,41 +25,38 @@ def run_in(folder: Path, recipe: Recipe | None = None) -> TrainingSummary:
 
 @pytest.mark.parametrize("whole_folder", [True, False])
 def test_a_model_whose_checkpoints_are_gone_is_never_replaced(
-    tmp_path: Path, whole_folder: bool
+    finished_run: Path, tmp_path: Path, whole_folder: bool
 ) -> None:
-    write_text(tmp_path)
-    summary = run_in(tmp_path)
-    before, metrics = model_bytes(summary.bundle), read_metrics(tmp_path / "run")
-    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    before, metrics = model_bytes(finished_run / "bundle"), read_metrics(finished_run)
+    shutil.rmtree(finished_run / "checkpoints")
     if not whole_folder:
-        (tmp_path / "run" / "checkpoints").mkdir()
-    with pytest.raises(ConfigurationError, match=r"holds no checkpoint to continue .* step \d+ in .*--from"):
+        (finished_run / "checkpoints").mkdir()
+    with pytest.raises(
+        ConfigurationError, match=r"no checkpoint to continue .* step \d+ in .*--from"
+    ):
         run_in(tmp_path)
-    assert model_bytes(summary.bundle) == before
-    assert read_metrics(tmp_path / "run") == metrics
+    assert model_bytes(finished_run / "bundle") == before
+    assert read_metrics(finished_run) == metrics
 
 
 def test_what_a_crash_leaves_before_the_first_checkpoint_is_made_again(tmp_path: Path) -> None:
     write_text(tmp_path)
-    run_in(tmp_path, make_recipe(training={"max_steps": 10}))
+    run_in(tmp_path, make_recipe(training={"max_steps": 1}))
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     assert run_in(tmp_path).steps == 23
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"[data]\ntrain_source = [\n", b"x = 3\n"])
 def test_a_recipe_that_is_gone_or_damaged_is_that_of_the_newest_checkpoint(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes | None
+    finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes | None
 ) -> None:
-    write_text(tmp_path)
-    run_in(tmp_path, make_recipe(training={"max_steps": 12}))
-    file = tmp_path / "run" / "recipe.toml"
+    file = finished_run / "recipe.toml"
     before = file.read_bytes()
     file.unlink()
     if damage is not None:
         file.write_bytes(damage)
-    capsys.readouterr()
-    run_in(tmp_path, make_recipe(training={"max_steps": 12}))
-    assert "it was restored from step-00000012" in capsys.readouterr().err
+    run_in(tmp_path)
+    assert "it was restored from step-00000023" in capsys.readouterr().err
     assert file.read_bytes() == before
 
 
@@ -72,13 +69,11 @@ def test_a_damaged_recipe_without_a_copy_is_said(tmp_path: Path) -> None:
 
 
 def test_other_validation_text_is_refused_also_where_the_tokens_were_deleted(
-    tmp_path: Path,
+    finished_run: Path, tmp_path: Path
 ) -> None:
-    write_text(tmp_path)
-    run_in(tmp_path)
     for path in tmp_path.glob("validation.*"):
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:20]))
-    shutil.rmtree(tmp_path / "run" / "data")
+    shutil.rmtree(finished_run / "data")
     with pytest.raises(ConfigurationError, match="The validation text must be what this run"):
         run_in(tmp_path, make_recipe(training={"max_steps": 29}))
 
@@ -115,17 +110,17 @@ def test_a_run_that_patience_ended_stays_ended_without_its_model(
     assert (summary.steps, summary.best_step) == (9, 9)
 
 
-def test_a_run_made_from_a_model_names_it_where_it_is_left_out(tmp_path: Path) -> None:
-    write_text(tmp_path)
-    run_in(tmp_path, make_recipe(training={"max_steps": 2}))
-    text = (tmp_path / "run" / "recipe.toml").read_text()
-    (tmp_path / "run" / "recipe.toml").write_text(
+def test_a_run_made_from_a_model_names_it_where_it_is_left_out(
+    finished_run: Path, tmp_path: Path
+) -> None:
+    text = (finished_run / "recipe.toml").read_text()
+    (finished_run / "recipe.toml").write_text(
         f'{text}\n[start]\nmodel = "demo"\nmodel_hash = "{"a" * 64}"\n'
         if "[start]" not in text
         else text.replace('model_hash = ""', f'model_hash = "{"a" * 64}"')
     )
     with pytest.raises(ConfigurationError, match=r"the model to start from \(--from, start\.model"):
-        run_in(tmp_path, make_recipe(training={"max_steps": 2}))
+        run_in(tmp_path)
 
 
 def test_a_name_that_is_not_utf8_is_refused_before_anything_is_made(tmp_path: Path) -> None:
@@ -157,12 +152,13 @@ def test_a_skipped_update_leaves_no_line_of_the_log_out(
     assert [line["step"] for line in lines] == [5, 10, 15, 20]
 
 
-def test_the_loss_of_validation_is_no_number_where_nothing_can_be_scored(tmp_path: Path) -> None:
+def test_the_loss_of_validation_is_no_number_where_nothing_can_be_scored(
+    trained: Path,
+) -> None:
     from pellucid.text import Pair
     from pellucid.translator import Translator
 
-    write_text(tmp_path)
-    bundle = load_bundle(run_in(tmp_path).bundle)
+    bundle = load_bundle(trained / "run" / "bundle")
     translator = Translator(bundle.model, bundle.tokenizer)
     long = " ".join(["dog"] * 2000)
     assert math.isnan(validate_model(translator, [Pair(long, long, "")]).loss)

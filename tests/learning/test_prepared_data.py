@@ -10,7 +10,7 @@ import pytest
 from small_runs import Changes, make_recipe, model_bytes, write_text
 
 from pellucid.errors import BundleError, ConfigurationError
-from pellucid.train import loop, train
+from pellucid.train import train
 from pellucid.train.start import prepare as preparing
 
 WITH_EVERYTHING: dict[str, Changes] = {
@@ -32,11 +32,6 @@ FILES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "write_report", lambda run: None)
-
-
 def begin(folder: Path, **changes: dict[str, object]) -> Path:
     """A run that has made ten of its 23 steps."""
     write_text(folder)
@@ -51,10 +46,9 @@ def go_on(folder: Path, steps: int = 23, **changes: dict[str, object]) -> None:
     train(recipe, folder / "run", recipe_folder=folder, progress=False)
 
 
-def test_what_is_damaged_is_named_and_making_it_again_gives_the_same_model(tmp_path: Path) -> None:
-    (tmp_path / "plain").mkdir()
-    begin(tmp_path / "plain")
-    go_on(tmp_path / "plain")
+def test_what_is_damaged_is_named_and_making_it_again_gives_the_same_model(
+    trained: Path, tmp_path: Path
+) -> None:
     data = begin(tmp_path) / "data"
     names = {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
     assert names >= FILES
@@ -69,7 +63,7 @@ def test_what_is_damaged_is_named_and_making_it_again_gives_the_same_model(tmp_p
         (data / name).write_bytes(before)
     shutil.rmtree(data)
     go_on(tmp_path)
-    ours, plain = (folder / "run/bundle" for folder in (tmp_path, tmp_path / "plain"))
+    ours, plain = (folder / "run/bundle" for folder in (tmp_path, trained))
     assert model_bytes(ours) == model_bytes(plain)
 
 

@@ -65,12 +65,6 @@ def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> li
     return asked
 
 
-@pytest.fixture(autouse=True)
-def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures take longer than all the rest here."""
-    monkeypatch.setattr(loop, "write_report", lambda run: None)
-
-
 def log_of(run: Path) -> str:
     return (run / "log.txt").read_text()
 
@@ -343,20 +337,19 @@ def test_training_goes_on_without_tensorboard_where_it_cannot_be_written(
 
 
 @pytest.mark.parametrize("name", ["train.fr", "validation.en"])
-def test_other_text_than_the_run_began_with_is_refused(name: str, tmp_path: Path) -> None:
-    write_text(tmp_path)
-    recipe = make_recipe(training={"max_steps": 3})
-    train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+def test_other_text_than_the_run_began_with_is_refused(
+    name: str, finished_run: Path, tmp_path: Path
+) -> None:
     text = tmp_path / name
     before = text.read_text()
     text.write_text(before.replace("a", "o"))
-    longer = make_recipe(training={"max_steps": 5})
+    longer = make_recipe(training={"max_steps": 25})
     with pytest.raises(ConfigurationError, match=f"{name} has been changed") as caught:
-        train(longer, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+        train(longer, finished_run, recipe_folder=tmp_path, progress=False)
     assert caught.value.exit_code == 2
     text.write_text(before)
-    summary = train(longer, tmp_path / "run", recipe_folder=tmp_path, progress=False)
-    assert summary.steps == 5
+    summary = train(longer, finished_run, recipe_folder=tmp_path, progress=False)
+    assert summary.steps == 25
 
 
 def start_from(model: Path, folder: Path, **training: Any) -> Recipe:
@@ -384,18 +377,11 @@ def test_training_starts_from_a_model_with_its_weights_and_tokenizer(tmp_path: P
     assert bundles[1].manifest["training"]["started_from"] == bundles[0].model_hash
 
 
-def test_frozen_parts_stay_byte_for_byte(tmp_path: Path) -> None:
-    write_text(tmp_path)
-    train(
-        make_recipe(training={"max_steps": 3}),
-        tmp_path / "first",
-        recipe_folder=tmp_path,
-        progress=False,
-    )
-    recipe = start_from(tmp_path / "first", tmp_path, freeze=["encoder", "embedding"])
+def test_frozen_parts_stay_byte_for_byte(finished_run: Path, tmp_path: Path) -> None:
+    recipe = start_from(finished_run, tmp_path, freeze=["encoder", "embedding"])
     train(recipe, tmp_path / "second", recipe_folder=tmp_path, progress=False)
     before, after = (
-        load_bundle(tmp_path / name / "bundle").model.state_dict() for name in ("first", "second")
+        load_bundle(tmp_path / name / "bundle").model.state_dict() for name in ("run", "second")
     )
     moved = {name for name in before if not torch.equal(before[name], after[name])}
     assert moved

@@ -21,11 +21,15 @@ DATA: dict[str, Any] = {"train": "a.tsv", "validation": "b.tsv"}
 NO_RUN = Path("no run")
 
 
-def begin_from_a_model(folder: Path) -> tuple[dict[str, Any], dict[str, Any], Path, Path]:
-    """Train a run from another: what its recipe asks, how that was resolved, both run folders."""
-    write_text(folder)
-    old, run = folder / "old", folder / "new"
-    train(make_recipe(training={"max_steps": 3}), old, recipe_folder=folder, progress=False)
+pytestmark = pytest.mark.usefixtures("no_report")
+
+
+def begin_from_a_model(
+    folder: Path, trained: Path
+) -> tuple[dict[str, Any], dict[str, Any], Path, Path]:
+    """Train a run from another; returns its recipe as written and resolved, and both folders."""
+    shutil.copytree(trained, folder, dirs_exist_ok=True)
+    old, run = (folder / "run").rename(folder / "old"), folder / "new"
     asked = make_recipe(training={"max_steps": 5}).model_dump(mode="json")
     asked |= {"model": {}, "tokenizer": {}}
     values = with_start(asked, str(old), run)
@@ -96,8 +100,10 @@ def test_a_model_that_is_not_there_is_said(tmp_path: Any) -> None:
         with_start({"data": DATA}, str(tmp_path / "none"), NO_RUN)
 
 
-def test_a_run_goes_on_where_the_model_that_it_began_with_is_gone(tmp_path: Path) -> None:
-    asked, values, old, run = begin_from_a_model(tmp_path)
+def test_a_run_goes_on_where_the_model_that_it_began_with_is_gone(
+    trained: Path, tmp_path: Path
+) -> None:
+    asked, values, old, run = begin_from_a_model(tmp_path, trained)
     before = load_bundle(run / "untrained")
     shutil.rmtree(old)
     assert with_start(asked, str(old), run) == values
@@ -110,9 +116,9 @@ def test_a_run_goes_on_where_the_model_that_it_began_with_is_gone(tmp_path: Path
 
 
 def test_a_run_goes_on_from_what_it_began_with_where_the_model_has_changed(
-    tmp_path: Path,
+    trained: Path, tmp_path: Path
 ) -> None:
-    asked, values, old, run = begin_from_a_model(tmp_path)
+    asked, values, old, run = begin_from_a_model(tmp_path, trained)
     began_with = load_bundle(run / "untrained").model.state_dict()
     shutil.rmtree(old / "bundle")
     assert with_start(asked, str(old), run) == values
@@ -127,18 +133,19 @@ def test_a_run_goes_on_from_what_it_began_with_where_the_model_has_changed(
         assert torch.equal(weight, began_with[name])
 
 
-def test_a_wrong_name_for_the_model_of_a_run_is_told_the_right_one(tmp_path: Path) -> None:
-    asked, _, old, run = begin_from_a_model(tmp_path)
+def test_a_wrong_name_for_the_model_of_a_run_is_told_the_right_one(
+    trained: Path, tmp_path: Path
+) -> None:
+    asked, _, old, run = begin_from_a_model(tmp_path, trained)
     with pytest.raises(InputFileNotFoundError, match=f"odl does not exist.*started from {old}"):
         with_start(asked, str(tmp_path / "odl"), run)
 
 
-def test_a_run_that_began_from_nothing_stands_in_for_no_model(tmp_path: Path) -> None:
-    write_text(tmp_path)
-    run = tmp_path / "run"
-    train(make_recipe(training={"max_steps": 1}), run, recipe_folder=tmp_path, progress=False)
+def test_a_run_that_began_from_nothing_stands_in_for_no_model(
+    trained: Path, tmp_path: Path
+) -> None:
     with pytest.raises(InputFileNotFoundError):
-        with_start({"data": DATA}, str(tmp_path / "none"), run)
+        with_start({"data": DATA}, str(tmp_path / "none"), trained / "run")
 
 
 def test_frozen_parts_are_named_by_how_they_begin() -> None:
