@@ -12,11 +12,14 @@ Subtracting the largest number of a row changes no weight, since it cancels, and
 exponentials from overflowing.
 """
 
+# Properties that are tensors end in axis capitals, as variables do.
+# ruff: noqa: N802
+
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -33,13 +36,13 @@ __all__ = [
     "Step",
     "Table",
     "attend_by_hand",
-    "attend_to_scores",
     "make_step",
     "make_weight_step",
     "matrix",
     "name_columns",
     "table",
     "write_number",
+    "write_root",
 ]
 
 
@@ -76,36 +79,63 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class AttentionByHand:
-    r"""One attention with everything that is written down when computing it.
+    r"""One attention with every number that is written down when computing it.
 
     Attributes:
         query_names: one for each query.
         key_names: one for each key.
+        scores_LM: float64, as all matrices here.
         divisor: the number that divides the scores, normally $\sqrt{d_k}$.
         divisor_words: its derivation, such as ``√4 = 2``.
-        query_LK, key_MK, value_ME: None if only scores are known.
         mask_LM: True = may attend; None if all may.
-        scores_LM, scaled_LM, masked_LM, exponentials_LM, sums_L1, weights_LM: the stages.
-        context_LE: None without values.
+        query_LK, key_MK, value_ME: None if only scores are known.
         added_LE: vectors that are added to the context unchanged.
     """
 
     query_names: tuple[str, ...]
     key_names: tuple[str, ...]
+    scores_LM: Tensor
     divisor: float
     divisor_words: str
-    mask_LM: Tensor | None
-    scores_LM: Tensor
-    scaled_LM: Tensor
-    masked_LM: Tensor
-    exponentials_LM: Tensor
-    sums_L1: Tensor
-    weights_LM: Tensor
+    mask_LM: Tensor | None = None
     value_ME: Tensor | None = None
-    context_LE: Tensor | None = None
     query_LK: Tensor | None = None
     key_MK: Tensor | None = None
     added_LE: Tensor | None = None
+
+    @property
+    def scaled_LM(self) -> Tensor:
+        """The scores over the divisor."""
+        return self.scores_LM / self.divisor
+
+    @property
+    def masked_LM(self) -> Tensor:
+        """The scaled scores, −∞ for keys that a query may not attend to."""
+        return apply_mask(self.scaled_LM, self.mask_LM)
+
+    @property
+    def exponentials_LM(self) -> Tensor:
+        """The exponentials of the masked scores minus the largest of their row."""
+        largest_L1 = self.masked_LM.amax(dim=-1, keepdim=True)
+        return (self.masked_LM - largest_L1.masked_fill(largest_L1 == -math.inf, 0.0)).exp()
+
+    @property
+    def sums_L1(self) -> Tensor:
+        """The sum of each row of exponentials."""
+        return self.exponentials_LM.sum(dim=-1, keepdim=True)
+
+    @property
+    def weights_LM(self) -> Tensor:
+        """The softmax of the masked scores."""
+        return weigh(self.masked_LM)
+
+    @property
+    def context_LE(self) -> Tensor | None:
+        """The weighted sum of the values, plus the added vectors; None without values."""
+        if self.value_ME is None:
+            return None
+        context_LE = mix(self.weights_LM, self.value_ME)
+        return context_LE if self.added_LE is None else self.added_LE + context_LE
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,49 +167,6 @@ class Example:
     parts: tuple[Part, ...]
 
 
-def attend_to_scores(
-    scores_LM: Tensor,
-    *,
-    query_names: Sequence[str],
-    key_names: Sequence[str],
-    divisor: float,
-    divisor_words: str,
-    mask_LM: Tensor | None = None,
-    value_ME: Tensor | None = None,
-) -> AttentionByHand:
-    """Compute from given scores: scale, mask, take the softmax apart, mix.
-
-    Args:
-        scores_LM: float64.
-        query_names: L names.
-        key_names: M names.
-        divisor: the number that divides the scores.
-        divisor_words: its derivation.
-        mask_LM: True = may attend.
-        value_ME: None leaves the context out.
-    """
-    scaled_LM = scores_LM / divisor
-    masked_LM = apply_mask(scaled_LM, mask_LM)
-    largest_L1 = masked_LM.amax(dim=-1, keepdim=True)
-    exponentials_LM = (masked_LM - largest_L1.masked_fill(largest_L1 == -math.inf, 0.0)).exp()
-    weights_LM = weigh(masked_LM)
-    return AttentionByHand(
-        query_names=tuple(query_names),
-        key_names=tuple(key_names),
-        divisor=divisor,
-        divisor_words=divisor_words,
-        mask_LM=mask_LM,
-        scores_LM=scores_LM,
-        scaled_LM=scaled_LM,
-        masked_LM=masked_LM,
-        exponentials_LM=exponentials_LM,
-        sums_L1=exponentials_LM.sum(dim=-1, keepdim=True),
-        weights_LM=weights_LM,
-        value_ME=value_ME,
-        context_LE=None if value_ME is None else mix(weights_LM, value_ME),
-    )
-
-
 def attend_by_hand(
     query_LK: Tensor,
     key_MK: Tensor,
@@ -191,33 +178,24 @@ def attend_by_hand(
     divisor: float | None = None,
     added_LE: Tensor | None = None,
 ) -> AttentionByHand:
-    r"""Compute attention and keep every number on the way.
+    r"""Let queries attend to keys and values, all float64.
 
-    Args:
-        query_LK: queries, float64 as all matrices here.
-        key_MK: keys.
-        value_ME: values.
-        query_names: L names.
-        key_names: M names; by default those of the queries.
-        mask_LM: True = may attend.
-        divisor: the number that divides the scores; by default $\sqrt{d_k}$.
-        added_LE: vectors to add to the context unchanged.
+    By default keys have the names of the queries, and the scores are divided by $\sqrt{d_k}$. See
+    `AttentionByHand` for the rest.
     """
     width = query_LK.shape[-1]
-    root = math.sqrt(width)
-    result = attend_to_scores(
+    return AttentionByHand(
+        tuple(query_names),
+        tuple(query_names if key_names is None else key_names),
         score(query_LK, key_MK),
-        query_names=query_names,
-        key_names=query_names if key_names is None else key_names,
-        divisor=root if divisor is None else divisor,
-        divisor_words=f"√{width} = {write_number(root)}" if divisor is None else "",
+        divisor=math.sqrt(width) if divisor is None else divisor,
+        divisor_words=write_root(width) if divisor is None else "",
         mask_LM=mask_LM,
         value_ME=value_ME,
+        query_LK=query_LK,
+        key_MK=key_MK,
+        added_LE=added_LE,
     )
-    result = replace(result, query_LK=query_LK, key_MK=key_MK)
-    if added_LE is None or result.context_LE is None:
-        return result
-    return replace(result, added_LE=added_LE, context_LE=added_LE + result.context_LE)
 
 
 def make_step(
@@ -262,3 +240,8 @@ def write_number(value: float) -> str:
     if abs(value) < 5e-7 or abs(value) >= 1e9:
         return f"{value:.6g}".replace("-", "−")
     return f"{value:.6f}".rstrip("0").rstrip(".").replace("-", "−")
+
+
+def write_root(width: int) -> str:
+    """Write a square root with its value: ``√4 = 2``."""
+    return f"√{width} = {write_number(math.sqrt(width))}"

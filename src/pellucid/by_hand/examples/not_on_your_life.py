@@ -21,13 +21,14 @@ from pellucid.by_hand.printed import (
     masked_numbers,
 )
 from pellucid.by_hand.sheet import (
+    AttentionByHand,
     Example,
     Part,
     Table,
-    attend_to_scores,
     make_step,
     matrix,
     write_number,
+    write_root,
 )
 from pellucid.by_hand.stages import stage_steps
 from pellucid.errors import InputError
@@ -85,14 +86,8 @@ def _mask_part() -> Part:
 def _attention_part(d_key: int) -> Part:
     mask_LM = causal_mask(len(_TOKENS))[0, 0]
     scores_LM = matrix(NOT_ON_YOUR_LIFE_SCORES)
-    root = d_key**0.5
-    attention = attend_to_scores(
-        scores_LM,
-        query_names=_TOKENS,
-        key_names=_TOKENS,
-        divisor=root,
-        divisor_words=f"√{d_key} = {write_number(root)}",
-        mask_LM=mask_LM,
+    attention = AttentionByHand(
+        _TOKENS, _TOKENS, scores_LM, d_key**0.5, write_root(d_key), mask_LM=mask_LM
     )
     additive_LM = additive_mask(mask_LM, dtype=scores_LM.dtype)
     other_LM = weigh(mask_then_scale(scores_LM, additive_LM, d_key))

@@ -25,7 +25,6 @@ from pellucid.by_hand.sheet import (
     Example,
     Part,
     Table,
-    attend_to_scores,
     make_step,
     matrix,
     write_number,
@@ -86,7 +85,8 @@ def room_number() -> Example:
 def _parts(
     name: str, formula: str, similarity: Similarity, lines: tuple[str, ...], cause: str
 ) -> tuple[Part, Part]:
-    soft = _attend(similarity)
+    scores_LM, temperature = similarity([_NAME], _NAMES), "the temperature, 1"
+    soft = AttentionByHand((_NAME,), _NAMES, scores_LM, 1.0, temperature, value_ME=matrix(_rooms()))
     pooled = attention_pooling([_NAME], _NAMES, _rooms(), similarity)
     stages = stage_steps(
         soft,
@@ -138,17 +138,6 @@ def _database_part() -> Part:
             make_step("weights", f"for {_NAME}, who is not in the table", _row(unknown.weights)),
             make_step("weights", "for Smith", smith, lines=[line]),
         ),
-    )
-
-
-def _attend(similarity: Similarity) -> AttentionByHand:
-    return attend_to_scores(
-        similarity([_NAME], _NAMES),
-        query_names=(_NAME,),
-        key_names=_NAMES,
-        divisor=1.0,
-        divisor_words="the temperature, 1",
-        value_ME=matrix(_rooms()),
     )
 
 
