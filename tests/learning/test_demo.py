@@ -28,6 +28,7 @@ def _small_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pellucid.demo, "make_split", part)
 
 
+@pytest.mark.report
 def test_demo_leaves_a_bundle_a_report_and_a_page_and_shows_them_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
