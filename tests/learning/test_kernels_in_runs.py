@@ -41,13 +41,13 @@ def test_a_run_says_what_it_runs_on_and_where_that_changes(
     settings: dict[str, Any] = {"precision": "float32", "validate_every": 2, "max_steps": 2}
     train(make_recipe(training=settings), tmp_path / "run", recipe_folder=tmp_path, progress=False)
     assert re.search(r"float32, own kernels \(\w+_float32\)", log_of(tmp_path / "run"))
-    assert "So far this run had" not in log_of(tmp_path / "run")
+    assert "So far this run used" not in log_of(tmp_path / "run")
     monkeypatch.setattr(kernel_model, "find_kernels", lambda _precision: "they are elsewhere")
     settings["max_steps"] = 4
     train(make_recipe(training=settings), tmp_path / "run", recipe_folder=tmp_path, progress=False)
     assert re.search(
-        r"So far this run had own kernels \(\w+\), from here on it has PyTorch's kernels, not own: "
-        r"they are elsewhere: the last digits",
+        r"So far this run used own kernels \(\w+\); from here on it uses PyTorch's kernels, "
+        r"not own: they are elsewhere\. The last digits",
         log_of(tmp_path / "run"),
     )
 

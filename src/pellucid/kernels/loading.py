@@ -24,7 +24,7 @@ HASH_LENGTH = 64
 
 
 def library_name(precision: Literal["float32", "bfloat16"]) -> str | None:
-    """Name the library for this processor, such as ``avx2_float32``; None if there is no such.
+    """Name the library for this processor, such as ``avx2_float32``; None if no library fits.
 
     PyTorch reports what the processor has, so ``ATEN_CPU_CAPABILITY`` applies here too. Processors
     without bfloat16 instructions get a library that computes in float32, which is slow but correct.

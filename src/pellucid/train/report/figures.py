@@ -84,7 +84,7 @@ class Panel:
 
     @property
     def is_empty(self) -> bool:
-        """True if there are no points to draw."""
+        """True if no point can be drawn."""
         return not any(curve.finite for curve in self.curves)
 
     @property

@@ -22,7 +22,7 @@ __all__ = ["RECIPE_FILE", "RunFolder", "read_chosen", "repair_recipe"]
 
 RECIPE_FILE = "recipe.toml"
 PLAN_FILE = "plan.json"
-"""What the training computes on: device, precision, kernels, processes, batch, memory."""
+"""The plan of the training: device, precision, kernels, processes, batch, memory."""
 
 CHOSEN_FILE = "chosen.json"
 """The settings, ``section.name``, that were chosen for the text of a new run, with their values."""
@@ -200,7 +200,7 @@ class RunFolder:
         self._append(self._samples_file, json.dumps(values, ensure_ascii=False))
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
-        """Write ``plan.json``: what the training computes on. A full disk is reported only once."""
+        """Write ``plan.json``; if that fails, warn once and let training continue."""
         try:
             write_text(self.path / PLAN_FILE, to_json(plan))
         except OSError as error:
@@ -303,11 +303,11 @@ class RunFolder:
         # Recipes of earlier versions lack newer settings, which had their defaults.
         with suppress(ConfigurationError):
             earlier = parse_toml(to_toml(validate(Recipe, earlier, where)).encode(), where)
-        differing = _differing_keys(earlier, parse_toml(self.recipe_toml.encode(), "recipe"))
+        before, now = _flatten(earlier), _flatten(parse_toml(self.recipe_toml.encode(), "recipe"))
+        differing = {key for key in before | now if before.get(key) != now.get(key)}
         ends_there = self._recipe.training.schedule in ENDING_AT_MAX_STEPS
-        changed = sorted(
-            differing - (MAY_CHANGE - ({"training.max_steps"} if ends_there else set()))
-        )
+        may_change = MAY_CHANGE - {"training.max_steps"} if ends_there else MAY_CHANGE
+        changed = sorted(differing - may_change)
         if changed:
             names = ", ".join(KNOWN_AS.get(key, key) for key in changed)
             raise ConfigurationError(
@@ -333,16 +333,12 @@ def _step_of(line: bytes) -> int:
     return step if isinstance(step, int) else -1
 
 
-def _differing_keys(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[str]:
-    flat = [
-        dict(entry for section, value in values.items() for entry in _entries(section, value))
-        for values in (first, second)
-    ]
-    return {key for key in flat[0].keys() | flat[1].keys() if flat[0].get(key) != flat[1].get(key)}
-
-
-def _entries(section: str, value: Any) -> list[tuple[str, Any]]:
-    """List the keys of a section with its name before them; outside of any, the key itself."""
-    if isinstance(value, Mapping):
-        return [(f"{section}.{key}", entry) for key, entry in value.items()]
-    return [(section, value)]
+def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Name settings ``section.key``; a key outside of all sections keeps its name."""
+    flat = {}
+    for section, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{section}.{key}": entry for key, entry in value.items()}
+        else:
+            flat[section] = value
+    return flat

@@ -1,16 +1,19 @@
-"""The inputs of passes on kernels: a batch's sentences as rows, without padding."""
+"""The inputs of passes on kernels: sentences as rows, without padding; and what a pass saves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from pellucid.kernels import DropoutBytes
 
-__all__ = ["PackedSentences", "StackInputs", "require_ids"]
+__all__ = ["PackedSentences", "StackPass", "Tape", "require_ids"]
+
+Tape = list[Any]
+"""What the forward pass saves. Each backward step removes what its forward step added last."""
 
 
 class PackedSentences(NamedTuple):
@@ -37,20 +40,23 @@ class PackedSentences(NamedTuple):
         return cls(ids_BL[mask_BL], positions_BL[mask_BL], start_X, ids_BL.shape[1])
 
 
-class StackInputs(NamedTuple):
-    """What all sub-layers of an encoder or decoder take besides their rows.
+@dataclass(frozen=True)
+class StackPass:
+    """One pass through an encoder or decoder.
 
     Attributes:
         sentences: those of the rows.
-        dropout: random bytes for each place that drops something.
+        dropout: random bytes for each place that drops something; the forward pass takes them out.
         memory_ID: the encoder's output, for cross-attention.
         memory_sentences: those of its rows.
+        tape: what the forward pass saves for backward.
     """
 
     sentences: PackedSentences
-    dropout: Mapping[str, DropoutBytes]
+    dropout: dict[str, DropoutBytes]
     memory_ID: Tensor | None = None
     memory_sentences: PackedSentences | None = None
+    tape: Tape = field(default_factory=list)
 
 
 def require_ids(ids_J: Tensor, vocabulary: int) -> None:

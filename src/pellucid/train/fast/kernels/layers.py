@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from pellucid.config import ModelConfig
 from pellucid.kernels import AttentionCall, DropoutBytes, Kernels, Norm
 from pellucid.model import FeedForward, MultiHeadAttention
-from pellucid.train.fast.kernels.inputs import StackInputs
+from pellucid.train.fast.kernels.inputs import StackPass, Tape
 
 __all__ = ["AttentionOnRows", "FeedForwardOnRows", "NormOnRows", "gradient_of"]
 
@@ -36,29 +36,37 @@ class _LinearOnRows:
         self._in_features = layers[0].in_features
         self._packed_forward: Tensor | None = None
         self._packed_backward: Tensor | None = None
-        self.bias_F: Tensor | None = None
+        self._bias_F: Tensor | None = None
 
     def refresh_weights(self) -> None:
         """Pack the weights as they are now."""
         weight_FD = _joined([layer.weight for layer in self._layers])
         if self._layers[0].bias is not None:
-            self.bias_F = _joined([layer.bias for layer in self._layers])
+            self._bias_F = _joined([layer.bias for layer in self._layers])
         pack = self._kernels.pack
         self._packed_forward = pack(weight_FD, transposed=True, out=self._packed_forward)
         self._packed_backward = pack(weight_FD, transposed=False, out=self._packed_backward)
 
-    @property
-    def packed(self) -> Tensor:
-        """The packed weights of the forward pass."""
-        assert self._packed_forward is not None
-        return self._packed_forward
-
     def forward(
-        self, x_JD: Tensor, *, has_relu: bool = False, dropout: DropoutBytes | None = None
+        self,
+        x_JD: Tensor,
+        *,
+        has_relu: bool = False,
+        dropout: DropoutBytes | None = None,
+        add_JF: Tensor | None = None,
+        norm: Norm | None = None,
     ) -> Tensor:
         """Compute $XW^T + b$, and the steps that are given."""
+        assert self._packed_forward is not None
         return self._kernels.linear(
-            x_JD, self.packed, self.width, bias_F=self.bias_F, has_relu=has_relu, dropout=dropout
+            x_JD,
+            self._packed_forward,
+            self.width,
+            bias_F=self._bias_F,
+            has_relu=has_relu,
+            dropout=dropout,
+            add_JF=add_JF,
+            norm=norm,
         )
 
     def backward(
@@ -104,28 +112,28 @@ class NormOnRows:
 
     def __init__(self, kernels: Kernels, norm: nn.LayerNorm) -> None:
         self._kernels, self._module = kernels, norm
-        self._saved: Norm | None = None
 
-    def reserve(self, rows: int) -> Norm:
+    def reserve(self, rows: int, tape: Tape) -> Norm:
         """Allocate what the backward pass needs, for a forward pass to fill."""
         module = self._module
         normal_JD = self._kernels.empty(rows, len(module.weight))
-        self._saved = Norm(module.weight, module.bias, module.eps, normal_JD, torch.empty(rows))
-        return self._saved
+        norm = Norm(module.weight, module.bias, module.eps, normal_JD, torch.empty(rows))
+        tape.append(norm)
+        return norm
 
-    def release(self) -> None:
-        """Release what was saved for backward."""
-        self._saved = None
-
-    def forward(self, x_JD: Tensor) -> Tensor:
+    def forward(self, x_JD: Tensor, tape: Tape) -> Tensor:
         """Normalize rows."""
-        return self._kernels.norm(x_JD, self.reserve(len(x_JD)))
+        return self._kernels.norm(x_JD, self.reserve(len(x_JD), tape))
 
     def backward(
-        self, grad_JD: Tensor, *, add_JD: Tensor | None = None, dropout: DropoutBytes | None = None
+        self,
+        grad_JD: Tensor,
+        tape: Tape,
+        *,
+        add_JD: Tensor | None = None,
+        dropout: DropoutBytes | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Compute what `Kernels.norm_backward` does, and release what was saved."""
-        saved, self._saved = self._saved, None
+        """Compute what `Kernels.norm_backward` does."""
         gain, shift = self._module.weight, self._module.bias
         # The kernel always adds to both gradients; that of a frozen parameter is thrown away.
         grads = [
@@ -133,52 +141,42 @@ class NormOnRows:
             for one in (gain, shift)
         ]
         return self._kernels.norm_backward(
-            grad_JD, saved, (grads[0], grads[1]), add_JD=add_JD, dropout=dropout
+            grad_JD, tape.pop(), (grads[0], grads[1]), add_JD=add_JD, dropout=dropout
         )
 
 
 class _NormAndResidual:
-    """What surrounds a sub-layer: layer norm, residual connection and dropout."""
+    """Layer norm, residual connection and dropout around a sub-layer."""
 
     def __init__(self, kernels: Kernels, config: ModelConfig, norm: nn.LayerNorm | None) -> None:
         self._kernels = kernels
         self._has_residual = config.residual
         self._pre = NormOnRows(kernels, norm) if norm and config.norm == "pre" else None
         self._post = NormOnRows(kernels, norm) if norm and config.norm == "post" else None
-        self._input_JD: Tensor | None = None
-        self._dropout: DropoutBytes | None = None
 
-    def release(self) -> None:
-        """Release what was saved for backward."""
-        self._input_JD = self._dropout = None
-        for norm in (self._pre, self._post):
-            if norm is not None:
-                norm.release()
-
-    def enter(self, x_JD: Tensor) -> Tensor:
+    def enter(self, x_JD: Tensor, tape: Tape) -> Tensor:
         """Return the sub-layer's input: the rows, normalized with pre-norm."""
-        self._input_JD = x_JD if self._has_residual else None
-        return x_JD if self._pre is None else self._pre.forward(x_JD)
+        return x_JD if self._pre is None else self._pre.forward(x_JD, tape)
 
-    def leave(self, inner_JF: Tensor, last: _LinearOnRows, dropout: DropoutBytes | None) -> Tensor:
-        """Apply the sub-layer's last linear layer and all that follows it."""
-        self._dropout = dropout
-        input_JD, self._input_JD = self._input_JD, None
-        return self._kernels.linear(
-            inner_JF,
-            last.packed,
-            last.width,
-            bias_F=last.bias_F,
-            dropout=dropout,
-            add_JF=input_JD,
-            norm=None if self._post is None else self._post.reserve(len(inner_JF)),
-        )
+    def leave(
+        self,
+        inner_JF: Tensor,
+        last: _LinearOnRows,
+        x_JD: Tensor,
+        dropout: DropoutBytes | None,
+        tape: Tape,
+    ) -> Tensor:
+        """Apply the sub-layer's last linear layer, dropout, residual connection and post-norm."""
+        norm = None if self._post is None else self._post.reserve(len(inner_JF), tape)
+        tape.append(dropout)
+        residual_JD = x_JD if self._has_residual else None
+        return last.forward(inner_JF, dropout=dropout, add_JF=residual_JD, norm=norm)
 
-    def backward_from_output(self, grad_JD: Tensor) -> tuple[Tensor | None, Tensor]:
+    def backward_from_output(self, grad_JD: Tensor, tape: Tape) -> tuple[Tensor | None, Tensor]:
         """Compute the gradients of the residual and of the last linear layer's result."""
-        dropout, self._dropout = self._dropout, None
+        dropout = tape.pop()
         if self._post is not None:
-            grad_input_JD, grad_dropped_JD = self._post.backward(grad_JD, dropout=dropout)
+            grad_input_JD, grad_dropped_JD = self._post.backward(grad_JD, tape, dropout=dropout)
         else:
             grad_input_JD, grad_dropped_JD = self._kernels.norm_backward(
                 grad_JD, None, None, dropout=dropout
@@ -186,12 +184,12 @@ class _NormAndResidual:
         return grad_input_JD if self._has_residual else None, grad_dropped_JD
 
     def backward_to_input(
-        self, grad_JF: Tensor, first: _LinearOnRows, residual_JD: Tensor | None
+        self, grad_JF: Tensor, first: _LinearOnRows, residual_JD: Tensor | None, tape: Tape
     ) -> Tensor:
         """Compute the gradient of the rows from that of the first linear layer's result."""
         if self._pre is None:
             return first.backward(grad_JF, add_JD=residual_JD)
-        return self._pre.backward(first.backward(grad_JF), add_JD=residual_JD)[0]
+        return self._pre.backward(first.backward(grad_JF), tape, add_JD=residual_JD)[0]
 
 
 class AttentionOnRows:
@@ -225,12 +223,6 @@ class AttentionOnRows:
         self._first = _LinearOnRows(kernels, parts[:1] if sees_memory else parts)
         self._memory = _LinearOnRows(kernels, parts[1:]) if sees_memory else None
         self._output = _LinearOnRows(kernels, [attention.output])
-        self._saved: tuple[StackInputs, list[Tensor]] | None = None
-
-    def release(self) -> None:
-        """Release what was saved for backward."""
-        self._saved = None
-        self._around.release()
 
     def refresh_weights(self) -> None:
         """Pack the weights as they are now."""
@@ -242,40 +234,40 @@ class AttentionOnRows:
         """Give the places where dropout may apply, and how many numbers a row has there."""
         return {self._site: self._output.width}
 
-    def forward(self, x_JD: Tensor, inputs: StackInputs) -> Tensor:
+    def forward(self, x_JD: Tensor, run: StackPass) -> Tensor:
         """Attend, from rows to rows."""
-        entering_JD = self._around.enter(x_JD)
+        entering_JD = self._around.enter(x_JD, run.tape)
         projected = [self._first.forward(entering_JD)]
         if self._memory is not None:
-            assert inputs.memory_ID is not None
-            projected.append(self._memory.forward(inputs.memory_ID))
+            assert run.memory_ID is not None
+            projected.append(self._memory.forward(run.memory_ID))
         context_JX = self._kernels.empty(len(x_JD), self._config.num_heads * self._config.d_value)
-        self._kernels.attend(self._call(inputs, projected, context_JX))
-        # Without the dropout bytes, so that those of each sub-layer are freed after its backward.
-        self._saved = inputs._replace(dropout={}), [entering_JD, context_JX, *projected]
-        return self._around.leave(context_JX, self._output, inputs.dropout.get(self._site))
+        self._kernels.attend(self._call(run, projected, context_JX))
+        run.tape.append((entering_JD, context_JX, projected))
+        dropout = run.dropout.pop(self._site, None)
+        return self._around.leave(context_JX, self._output, x_JD, dropout, run.tape)
 
     def backward(
-        self, grad_JD: Tensor, grad_memory_ID: Tensor | None
+        self, grad_JD: Tensor, grad_memory_ID: Tensor | None, run: StackPass
     ) -> tuple[Tensor, Tensor | None]:
         """Compute the gradient of the rows, and add to that of the memory."""
-        assert self._saved is not None
-        (inputs, (entering_JD, context_JX, *projected)), self._saved = self._saved, None
-        residual_JD, grad_output_JD = self._around.backward_from_output(grad_JD)
+        residual_JD, grad_output_JD = self._around.backward_from_output(grad_JD, run.tape)
+        entering_JD, context_JX, projected = run.tape.pop()
         self._output.add_gradients(context_JX, grad_output_JD)
         grad_context_JX = self._output.backward(grad_output_JD)
         grads = [torch.empty_like(part) for part in projected]
         names = ("grad_query", "grad_key", "grad_value")
         wanted = dict(zip(names, self._split(grads), strict=True))
         self._kernels.attend(
-            self._call(inputs, projected, context_JX, grad_context=grad_context_JX, **wanted)
+            self._call(run, projected, context_JX, grad_context=grad_context_JX, **wanted)
         )
         self._first.add_gradients(entering_JD, grads[0])
         if self._memory is not None:
-            assert inputs.memory_ID is not None
-            self._memory.add_gradients(inputs.memory_ID, grads[1])
+            assert run.memory_ID is not None
+            self._memory.add_gradients(run.memory_ID, grads[1])
             grad_memory_ID = self._memory.backward(grads[1], add_JD=grad_memory_ID)
-        return self._around.backward_to_input(grads[0], self._first, residual_JD), grad_memory_ID
+        grad_JD = self._around.backward_to_input(grads[0], self._first, residual_JD, run.tape)
+        return grad_JD, grad_memory_ID
 
     def _split(self, projected: Sequence[Tensor]) -> list[Tensor]:
         """Split into queries, keys and values, which are columns of the same rows."""
@@ -287,13 +279,13 @@ class AttentionOnRows:
 
     def _call(
         self,
-        inputs: StackInputs,
+        run: StackPass,
         projected: Sequence[Tensor],
         context_JX: Tensor,
         **gradients: Tensor,
     ) -> AttentionCall:
-        config, sentences = self._config, inputs.sentences
-        seen = inputs.memory_sentences if self._memory is not None else sentences
+        config, sentences = self._config, run.sentences
+        seen = run.memory_sentences if self._memory is not None else sentences
         assert seen is not None
         query, key, value = self._split(projected)
         return AttentionCall(
@@ -341,12 +333,6 @@ class FeedForwardOnRows:
         self._around = _NormAndResidual(kernels, config, norm)
         self._inner = _LinearOnRows(kernels, [network.inner])
         self._outer = _LinearOnRows(kernels, [network.outer])
-        self._saved: tuple[Tensor, Tensor, float] | None = None
-
-    def release(self) -> None:
-        """Release what was saved for backward."""
-        self._saved = None
-        self._around.release()
 
     def refresh_weights(self) -> None:
         """Pack the weights as they are now."""
@@ -357,28 +343,28 @@ class FeedForwardOnRows:
         """Give the places where dropout may apply, and how many numbers a row has there."""
         return {self._site: self._outer.width, f"{self._site}.activated": self._inner.width}
 
-    def forward(self, x_JD: Tensor, inputs: StackInputs) -> Tensor:
+    def forward(self, x_JD: Tensor, run: StackPass) -> Tensor:
         """Widen, activate and narrow, from rows to rows."""
-        entering_JD = self._around.enter(x_JD)
-        dropout = inputs.dropout.get(f"{self._site}.activated")
+        entering_JD = self._around.enter(x_JD, run.tape)
+        dropout = run.dropout.pop(f"{self._site}.activated", None)
         activated_JF = self._inner.forward(entering_JD, has_relu=True, dropout=dropout)
-        self._saved = entering_JD, activated_JF, 1.0 if dropout is None else dropout.factor
-        return self._around.leave(activated_JF, self._outer, inputs.dropout.get(self._site))
+        run.tape.append((entering_JD, activated_JF, 1.0 if dropout is None else dropout.factor))
+        dropout = run.dropout.pop(self._site, None)
+        return self._around.leave(activated_JF, self._outer, x_JD, dropout, run.tape)
 
     def backward(
-        self, grad_JD: Tensor, grad_memory_ID: Tensor | None
+        self, grad_JD: Tensor, grad_memory_ID: Tensor | None, run: StackPass
     ) -> tuple[Tensor, Tensor | None]:
         """Compute the gradient of the rows; that of the memory stays as it is."""
-        assert self._saved is not None
-        (entering_JD, activated_JF, factor), self._saved = self._saved, None
-        residual_JD, grad_output_JD = self._around.backward_from_output(grad_JD)
+        residual_JD, grad_output_JD = self._around.backward_from_output(grad_JD, run.tape)
+        entering_JD, activated_JF, factor = run.tape.pop()
         self._outer.add_gradients(activated_JF, grad_output_JD)
         # Numbers that ReLU or dropout set to 0 are 0 in `activated_JF`: their gradient is 0 too.
         grad_inner_JF = self._outer.backward(
             grad_output_JD, gate_JD=activated_JF, gate_factor=factor
         )
         self._inner.add_gradients(entering_JD, grad_inner_JF)
-        grad_JD = self._around.backward_to_input(grad_inner_JF, self._inner, residual_JD)
+        grad_JD = self._around.backward_to_input(grad_inner_JF, self._inner, residual_JD, run.tape)
         return grad_JD, grad_memory_ID
 
 

@@ -25,7 +25,7 @@ from pellucid.kernels import (
     library_name,
 )
 from pellucid.model import Dropout, Stack, Transformer
-from pellucid.train.fast.kernels.inputs import PackedSentences, StackInputs, require_ids
+from pellucid.train.fast.kernels.inputs import PackedSentences, StackPass, require_ids
 from pellucid.train.fast.kernels.layers import (
     AttentionOnRows,
     FeedForwardOnRows,
@@ -156,24 +156,14 @@ class ModelOnKernels:
         Returns:
             The mean of −log p(y), in nats, without smoothing.
         """
-        try:
-            return self._add_gradient(batch, dropout, smoothing, share, r_drop)
-        except BaseException:
-            # If memory ran out, a smaller batch follows, which needs the memory.
-            self._encoder.release()
-            self._decoder.release()
-            raise
-
-    def _add_gradient(
-        self, batch: Batch, dropout: Dropout, smoothing: float, share: float, r_drop: float
-    ) -> Tensor:
         assert self._packed_table is not None
         source = PackedSentences.of(batch.source_BS, batch.source_mask_BS)
         target = PackedSentences.of(batch.target_in_BT, batch.target_mask_BT)
-        memory_ID = self._encoder.forward(source, dropout)
-        states_PD = self._decoder.forward(
-            target, dropout, memory_ID=memory_ID, memory_sentences=source
-        )
+        # What passes save is in local variables only: if memory runs out, it is freed at once.
+        encoding = StackPass(source, self._encoder.draw(source, dropout))
+        memory_ID = self._encoder.forward(encoding, dropout)
+        decoding = StackPass(target, self._decoder.draw(target, dropout), memory_ID, source)
+        states_PD = self._decoder.forward(decoding, dropout)
         weight = self._model.output_weight
         true_P = batch.target_out_BT[batch.target_mask_BT]
         require_ids(true_P, len(weight))
@@ -193,9 +183,9 @@ class ModelOnKernels:
         )
         if r_drop:
             grad_PD = torch.cat((grad_PD[::2], grad_PD[1::2]))
-        grad_memory_ID = self._decoder.backward(grad_PD)
+        grad_memory_ID = self._decoder.backward(grad_PD, decoding)
         assert grad_memory_ID is not None
-        self._encoder.backward(grad_memory_ID)
+        self._encoder.backward(grad_memory_ID, encoding)
         return nll_P.mean()
 
 
@@ -229,55 +219,38 @@ class _StackOnRows:
             self._sublayers.append(feed_forward(network, network_norm, site=f"{site}.feed_forward"))
         norm: nn.LayerNorm | None = getattr(stack, "norm", None)
         self._norm = None if norm is None else NormOnRows(kernels, norm)
-        self._saved: dict[str, Any] = {}
 
     def refresh_weights(self) -> None:
         for sublayer in self._sublayers:
             sublayer.refresh_weights()
 
-    def release(self) -> None:
-        """Release what was saved for backward."""
-        for sublayer in self._sublayers:
-            sublayer.release()
-        if self._norm is not None:
-            self._norm.release()
-        self._saved = {}
-
-    def forward(
-        self,
-        sentences: PackedSentences,
-        dropout: Dropout,
-        *,
-        memory_ID: Tensor | None = None,
-        memory_sentences: PackedSentences | None = None,
-    ) -> Tensor:
-        """Compute the stack's output from tokens."""
-        random_bytes = self._draw(len(sentences.ids_J), dropout)
-        inputs = StackInputs(sentences, random_bytes, memory_ID, memory_sentences)
-        x_JD = self._embed(inputs, dropout)
-        for sublayer in self._sublayers:
-            x_JD = sublayer.forward(x_JD, inputs)
-        return x_JD if self._norm is None else self._norm.forward(x_JD)
-
-    def backward(self, grad_JD: Tensor) -> Tensor | None:
-        """Add to all gradients of the stack; return that of the memory, if there is one."""
-        grad_memory_ID: Tensor | None = None
-        if self._norm is not None:
-            grad_JD = self._norm.backward(grad_JD)[0]
-        for sublayer in reversed(self._sublayers):
-            grad_JD, grad_memory_ID = sublayer.backward(grad_JD, grad_memory_ID)
-        self._embed_backward(grad_JD)
-        return grad_memory_ID
-
-    def _draw(self, rows: int, dropout: Dropout) -> dict[str, DropoutBytes]:
+    def draw(self, sentences: PackedSentences, dropout: Dropout) -> dict[str, DropoutBytes]:
         """Draw the bytes of all places in one call, so that threads share the work."""
+        rows = len(sentences.ids_J)
         widths = {f"{self._stack.part}.input": self._table.shape[1]}
         for sublayer in self._sublayers:
             widths |= sublayer.dropout_widths()
         return dropout.draw({place: rows * width for place, width in widths.items()}, self._kernels)
 
-    def _embed(self, inputs: StackInputs, dropout: Dropout) -> Tensor:
-        part, table_VD, sentences = self._stack.part, self._table.detach(), inputs.sentences
+    def forward(self, run: StackPass, dropout: Dropout) -> Tensor:
+        """Compute the stack's output from tokens."""
+        x_JD = self._embed(run, dropout)
+        for sublayer in self._sublayers:
+            x_JD = sublayer.forward(x_JD, run)
+        return x_JD if self._norm is None else self._norm.forward(x_JD, run.tape)
+
+    def backward(self, grad_JD: Tensor, run: StackPass) -> Tensor | None:
+        """Add to all gradients of the stack; return that of the memory, if there is one."""
+        grad_memory_ID: Tensor | None = None
+        if self._norm is not None:
+            grad_JD = self._norm.backward(grad_JD, run.tape)[0]
+        for sublayer in reversed(self._sublayers):
+            grad_JD, grad_memory_ID = sublayer.backward(grad_JD, grad_memory_ID, run)
+        self._embed_backward(grad_JD, run)
+        return grad_memory_ID
+
+    def _embed(self, run: StackPass, dropout: Dropout) -> Tensor:
+        part, table_VD, sentences = self._stack.part, self._table.detach(), run.sentences
         rows, width = len(sentences.ids_J), table_VD.shape[1]
         if sentences.longest > self._stack.max_length:
             raise InputError(
@@ -289,7 +262,7 @@ class _StackOnRows:
         positions_LD = self._stack.position_rows(0, sentences.longest, like=table_VD)
         factors_J = dropout.token_factors(rows, part)
         x_JD = self._kernels.empty(rows, width)
-        self._saved = {
+        fields = {
             "rows": rows,
             "width": width,
             "id": sentences.ids_J,
@@ -298,18 +271,17 @@ class _StackOnRows:
             "scale": self._scale,
             "token_factor": factors_J,
             "positions": positions_LD,
-            "dropout": inputs.dropout.get(f"{part}.input"),
+            "dropout": run.dropout.pop(f"{part}.input", None),
         }
-        self._kernels.embed(EmbeddingCall(**self._saved, out=x_JD))
+        run.tape.append(fields)
+        self._kernels.embed(EmbeddingCall(**fields, out=x_JD))
         return x_JD
 
-    def _embed_backward(self, grad_JD: Tensor) -> None:
+    def _embed_backward(self, grad_JD: Tensor, run: StackPass) -> None:
         learned = self._stack.positions.weight if hasattr(self._stack, "positions") else None
-        call = EmbeddingCall(
-            **self._saved,
-            grad=grad_JD,
-            grad_table=gradient_of(self._table),
-            grad_positions=gradient_of(learned),
-        )
-        self._kernels.embed(call)
-        self._saved = {}
+        fields = run.tape.pop()
+        grads = {
+            "grad_table": gradient_of(self._table),
+            "grad_positions": gradient_of(learned),
+        }
+        self._kernels.embed(EmbeddingCall(**fields, **grads, grad=grad_JD))

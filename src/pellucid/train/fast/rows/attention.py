@@ -97,7 +97,7 @@ class AttentionRows(NamedTuple):
     Attributes:
         rows: the layout of queries.
         memory_rows: that of keys and values, with as many sentences to a block.
-        mask: True where a position of a sentence may attend; None for everywhere.
+        mask: True for positions of a sentence that may be attended to; None for all.
         additive_B1LM: added to scores; each block is one of B.
     """
 
@@ -117,7 +117,7 @@ class AttentionRows(NamedTuple):
         own_BLM = torch.zeros(may_BLM.shape, dtype=dtype).masked_fill_(~may_BLM, forbidden)
         sizes = (_round_to_few(rows.num_blocks), 1, positions, positions)
         additive_B1LM = torch.full(sizes, forbidden, dtype=dtype)
-        # A block is masked except where one of its sentences attends to itself.
+        # In a block every sentence attends only to itself.
         for number in range(sentences_per_block):
             queries, keys = (slice(number * length, (number + 1) * length) for length in lengths)
             own = own_BLM[number::sentences_per_block]
