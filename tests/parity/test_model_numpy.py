@@ -1,4 +1,4 @@
-"""The whole model against a second computation, written in NumPy alone from the formulas."""
+"""The whole model against a second computation, written from the formulas, only in NumPy."""
 
 from __future__ import annotations
 

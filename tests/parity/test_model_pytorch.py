@@ -148,7 +148,7 @@ def pytorch_twin(ours: Transformer, dtype: torch.dtype = torch.float64) -> nn.Tr
     decoder = nn.TransformerDecoder(
         nn.TransformerDecoderLayer(**options), config.num_decoder_layers, norm=last_norm()
     )
-    # It fills all weights anew while it is built, also those of parts given to it.
+    # Its constructor overwrites all weights, also those of the parts given to it.
     theirs = nn.Transformer(
         D, H, custom_encoder=encoder, custom_decoder=decoder, batch_first=True, dtype=dtype
     )

@@ -58,7 +58,7 @@ def test_sinusoidal_positions_to_five_thousand_are_pairwise_distinct(
 ) -> None:
     positions = sinusoidal_positions(5001, d_model, dtype=dtype)
     assert len(torch.unique(positions, dim=0)) == 5001
-    # not only by rounding: one rotation leads from i to j, so distances depend on j − i alone
+    # not only by rounding: one rotation leads from i to j, so distances depend only on j − i
     from_first = (positions[1:] - positions[0]).norm(dim=-1)
     assert from_first.min() > 1e-3
 

@@ -1,4 +1,4 @@
-"""The five stages, the fast path beside them, and what `attend` takes."""
+"""The five stages, the fast path, and what `attend` takes."""
 
 from __future__ import annotations
 

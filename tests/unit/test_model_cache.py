@@ -122,7 +122,7 @@ def test_reordered_cache_equals_decoding_the_reordered_batch(rows: list[int]) ->
         cache = model.new_cache()
         model.decode(target_BT[:, :4], memory_BSD, mask_BS, cache=cache)
         cache.reorder(kept)
-        # After the choice, rows that were one may go on differently.
+        # After the choice, copies of one row may continue differently.
         numbers = torch.Generator().manual_seed(7)
         rest = torch.randint(V, (len(rows), 3), generator=numbers)
         last = [
