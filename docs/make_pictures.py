@@ -35,7 +35,7 @@ PAIR = ("The cow saw the cat and it mooed", "The cow saw the cat and it meowed")
 
 
 def figures(translator: Translator, bundle: Bundle) -> dict[str, Callable[..., None]]:
-    """What draws each figure, by the file's name without its ending."""
+    """Return the function that draws each figure, by the file's name without its ending."""
     trace = translator.look(SENTENCE, everything=True)
     first, second = (_cross(translator.look(text)) for text in PAIR)
     names = ("it mooed", "it meowed")
@@ -51,7 +51,7 @@ def figures(translator: Translator, bundle: Bundle) -> dict[str, Callable[..., N
 
 
 def drawings(bundle: Bundle) -> dict[str, str]:
-    """Every drawing of the model's own configuration, as SVG."""
+    """Make every drawing of the model's configuration, as SVG."""
     model = f"{bundle.folder.name} {bundle.model_hash[:8]}"
     config = bundle.config.model
     has_bias = bundle.model.output_bias is not None
