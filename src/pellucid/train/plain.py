@@ -24,12 +24,11 @@ from pellucid.model import Dropout, Transformer
 from pellucid.train.fast.loss import smoothed_cross_entropy
 from pellucid.train.update.pieces import Piece, to_device
 from pellucid.train.weights.optimizer import Optimizer
-from pellucid.train.weights.schedule import dropout_share
+from pellucid.train.weights.schedule import make_dropout
 
 __all__ = [
     "UpdateResult",
     "compute_loss",
-    "make_dropout",
     "make_update",
     "move_weights",
     "sum_gradients",
@@ -157,17 +156,3 @@ def move_weights(
             optimizer.clip_(norm, training.max_gradient_norm)
         optimizer.step(rate, muon_rate)
     return UpdateResult(loss, gradient_norm, num_tokens, was_made=is_finite)
-
-
-def make_dropout(training: TrainingConfig, *, step: int, part: int) -> Dropout:
-    """Make the dropout of one piece, a pure function of (seed, step, part)."""
-    warmup = dropout_share(step, training)
-    return Dropout(
-        warmup * training.dropout,
-        training.seed,
-        step,
-        part,
-        attention_rate=warmup * training.attention_dropout,
-        feed_forward_rate=warmup * training.feed_forward_dropout,
-        token_rate=warmup * training.token_dropout,
-    )

@@ -22,6 +22,7 @@ from pellucid.train.fast.rows.float32_gradients import Float32Gradient, sum_look
 from pellucid.train.fast.rows.model import TransformerOnRows, supports_rows
 from pellucid.train.update.guided_head import GuidedHead
 from pellucid.train.update.pieces import Piece, repeat_batch, to_device
+from pellucid.train.weights.schedule import make_dropout
 
 __all__ = ["Passes", "is_out_of_memory", "trained"]
 
@@ -155,7 +156,7 @@ class Passes:
         return smoothed, loss
 
     def _dropout(self, piece: Piece, step: int) -> Dropout:
-        return plain.make_dropout(self._training, step=step, part=piece.part)
+        return make_dropout(self._training, step=step, part=piece.part)
 
     def _states(self, batch: Batch, dropout: Dropout) -> Tensor:
         """Run encoder and decoder: the decoder's state at every target position."""

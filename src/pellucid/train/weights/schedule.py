@@ -1,12 +1,13 @@
-"""The learning rate as a function of the step."""
+"""Learning rate and dropout as functions of the step."""
 
 from __future__ import annotations
 
 import math
 
 from pellucid.config import TrainingConfig
+from pellucid.model import Dropout
 
-__all__ = ["dropout_share", "learning_rate", "muon_learning_rate"]
+__all__ = ["dropout_share", "learning_rate", "make_dropout", "muon_learning_rate"]
 
 
 def dropout_share(step: int, training: TrainingConfig) -> float:
@@ -20,6 +21,20 @@ def dropout_share(step: int, training: TrainingConfig) -> float:
         Morerio et al. 2017, "Curriculum Dropout"; here it rises linearly.
     """
     return min(1.0, step / max(1, training.dropout_warmup_steps))
+
+
+def make_dropout(training: TrainingConfig, *, step: int, part: int) -> Dropout:
+    """Make the dropout of one piece, a pure function of (seed, step, part)."""
+    warmup = dropout_share(step, training)
+    return Dropout(
+        warmup * training.dropout,
+        training.seed,
+        step,
+        part,
+        attention_rate=warmup * training.attention_dropout,
+        feed_forward_rate=warmup * training.feed_forward_dropout,
+        token_rate=warmup * training.token_dropout,
+    )
 
 
 def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
