@@ -15,6 +15,19 @@ import pellucid
 
 MAX_FILE_LINES = 450
 MAX_FUNCTION_LINES = 65
+MAX_FILES_IN_FOLDER = {"inside": 18, "train": 12, "cli": 12, "decode": 10, "attention": 8}
+"""Files that a folder may hold at its top, ``__init__.py`` not counted; the rest is in folders."""
+
+MAX_HEART_LINES = 1600
+HEART = (
+    "attention",
+    "model.layers",
+    "model.site",
+    "model.transformer",
+    "decode.greedy",
+    "train.plain",
+)
+"""The files to read first, to understand the model and its training."""
 
 # Written apart, so that this file does not find itself.
 PRIVATE = re.compile(
@@ -108,6 +121,30 @@ def test_source_files_and_functions_are_short(modules: dict[str, Path]) -> None:
             found.append(f"{module} has {num_lines} lines")
         found += [f"{module}: {long}" for long in find_long_functions(source)]
     assert not found, "\n".join(found)
+
+
+def test_folders_hold_few_files_at_their_top(modules: dict[str, Path]) -> None:
+    files = [
+        module.split(".")[1]
+        for module, path in modules.items()
+        if module.count(".") == 2 and path.name != "__init__.py"
+    ]
+    found = {folder: files.count(folder) for folder in MAX_FILES_IN_FOLDER}
+    assert all(found.values())
+    assert all(found[folder] <= most for folder, most in MAX_FILES_IN_FOLDER.items()), found
+
+
+def test_heart_can_be_read_in_half_an_hour(modules: dict[str, Path]) -> None:
+    heart = [
+        path
+        for module, path in modules.items()
+        if any(
+            module == f"pellucid.{part}" or module.startswith(f"pellucid.{part}.") for part in HEART
+        )
+    ]
+    num_lines = sum(path.read_text(encoding="utf-8").count("\n") for path in heart)
+    assert len(heart) > len(HEART)
+    assert num_lines <= MAX_HEART_LINES
 
 
 def test_guard_long_function_is_found() -> None:
