@@ -1,4 +1,4 @@
-"""Kernels for tests: those of this machine, and wide vectors on a processor that has none."""
+"""Kernels for tests: those of this machine, and wide vectors on any processor with AVX2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Precision = Literal["float32", "bfloat16"]
 
 
 def kernels_of_machine(precision: Precision) -> Kernels:
-    """Those that the package uses here; a test without them is skipped, with CI set it fails."""
+    """The kernels that the package uses; without them a test is skipped, or fails with CI=1."""
     kernels = find_kernels(precision)
     if isinstance(kernels, str):
         if os.environ.get("CI"):
@@ -28,7 +28,7 @@ def kernels_of_machine(precision: Precision) -> Kernels:
 
 
 def build_wide_kernels(folder: Path, precision: Precision) -> Kernels:
-    """Vectors of 16 numbers, as AVX-512 has them, of the instructions that are there."""
+    """Build kernels for vectors of 16 numbers, as AVX-512 has them, from AVX2 instructions."""
     kernels_of_machine(precision)
     path = folder / f"wide_{precision}.so"
     flags = ["-O1", "-mavx2", "-mfma", "-DLANES=16", "-Wno-psabi"]

@@ -282,7 +282,8 @@ WORD = st.text("abcdefghijkl éñжя你好0123.,'-", min_size=1, max_size=20)
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings.default.max_examples // 7,  # Each starts a process.
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     lines=st.lists(st.tuples(WORD, WORD), min_size=1, max_size=30).filter(

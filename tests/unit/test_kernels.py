@@ -323,14 +323,18 @@ def test_r_drop_pulls_two_readings_of_a_token_together(
     assert_r_drop_is_that_of_pytorch(kernels, 67, table_VD, 0.25)
 
 
-def test_r_drop_of_more_rows_than_a_chunk_has(kernels: Kernels) -> None:
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_r_drop_of_more_rows_than_a_chunk_has(precision: Any) -> None:
+    kernels = kernels_of_machine(precision)
     vocabulary = 61_001
     num_tokens = kernels.chunk_rows(vocabulary) + 3
     table_VD = numbers(vocabulary, 16, seed=2) / 5
     assert_r_drop_is_that_of_pytorch(kernels, num_tokens, table_VD, 0.25)
 
 
-def test_loss_of_more_rows_than_a_chunk_has(kernels: Kernels) -> None:
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_loss_of_more_rows_than_a_chunk_has(precision: Any) -> None:
+    kernels = kernels_of_machine(precision)
     vocabulary = 61_001
     num_rows = 2 * kernels.chunk_rows(vocabulary) + 5
     states_PD, table_VD = rows(kernels, num_rows, 16), numbers(vocabulary, 16, seed=2) / 5
