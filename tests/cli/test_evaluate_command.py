@@ -5,10 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from pellucid.bundle import save_bundle
+from pellucid.config import BundleConfig, LanguagesConfig, ModelConfig, TokenizerRecipe
+from pellucid.model import Transformer, initialize
+from pellucid.text import learn_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
@@ -159,3 +165,102 @@ def test_evaluate_wrong_arguments_give_one_sentence_and_2(
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert expected in done.stderr
+
+
+def test_evaluate_takes_several_references(run_here: Run, write_lines: WriteLines) -> None:
+    first = write_lines("first.txt", *REFERENCES)
+    second = write_lines("second.txt", *WORSE)
+    files = ("--hypothesis", second, "--reference", first, "--reference", second)
+    done = run_here("evaluate", *files, "--json")
+    found = json.loads(done.stdout)
+    assert found["bleu"]["score"] == pytest.approx(100)
+    assert found["bleu"]["signature"].startswith("nrefs:2|")
+    short = write_lines("short.txt", *WORSE[:2])
+    done = run_here("evaluate", *files, "--reference", short)
+    assert done.returncode == 2
+    assert "--reference 3" in done.stderr
+    assert "short.txt has 2" in done.stderr
+
+
+def test_evaluate_compares_in_one_form_and_counts_what_differed(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    hypothesis = write_lines("h.txt", *REFERENCES)
+    reference = write_lines("r.txt", *(unicodedata.normalize("NFD", line) for line in REFERENCES))
+    files = ("--hypothesis", hypothesis, "--reference", reference, "--json")
+    done = run_here("evaluate", *files)
+    found = json.loads(done.stdout)
+    assert found["bleu"]["score"] == pytest.approx(100)
+    assert found["bleu"]["signature"].endswith("|form:nfc")
+    assert found["normalized"] == {"form": "nfc", "hypotheses": 0, "references": 4}
+    assert "(nfc), which changed 0 of 5 translations and 4 of 5 references" in done.stderr
+    plain = run_here("evaluate", *files, "--no-normalize")
+    found = json.loads(plain.stdout)
+    assert found["bleu"]["score"] < 90
+    assert set(found) == {"bleu", "chrf", "ter"}
+    assert plain.stderr == ""
+
+
+def test_evaluate_with_a_model_compares_in_its_form(
+    run_here: Run, write_lines: WriteLines, tmp_path: Path
+) -> None:
+    lines = ["un chien noir dort"]
+    recipe = TokenizerRecipe(kind="words", lowercase=True, vocabulary_size=17)
+    tokenizer = learn_tokenizer(recipe, lambda: lines, lambda: lines)
+    sizes = {
+        f"{side}_vocabulary_size": getattr(tokenizer, f"{side}_vocabulary_size")
+        for side in ("source", "target")
+    }
+    config = BundleConfig(
+        languages=LanguagesConfig(source="en", target="fr"),
+        model=ModelConfig(d_model=8, d_ff=11, num_heads=2, **sizes),
+        tokenizer=tokenizer.config,
+    )
+    model = Transformer(config.model)
+    initialize(model, seed=3)
+    folder = tmp_path / "lowercase"
+    save_bundle(
+        folder,
+        config=config,
+        weights=model.state_dict(),
+        tokenizer=tokenizer,
+        recipe_toml="",
+        provenance={},
+    )
+    source = write_lines("s.txt", "un chien")
+    reference = write_lines("r.txt", "UN chien")
+    done = run_here("evaluate", str(folder), "--source", source, "--reference", reference)
+    assert done.returncode == 0, done.stderr
+    assert all(line.endswith("|form:nfc+lc") for line in done.stdout.splitlines())
+    assert "1 of 1 references" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "expected"),
+    [
+        (["--tokenize", "char"], 0, ""),
+        (["--tokenize", "chars"], 2, "Did you mean 'char'?"),
+        (["--tokenize", "char", "--tokenized"], 2, "--tokenize cannot be combined"),
+        (["--tokenize", "zh", "--lowercased-tokenized", "fr"], 2, "--tokenize cannot be combined"),
+    ],
+)
+def test_evaluate_tokenize_takes_a_name_of_sacrebleu(
+    run_here: Run, write_lines: WriteLines, options: list[str], code: int, expected: str
+) -> None:
+    path = write_lines("a.txt", "今天天气很好。")
+    done = run_here("evaluate", "--hypothesis", path, "--reference", path, *options)
+    assert done.returncode == code
+    assert expected in done.stderr
+    assert not code or done.stderr.count("\n") == 1
+    assert code or "|tok:char|" in done.stdout
+
+
+def test_evaluate_notices_tokenized_text(run_here: Run, write_lines: WriteLines) -> None:
+    path = write_lines("tokenized.txt", *["Un chien noir dort ici ."] * 100)
+    files = ("--hypothesis", path, "--reference", path)
+    done = run_here("evaluate", *files)
+    assert "100 of 100 translations end in ' .'" in done.stderr
+    assert "add --tokenized" in done.stderr
+    assert done.stderr.count("\n") == 1
+    for option in (("--tokenized",), ("--tokenize", "none"), ("--lowercased-tokenized", "fr")):
+        assert run_here("evaluate", *files, *option).stderr == ""

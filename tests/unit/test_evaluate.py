@@ -152,7 +152,7 @@ def test_evaluate_corpus_strange_characters_do_not_crash(text: str) -> None:
 
 
 def test_signature_names_what_was_done() -> None:
-    lines = ["Un chien ."]
+    lines = ["Un chien noir ."]
     plain = evaluate_corpus(lines, lines, num_resamples=41, seed=3)
     assert plain.bleu.signature.startswith("nrefs:1|bs:41|seed:3|case:mixed|eff:no|tok:13a|")
     assert "moses" not in plain.bleu.signature

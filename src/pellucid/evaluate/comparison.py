@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pellucid.evaluate.statistics import Floats, resample_scores
+from pellucid.evaluate.form import NFC, Form
+from pellucid.evaluate.statistics import Floats, Method, References, resample_scores
 
 __all__ = ["Comparison", "Difference", "compare"]
 
@@ -43,10 +44,13 @@ class Comparison:
 def compare(
     hypotheses: Sequence[str],
     baseline: Sequence[str],
-    references: Sequence[str],
+    references: References,
     *,
     lowercased_tokenized: str | None = None,
     is_tokenized: bool = False,
+    tokenize: str | None = None,
+    language: str = "",
+    form: Form = NFC,
     num_resamples: int = 1000,
     seed: int = 12345,
 ) -> Comparison:
@@ -59,17 +63,20 @@ def compare(
     Args:
         hypotheses: translations of the system.
         baseline: translations of the system it is compared with.
-        references: translations made by people.
-        lowercased_tokenized: as for `evaluate_corpus`.
-        is_tokenized: as for `evaluate_corpus`.
+        references: translations made by people; one text or several.
+        lowercased_tokenized: as for `evaluate_corpus`, like the next four.
+        is_tokenized: both sides are tokenized already.
+        tokenize: sacreBLEU's tokenizer.
+        language: the code of the target language.
+        form: the form in which all sides are compared.
         num_resamples: the number of samples.
         seed: of the draws; the same seed gives the same p-values.
 
     Raises:
         DataError: the texts have no lines, or not equally many.
         InputError: a text is not a sequence of strings.
-        ConfigurationError: the language is unknown, there are too few resamples, or the seed is
-            negative.
+        ConfigurationError: the language or the tokenizer is unknown, there are too few
+            resamples, or the seed is negative.
 
     Differs:
         The p-values are sacreBLEU's (``--paired-bs``), which counts one tail, with one exception:
@@ -80,14 +87,11 @@ def compare(
     Source:
         Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".
     """
-    resampled = resample_scores(
-        {"hypotheses": hypotheses, "baseline lines": baseline},
-        references,
-        lowercased_tokenized=lowercased_tokenized,
-        is_tokenized=is_tokenized,
-        num_resamples=num_resamples,
-        seed=seed,
+    method = Method(
+        lowercased_tokenized, is_tokenized, tokenize, language, form, num_resamples, seed
     )
+    systems = {"hypotheses": hypotheses, "baseline lines": baseline}
+    resampled, _ = resample_scores(systems, references, method)
     differences: dict[str, Difference] = {}
     for name, metric in resampled.items():
         score, baseline_score = metric.scores

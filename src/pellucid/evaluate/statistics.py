@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,17 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.errors import ConfigurationError, DataError, InputError
+from pellucid.evaluate.form import NFC, Form
 from pellucid.evaluate.moses import lowercase_and_tokenize, moses_signature
 from pellucid.evaluate.ter import BoundedTER
+from pellucid.evaluate.tokenization import choose_tokenizer, make_bleu
 
 __all__ = [
     "Floats",
+    "Method",
     "Metric",
+    "Normalized",
+    "References",
     "Resampled",
     "check_lines",
     "check_resampling",
@@ -29,10 +34,68 @@ __all__ = [
     "count_statistics",
     "draw_samples",
     "resample_scores",
+    "split_references",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
 Metric: TypeAlias = BLEU | CHRF | BoundedTER
+
+References: TypeAlias = Sequence[str] | Sequence[Sequence[str]]
+"""One text made by people, or several of equally many lines."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """How texts are brought into one form, cut into words, and resampled.
+
+    Attributes:
+        lowercased_tokenized: the language of the Moses chain; None leaves the text as it is.
+        is_tokenized: True if both sides are tokenized already.
+        tokenize: sacreBLEU's tokenizer for BLEU; None chooses it for the language and the script.
+        language: the code of the target language, which helps to choose; ``""`` if unknown.
+        form: the form in which both sides are compared.
+        num_resamples: how many samples to draw.
+        seed: of the draws.
+    """
+
+    lowercased_tokenized: str | None = None
+    is_tokenized: bool = False
+    tokenize: str | None = None
+    language: str = ""
+    form: Form = NFC
+    num_resamples: int = 1000
+    seed: int = 12345
+
+    def __post_init__(self) -> None:
+        check_resampling(self.num_resamples, self.seed)
+        given = {
+            "lowercased_tokenized": self.lowercased_tokenized is not None,
+            "is_tokenized": self.is_tokenized,
+            "tokenize": self.tokenize is not None,
+        }
+        names = [name for name, is_given in given.items() if is_given]
+        if "tokenize" in names and len(names) > 1:
+            raise ConfigurationError(
+                f"{names[0]} cannot be combined with tokenize: text is tokenized once. Leave one "
+                "of them out."
+            )
+
+    def bleu(self, references: Sequence[str]) -> BLEU:
+        """Make the BLEU that suits these references.
+
+        The effective order is used if most of them have fewer than four tokens: BLEU counts
+        sequences of four, and would be 0 whatever the translation.
+        """
+        name = self.tokenize
+        if self.is_tokenized or self.lowercased_tokenized is not None:
+            name = "none"  # Tokenized text must not be tokenized again.
+        bleu = make_bleu(name or choose_tokenizer(references, self.language))
+        num_long = sum(
+            len(bleu._preprocess_segment(line).split()) >= bleu.max_ngram_order
+            for line in references
+        )
+        bleu.effective_order = 2 * num_long < len(references)
+        return bleu
 
 
 @dataclass(frozen=True)
@@ -43,7 +106,8 @@ class Resampled:
         scores: the corpus score of each system.
         samples: (systems, samples): the score of each system on each sample, in the order drawn.
             All systems are scored on the same samples, so they are paired.
-        signature: how the scores were computed: sacreBLEU's, and the Moses chain if it was used.
+        signature: how the scores were computed: sacreBLEU's, and the Moses chain and the
+            normalization if they changed something.
     """
 
     scores: list[float]
@@ -51,60 +115,88 @@ class Resampled:
     signature: str
 
 
+@dataclass(frozen=True)
+class Normalized:
+    """The lines that one normalization of both sides changed.
+
+    Attributes:
+        form: its name, as in signatures: ``nfc``, ``nfkc+lc``.
+        hypotheses: how many lines of the hypotheses it changed.
+        references: how many lines of the references.
+    """
+
+    form: str
+    hypotheses: int
+    references: int
+
+
 def resample_scores(
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[str],
-    *,
-    lowercased_tokenized: str | None,
-    is_tokenized: bool,
-    num_resamples: int,
-    seed: int,
-) -> dict[str, Resampled]:
+    systems: Mapping[str, Sequence[str]], references: References, method: Method
+) -> tuple[dict[str, Resampled], Normalized | None]:
     """Score systems on their corpus, and on corpora of the same size drawn from its sentences.
 
     Args:
         systems: the lines of each system, with a name for messages (such as ``"hypotheses"``).
-        references: as many lines, made by people.
-        lowercased_tokenized: the language of the Moses chain, or None for the text as it is.
-        is_tokenized: True if both sides are tokenized already.
-        num_resamples: how many samples to draw.
-        seed: of the draws.
+        references: as many lines, made by people; or several such texts.
+        method: how to score.
 
     Returns:
-        ``bleu``, ``chrf`` and ``ter``.
+        ``bleu``, ``chrf`` and ``ter``; and the lines that the normalization changed, None if it
+        changed none.
 
     Raises:
         InputError: a text is not a sequence of strings.
         DataError: the texts have no lines, or not equally many.
-        ConfigurationError: the language is unknown, there are too few resamples, or the seed is
-            negative.
+        ConfigurationError: the language or the tokenizer is unknown.
     """
-    check_resampling(num_resamples, seed)
-    check_lines({**systems, "references": references})
-    texts = [*systems.values(), references]
-    if lowercased_tokenized is not None:
-        texts = [lowercase_and_tokenize(lines, lowercased_tokenized) for lines in texts]
-    *hypotheses, references = texts
-    # Tokenized text must not be tokenized again; force silences the advice to detokenize it.
-    is_tokenized = is_tokenized or lowercased_tokenized is not None
-    bleu = BLEU(tokenize="none", force=True) if is_tokenized else BLEU()
-    metrics: dict[str, Metric] = {"bleu": bleu, "chrf": CHRF(), "ter": BoundedTER()}
+    several = split_references(references)
+    texts = {**systems, **several}
+    check_lines(texts)
+    changed = {}
+    for name, lines in texts.items():
+        texts[name] = method.form.apply(lines)
+        changed[name] = sum(map(str.__ne__, lines, texts[name]))
+        if method.lowercased_tokenized is not None:
+            texts[name] = lowercase_and_tokenize(texts[name], method.lowercased_tokenized)
+    normalized = Normalized(
+        str(method.form),
+        hypotheses=sum(changed[name] for name in systems),
+        references=sum(changed[name] for name in several),
+    )
+    known = [texts[name] for name in several]
+    metrics: dict[str, Metric] = {
+        "bleu": method.bleu(known[0]),
+        "chrf": CHRF(),
+        "ter": BoundedTER(),
+    }
     found = {}
     for name, metric in metrics.items():
         # For each system (sentences, counts); a sample weights the sentences.
-        statistics = [count_statistics(metric, lines, references) for lines in hypotheses]
-        samples = np.empty((len(hypotheses), num_resamples))
-        for index, times in enumerate(draw_samples(len(references), num_resamples, seed)):
+        statistics = [count_statistics(metric, texts[system], known) for system in systems]
+        samples = np.empty((len(systems), method.num_resamples))
+        draws = draw_samples(len(known[0]), method.num_resamples, method.seed)
+        for index, times in enumerate(draws):
             samples[:, index] = [corpus_score(metric, times @ rows) for rows in statistics]
         scores = [corpus_score(metric, rows.sum(axis=0)) for rows in statistics]
         signature = metric.get_signature()
-        signature.update("bs", num_resamples)
-        signature.update("seed", seed)
+        signature.update("bs", method.num_resamples)
+        signature.update("seed", method.seed)
         text = signature.format()
-        if lowercased_tokenized is not None:
-            text += f"|{moses_signature(lowercased_tokenized)}"
+        if any(changed.values()):
+            text += f"|form:{method.form}"
+        if method.lowercased_tokenized is not None:
+            text += f"|{moses_signature(method.lowercased_tokenized)}"
         found[name] = Resampled(scores, samples, text)
-    return found
+    return found, normalized if any(changed.values()) else None
+
+
+def split_references(references: References) -> dict[str, Sequence[str]]:
+    """Name each of several references; one is called ``references``."""
+    if isinstance(references, str) or not references or isinstance(references[0], str):
+        return {"references": references}  # type: ignore[dict-item]
+    if len(references) == 1:
+        return {"references": references[0]}
+    return {f"references {number}": lines for number, lines in enumerate(references, start=1)}
 
 
 def check_lines(texts: Mapping[str, Sequence[str]]) -> None:
@@ -169,16 +261,32 @@ def draw_samples(num_sentences: int, num_resamples: int, seed: int) -> Iterator[
 
 
 def count_statistics(
-    metric: Metric, hypotheses: Sequence[str], references: Sequence[str]
+    metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> Floats:
     """Count what the metric needs: one row a sentence, whose sums decide the corpus score.
+
+    Args:
+        metric: it keeps the number of references for its signature.
+        hypotheses: one line a sentence.
+        references: several texts. A sentence that is empty in some of them has fewer references.
 
     Differs:
         sacreBLEU has no public name for this step, and its own bootstrap keeps only half the
         width of the interval, takes its seed from the environment and holds every resample in
         memory at once. Parity tests watch that the numbers stay the same.
     """
-    return np.array(metric._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+    given: Any = references  # sacreBLEU leaves out None, which its annotation does not say.
+    if len(references) > 1:
+        rows = zip(*references, strict=True)
+        given = list(zip(*map(_leave_out_empty, rows), strict=True))
+    return np.array(metric._extract_corpus_statistics(hypotheses, given), dtype=np.float64)
+
+
+def _leave_out_empty(references: tuple[str, ...]) -> list[str | None]:
+    """Replace the empty references of a sentence by None, unless all are empty."""
+    if not any(map(str.strip, references)):
+        return [references[0], *[None] * (len(references) - 1)]
+    return [reference if reference.strip() else None for reference in references]
 
 
 def corpus_score(metric: Metric, sums: Floats) -> float:

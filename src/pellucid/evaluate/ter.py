@@ -29,11 +29,12 @@ class BoundedTER(TER):
         self, hypothesis: str, ref_kwargs: dict[str, Any]
     ) -> list[float]:
         words = hypothesis.split()
-        (reference_words,) = ref_kwargs["ref_words"]
-        if len(words) * len(reference_words) <= LARGEST_SEARCH:
+        references = ref_kwargs["ref_words"]
+        if len(words) * max(map(len, references)) <= LARGEST_SEARCH:
             return super()._compute_segment_statistics(hypothesis, ref_kwargs)
         self.num_long_lines += 1
-        return [edit_distance(words, reference_words), len(reference_words)]
+        edits = min(edit_distance(words, reference) for reference in references)
+        return [edits, sum(map(len, references)) / len(references)]
 
     def get_signature(self) -> Signature:
         """Return sacreBLEU's signature, with the number of lines scored without shifts."""

@@ -15,47 +15,81 @@ from pellucid.cli.options import Json
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
-    from pellucid.evaluate import Comparison, Evaluation
+    from collections.abc import Sequence
+
+    from pellucid.config import BundleConfig
+    from pellucid.evaluate import Comparison, Evaluation, Normalized
 
 __all__ = ["evaluate"]
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 
+MANY_TOKENIZED = 100
+"""Lines that end in a separate period, above which a text is taken for tokenized."""
+
+
+Reference = Annotated[
+    list[str],
+    typer.Option(
+        "--reference",
+        metavar="FILE",
+        help="Translations made by people; repeat for several references of each line.",
+    ),
+]
+Source = Annotated[
+    str | None, typer.Option("--source", metavar="FILE", help="Lines for MODEL to translate.")
+]
+Hypothesis = Annotated[
+    str | None, typer.Option("--hypothesis", metavar="FILE", help="Translations to score.")
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline", metavar="FILE", help="Other translations to compare with (paired bootstrap)."
+    ),
+]
+Lowercased = Annotated[
+    str | None,
+    typer.Option(
+        "--lowercased-tokenized",
+        metavar="LANGUAGE",
+        help="Lower-case and tokenize as Moses does, to compare with figures published so.",
+    ),
+]
+Tokenized = Annotated[
+    bool,
+    typer.Option("--tokenized", help="Treat the files as tokenized: BLEU only cuts at spaces."),
+]
+Tokenize = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenize",
+        metavar="NAME",
+        help="sacreBLEU's tokenizer, such as zh, char or flores200. [default: by the script]",
+    ),
+]
+NoNormalize = Annotated[
+    bool,
+    typer.Option(
+        "--no-normalize",
+        help="Compare the texts as they are, not in the model's normalization or NFC.",
+    ),
+]
+
 
 def evaluate(
-    reference: Annotated[
-        str, typer.Option("--reference", metavar="FILE", help="Translations made by people.")
-    ],
+    reference: Reference,
     model: Annotated[
         str | None,
         typer.Argument(metavar="MODEL", help="Translate --source with this model first."),
     ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="FILE", help="Lines for MODEL to translate.")
-    ] = None,
-    hypothesis: Annotated[
-        str | None, typer.Option("--hypothesis", metavar="FILE", help="Translations to score.")
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--baseline",
-            metavar="FILE",
-            help="Other translations to compare with (paired bootstrap).",
-        ),
-    ] = None,
-    lowercased_tokenized: Annotated[
-        str | None,
-        typer.Option(
-            "--lowercased-tokenized",
-            metavar="LANGUAGE",
-            help="Lower-case and tokenize as Moses does, to compare with figures published so.",
-        ),
-    ] = None,
-    tokenized: Annotated[
-        bool,
-        typer.Option("--tokenized", help="Treat the files as tokenized: BLEU only cuts at spaces."),
-    ] = False,
+    source: Source = None,
+    hypothesis: Hypothesis = None,
+    baseline: Baseline = None,
+    lowercased_tokenized: Lowercased = None,
+    tokenized: Tokenized = False,
+    tokenize: Tokenize = None,
+    no_normalize: NoNormalize = False,
     json: Json = False,
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.
@@ -64,28 +98,39 @@ def evaluate(
     interval and the signature that says how it was computed.
     """
     files = _choose_given(model, source=source, hypothesis=hypothesis)
-    files["--reference"] = reference
+    names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference) + 1))]
+    files |= dict(zip(names, reference, strict=True))
     if baseline is not None:
         files["--baseline"] = baseline
     columns = dict(zip(files, read_parallel(files), strict=True))
 
-    from pellucid.evaluate import compare, evaluate_corpus
+    from pellucid.evaluate import AS_IT_IS, NFC, Form, compare, evaluate_corpus
 
-    _check_tokenization(lowercased_tokenized, is_tokenized=tokenized)
+    _check_tokenization(lowercased_tokenized, is_tokenized=tokenized, tokenize=tokenize)
     how: dict[str, Any] = {
         "lowercased_tokenized": lowercased_tokenized,
         "is_tokenized": tokenized,
+        "tokenize": tokenize,
+        "form": NFC,
     }
     errors: list[str] = []
     if model is not None:
         columns["--hypothesis"], errors = translate_all(model, columns["--source"])
+        config = _read_config(model)
+        how |= {"language": config.languages.target, "form": Form.of_model(config.tokenizer)}
+    if no_normalize:
+        how["form"] = AS_IT_IS
     for error in errors:
         warn(error)
-    texts = (columns["--hypothesis"], columns["--reference"])
-    evaluation = evaluate_corpus(*texts, **how)
+    hypotheses, references = columns["--hypothesis"], [columns[name] for name in names]
+    if not tokenized and lowercased_tokenized is None and tokenize != "none":
+        _warn_if_tokenized(hypotheses)
+    evaluation = evaluate_corpus(hypotheses, references, **how)
+    if evaluation.normalized is not None:
+        _warn_of_normalization(evaluation.normalized, len(hypotheses), len(references))
     comparison = None
     if baseline is not None:
-        comparison = compare(texts[0], columns["--baseline"], texts[1], **how)
+        comparison = compare(hypotheses, columns["--baseline"], references, **how)
     write = _to_json if json else _to_text
     sys.stdout.write(write(evaluation, comparison))
     return 2 if errors else 0
@@ -110,21 +155,59 @@ def _choose_given(
     return {"--source": source}
 
 
-def _check_tokenization(language: str | None, *, is_tokenized: bool) -> None:
+def _check_tokenization(language: str | None, *, is_tokenized: bool, tokenize: str | None) -> None:
     """Refuse an impossible tokenization before anything is translated."""
-    from pellucid.evaluate import lowercase_and_tokenize
+    from pellucid.evaluate import check_tokenizer, lowercase_and_tokenize
 
     if is_tokenized and language is not None:
         raise InputError(
             "--tokenized cannot be combined with --lowercased-tokenized, which would tokenize "
             "again. Leave one of them out."
         )
+    if tokenize is not None:
+        if is_tokenized or language is not None:
+            other = "--tokenized" if is_tokenized else "--lowercased-tokenized"
+            raise InputError(
+                f"--tokenize cannot be combined with {other}: text is tokenized once. Leave one "
+                "of them out."
+            )
+        check_tokenizer(tokenize)
     if language is not None:
         lowercase_and_tokenize([], language)
 
 
+def _read_config(model: str) -> BundleConfig:
+    """Read the languages and the tokenizer of a bundle."""
+    from pellucid.bundle import read_json, resolve_model
+    from pellucid.config import BundleConfig, validate
+
+    path = resolve_model(model) / "config.json"
+    return validate(BundleConfig, read_json(path), str(path))
+
+
+def _warn_if_tokenized(hypotheses: Sequence[str]) -> None:
+    """Notice text that looks tokenized, by sacreBLEU's rule."""
+    num_tokenized = sum(line.endswith(" .") for line in hypotheses)
+    if num_tokenized >= MANY_TOKENIZED:
+        warn(
+            f"{num_tokenized:,} of {len(hypotheses):,} translations end in ' .', as tokenized text "
+            "does, which changes BLEU. If all files are tokenized, add --tokenized; otherwise "
+            "detokenize them."
+        )
+
+
+def _warn_of_normalization(normalized: Normalized, num_lines: int, num_references: int) -> None:
+    warn(
+        f"Compared in one normalization ({normalized.form}), which changed "
+        f"{normalized.hypotheses:,} of {num_lines:,} translations and {normalized.references:,} of "
+        f"{num_lines * num_references:,} references. --no-normalize compares them as they are."
+    )
+
+
 def _to_json(evaluation: Evaluation, comparison: Comparison | None) -> str:
     record: dict[str, Any] = dataclasses.asdict(evaluation)
+    if evaluation.normalized is None:
+        del record["normalized"]
     if comparison is not None:
         record["baseline"] = {
             name: {
