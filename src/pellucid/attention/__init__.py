@@ -1,8 +1,7 @@
 """The mathematics of attention: stages, masks, positions, variants, similarity, the probe.
 
 Reading order: `stages` (the five stages), `masks` (who may attend to whom), `fast` (the same
-context on the fastest path), `positions`, `probe` (how to look), `variants` (from bare embeddings
-to cross-attention), `similarity` (attention without dot products).
+context, faster), `positions`, `probe` (how to look), `variants` and `similarity` (other kinds).
 """
 
 from pellucid.attention.fast import attend_fast

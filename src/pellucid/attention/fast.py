@@ -23,7 +23,7 @@ def attend_fast(
     use_scale: bool = True,
     drop: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Compute only the context, in the fastest way for the lengths and the device.
+    """Compute only the context, in the fastest way for the lengths and device: ``context_BHLE``.
 
     On a CPU without gradients, short sentences take plain batched products: with one query for
     each of many sentences PyTorch's fused attention takes twice as long. Everything else takes the
@@ -31,10 +31,7 @@ def attend_fast(
     is several times slower and plain products make a kernel for each new shape.
 
     ``drop`` is dropout for the weights. It takes plain products, since fused attention has no
-    weights to show it.
-
-    Returns:
-        ``context_BHLE``, equal to ``attend(...).context`` up to rounding.
+    weights to show it. The result equals ``attend(...).context`` up to rounding.
     """
     factor = 1 / math.sqrt(query_BHLK.shape[-1]) if use_scale else 1.0
     dtype = query_BHLK.dtype

@@ -1,8 +1,10 @@
 """Masks: who may attend to whom. Everywhere **True = may attend**.
 
 A row that may attend nowhere has weights 0 and context 0. (Softmax of a row of −∞ would be
-0/0; zero is the only value that lets nothing through and keeps gradients finite.) Equation 18 is
-that of the notes "Transformers".
+0/0; zero is the only value that lets nothing through and keeps gradients finite.)
+
+Equation 18 of the notes "Transformers" adds a mask B before it scales. For B of 0 and −∞ the order
+does not matter; for a finite B it does.
 """
 
 from __future__ import annotations
@@ -30,13 +32,10 @@ def padding_mask(is_token_BM: Tensor) -> Tensor:
 def causal_mask(
     num_queries: int, num_keys: int | None = None, *, device: torch.device | str | None = None
 ) -> Tensor:
-    """Let each position attend to itself and to those before it (the look-ahead mask).
+    """Let each position attend to itself and to those before it (look-ahead mask): ``mask_11LM``.
 
     With fewer queries than keys the queries are the *last* positions, as in decoding with a
     cache. By default there are as many keys as queries.
-
-    Returns:
-        ``mask_11LM``.
 
     Source:
         Vaswani et al. 2017, section 3.2.3; notes "Transformers", section 4.2.
@@ -62,8 +61,5 @@ def mask_then_scale(scores_BHLM: Tensor, additive_BHLM: Tensor, d_key: int) -> T
 
 
 def scale_then_mask(scores_BHLM: Tensor, additive_BHLM: Tensor, d_key: int) -> Tensor:
-    r"""Scale first, then add B: $QK^T / \sqrt{d_k} + B$, as everyone computes it.
-
-    For B of 0 and −∞ the result is that of `mask_then_scale`; for a finite B the two differ.
-    """
+    r"""Scale first, then add B: $QK^T / \sqrt{d_k} + B$, as everyone computes it."""
     return scores_BHLM / math.sqrt(d_key) + additive_BHLM

@@ -8,9 +8,6 @@ turns fastest and tells neighbors apart, the last turns slowest and tells far fr
 is a point on a circle, so a step of δ positions is one rotation, the same from everywhere, and the
 offset can be read off two encodings.
 
-Learned positions have no formula: they are a table of weights in the model, one row per position
-(``positions = "learned"`` in its configuration).
-
 Source:
     Vaswani et al. 2017, section 3.5; notes "Transformers", equations 2 and 3, and 4 (offsets).
 """
@@ -86,13 +83,10 @@ def recover_offset(encoding_i_D: Tensor, encoding_j_D: Tensor, *, max_offset: in
     $\cos(\delta\omega_j)$: the encoding of position δ itself. One pair leaves δ open by whole
     turns; only one integer fits all pairs. The best fit up to ``max_offset`` in either direction
     is returned. A narrow encoding has few pairs to tell a large range apart, so keep that small.
+    ("The offset δ can be determined", say the notes in section 3.2.)
 
     Raises:
-        InputError: the encodings are not two vectors of one even width, or max_offset is
-            negative.
-
-    Source:
-        Notes "Transformers", section 3.2: "the offset δ can be determined".
+        InputError: the encodings are not vectors of one even width, or max_offset is negative.
     """
     if encoding_i_D.dim() != 1 or encoding_i_D.shape != encoding_j_D.shape:
         raise InputError(

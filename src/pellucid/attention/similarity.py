@@ -2,13 +2,13 @@ r"""Attention pooling: any similarity, turned into weights, over any keys and va
 
 $$A(\mathbf{q}, D) = \sum_{i=1}^{m} \alpha(\mathbf{q}, \mathbf{k}_i)\,\mathbf{v}_i$$
 
-A similarity takes queries and keys and gives ``similarities_LM``, higher for more alike; the
-softmax turns each row of them into weights α. Scaled dot-product attention is this with the
-scaled dot; a database query is this with weights of one and zero.
+A similarity takes queries and keys and gives ``similarities_LM``, higher for more alike; softmax
+turns each row into weights α. Scaled dot-product attention is this with the scaled dot; a database
+query is this with weights of one and zero.
 
 Source:
-    Notes "Transformers", equation 1; Bahdanau et al. 2015 (additive); Nadaraya and Watson 1964
-    (the kernel); slides "Self-Attention" (the room-number table).
+    Notes "Transformers", equation 1; Bahdanau et al. 2015, appendix A.1.2 (additive); Nadaraya and
+    Watson 1964 (kernel); Levenshtein 1966 (edit distance); slides "Self-Attention" (room numbers).
 """
 
 from __future__ import annotations
@@ -55,11 +55,7 @@ def additive(
     r"""Measure similarity by a small network: $\mathbf{v}^T \tanh(W\mathbf{q} + U\mathbf{k})$.
 
     Queries and keys may have different widths: W is (inner width, width of queries), U (inner
-    width, width of keys), v (inner width). Bind the weights with ``functools.partial`` for
-    `attention_pooling`.
-
-    Source:
-        Bahdanau et al. 2015, appendix A.1.2.
+    width, width of keys), v (inner width). Bind them with ``functools.partial`` for pooling.
     """
     turned_query = (query @ query_weight.T)[..., :, None, :]
     turned_key = (key @ key_weight.T)[..., None, :, :]
@@ -90,11 +86,7 @@ def compare_strings(
 
 
 def edit_distance(first: str, second: str) -> int:
-    """Count the fewest insertions, deletions and substitutions between two strings.
-
-    Source:
-        Levenshtein 1966.
-    """
+    """Count the fewest insertions, deletions and substitutions between two strings."""
     above = list(range(len(second) + 1))
     for row, first_letter in enumerate(first, start=1):
         current = [row]

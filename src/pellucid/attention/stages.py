@@ -59,11 +59,7 @@ def mix(weights_BHLM: Tensor, value_BHME: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class AttentionSteps:
-    """The result of each of the five stages.
-
-    Shapes:
-        scores, scaled, masked, weights: (…, L, M). context: (…, L, E).
-    """
+    """The results of the five stages: the context is (…, L, E), all others are (…, L, M)."""
 
     scores: Tensor
     scaled: Tensor
@@ -85,7 +81,7 @@ def attend(
         use_scale: False leaves the scores unscaled.
 
     Raises:
-        InputError: the shapes do not fit together, or the mask is not of truth values.
+        InputError: the shapes do not fit together, or the mask does not hold truth values.
     """
     query, key, value = _as_floats(query=query, key=key, value=value)
     mask = None if mask is None else _as_tensor(mask, "mask").to(query.device)

@@ -12,14 +12,11 @@ r"""Variants of attention, from the simplest to the one that models use, each wi
 Arguments common to all: ``x_LD``, one embedding per token; ``query`` and ``key``, W^q and W^k of
 shape (D, K); ``value``, W^v of shape (D, E), where E is free; ``mask``, True = may attend. Each
 projection may also be a function of x, such as the one `query_network` makes. All return the five
-stages.
+stages. The lecture is one on self-attention, the notes are the notes "Transformers".
 
 Tokens are rows and weights are (d, d_k), so that $Q = XW^q$ (equations 7 to 9). With vectors as
-columns, as in the appendix of the notes "Transformers", the same query is $(W^q)^T\mathbf{x}$;
-PyTorch's linear layers store that transpose.
-
-Source:
-    A lecture on self-attention; notes "Transformers".
+columns, as in the appendix of the notes, the same query is $(W^q)^T\mathbf{x}$; PyTorch's linear
+layers store that transpose.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.model import DecoderCache, Transformer
+from pellucid.model import Transformer
 
 __all__ = ["choose_likeliest", "decode_greedily"]
 
@@ -29,19 +29,13 @@ def decode_greedily(
 ) -> list[Hypothesis]:
     """Translate a batch: choose the likeliest token, feed it back, until ``</s>``.
 
-    Args:
-        model: the model, on the same device as the batch.
-        source_BS: token ids, padded on the right.
-        source_mask_BS: True for a token, False for padding.
-        start_id: the token that the decoder reads first.
-        eos_id: the token that ends a sentence.
-        max_lengths: for each sentence the most tokens it may get, ``</s>`` included.
+    The decoder reads ``start_id`` first, and ``eos_id`` ends a sentence. A sentence gets at most
+    as many tokens as ``max_lengths`` says for its row, ``</s>`` included. Source sentences are
+    padded on the right, and their mask is True for a token. The notes "Transformers" describe this
+    in section 4.1.
 
     Returns:
         One hypothesis for each row, in the order of the rows.
-
-    Source:
-        Notes "Transformers", section 4.1.
     """
     memory_ASD, mask_AS = model.encode(source_BS, source_mask_BS), source_mask_BS
     cache = model.new_cache()
@@ -50,9 +44,11 @@ def decode_greedily(
     log_probabilities: list[list[float]] = [[] for _ in rows]
     newest_A = source_BS.new_full((len(rows),), start_id)
     while rows:
-        newest_A, logs = _take_step(model, newest_A, memory_ASD, mask_AS, cache)
+        states = model.decode(newest_A[:, None], memory_ASD, mask_AS, cache=cache)
+        newest_A, logs = choose_likeliest(model.logits(states)[:, -1])
+        chosen = zip(rows, newest_A.tolist(), logs.tolist(), strict=True)
         growing = []
-        for place, (row, token, log) in enumerate(zip(rows, newest_A.tolist(), logs, strict=True)):
+        for place, (row, token, log) in enumerate(chosen):
             ids[row].append(token)
             log_probabilities[row].append(log)
             if token != eos_id and len(ids[row]) < max_lengths[row]:
@@ -67,15 +63,6 @@ def decode_greedily(
         Hypothesis(tuple(tokens), tuple(logs), tokens[-1] == eos_id, score=sum(logs))
         for tokens, logs in zip(ids, log_probabilities, strict=True)
     ]
-
-
-def _take_step(
-    model: Transformer, newest_A: Tensor, memory_ASD: Tensor, mask_AS: Tensor, cache: DecoderCache
-) -> tuple[Tensor, list[float]]:
-    """Read the newest token of each sentence and choose the next, with its log-probability."""
-    states_A1D = model.decode(newest_A[:, None], memory_ASD, mask_AS, cache=cache)
-    chosen_A, chosen_log_A = choose_likeliest(model.logits(states_A1D)[:, -1])
-    return chosen_A, chosen_log_A.tolist()
 
 
 def choose_likeliest(logits_BV: Tensor) -> tuple[Tensor, Tensor]:

@@ -133,8 +133,7 @@ class Sublayer:
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        self.has_residual = config.residual
-        self.norm_place = config.norm
+        self.config = config
 
     def __call__(
         self,
@@ -145,13 +144,13 @@ class Sublayer:
     ) -> Tensor:
         """Run one sub-layer with everything around it."""
         x_BLD = entering_BLD = site.show("input", x_BLD)
-        if self.norm_place == "pre" and norm is not None:
+        if self.config.norm == "pre" and norm is not None:
             entering_BLD = site.show("norm", norm(x_BLD))
         output_BLD = site.drop(sublayer(entering_BLD, site))
-        if self.has_residual:
+        if self.config.residual:
             output_BLD = x_BLD + output_BLD
         output_BLD = site.show("residual", output_BLD)
-        if self.norm_place == "post" and norm is not None:
+        if self.config.norm == "post" and norm is not None:
             output_BLD = site.show("norm", norm(output_BLD))
         return output_BLD
 

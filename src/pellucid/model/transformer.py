@@ -119,7 +119,8 @@ class Transformer(nn.Module):
 
     In the methods below sentences are token ids, padded on the right; masks are True for a token,
     False for padding, and None if nothing is padding; ``probe`` is handed every result (see
-    `pellucid.attention.probe`); ``dropout`` is None outside training.
+    `pellucid.attention.probe`); ``dropout`` is None outside training. A sentence longer than
+    ``max_source_length`` or ``max_target_length`` raises `InputError`.
 
     Args:
         config: sizes and switches, with both vocabulary sizes.
@@ -158,11 +159,7 @@ class Transformer(nn.Module):
         probe: Probe | None = None,
         dropout: Dropout | None = None,
     ) -> Tensor:
-        """Turn source sentences, which end in ``</s>``, into one vector a token: ``memory_BSD``.
-
-        Raises:
-            InputError: a sentence is longer than ``max_source_length``.
-        """
+        """Turn source sentences, which end in ``</s>``, into one vector a token: ``memory_BSD``."""
         site = Site("encoder", probe, dropout)
         x_BSD = self.encoder.enter(source_BS, self.embedding_of("source"), site)
         mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
@@ -186,29 +183,24 @@ class Transformer(nn.Module):
         The target begins with the start token. With a ``cache``, which holds the rows before and
         grows, it is only the new tokens. ``target_mask_BT`` may be left out, since the look-ahead
         mask hides padding on the right from real rows; it cannot be combined with a cache.
-
-        Raises:
-            InputError: the target is longer than ``max_target_length``.
         """
         site = Site("decoder", probe, dropout)
         offset = 0 if cache is None else cache.length
         x_BTD = self.decoder.enter(target_BT, self.embedding_of("target"), site, offset=offset)
-        self_mask = self._self_mask(target_BT, offset, target_mask_BT)
+        self_mask = self._self_mask(x_BTD, offset, target_mask_BT)
         cross_mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
         for index, layer in enumerate(self.decoder.layers):
             kept = None if cache is None else cache.layers[index]
             x_BTD = layer(x_BTD, memory_BSD, self_mask, cross_mask, kept, site.within(index))
         return self.decoder.leave(x_BTD, site)
 
-    def _self_mask(
-        self, target_BT: Tensor, offset: int, target_mask_BT: Tensor | None
-    ) -> Tensor | None:
+    def _self_mask(self, x_BTD: Tensor, offset: int, is_token_BT: Tensor | None) -> Tensor | None:
         """Combine look-ahead mask and padding; None if every row may see everything."""
-        length = target_BT.shape[1]
-        mask = None if target_mask_BT is None else padding_mask(target_mask_BT)
+        length = x_BTD.shape[1]
+        mask = None if is_token_BT is None else padding_mask(is_token_BT)
         if not self.config.look_ahead_mask or length == 1:
             return mask
-        look_ahead_11LM = causal_mask(length, offset + length, device=target_BT.device)
+        look_ahead_11LM = causal_mask(length, offset + length, device=x_BTD.device)
         return look_ahead_11LM if mask is None else mask & look_ahead_11LM
 
     def embedding_of(self, side: Literal["source", "target"]) -> nn.Embedding:
