@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.text import Pair, check_files, read_pairs, resolve_folder
+from pellucid.text.corpus import BadLines
 
 
 def data(**settings: object) -> DataConfig:
@@ -198,3 +200,173 @@ def test_resolve_folder_unset_variable_says_what_to_do(
         InputFileNotFoundError, match=r"Set SOME_CORPUS to .*--set data\.folder=DIR"
     ):
         list(read_pairs(data(folder="$SOME_CORPUS/sub"), "train", Path()))
+
+
+def write_table(folder: Path, rows: Sequence[str]) -> DataConfig:
+    write(folder / "t.tsv", "".join(f"{row}\n" for row in rows))
+    return mixed("t.tsv")
+
+
+def test_bad_lines_are_counted_and_the_first_ten_listed_with_their_kind(tmp_path: Path) -> None:
+    rows = ["one\tun", "two", "", "three\ttrois\t3", *["alone"] * 11, "four\tquatre"]
+    with pytest.raises(DataError) as raised:
+        read(write_table(tmp_path, rows), tmp_path)
+    said = str(raised.value)
+    assert said.startswith("14 lines cannot be used: ")
+    assert "t.tsv:2 (1 column), 3 (empty), 4 (3 columns), 5 (1 column)" in said
+    assert "11 (1 column) and 4 more." in said
+    assert 'data.on_bad_line = "skip"' in said
+
+
+def test_good_lines_before_a_bad_one_are_read_and_those_after_it_are_not(tmp_path: Path) -> None:
+    config = write_table(tmp_path, ["one\tun", "two", "three\ttrois"])
+    pairs = read_pairs(config, "train", tmp_path)
+    assert next(pairs).source == "one"
+    with pytest.raises(DataError):
+        next(pairs)
+
+
+def test_skipped_lines_leave_the_numbers_of_the_others(tmp_path: Path) -> None:
+    config = write_table(tmp_path, ["one\tun", "two", "three\ttrois"])
+    bad = BadLines()
+    config = config.model_copy(update={"on_bad_line": "skip"})
+    pairs = list(read_pairs(config, "train", tmp_path, bad=bad))
+    assert [pair.where.rpartition(":")[2] for pair in pairs] == ["1", "3"]
+    assert [pair.number for pair in pairs] == [1, 3]
+    assert (bad.count, dict(bad.kinds)) == (1, {"1 column": 1})
+    assert bad.listed() == f"{tmp_path / 't.tsv'}:2 (1 column)"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ('{"source": "a", "target": null}', '"target" is null'),
+        ('{"source": "a\\nb", "target": "x"}', "line break"),
+        ('{"source": "a"}', 'no "target"'),
+        ('["a", "b"]', "a list"),
+        ("source,target", "not JSON"),
+        ('{"source": "\\ud83d", "target": "x"}', "half a surrogate pair"),
+    ],
+)
+def test_skipped_json_lines_have_a_kind(tmp_path: Path, line: str, kind: str) -> None:
+    good = json.dumps({"source": "one", "target": "un"})
+    write(tmp_path / "a.jsonl", f"{line}\n{good}\n")
+    config, bad = mixed("a.jsonl").model_copy(update={"on_bad_line": "skip"}), BadLines()
+    assert len(list(read_pairs(config, "train", tmp_path, bad=bad))) == 1
+    assert dict(bad.kinds) == {kind: 1}
+
+
+def test_pair_with_a_side_that_is_not_utf_8_is_skipped_in_both_files(tmp_path: Path) -> None:
+    write(tmp_path / "a.en", b"one\n\xe9t\xe9\nthree\n")
+    write(tmp_path / "a.fr", b"un\ndeux\ntrois\n")
+    bad = BadLines()
+    pairs = read_pairs(data(on_bad_line="skip"), "train", tmp_path, bad=bad)
+    assert [pair.target for pair in pairs] == ["un", "trois"]
+    assert dict(bad.kinds) == {"not UTF-8": 1}
+
+
+@pytest.mark.parametrize("columns", [[2, 4], ["en", "fr"], ["en", 4], [2, "fr"]])
+def test_columns_are_taken_by_name_or_number(tmp_path: Path, columns: list[object]) -> None:
+    rows = ["id\ten\tscore\tfr", "7\tone\t0.5\tun", "8\ttwo\t0.5\tdeux"]
+    config = write_table(tmp_path, rows).model_copy(
+        update={
+            "columns": tuple(columns),
+            "source_language": "en",
+            "target_language": "fr",
+        }
+    )
+    assert read(config, tmp_path) == [("one", "un"), ("two", "deux")]
+    first = next(read_pairs(config, "train", tmp_path))
+    assert (first.where.rpartition(":")[2], first.number) == ("2", 1)
+
+
+def test_columns_by_number_of_a_table_without_header_use_its_first_line(tmp_path: Path) -> None:
+    config = write_table(tmp_path, ["7\tone\tun", "8\ttwo\tdeux"])
+    config = config.model_copy(update={"columns": (3, 2)})
+    assert read(config, tmp_path) == [("un", "one"), ("deux", "two")]
+
+
+def test_header_of_more_than_two_columns_is_recognized(tmp_path: Path) -> None:
+    rows = ["TARGET\tquality\tSource", "un\t1\tone", "deux\t2\ttwo"]
+    assert read(write_table(tmp_path, rows), tmp_path) == [("one", "un"), ("two", "deux")]
+
+
+def test_two_columns_stay_as_they_are_whatever_the_first_line_says(tmp_path: Path) -> None:
+    config = write_table(tmp_path, ["source\ttarget", "one\tun"])
+    assert read(config, tmp_path) == [("source", "target"), ("one", "un")]
+    named = config.model_copy(update={"columns": ("source", "target")})
+    assert read(named, tmp_path) == [("one", "un")]
+
+
+def test_columns_that_the_first_line_lacks_are_refused_with_those_it_has(tmp_path: Path) -> None:
+    config = write_table(tmp_path, ["id\ten\tfr", "7\tone\tun"])
+    with pytest.raises(ConfigurationError, match=r"'de' is not among 'id', 'en', 'fr' .*t\.tsv:1"):
+        read(config.model_copy(update={"columns": ("en", "de")}), tmp_path)
+
+
+def test_one_column_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"columns must name two columns.*but names 1"):
+        data(columns="en")
+
+
+def test_lines_of_a_table_need_as_many_columns_as_the_first(tmp_path: Path) -> None:
+    config = write_table(tmp_path, ["7\tone\tun", "8\ttwo\t\tdeux", "9\tthree\ttrois"])
+    config = config.model_copy(update={"columns": (2, 3)})
+    with pytest.raises(DataError, match=r"must have 3 columns, as the first has, but has 4 .*:2"):
+        read(config, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "columns"),
+    [
+        ({"translation": {"en": "one", "fr": "un"}}, ()),
+        ({"en": "one", "fr": "un", "de": "eins"}, ()),
+        ({"id": 3, "translation": {"fr": "un", "en": "one"}}, ("translation.en", "translation.fr")),
+        ({"data": {"text.en": "one", "text.fr": "un"}}, ("data.text.en", "data.text.fr")),
+        ({"source": "one", "target": "un", "en": "other"}, ()),
+        ({"premise": "one", "hypothesis": "un"}, ("premise", "hypothesis")),
+    ],
+)
+def test_json_lines_have_keys_for_languages_or_named_ones(
+    tmp_path: Path, value: object, columns: tuple[str, ...]
+) -> None:
+    write(tmp_path / "a.jsonl", json.dumps(value) + "\n")
+    config = mixed("a.jsonl").model_copy(
+        update={"source_language": "en", "target_language": "fr", "columns": columns}
+    )
+    assert read(config, tmp_path) == [("one", "un")]
+
+
+def test_nested_json_without_languages_says_which_keys_it_has(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", json.dumps({"translation": {"en": "one", "fr": "un"}}) + "\n")
+    with pytest.raises(DataError, match=r"data\.target_language to two of 'en', 'fr'"):
+        read(mixed("a.jsonl"), tmp_path)
+
+
+def test_numbers_are_no_keys_of_json(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", '{"source": "one", "target": "un"}\n')
+    config = mixed("a.jsonl").model_copy(update={"columns": (1, 2)})
+    with pytest.raises(ConfigurationError, match="must be keys for JSON Lines"):
+        read(config, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cut", "whole"),
+    [
+        ("bpe", "a nu@@ mber of la@@ st@@", "a number of last"),
+        ("sentencepiece", "\u2581a \u2581num ber \u2581of \u2581", "a number of"),
+        ("wordpiece", "a num ##b ##er # of ##", "a number # of ##"),
+        ("joiner", "a num \uffedb\uffed er of \uffed.", "a number of."),
+    ],
+)
+def test_text_cut_before_is_joined_as_it_is_read(
+    tmp_path: Path, kind: str, cut: str, whole: str
+) -> None:
+    config = write_table(tmp_path, [f"{cut}\t{cut}"]).model_copy(update={"cut_by": kind})
+    assert read(config, tmp_path) == [(whole, whole)]
+
+
+def test_a_file_of_one_json_list_is_refused_with_the_command_that_helps(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", "[]\n")
+    with pytest.raises(ConfigurationError, match=r"jq -c"):
+        read(mixed("a.json"), tmp_path)

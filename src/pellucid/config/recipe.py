@@ -24,8 +24,9 @@ class DataConfig(Strict):
     """The text, and the pairs to leave out of it.
 
     Parallel files are two files in which line i of one translates line i of the other. Files of
-    pairs hold both sides: ``.tsv`` (source, tab, target) or ``.jsonl`` (objects with ``source``
-    and ``target``). All may be plain or ``.gz``.
+    pairs hold both sides: ``.tsv`` (source, tab, target, or more columns, see ``columns``) or
+    ``.jsonl`` (objects with ``source`` and ``target``, or with a key for each language, also inside
+    ``translation``). All may be plain or ``.gz``.
 
     The test text is optional: nothing is learned or chosen from it. Only the data check reads it,
     to see if it is in the training text.
@@ -70,6 +71,19 @@ class DataConfig(Strict):
     test: Several[str] = ()
     """Files of pairs."""
 
+    # Reading
+    columns: Several[PositiveInt | str] = ()
+    """The columns of source and target in files of pairs: two names of the first line of a
+    ``.tsv``, such as ``["en", "fr"]``, or two numbers from 1; in ``.jsonl`` two keys, with a dot
+    between nested ones. The first line of a ``.tsv`` is left out if it holds the names."""
+    on_bad_line: Literal["stop", "skip"] = "stop"
+    """A line that cannot be used, because a column or key is missing or it is not UTF-8, stops the
+    training with a list of such lines, or is left out and counted."""
+    cut_by: Literal["none", "bpe", "sentencepiece", "wordpiece", "joiner"] = "none"
+    """Text that was cut into subwords before is joined to words as it is read: ``bpe``
+    (``nu@@ mber``), ``sentencepiece`` (``▁num ber``), ``wordpiece`` (``num ##ber``), ``joiner``
+    (``num ￭ber``). The model then reads and writes words."""
+
     # Pairs to leave out
     max_length: PositiveInt = 256
     """Leave out a pair if a side has more tokens than this, ``</s>`` included."""
@@ -95,6 +109,11 @@ class DataConfig(Strict):
                     f"No files were given for {split}: name them in {split}_source and "
                     f"{split}_target, or in {split}"
                 )
+        if len(self.columns) not in (0, 2):
+            raise ValueError(
+                "columns must name two columns, those of source and target, but names "
+                f"{len(self.columns)}"
+            )
         num_corpora = len(self.train_source) + len(self.train)
         for key, what in (("train_weights", "number"), ("train_alignments", "file")):
             given = getattr(self, key)
@@ -120,8 +139,9 @@ class TokenizerRecipe(TokenizerConfig):
     character_coverage: float = Field(default=1.0, ge=0.98, le=1.0)
     """SentencePiece: share of all characters in the text that the vocabulary must cover."""
     split_by_script: bool = True
-    """SentencePiece: never put letters, digits and punctuation into one piece. Without it, text
-    that was tokenized before becomes shorter: ``d&apos;`` is one piece instead of four."""
+    """SentencePiece: never put letters into one piece with digits or punctuation, nor letters of
+    two scripts; digits and punctuation may share one (``3.``). Without it, text that was tokenized
+    before becomes shorter: ``d&apos;`` is one piece instead of four."""
     max_training_lines: int = Field(default=5_000_000, ge=1000)
     """SentencePiece: learn from a sample of this many lines if there are more."""
     min_word_count: PositiveInt = 1

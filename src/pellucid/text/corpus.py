@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
-from pellucid.files import read_lines
+from pellucid.files import decode_line, read_lines
+from pellucid.text.joining import joiner
+from pellucid.text.rows import Fault, RowReader, json_reader, table_reader
 
-__all__ = ["Pair", "Split", "check_files", "read_pairs", "resolve_folder"]
+__all__ = ["BadLine", "BadLines", "Pair", "Split", "check_files", "read_pairs", "resolve_folder"]
 
 Split = Literal["train", "validation", "test"]
+
+
+MOST_LISTED = 10
+"""Bad lines that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +33,75 @@ class Pair:
         source: the sentence, one line.
         target: its translation, one line.
         where: ``FILE:LINE`` of the source, lines from 1.
+        number: the number of the line from 1, without a header; 0 if the pair is of no file.
     """
 
     source: str
     target: str
     where: str
+    number: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that cannot be used.
+
+    Attributes:
+        where: ``FILE:LINE``, lines from 1.
+        number: the number of the line.
+        fault: the reason.
+    """
+
+    where: str
+    number: int
+    fault: Fault
+
+
+class BadLines:
+    """Lines that cannot be used: their number, by kind, and the first ten."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.first: list[BadLine] = []
+
+    @property
+    def count(self) -> int:
+        """The number of lines."""
+        return self.kinds.total()
+
+    def add(self, line: BadLine) -> None:
+        """Count a line."""
+        self.kinds[line.fault.kind] += 1
+        if len(self.first) < MOST_LISTED:
+            self.first.append(line)
+
+    def extend(self, other: BadLines) -> None:
+        """Add the lines of another collection."""
+        self.kinds += other.kinds
+        self.first = (self.first + other.first)[:MOST_LISTED]
+
+    def listed(self) -> str:
+        """List the first ten with their kinds: ``a.tsv:2 (1 column), 7 (empty)``."""
+        shown, file = [], ""
+        only = next(iter(self.kinds)) if len(self.kinds) == 1 else ""
+        for line in self.first:
+            here, _, number = line.where.rpartition(":")
+            place = number if here == file else line.where
+            shown.append(place if only else f"{place} ({line.fault.kind})")
+            file = here
+        more = self.count - len(self.first)
+        listed = ", ".join(shown) + (f" and {more:,} more" if more else "")
+        return f"{listed} ({only})" if only else listed
+
+    def sentence(self) -> str:
+        """Say what is wrong and what to do: one line's fault, or a list of lines."""
+        skip = 'leave such lines out with data.on_bad_line = "skip"'
+        if self.count == 1:
+            return f"{self.first[0].fault.sentence.removesuffix('.')}, or {skip}."
+        advice = f"Correct or remove them, or {skip}."
+        if all(kind.endswith(" columns") for kind in self.kinds):
+            advice = f"Name the columns of source and target in data.columns, or {skip}."
+        return f"{self.count:,} lines cannot be used: {self.listed()}. {advice}"
 
 
 def resolve_folder(folder: str, base: Path) -> Path:
@@ -83,33 +153,62 @@ def check_files(data: DataConfig, base: Path) -> None:
                 _check_file(folder / name, key)
 
 
-def read_pairs(data: DataConfig, split: Split, base: Path) -> Iterator[Pair]:
+def read_pairs(
+    data: DataConfig, split: Split, base: Path, *, bad: BadLines | None = None
+) -> Iterator[Pair]:
     """Read the pairs of one split, file after file, in order.
+
+    A line that cannot be used ends the reading, after the rest of its file has been searched for
+    more of them. With ``data.on_bad_line = "skip"`` it is left out.
 
     Args:
         data: the recipe's data section.
         split: ``"train"``, ``"validation"`` or ``"test"``.
         base: the recipe's folder.
+        bad: takes the lines that are left out.
 
     Yields:
         Each pair. Nothing is kept in memory.
 
     Raises:
-        ConfigurationError: a file's kind is unknown.
+        ConfigurationError: a file's kind is unknown, or it lacks the columns of ``data.columns``.
         DataError: parallel files differ in length, a file is empty, or a line cannot be used; the
             message says which.
         InputFileNotFoundError: a file is missing.
     """
     folder = resolve_folder(data.folder, base)
+    bad = BadLines() if bad is None else bad
     names = zip(getattr(data, f"{split}_source"), getattr(data, f"{split}_target"), strict=True)
+    join = joiner(data.cut_by)
     for source, target in names:
         _check_file(folder / source, f"{split}_source")
         _check_file(folder / target, f"{split}_target")
-        yield from _read_parallel(folder / source, folder / target)
+        rows = _read_parallel(folder / source, folder / target)
+        yield from _usable(rows, data, bad, join)
     for name in getattr(data, split):
         kind = _kind_of(name, split)
         _check_file(folder / name, split)
-        yield from _read_tsv(folder / name) if kind == ".tsv" else _read_json(folder / name)
+        yield from _usable(_read_rows(folder / name, kind, data), data, bad, join)
+
+
+def _usable(
+    rows: Iterator[Pair | BadLine],
+    data: DataConfig,
+    bad: BadLines,
+    join: Callable[[str], str] | None,
+) -> Iterator[Pair]:
+    """Yield the pairs of one file, and collect its bad lines or stop because of them."""
+    is_skipping = data.on_bad_line == "skip"
+    found = bad if is_skipping else BadLines()
+    for row in rows:
+        if isinstance(row, BadLine):
+            found.add(row)
+        elif is_skipping or not found.count:
+            if join is not None:
+                row = replace(row, source=join(row.source), target=join(row.target))
+            yield row
+    if not is_skipping and found.count:
+        raise DataError(found.sentence())
 
 
 def _kind_of(name: str, key: str) -> str:
@@ -118,9 +217,15 @@ def _kind_of(name: str, key: str) -> str:
     for kind in (".tsv", ".jsonl"):
         if stem.endswith(kind):
             return kind
+    advice = f"Rename it, or name parallel files in {key}_source and {key}_target."
+    if stem.endswith(".json"):
+        advice = (
+            "If each line is an object, rename it; if the file is one list, write its entries as "
+            "lines with jq -c '.[]'."
+        )
     raise ConfigurationError(
         f"A file with both sides must end in .tsv or .jsonl (and .gz), but is {name!r} "
-        f"(data.{key}). Rename it, or name parallel files in {key}_source and {key}_target."
+        f"(data.{key}). {advice}"
     )
 
 
@@ -131,13 +236,14 @@ def _check_file(path: Path, key: str) -> None:
             f"data.{key} must name a file, but {path} does not exist. Check the name and "
             "data.folder."
         )
-    if next(read_lines(path), None) is None:
+    if next(read_lines(path, keeps_damaged=True), None) is None:
         raise DataError(f"A text file must not be empty, but {path} is empty (data.{key}).")
 
 
-def _read_parallel(source_path: Path, target_path: Path) -> Iterator[Pair]:
+def _read_parallel(source_path: Path, target_path: Path) -> Iterator[Pair | BadLine]:
     """Pair line i of one file with line i of the other."""
-    sources, targets = read_lines(source_path), read_lines(target_path)
+    sources = read_lines(source_path, keeps_damaged=True)
+    targets = read_lines(target_path, keeps_damaged=True)
     for number, (source, target) in enumerate(zip_longest(sources, targets), start=1):
         if source is None or target is None:
             rest = sum(1 for _ in (sources if target is None else targets))
@@ -148,66 +254,38 @@ def _read_parallel(source_path: Path, target_path: Path) -> Iterator[Pair]:
                 f"{source_path} has {num_sources} and {target_path} has {num_targets}. "
                 "Line i of one must translate line i of the other: check which lines are missing."
             )
-        yield Pair(source, target, f"{source_path}:{number}")
+        damage = _damage(source, source_path, number) or _damage(target, target_path, number)
+        yield damage or Pair(source, target, f"{source_path}:{number}", number)
 
 
-def _read_tsv(path: Path) -> Iterator[Pair]:
-    """Read source, tab, target."""
-    for number, line in enumerate(read_lines(path), start=1):
-        columns = line.split("\t")
-        if len(columns) != 2:
-            raise DataError(
-                "A line must be source, tab, target, but has "
-                f"{len(columns)} {'column' if len(columns) == 1 else 'columns'} "
-                f"({path}:{number}). Correct it or remove it."
-            )
-        yield Pair(columns[0], columns[1], f"{path}:{number}")
-
-
-def _read_json(path: Path) -> Iterator[Pair]:
-    """Read objects with ``source`` and ``target``; other keys are ignored."""
-    for number, line in enumerate(read_lines(path), start=1):
+def _read_rows(path: Path, kind: str, data: DataConfig) -> Iterator[Pair | BadLine]:
+    """Read a file with both sides in each line."""
+    lines = read_lines(path, keeps_damaged=True)
+    reader: RowReader | None = json_reader(data, str(path)) if kind == ".jsonl" else None
+    for number, line in enumerate(lines, start=1):
+        if (damage := _damage(line, path, number)) is not None:
+            yield damage
+            continue
+        if reader is None:
+            reader = table_reader(line, data, str(path))
+            if reader.has_header and number == 1:
+                continue
         where = f"{path}:{number}"
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(
-                f"A line must be a JSON object, but cannot be read: {error} ({where}). Correct it "
-                "or remove it."
-            ) from None
-        if not isinstance(value, dict):
-            raise DataError(
-                f"A line must be a JSON object, but is {_json_type(value)} ({where}). Write "
-                '{"source": "…", "target": "…"}.'
-            )
-        yield Pair(_json_text(value, "source", where), _json_text(value, "target", where), where)
+        row = reader.read(line, where)
+        if isinstance(row, Fault):
+            yield BadLine(where, number, row)
+        else:
+            yield Pair(row[0], row[1], where, number - reader.has_header)
 
 
-def _json_text(value: dict[str, Any], key: str, where: str) -> str:
-    """Take one side of a JSON object."""
-    if key not in value:
-        raise DataError(f'A line must have "{key}", but does not ({where}). Add it.')
-    text = value[key]
-    if not isinstance(text, str):
-        raise DataError(
-            f'"{key}" must be text, but is {_json_type(text)} ({where}). Put it in quotes.'
-        )
-    if "\n" in text:
-        raise DataError(
-            f'"{key}" must be one line, but contains a line break ({where}). Replace it by a '
-            "space, or make two pairs."
-        )
+def _damage(line: str, path: Path, number: int) -> BadLine | None:
+    """Describe a line that is not UTF-8."""
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f'"{key}" must be Unicode text, but character {error.start + 1} is half of a '
-            f"surrogate pair ({where}). Write the whole character."
-        ) from None
-    return text
-
-
-def _json_type(value: Any) -> str:
-    """Name a JSON value's type."""
-    names = {bool: "true or false", int: "a number", float: "a number", str: "a string"}
-    return {type(None): "null", list: "a list", dict: "an object", **names}[type(value)]
+        line.encode()
+    except UnicodeEncodeError:
+        raw = line.encode("utf-8", "surrogateescape")
+        try:
+            decode_line(raw, path, number)
+        except DataError as error:
+            return BadLine(f"{path}:{number}", number, Fault("not UTF-8", str(error)))
+    return None

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from contextlib import suppress
 from pathlib import Path
 
-from pellucid.errors import DataError
+from pellucid.config import DataConfig
+from pellucid.errors import DataError, InputFileNotFoundError
 from pellucid.evaluate.links import parse_links
 from pellucid.files import read_lines
-from pellucid.text import Pair, Tokenizer
+from pellucid.text import Pair, Tokenizer, read_pairs, resolve_folder
+from pellucid.text.check import Example, Finding
+from pellucid.text.corpus import BadLine, BadLines
+from pellucid.text.rows import Fault
+from pellucid.text.scan import MOST_EXAMPLES, corpora
 from pellucid.text.token_words import split_pieces, words_of_tokens
 
-__all__ = ["link_tokens", "read_links"]
+__all__ = ["BrokenLinks", "check_links", "link_tokens", "read_links"]
+
+MOST_BROKEN = 0.1
+"""The share of lines of word links that may be left out; with more, the file is another text's."""
+
+MIN_LINKS = 20
+"""With fewer links, a whole file is not judged."""
 
 
-def read_links(pairs: Iterable[Pair], alignment: Path | None) -> Iterator[tuple[Pair, str, str]]:
+def read_links(
+    pairs: Iterable[Pair], alignment: Path | None, bad: BadLines | None = None
+) -> Iterator[tuple[Pair, str, str]]:
     """Read a file of word links together with its pairs.
 
     Args:
         pairs: of one corpus.
         alignment: the file, one line per pair; None for a corpus without links.
+        bad: lines of the corpus that are left out, whose links are left out too.
 
     Yields:
         Each pair with its line, and the line's place for messages.
@@ -31,15 +46,196 @@ def read_links(pairs: Iterable[Pair], alignment: Path | None) -> Iterator[tuple[
     if alignment is None:
         yield from ((pair, "", "") for pair in pairs)
         return
-    lines = read_lines(alignment)
-    for number, (pair, line) in enumerate(zip_longest(pairs, lines), start=1):
-        if pair is None or line is None:
-            kinds = ("fewer", "ends before") if line is None else ("more", "continues at")
-            raise DataError(
-                f"Word links must have one line for each pair, but there are {kinds[0]}: "
-                f"{alignment} {kinds[1]} line {number}. Make them from this very text."
-            )
+    lines = enumerate(read_lines(alignment, keeps_damaged=True), start=1)
+    number = 0
+    for pair in pairs:
+        wanted = pair.number or number + 1
+        line = ""
+        while number < wanted:
+            number, line = next(lines, (0, ""))
+            if not number:
+                raise _not_one_each(alignment, "fewer", "ends before", wanted)
         yield pair, line, f"{alignment}:{number}"
+    # The last lines of the corpus may be among those that are left out.
+    number += 1 + (0 if bad is None else bad.count)
+    if any(found >= number for found, _ in lines):
+        raise _not_one_each(alignment, "more", "continues at", number)
+
+
+def _not_one_each(alignment: Path, word: str, what: str, number: int) -> DataError:
+    return DataError(
+        f"Word links must have one line for each pair, but there are {word}: {alignment} {what} "
+        f"line {number}. Make them from this very text."
+    )
+
+
+class BrokenLinks:
+    """Lines of word links that cannot be used; their pairs are trained without links."""
+
+    def __init__(self) -> None:
+        self.lines = BadLines()
+        self._num_lines = 0
+
+    def check(self, links: str, place: str, sizes: tuple[int, int]) -> str:
+        """Return a line of links, or an empty one in place of one that cannot be used.
+
+        Args:
+            links: in the Pharaoh format.
+            place: the file and the line; empty for a corpus without links.
+            sizes: the number of words of the source and the target.
+        """
+        if not place:
+            return links
+        self._num_lines += 1
+        fault = _find_fault(links, place, sizes)
+        if fault is None:
+            return links
+        self.lines.add(BadLine(place, int(place.rpartition(":")[2]), fault))
+        return ""
+
+    def describe(self) -> str | None:
+        """Say which lines were left out, or return None.
+
+        Raises:
+            DataError: so many that the file cannot belong to this text.
+        """
+        count = self.lines.count
+        if not count:
+            return None
+        if count > MOST_BROKEN * self._num_lines:
+            first = self.lines.first[0].fault.sentence
+            raise DataError(
+                f"Word links must belong to this text, but {count:,} of {self._num_lines:,} lines "
+                f"cannot be used: {self.lines.listed()}. {first} See --check."
+            )
+        lines = "1 line" if count == 1 else f"{count:,} lines"
+        return (
+            f"Word links: {lines} cannot be used, and the pair is trained without links: "
+            f"{self.lines.listed()}. See --check."
+        )
+
+
+def _find_fault(links: str, place: str, sizes: tuple[int, int]) -> Fault | None:
+    """Find what is wrong with a line of word links.
+
+    Args:
+        links: in the Pharaoh format.
+        place: the file and the line, for the message.
+        sizes: the number of words of the source and the target.
+    """
+    kind = "not a link"
+    try:
+        parse_links(links, place)
+        kind = "no such word"
+        parse_links(links, place, sizes)
+    except DataError as error:
+        return Fault(kind, str(error))
+    return None
+
+
+def check_links(data: DataConfig, base: Path) -> list[Finding]:
+    """Check the word links of the training text, line by line.
+
+    Args:
+        data: the recipe's data section.
+        base: the recipe's folder.
+
+    Returns:
+        A finding for each file with lines that cannot be used, or whose links seem to count from 1
+        or to lead from target to source.
+    """
+    folder = resolve_folder(data.folder, base)
+    findings: list[Finding] = []
+    readable = data.model_copy(update={"on_bad_line": "skip"})
+    for corpus, name in zip(corpora(readable, "train"), data.train_alignments, strict=False):
+        bad, report = BadLines(), _LinkReport(name)
+        try:
+            pairs = read_pairs(corpus.data, "train", base, bad=bad)
+            for pair, line, place in read_links(pairs, folder / name, bad):
+                report.add(pair, line, place)
+        except (DataError, InputFileNotFoundError) as error:
+            findings.append(Finding("error", "unreadable", "train", 1, 0.0, str(error)))
+        findings += report.findings()
+    return findings
+
+
+class _LinkReport:
+    """Counts of one file of word links."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._num_lines = 0
+        self._num_links = 0
+        self._broken = BadLines()
+        self._examples: list[Example] = []
+        self._fits = Counter[str]()
+        self._has_zero = False
+
+    def add(self, pair: Pair, line: str, place: str) -> None:
+        """Count a pair's line."""
+        source, target = split_pieces(pair.source), split_pieces(pair.target)
+        self._num_lines += 1
+        fault = _find_fault(line, place, (len(source), len(target)))
+        if fault is not None:
+            number = int(place.rpartition(":")[2])
+            self._broken.add(BadLine(f"{self._name}:{number}", number, fault))
+            if len(self._examples) < MOST_EXAMPLES:
+                where = pair.where.rpartition(":")
+                self._examples.append(
+                    Example(
+                        f"{self._name}:{number}",
+                        f"{Path(where[0]).name}:{where[2]}",
+                        line,
+                        f"{pair.source} | {pair.target}",
+                    )
+                )
+        with suppress(DataError):
+            self._count_fits(source, target, line, place)
+
+    def _count_fits(
+        self, source: Sequence[str], target: Sequence[str], line: str, place: str
+    ) -> None:
+        """Count equal words that links join, read as they are and in two wrong ways."""
+        for i, j in parse_links(line, place).possible:
+            self._num_links += 1
+            self._has_zero |= not (i and j)
+            for way, (s, t) in (("", (i, j)), ("reversed", (j, i)), ("one", (i - 1, j - 1))):
+                if 0 <= s < len(source) and 0 <= t < len(target):
+                    self._fits[way] += source[s] == target[t]
+
+    def findings(self) -> Iterator[Finding]:
+        """Describe what was found."""
+        count = self._broken.count
+        hint = self._hint()
+        if count:
+            share = count / self._num_lines
+            kinds = ", ".join(f"{number:,} {kind}" for kind, number in self._broken.kinds.items())
+            lines = "1 line" if count == 1 else f"{count:,} lines"
+            yield Finding(
+                "error" if share > MOST_BROKEN else "warning",
+                "word links",
+                "train",
+                count,
+                share,
+                f"{lines} of word links cannot be used ({kinds}): {self._broken.listed()}. "
+                f"{hint or 'The pairs are trained without links.'}",
+                tuple(self._examples),
+            )
+        elif hint:
+            yield Finding("warning", "word links", "train", self._num_lines, 1.0, hint)
+
+    def _hint(self) -> str:
+        """Name a mistake that concerns the whole file, if there seems to be one."""
+        if self._num_links < MIN_LINKS:
+            return ""
+        if not self._has_zero:
+            return f"The links of {self._name} seem to count from 1: subtract 1 from each number."
+        if self._fits["reversed"] > MIN_LINKS + 3 * self._fits[""]:
+            return (
+                f"The links of {self._name} seem to lead from target to source: exchange the two "
+                "numbers of each link."
+            )
+        return ""
 
 
 def link_tokens(

@@ -22,11 +22,13 @@ from pellucid.text import (
     read_pairs,
     reason_to_drop,
 )
-from pellucid.text.corpus import resolve_folder
+from pellucid.text.corpus import BadLines, resolve_folder
 from pellucid.text.scan import corpora
 from pellucid.text.subwords import SentencePieceTokenizer
+from pellucid.text.token_words import split_pieces
 from pellucid.train.run.folder import RunFolder
-from pellucid.train.start.links import link_tokens, read_links
+from pellucid.train.start.lengths import check_lengths
+from pellucid.train.start.links import BrokenLinks, link_tokens, read_links
 
 __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 
@@ -107,7 +109,8 @@ def prepare_data(
     if run.data.is_dir():
         _check_whole(run.data)
         _check_same_text(run.data / TEXT_HASHES, recipe, base)
-    pairs = read_pairs(recipe.data, "validation", base)
+    bad = BadLines()
+    pairs = read_pairs(recipe.data, "validation", base, bad=bad)
     validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     if not validation:
         raise DataError(
@@ -116,8 +119,14 @@ def prepare_data(
         )
     if not run.data.is_dir():
         with new_folder(run.data) as part:
-            _prepare_into(part, recipe, base, tokenizer)
-    return _open(run.data, recipe, validation)
+            for line in _prepare_into(part, recipe, base, tokenizer):
+                run.log(line)
+        if bad.count:
+            run.log(_describe_bad(bad, "validation"))
+    prepared = _open(run.data, recipe, validation)
+    if sentence := check_lengths(recipe, prepared.tokenizer, validation):
+        run.log(sentence)
+    return prepared
 
 
 def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
@@ -143,7 +152,10 @@ def _check_same_text(hashes: Path, recipe: Recipe, base: Path) -> None:
             )
 
 
-def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer | None) -> None:
+def _prepare_into(
+    folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer | None
+) -> Iterator[str]:
+    """Write everything; yield sentences about what was left out."""
     hashes = {name: hash_file(path) for name, path in _text_files(recipe, base).items()}
     write_text(folder / TEXT_HASHES, to_json(hashes))
     tokenizer = tokenizer or learn_tokenizer(
@@ -169,17 +181,27 @@ def _prepare_into(folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer
         counts.clear()
         # Positions take the place of ids: none is above the longest sentence.
         longest = recipe.data.max_length
+        broken = BrokenLinks()
         build_store(
             folder / LINKS,
-            map(kept.links, kept),
+            (kept.links(pair, broken) for pair in kept),
             source_vocabulary_size=longest,
             target_vocabulary_size=longest,
         )
+        if sentence := broken.describe():
+            yield sentence
+    if kept.bad.count:
+        yield _describe_bad(kept.bad, "training")
     for name, data in tokenizer.files().items():
         write_bytes(folder / name, data)
     write_text(folder / TOKENIZER_CONFIG, to_json(tokenizer.config.model_dump(mode="json")))
     write_text(folder / CORPORA, to_json({"corpora": [asdict(count) for count in counts]}))
     _write_manifest(folder)
+
+
+def _describe_bad(bad: BadLines, text: str) -> str:
+    lines = "1 line" if bad.count == 1 else f"{bad.count:,} lines"
+    return f"Left out {lines} of the {text} text: {bad.listed()}."
 
 
 class _Kept(NamedTuple):
@@ -211,21 +233,27 @@ class _KeptPairs:
         self._tokenizer = tokenizer
         self._dropped = dropped
         self._counts = counts
+        self.bad = BadLines()
         self._limit = min(recipe.data.max_length, recipe.data.pad_to or recipe.data.max_length)
 
     def __iter__(self) -> Iterator[_Kept]:
         parts = corpora(self._data, "train")
+        self.bad = BadLines()
         for number, corpus in enumerate(parts):
             num_pairs = num_kept = 0
-            pairs = read_pairs(corpus.data, "train", self._base)
-            for pair, links, place in read_links(pairs, self._alignment(number)):
+            bad = BadLines()
+            pairs = read_pairs(corpus.data, "train", self._base, bad=bad)
+            for pair, links, place in read_links(pairs, self._alignment(number), bad):
                 num_pairs += 1
                 ids = self._ids(pair)
                 if ids is not None:
                     num_kept += 1
                     yield _Kept(pair.source, pair.target, ids, links, place)
+            self.bad.extend(bad)
             weight = self._data.train_weights[number] if self._data.train_weights else 1.0
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
+        if self.bad.count:
+            self._dropped["bad line"] = self.bad.count
 
     def segmentations(
         self, training: TrainingConfig
@@ -260,10 +288,12 @@ class _KeptPairs:
     def _fitting(self, ways: list[tuple[list[int], float]], best: list[int]) -> list[Variant]:
         return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
 
-    def links(self, pair: _Kept) -> tuple[list[int], list[int]]:
+    def links(self, pair: _Kept, broken: BrokenLinks) -> tuple[list[int], list[int]]:
         """Find the positions of a pair's linked tokens."""
+        sizes = (len(split_pieces(pair.source)), len(split_pieces(pair.target)))
+        links = broken.check(pair.links, pair.links_place, sizes)
         return link_tokens(
-            self._tokenizer, pair.source, pair.target, pair.ids, pair.links, pair.links_place
+            self._tokenizer, pair.source, pair.target, pair.ids, links, pair.links_place
         )
 
     def _alignment(self, corpus: int) -> Path | None:
