@@ -88,7 +88,7 @@ def test_align_with_gold_has_every_view_and_an_interval(
     assert 0 <= best["low"] <= best["error"] <= best["high"] < 0.3
     assert best["num_sentences"] == 7
     assert f"error {100 * best['error']:.1f} % [{100 * best['low']:.1f}" in lines[-3]
-    # The links that -o wrote are those whose error was told.
+    # The links that -o wrote are those whose error was reported.
     found, right = 0, 0
     written = map(json.loads, links.read_text().splitlines())
     for one, line in zip(written, Path(gold).read_text().splitlines(), strict=True):

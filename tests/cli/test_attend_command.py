@@ -1,4 +1,4 @@
-"""``attend``: what a student sees, and what bad files get."""
+"""``pellucid attend``: the output that a student sees, and messages about bad files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pellucid train --check``: the text is looked at, nothing is trained."""
+"""``pellucid train --check``: it checks the text and trains nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ validation_target = "valid.yy"
 
 @pytest.fixture
 def recipe(tmp_path: Path, write_lines: Callable[..., str]) -> str:
-    """A recipe with nothing but its text, and the text."""
+    """A recipe that names only its text, and the text."""
     for language, word in (("xx", "word"), ("yy", "mot")):
         write_lines(f"train.{language}", *(f"{word} {number} is here" for number in range(40)))
         write_lines(f"valid.{language}", *(f"{word} {number} is there" for number in range(7)))

@@ -1,4 +1,4 @@
-"""The command line as a whole: help, mistakes in what was typed, and how a process ends."""
+"""The command line as a whole: help, mistyped commands, and the ends of processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pellucid look``: what it shows, what it writes, and what it refuses."""
+"""``pellucid look``: its output, its files, and the requests that it refuses."""
 
 from __future__ import annotations
 

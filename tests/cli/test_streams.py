@@ -1,4 +1,4 @@
-"""Output files are whole or not there; input comes in windows."""
+"""Output files are complete or absent; input is read in windows."""
 
 from __future__ import annotations
 

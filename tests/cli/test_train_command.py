@@ -1,4 +1,4 @@
-"""``pellucid train``: what it refuses before anything is trained."""
+"""``pellucid train``: requests that it refuses before it trains."""
 
 from __future__ import annotations
 

@@ -40,10 +40,10 @@ WriteLines = Callable[..., str]
 
 @dataclass
 class Echo:
-    """A translator that answers at once, and remembers what it was asked.
+    """A translator that answers at once, and records its calls.
 
     A line that starts with ``!`` cannot be translated; ``interrupt`` maps the number of a call,
-    from 0, to what is raised in it.
+    from 0, to the exception that it raises.
     """
 
     model_hash: str = "a" * 64
@@ -329,7 +329,7 @@ def interrupted(
     stdin: str = "",
     by: BaseException | None = None,
 ) -> str:
-    """Run a command that is stopped after some windows, and hand back what it said."""
+    """Run a command that is stopped after some windows, and hand back its messages."""
     echo.calls.clear()
     echo.interrupt[calls] = by or KeyboardInterrupt()
     done = run_here("translate", "m", "-o", str(output), *words, stdin=stdin)
@@ -438,7 +438,7 @@ def test_bad_line_of_standard_input_ends_after_the_whole_windows(
 
 @dataclass
 class Change:
-    """What differs from the interrupted run, and what must be said about it."""
+    """A difference from the interrupted run, and the words that must report it."""
 
     expected: str
     words: tuple[str, ...] = ()
@@ -651,7 +651,7 @@ def test_killed_three_times_is_byte_equal_to_an_uninterrupted_run(
     monkeypatch.setattr(job, "MAX_LINES", 150)
     source = write_lines("in", *corpus)
     whole, output = tmp_path / "whole", tmp_path / "out"
-    # Objects have every digit of every log-probability.
+    # JSON has every digit of every log-probability.
     assert run_here("translate", "demo", "--json", "-i", source, "-o", str(whole)).returncode == 0
     assert whole.read_text(encoding="utf-8").count("\n") == len(corpus)
     command = ("translate", "demo", "--json", "-i", source, "-o", str(output))
@@ -747,7 +747,7 @@ class Terminal:
 
     def _read(self) -> None:
         if select.select([self.master], [], [], 0.05)[0]:
-            with suppress(OSError):  # nobody is at the other end any more
+            with suppress(OSError):  # The other end is closed.
                 self.seen += os.read(self.master, 1 << 16)
 
     def type(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The small model that comes with the package keeps what it was shipped with.
+"""The small model that comes with the package translates as when it was shipped.
 
 It was made by ``pellucid demo`` and is the bundle of that run, unchanged.
 """

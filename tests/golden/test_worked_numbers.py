@@ -29,7 +29,7 @@ from pellucid.by_hand.printed import (
 DOCS = Path(__file__).parents[2] / "docs" / "attention"
 NUMBERS = {number.place: number for number in worked_numbers()}
 
-# place on the page → the correct values, each with the digits it is given to
+# A place on the page → the correct values, with as many digits as the page gives.
 CORRECT = {
     "√d_k for keys of width 4": "2",
     "scores 40, 26, scaled": "20 13",

@@ -40,7 +40,7 @@ PAD, START, END = 0, 2, 3
 
 
 def find_disagreements(values: Mapping[str, Any]) -> list[str]:
-    """Say which tensors do not have the axes that their names promise."""
+    """List the tensors whose axes are not those of their names."""
     sizes: dict[str, tuple[int, str]] = {"1": (1, "a broadcast axis")}
     found = []
     for name, shape in named_shapes(values):
@@ -85,7 +85,7 @@ def watch(found: set[str], seen: set[str]) -> Iterator[None]:
 
 
 class Recorder:
-    """A probe that only looks."""
+    """A probe that changes nothing."""
 
     def see(self, site: str, stage: str, tensor: Tensor) -> None:
         assert site

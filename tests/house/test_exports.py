@@ -1,4 +1,4 @@
-"""What a module offers is what its ``__all__`` says."""
+"""A module offers exactly the names of its ``__all__``."""
 
 from __future__ import annotations
 

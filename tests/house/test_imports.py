@@ -9,7 +9,7 @@ from pathlib import Path
 
 FLOORS = {
     "errors": 0.0,
-    "files": 0.1,  # the ground floor has steps of its own: errors, then files, then config
+    "files": 0.1,  # Floor 0 is ordered too: errors, then files, then config.
     "shapes": 0.1,
     "randomness": 0.1,
     "config": 0.2,
@@ -38,7 +38,7 @@ FLOORS = {
 
 
 def find_violations(module: str, source: str, *, is_package: bool = False) -> list[str]:
-    """Say which imports of a module are not allowed.
+    """List the imports of a module that are not allowed.
 
     Args:
         module: its dotted name.
@@ -54,7 +54,7 @@ def find_violations(module: str, source: str, *, is_package: bool = False) -> li
     for target in _imported(module, source, is_package=is_package):
         below = target.split(".")[1] if "." in target else ""
         if not below or below == folder:
-            continue  # the root itself gives the version, and nothing else is asked of it
+            continue  # The root may only be imported for its version.
         if below not in FLOORS:
             found.append(f"{module} imports {target}, which has no floor")
         elif FLOORS[below] >= FLOORS[folder]:
@@ -94,7 +94,7 @@ def find_circles(sources: dict[str, str], packages: frozenset[str] = frozenset()
 def _imported(
     module: str, source: str, *, is_package: bool, modules: Collection[str] = ()
 ) -> Iterator[str]:
-    """What a module imports of pellucid; names that are modules are followed to them."""
+    """List the modules of pellucid that a module imports, also those imported by name."""
     package = module if is_package else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

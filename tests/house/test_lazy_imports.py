@@ -1,4 +1,4 @@
-"""Asking for help costs next to nothing."""
+"""Help, and modules that few users need, load nothing heavy."""
 
 from __future__ import annotations
 

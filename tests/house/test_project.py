@@ -62,7 +62,7 @@ def project_files(root: Path) -> list[Path]:
 
 
 def find_long_functions(source: str) -> list[str]:
-    """Functions that are too long, their docstring not counted."""
+    """List functions that are too long, docstrings not counted."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

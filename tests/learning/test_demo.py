@@ -1,4 +1,4 @@
-"""The demo from nothing to a report, at a size for tests."""
+"""The demo as a whole, from its corpus to the report, at a size for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches made ahead: the same from any update on, and nothing left behind."""
+"""Batches made ahead: the same after resuming at any update, and no thread left running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs on the package's own kernels: what they say, and the memory that they take."""
+"""Whole runs on the package's own kernels: their log, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pellucid.train.fast.kernels import model as kernel_model
 
 
 def peak_memory(process: int) -> int:
-    """The most bytes that a process had so far; what `wait4` says counts in what forked it."""
+    """The peak memory of a process in bytes; that of `wait4` would include its parent's."""
     try:
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
     except OSError:
@@ -58,7 +58,7 @@ def test_own_and_pytorchs_kernels_learn_alike(tmp_path: Path) -> None:
     found = []
     for kernels in ("own", "pytorch"):
         training = {"kernels": kernels, "processes": 1, "precision": "float32"}
-        # At the paper's rate for so narrow a model Adam makes much of gradients that are rounding.
+        # At the paper's rate for so narrow a model, Adam would amplify gradients that are rounding.
         training |= {"max_steps": 20, "dropout": 0.0, "learning_rate": 0.01}
         run = tmp_path / kernels
         train(make_recipe(training=training), run, recipe_folder=tmp_path, progress=False)

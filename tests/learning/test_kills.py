@@ -25,9 +25,9 @@ MOMENTS = [
     ("pellucid.train.update.step:Updater", "update", 9),
     ("pellucid.train.run.checkpoint", "delete_folder", 1),
 ]
-"""Calls of the twelve processes at which they die: while preparing data, training, validating,
-keeping the best model, writing, flushing, renaming and deleting. `benchmarks/kills.py` kills at
-random moments."""
+"""The calls at which the twelve processes die: while preparing data, training, validating, keeping
+the best model, writing, flushing, renaming and deleting. `benchmarks/kills.py` kills at random
+moments."""
 
 
 DIE_AT_CALL = f"""

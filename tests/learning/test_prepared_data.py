@@ -1,4 +1,4 @@
-"""What a run keeps of its text: looked at byte by byte before it goes on."""
+"""The data that a run keeps of its text is checked byte by byte before it resumes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FILES = {
 
 
 def begin(folder: Path, **changes: dict[str, object]) -> Path:
-    """A run that has made ten of its 23 steps."""
+    """Train the first ten of 23 steps."""
     write_text(folder)
     go_on(folder, 10, **changes)
     return folder / "run"

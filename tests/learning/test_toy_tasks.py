@@ -1,4 +1,4 @@
-"""From text files to a model that solves an exact task on sequences it has never seen."""
+"""Training from text files solves an exact task on sequences that it has never seen."""
 
 from __future__ import annotations
 

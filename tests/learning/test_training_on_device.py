@@ -51,7 +51,7 @@ with pretended_device():
 
 @pytest.fixture
 def run_there(run_python: Run) -> Callable[..., str]:
-    """Run a program in a process of its own, and hand back its output."""
+    """Run a program in its own process, and hand back its output."""
 
     def run(program: str, *words: str) -> str:
         done = run_python("-c", program, *words, kind=Forked)
@@ -63,7 +63,7 @@ def run_there(run_python: Run) -> Callable[..., str]:
 
 def write_recipe(folder: Path, training: dict[str, Any]) -> str:
     write_text(folder)
-    for path in folder.glob("validation.*"):  # Every operation takes long there.
+    for path in folder.glob("validation.*"):  # Every operation there is slow.
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:7]))
     data = {"train_alignments": "train.align"} if "guided_head" in training else {}
     recipe = make_recipe(training=training, data=data)

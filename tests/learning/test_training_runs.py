@@ -1,4 +1,4 @@
-"""A training run as a whole: its folder, its limits, and resuming where it stopped."""
+"""A training run as a whole: its folder, its limits, and resuming after a stop."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_resumed_training_ends_with_the_same_bytes(
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     train(recipe, whole, recipe_folder=tmp_path, progress=False)
     for stop_at in stops:
-        # A run validates where it stops, which averages of validated weights notice.
+        # A run validates when it stops, which changes averages of validated weights.
         part = make_recipe(data=data, training={**settings, "max_steps": stop_at})
         train(part, parts, recipe_folder=tmp_path, progress=False)
     train(recipe, parts, recipe_folder=tmp_path, progress=False)

@@ -1,4 +1,4 @@
-"""Losses that are no numbers, models to start from, several batches an update, and averages."""
+"""Losses that are not finite, returns to earlier steps, models to start from, and averages."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Losses = Callable[..., Tensor]
 
 
 def set_bleus(monkeypatch: pytest.MonkeyPatch, *bleus: float) -> None:
-    """Let validations find these, one after the other."""
+    """Set the BLEU of each validation, in order."""
     set_validations(monkeypatch, *((1.0, bleu) for bleu in bleus))
 
 
 def set_validations(monkeypatch: pytest.MonkeyPatch, *found: tuple[float, float]) -> None:
-    """The same, of losses and BLEU."""
+    """Set the loss and BLEU of each validation, in order."""
     left = iter(found)
 
     def validate(translator: Any, pairs: Any) -> Validation:
@@ -49,7 +49,7 @@ def set_validations(monkeypatch: pytest.MonkeyPatch, *found: tuple[float, float]
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> list[int]:
-    """Let the gradient of some steps be no number; the steps whose gradient was asked for."""
+    """Make the gradient of some steps NaN; returns the steps that were computed."""
     asked: list[int] = []
     sum_gradients: Any = Passes.sum_gradients
 
@@ -149,7 +149,7 @@ def test_the_run_does_not_go_back_to_a_validation_amid_bad_updates(
 def test_a_better_model_than_where_the_run_goes_back_to_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was validated at a limit, which is no step to go back to."""
+    """It was validated at max_steps, a step that the run does not return to."""
     write_text(tmp_path)
     set_bleus(monkeypatch, 35.0, 38.0, 36.0, 37.0)
     first = make_recipe(training={"max_steps": 13})
@@ -165,7 +165,7 @@ def test_a_better_model_than_where_the_run_goes_back_to_is_kept(
 def test_where_the_run_goes_back_to_does_not_depend_on_interruptions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes back past the checkpoints of a signal and of passed minutes."""
+    """It ignores the checkpoints of a signal and of save_minutes."""
     update, models = Updater.update, []
     for name, minutes, stopped_at in (("whole", 0, 0), ("stopped", 0, 14), ("saving", 1e-9, 0)):
         folder = tmp_path / name
@@ -300,7 +300,7 @@ def test_training_goes_on_where_the_best_model_cannot_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(tmp_path)
-    fail_at(monkeypatch, "save_bundle", [2])  # The first is of random weights.
+    fail_at(monkeypatch, "save_bundle", [2])  # The first call saves the random weights.
     train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
     assert "The model of step 10 was not kept" in log_of(tmp_path / "run")
     assert load_bundle(tmp_path / "run" / "bundle").manifest["metrics"]["best_step"] > 10

@@ -1,4 +1,4 @@
-"""The Transformer once more, in NumPy and float64, from a bundle's files and two rows of ids.
+"""A second Transformer, in NumPy and float64, from a bundle's files and two rows of ids.
 
 A second opinion on traces. It is written from the formulas of the paper, the names of the bundle
 and the names of the trace (`docs/formats`), and shares nothing with the package, not even an
@@ -26,7 +26,7 @@ Array = np.ndarray
 
 
 class NumpyTransformer:
-    """Computes every array of a trace.
+    """Every array of a trace, computed.
 
     Args:
         folder: a bundle. Only its ``config.json`` and ``model.safetensors`` are read.
@@ -58,7 +58,7 @@ class NumpyTransformer:
         return array
 
     def table(self, side: str) -> Array:
-        """Which matrix stands for source, target or output words: section 3.4."""
+        """The matrix of source, target or output words: section 3.4."""
         tied = self.config["tied_embeddings"]
         if tied == "all":
             return self.weights["embedding.weight"]
@@ -190,7 +190,7 @@ def read_weights(path: Path) -> dict[str, Array]:
 
 
 def softmax(masked: Array) -> Array:
-    """Over the last axis. A row of nothing but −∞ gets zeros."""
+    """The softmax over the last axis; a row of only −∞ gets zeros."""
     largest = masked.max(axis=-1, keepdims=True)
     powers = np.exp(masked - np.where(np.isneginf(largest), 0.0, largest))
     total = powers.sum(axis=-1, keepdims=True)
@@ -206,7 +206,7 @@ def log_softmax(logits: Array) -> Array:
 
 
 def distance(expected: Array, found: Array) -> tuple[float, float]:
-    """How far two arrays are apart: the largest difference, and that over the largest magnitude.
+    """The largest difference of two arrays, and that divided by the largest magnitude.
 
     Both are of the finite numbers. Infinities at other places, NaN or another shape are
     infinitely far.

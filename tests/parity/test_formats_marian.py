@@ -208,7 +208,7 @@ def test_imported_tokenizer_gives_their_ids_and_their_text(is_shared: bool, tmp_
         theirs._switch_to_target_mode()
         expected = [*theirs.convert_tokens_to_ids(theirs._tokenize(text)), theirs.eos_token_id]
         assert ours.encode_target(text) == expected
-        # Theirs leaves <unk> out, ours shows it.
+        # Their tokenizer omits <unk>, ours shows it.
         shown = ours.decode_target(expected).replace("<unk>", "")
         assert shown.strip() == theirs.decode(expected, skip_special_tokens=True)
 
@@ -231,7 +231,7 @@ def test_their_search_becomes_ours(tmp_path: Path) -> None:
     decoding = convert(tmp_path / "theirs", tmp_path / "ours").config.decoding
     assert (decoding.beam, decoding.max_length) == (4, 30)
     assert (decoding.length_penalty, decoding.alpha) == ("average", 0.7)
-    # A limit that is the model's own says nothing, and older folders keep it elsewhere.
+    # The model's own limit needs no entry, and older folders keep it elsewhere.
     path.unlink()
     change_json(tmp_path / "theirs" / "config.json", num_beams=6, max_length=LONGEST)
     decoding = convert(tmp_path / "theirs", tmp_path / "again").config.decoding

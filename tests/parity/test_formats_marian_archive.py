@@ -1,7 +1,7 @@
-"""A folder of Marian itself gives the scores that Marian gives.
+"""A model imported from a folder of Marian gives the scores that Marian gives.
 
-``marian_archive`` holds a tiny model that Marian trained, with scores of its own decoder; the
-script that made it lies beside it.
+``marian_archive`` holds a tiny model that Marian trained, with scores of Marian's decoder;
+``make.py`` there made it.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def test_vocabularies_of_two_sizes_get_one_padding_behind_both(
     assert config.tokenizer.pad_id == len(table)
     first = scored[0]
     ours = our_scores(load_bundle(tmp_path / "bundle"), first["source"], first["tokens"])
-    # A few tokens fewer to share the mass with: no token becomes less likely.
+    # Fewer tokens share the probability, so that none becomes less likely.
     assert all(a >= b - 1e-5 for a, b in zip(ours, first["scores"], strict=True))
 
 

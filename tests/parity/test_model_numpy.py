@@ -19,7 +19,7 @@ B, S, T, H, K, E, F, V = 2, 5, 7, 3, 13, 17, 19, 37
 
 
 class Recorder:
-    """Keeps every result it is shown."""
+    """A probe that keeps every result."""
 
     def __init__(self) -> None:
         self.seen: dict[str, torch.Tensor] = {}
@@ -243,7 +243,7 @@ def test_model_of_every_kind_equals_numpy(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["pre-norm", "nothing tied, output bias"])
 def test_every_weight_when_changed_is_noticed(case: str) -> None:
-    """A guard on the comparison above: no tensor is so weak that a mistake in it would hide."""
+    """Guard: every tensor matters enough for the comparison above to see a mistake in it."""
     model = make_model(**CASES[case], num_encoder_layers=1, num_decoder_layers=2)
     source_BS, target_BT, source_mask_BS = make_batch()
     numbers = torch.Generator().manual_seed(41)

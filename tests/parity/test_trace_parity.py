@@ -1,4 +1,4 @@
-"""Every number of a trace against a second computation that sees a bundle's files alone."""
+"""Every number of a trace against a second computation that sees only a bundle's files."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def random_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def problems_of(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> list[str]:
-    """What of a trace's arrays is wrong; nothing where all is right."""
+    """List the arrays of a trace that are wrong."""
     problems = [f"{name} is missing" for name in expected.keys() - found.keys()]
     problems += [f"{name} is one too many" for name in found.keys() - expected.keys()]
     dtypes = {array.dtype for array in found.values()}
@@ -145,7 +145,7 @@ def problems_of(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarr
 
 
 def assert_equals_numpy(trace: Trace, folder: Path) -> None:
-    """The whole trace, and what it says of the target, from the ids in it."""
+    """Check a whole trace, and its records of the target, from the ids in it."""
     expected = NumpyTransformer(folder).run(trace.source_ids, trace.target_ids)
     problems = problems_of(trace.arrays, expected)
     assert not problems, "\n".join(problems)
@@ -194,7 +194,7 @@ def test_trace_of_every_kind_of_model_equals_numpy(case: str, tmp_path: Path) ->
         decoded = translator.look(SOURCE, everything=True, float64=float64, max_length=T)
         assert decoded.target_ids[0] == 2
         assert_equals_numpy(decoded, folder)
-        # Without the look-ahead mask a replay sees what a decode could not: that is told.
+        # Without the look-ahead mask a replay sees what a decode could not, which is reported.
         assert bool(decoded.problems) == (case == "no look-ahead mask")
         assert (decoded.checks["decode"] <= 1e-4) == (not decoded.problems)
 
@@ -300,7 +300,7 @@ def assert_same(found: Trace, expected: Trace) -> None:
 
 
 def assert_same_records(packed: dict[str, Any], plain: dict[str, Any]) -> None:
-    """What both files hold beside the arrays, as `docs/formats/trace.md` says it."""
+    """Check the records that both files hold, as `docs/formats/trace.md` lists them."""
     plain.pop("dtype")
     assert packed.keys() == plain.keys()
     for name in ("checks", "model", "decoding"):

@@ -1,4 +1,4 @@
-"""Whatever the lengths: every pair exactly once, within the budget, always the same."""
+"""Batches of any lengths: every pair exactly once, within the budget, always the same."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ epochs = st.integers(0, 1009)
 
 
 class Text(NamedTuple):
-    """A text of which the lengths alone are asked."""
+    """A text that only has lengths."""
 
     source_lengths: NDArray[np.int32]
     target_lengths: NDArray[np.int32]
@@ -120,7 +120,7 @@ def test_batch_of_stored_pairs_reads_back_row_by_row(
         assert batch.source_BS[row][source_mask_S].tolist() == source
         assert batch.target_out_BT[row][target_mask_T].tolist() == target
         assert batch.target_in_BT[row][target_mask_T].tolist() == [2, *target[:-1]]
-        # Padding is on the right, and only there.
+        # Padding is only on the right.
         assert source_mask_S.tolist() == sorted(source_mask_S.tolist(), reverse=True)
         assert target_mask_T.tolist() == sorted(target_mask_T.tolist(), reverse=True)
     for ids, mask in (

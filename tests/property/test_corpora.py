@@ -1,4 +1,4 @@
-"""The built-in corpus, checked sentence by sentence with word lists of the test's own."""
+"""The built-in corpus, checked sentence by sentence against word lists of these tests."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from pellucid.corpora import (
 NAMES: tuple[SplitName, ...] = ("train", "validation", "test", "compositional", "pronoun")
 COUNTS = {"train": 4000, "validation": 300, "test": 500, "compositional": 500, "pronoun": 500}
 
-# What French grammar books say, written down here again on purpose: an error in the package's
-# own lists must not be able to hide in the test.
+# The rules of French grammar books, repeated here on purpose: an error in the package's own lists
+# must not be able to hide in the test.
 MASCULINE = frozenset(
     word
     for row in (
@@ -46,7 +46,7 @@ FEMININE = frozenset(
 PLURALS = {"gâteaux": "gâteau", "chevaux": "cheval", "oiseaux": "oiseau", "châteaux": "château",
            "hôpitaux": "hôpital", "journaux": "journal", "manteaux": "manteau"}  # fmt: skip
 SAME_IN_PLURAL = {"bus", "ananas"}
-# What may be a verb too: "la lit", "les gare".
+# Nouns that may be verbs too: "la lit", "les gare".
 ALSO_VERBS = {"lit": "bed", "gare": "station"}
 FORMS = {  # masculine, feminine, masculine plural, feminine plural
     forms.split()[0]: forms.split()
@@ -86,7 +86,7 @@ def examples(splits: dict[str, list[Example]]) -> list[Example]:
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-cased words without marks; what elision joined comes apart: ``l'`` ``homme``."""
+    """Lower-cased words without punctuation; elided words are split: ``l'`` ``homme``."""
     return re.findall(r"[\wœ-]+'|[\wœ-]+", text.lower())
 
 
@@ -154,7 +154,7 @@ def article_genders(word: str) -> set[tuple[str, bool]] | None:
 
 
 def agreement_problems(text: str, source: str = "") -> list[str]:
-    """Check each noun against its article and the adjectives beside it."""
+    """Check each noun against its article and the adjectives next to it."""
     verbs = {word for word, noun in ALSO_VERBS.items() if noun not in source}
     words = words_of(text)
     found = []
@@ -266,7 +266,7 @@ def test_alignment_of_every_sentence_is_valid_and_whole(examples: list[Example])
         assert list(example.alignment) == sorted(set(example.alignment))
         linked_source = {i for i, _ in example.alignment}
         linked_target = {j for _, j in example.alignment}
-        # Only "que", which English leaves out, may stand for nothing.
+        # Only "que", which English omits, may have no link.
         assert linked_source == set(range(len(source))), example
         missing = set(range(len(target))) - linked_target
         assert {target[j] for j in missing} <= {"que"}, example
@@ -357,7 +357,7 @@ def test_split_is_a_function_of_the_seed() -> None:
 def test_held_out_pairs_beside_each_other_never_stand_in_training(
     splits: dict[str, list[Example]],
 ) -> None:
-    """Adjective and noun, predicate and antecedent, found by the words alone."""
+    """Adjective and noun, predicate and antecedent, found only by the words."""
     held_out = held_out_combinations(1)
     beside = {f"{c.word} {c.noun}".lower() for c in held_out if c.relation == "adjective"}
     predicates = {(c.noun, c.word) for c in held_out if c.relation == "predicate"}

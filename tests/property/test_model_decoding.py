@@ -1,4 +1,4 @@
-"""Padding, cutting into pieces and reordering never matter, whatever the amounts."""
+"""Decoding does not depend on padding, on cutting into pieces, or on the order of rows."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_target_fed_in_any_pieces_equals_teacher_forcing(
 def test_cache_reordered_any_number_of_times_follows_its_rows(
     norm: str, choices: list[list[int]]
 ) -> None:
-    """As a beam does: three rows, every step each row continues some row."""
+    """Reorder rows as a beam does: at every step each of three rows continues one of them."""
     model = MODELS[norm]
     numbers = torch.Generator().manual_seed(len(choices))
     source_3S = torch.randint(V, (1, 5), generator=numbers).expand(3, 5)

@@ -13,7 +13,7 @@ from pellucid.text import Normalization, Tokenizer, learn_tokenizer, load_tokeni
 from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.text.words import bare_words, join_words, split_words
 
-# Everything a line can hold; the second kind is thick with what tokenizers stumble over.
+# Any line; the second kind is full of characters that tokenizers get wrong.
 LINES = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=60),
     st.text(

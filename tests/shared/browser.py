@@ -1,4 +1,4 @@
-"""A real browser for tests: Chromium without a window, spoken to through a pipe.
+"""A real browser for tests: Chromium without a window, driven through a pipe.
 
 Only the standard library is used. The messages are those of the DevTools protocol, JSON with a
 zero byte at the end, on the file descriptors 3 and 4 of the browser.
@@ -31,7 +31,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 def find_browser() -> str | None:
-    """The browser's program, or None."""
+    """Find the browser's program, or return None."""
     named = os.environ.get("PELLUCID_BROWSER")
     return named or next((found for name in NAMES if (found := shutil.which(name))), None)
 
@@ -41,7 +41,7 @@ class Browser:
 
     Attributes:
         requests: every address that the page asked for.
-        problems: errors of scripts and on the console, and what a policy forbade.
+        problems: errors of scripts and on the console, and blocked requests.
     """
 
     def __init__(self, read_end: int, write_end: int) -> None:
@@ -59,7 +59,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Ask for something and wait for the answer."""
+        """Call a method of the protocol and wait for the answer."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session is not None:
@@ -85,13 +85,13 @@ class Browser:
             self._receive()
 
     def run(self, expression: str) -> Any:
-        """What an expression gives on the page."""
+        """Evaluate an expression on the page."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def press(self, key: str, *, shift: bool = False) -> None:
-        """Press a key where the focus is."""
+        """Press a key for the element with the focus."""
         text = {"text": key} if len(key) == 1 else {}
         for kind in ("keyDown", "keyUp"):
             event = {"type": kind, "key": key, "modifiers": 8 if shift else 0}
@@ -125,7 +125,7 @@ class Browser:
 
 @contextmanager
 def start_browser(program: str, folder: Path) -> Iterator[Browser]:
-    """Run a browser with a profile of its own, and end it."""
+    """Run a browser with a new profile, and end it."""
     to_browser, from_browser = os.pipe(), os.pipe()
     options = ["--headless=new", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe"]
     options += ["--no-sandbox", "--disable-dev-shm-usage", f"--user-data-dir={folder}"]

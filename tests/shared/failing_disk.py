@@ -1,4 +1,4 @@
-"""A disk that refuses one thing: the k-th of all writes, flushes and changes of names."""
+"""A disk that fails once: at the k-th of all writes, flushes and renames."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CHANGES = ("fsync", "rename", "replace", "mkdir")
 
 
 class FailingDisk:
-    """Counts what a piece of work asks of the disk, and refuses one of it where told.
+    """A count of the requests to the disk, one of which fails.
 
     Args:
-        patch: through which the calls are watched.
-        failing: the number, from 0, of what is refused; None refuses nothing.
-        forever: whether all that follows is refused too.
+        patch: replaces the functions that are counted.
+        failing: the number, from 0, of the request that fails; None lets all succeed.
+        forever: True if all later requests fail too.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class FailingDisk:
         patch.setattr(io, "open", open_watched)
 
     def ask(self, what: str) -> None:
-        """Count one thing asked of the disk.
+        """Count one request to the disk.
 
         Raises:
-            OSError: it is the one to refuse.
+            OSError: it is the one that fails.
         """
         number = len(self.seen)
         self.seen.append(what)
@@ -62,7 +62,7 @@ class FailingDisk:
 
 
 class _WatchedStream:
-    """A file of which half is written where its write is refused."""
+    """A file that is half written if its write fails."""
 
     def __init__(self, stream: Any, disk: FailingDisk) -> None:
         self._stream = stream

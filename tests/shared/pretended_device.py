@@ -1,10 +1,8 @@
-"""A device that is not the processor, for machines that have none: what a GPU would be told to do.
+"""A pretended device other than the processor, for machines without a GPU.
 
-Its tensors hold their numbers on the processor, but say that they are elsewhere. An operation that
-is given tensors of both places fails, as it would there, and whatever makes the processor wait for
-the device is counted. PyTorch takes part for a whole process, so this is for subprocesses:
-
-    python tests/shared/pretended_device.py train RECIPE --out RUN
+Its tensors hold their numbers on the processor, but report another device. An operation on tensors
+of both devices fails, as it would on a GPU, and operations that make the processor wait for the
+device are counted. It changes PyTorch for a whole process, so that tests use it in a fork.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ _INDEX = (aten.index.Tensor, aten.index_put_.default, aten.index_put.default)
 
 
 class OnDevice(Tensor):
-    """A tensor that says it is on the device."""
+    """A tensor that reports to be on the device."""
 
     held: Tensor
 
@@ -71,7 +69,7 @@ class OnDevice(Tensor):
 
 
 class _Factories(TorchDispatchMode):
-    """Catches operations that make tensors there, which are given none."""
+    """A mode that catches operations that create tensors on the device."""
 
     def __torch_dispatch__(
         self, operation: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -116,7 +114,7 @@ def _count_waits(operation: Any, args: Sequence[Any], goes_to: str | None) -> No
 
 
 class _Generator(torch.Generator):
-    """One of the processor, whatever device it is asked for."""
+    """A generator of the processor, whatever device is asked for."""
 
     def __new__(cls, device: Any = "cpu") -> _Generator:
         return super().__new__(cls)
@@ -132,7 +130,7 @@ def _on_device(leaf: Any) -> Any:
 
 @contextmanager
 def pretended_device() -> Iterator[torch.device]:
-    """Let there be the device, and let training choose it."""
+    """Add the device, and let training choose it."""
     _setup_privateuseone_for_python_backend(NAME)
     device = torch.device(NAME, 0)
     torch.__future__.set_overwrite_module_params_on_conversion(True)
@@ -147,11 +145,11 @@ def pretended_device() -> Iterator[torch.device]:
 
 
 def leave() -> NoReturn:
-    """End the process at once, as the command line does, for whoever made a backward pass there.
+    """End the process at once, as the command line does, after a backward pass on the device.
 
-    PyTorch makes it in a thread of the device, which may still be letting go of Python's objects
-    when the process has gone on. Python that is coming to its end cancels such a thread, and C++
-    answers with "terminate called without an active exception" and an abort.
+    PyTorch runs that pass in a thread of the device, which may still release Python's objects while
+    the process ends. Python cancels such a thread at its exit, and C++ then aborts with "terminate
+    called without an active exception".
     """
     sys.stdout.flush()
     os._exit(0)

@@ -1,4 +1,4 @@
-"""A model small enough for a test of its passes, and batches for it: a prime for each axis."""
+"""A model small enough to test its passes, and batches for it, with a prime for each axis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = 37
 
 
 def make_model(*, has_output_bias: bool = False) -> Transformer:
-    """One layer a side, weights that depend on nothing."""
+    """A model of one layer on each side, always with the same weights."""
     config = ModelConfig(
         d_model=22,
         d_ff=19,
@@ -35,7 +35,7 @@ def make_batch(
     seed: int = 5,
     has_guide: bool = False,
 ) -> Batch:
-    """Rows of random ids and lengths."""
+    """A batch of rows of random ids and lengths."""
     numbers = torch.Generator().manual_seed(seed)
     masks, ids = [], []
     for length in (source_length, target_length):

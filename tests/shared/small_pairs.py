@@ -26,7 +26,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "no projections": {"projections": "none", "d_key": 5, "d_value": 5, "norm": "pre"},
     "all rows seen": {"look_ahead_mask": False, "scale_scores": False},
 }
-"""What of a model's configuration the measures must not depend on."""
+"""Configurations for which the measures must hold."""
 
 
 def small_pair(folder: Path, *, seed: int = 2, **changes: Any) -> Pair:

@@ -1,4 +1,4 @@
-"""A training small enough for a test: its text, its recipe, and what it leaves."""
+"""A training small enough for a test: its text, its recipe, and readers of its files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_REPORT = "from pellucid.train import loop\nloop.write_report = lambda run: No
 
 
 def write_text(folder: Path) -> None:
-    """Two small parallel files: each source word has its own target word; and the links."""
+    """Write two small parallel texts, in which each word has one translation, and their links."""
     numbers = random.Random(5)
     for name, count in (("train", 400), ("validation", 30)):
         rows = [

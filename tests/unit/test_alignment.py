@@ -102,7 +102,7 @@ def test_words_of_whole_words_with_and_without_marks() -> None:
 
 
 class Keeper:
-    """A probe that keeps everything of cross-attention."""
+    """A probe that keeps every stage of cross-attention."""
 
     def __init__(self) -> None:
         self.seen: dict[str, torch.Tensor] = {}
@@ -197,7 +197,7 @@ def test_link_words_both_divides_by_totals_and_asks_each_source_word() -> None:
     assert link_words(rows[None], words, 3, "best") == [{(0, 0), (0, 1), (0, 2)}]
     # Totals 2.0, 0.7, 0.3: shares 0.45 0.14 0 / 0.3 0.57 0 / 0.25 0.29 1.
     assert link_words(rows[None], words, 3, "both") == [{(0, 0), (1, 1), (2, 2)}]
-    # The first token of a word counts once more: 0.3 and 0.4 on average, but 0.6 + 0.1 first.
+    # A word's first token is counted again: 0.3 and 0.4 on average, but 0.6 + 0.1 first.
     rows = np.array([[0.6, 0.1], [0.0, 0.7], [0.1, 0.1]])
     tokens = [range(1), range(1), range(1, 2)]
     assert (0, 0) in link_words(rows[None], tokens, 2, "both")[0]

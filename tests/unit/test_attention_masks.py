@@ -1,4 +1,4 @@
-"""Who may attend to whom: padding, causal, both, and the mask as a matrix that is added."""
+"""Masks of attention: padding, causal, both, and the mask as a matrix that is added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one door for recording and for intervening."""
+"""Probes record results and replace them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pellucid.errors import InputError
 
 
 class Recorder:
-    """Keeps what it sees and answers with a fixed replacement."""
+    """A probe that keeps what it sees and returns a fixed replacement."""
 
     def __init__(self, replacement: Tensor | None = None) -> None:
         self.seen: list[tuple[str, str, Tensor]] = []

@@ -1,4 +1,4 @@
-"""The five stages, the fast path, and what `attend` takes."""
+"""The five stages, the fast path, and the arguments of `attend`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Averages of weights, by hand."""
+"""Averages of weights, checked by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def value_of(weights: dict[str, Tensor]) -> float:
 def follow(
     point: Point, averaging: Averaging, values: Iterable[tuple[float, float]]
 ) -> list[float]:
-    """Move, update, look, and validate with a BLEU; what was looked at."""
+    """Move, update, read the average, and validate with a BLEU; returns the averages."""
     seen = []
     for value, bleu in values:
         point.move(value)

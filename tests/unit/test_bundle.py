@@ -1,4 +1,4 @@
-"""Bundles: whole ones load, everything else is refused in one sentence."""
+"""Complete bundles load, anything else is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pellucid.model.quantization import quantize_rows
 
 @pytest.fixture
 def folder(bundle_folder: Path, tmp_path: Path) -> Path:
-    """A bundle of our own to damage."""
+    """A copy of the bundle to damage."""
     return Path(shutil.copytree(bundle_folder, tmp_path / "model"))
 
 

@@ -273,7 +273,7 @@ def test_lets_go_same_word_has_another_key_in_another_place() -> None:
 
 
 def evaluate(text: str) -> float:
-    """What a written piece of arithmetic comes to."""
+    """Evaluate a written piece of arithmetic."""
     symbols = {"−∞": "(-math.inf)", "−": "-", "·": "*", "÷": "/", "exp": "math.exp"}
     for symbol, code in symbols.items():
         text = text.replace(symbol, code)

@@ -1,4 +1,4 @@
-"""Changes to attention: what each does to weights and contexts, and how it is written."""
+"""Changes to attention: their effect on weights and contexts, and how they are written."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_forced_weight_scales_what_is_far_below_rounding() -> None:
     expected = torch.full((7,), 0.8 / 6)
     expected[2] = 0.2
     torch.testing.assert_close(weights_BHLM[0, 0, 3], expected)
-    # Where nothing else has weight, the edge is alone.
+    # If nothing else has weight, the edge keeps all of it.
     ForceWeight(Place("decoder", 1, "cross", 1, 4, 2, is_edge=True), 0.2).apply(
         weights_BHLM, may_attend
     )

@@ -84,7 +84,7 @@ def load(folder: Path) -> LoadedCheckpoint:
 
 
 def assert_is(checkpoint: LoadedCheckpoint, bundle: Bundle, step: int) -> None:
-    """That a checkpoint is, bit for bit, what was saved at a step."""
+    """Check that a checkpoint is, bit for bit, what was saved at a step."""
     assert checkpoint.state.step == step
     assert checkpoint.state.seconds == step / 3
     expected = tensors_of(step)

@@ -1,4 +1,4 @@
-"""What a recipe leaves open is chosen for its text; what it says is never changed."""
+"""Settings that a recipe leaves open are chosen for its text; others are never changed."""
 
 from __future__ import annotations
 
@@ -381,7 +381,7 @@ def test_count_text_leaves_out_what_training_does(tmp_path: Path, write_lines: W
 
 
 def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
-    """As the command resolves a recipe for a run that may be there already."""
+    """Resolve a recipe as the command does for a run that may exist already."""
     run = corpus / "run"
     filled = fill_in(values, run, corpus)
     recipe = Recipe.model_validate(filled.values)

@@ -1,4 +1,4 @@
-"""Maps beside each other: what is shared is subtracted, what is not is named."""
+"""Comparing maps: shared columns are subtracted, others are named."""
 
 from __future__ import annotations
 

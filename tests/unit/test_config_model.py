@@ -1,4 +1,4 @@
-"""The model's configuration: what follows from what, and what is impossible."""
+"""The model's configuration: derived values, and impossible combinations."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_model_config_that_is_impossible_says_what_and_where(
 
 @pytest.mark.parametrize("d_model", [128.0, "128", True])
 def test_model_config_of_almost_a_whole_number_is_refused(d_model: Any) -> None:
-    """Were it taken for a whole number, the widths of the heads would not follow from it."""
+    """As a whole number it would not give the widths of the heads."""
     assert "d_model must be a valid integer" in refused({"d_model": d_model, "num_heads": 1})
 
 

@@ -1,4 +1,4 @@
-"""Splits, example sentences, rules of thumb: what they promise beside correct French."""
+"""Promises of splits, example sentences and rules of thumb, other than correct French."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data check: every damage is told with its place, and clean text gives one line."""
+"""The data check: every damage is reported with its place, and clean text gives one line."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_shift_is_found_by_lengths_alone(check: Check) -> None:
 
 
 def pairs_in_turns(count: int, *, difference: int) -> list[tuple[str, str]]:
-    """Short ones and long ones in turn, by and large."""
+    """Short and long sentences in turn."""
     draw = random.Random(7)
     lengths = [draw.randint(2, 20) + difference * (number % 2) for number in range(count)]
     return [

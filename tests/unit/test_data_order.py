@@ -1,4 +1,4 @@
-"""The order of an epoch: padding, chance, steps."""
+"""The order of an epoch: padding, randomness, steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Lengths = NDArray[np.int32]
 
 
 class Text(NamedTuple):
-    """A text of which the lengths alone are asked."""
+    """A text that only has lengths."""
 
     source_lengths: NDArray[np.int32]
     target_lengths: NDArray[np.int32]
@@ -35,7 +35,7 @@ def captions(num_pairs: int = 29_000, *, seed: int = 7) -> tuple[Lengths, Length
 
 
 def plan_by_target_alone(sources: Lengths, targets: Lengths, budget: int) -> Plan:
-    """What most toolkits do: sort by target length, fill up to the budget."""
+    """Make batches as most toolkits do: sort by target length, fill up to the budget."""
     noise = np.random.Generator(np.random.PCG64(3)).random(len(targets))
     pairs = np.lexsort((noise, targets))
     cuts, widest = [0], 0

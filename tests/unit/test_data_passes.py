@@ -1,4 +1,4 @@
-"""Corpora that an epoch passes over by weight, and pairs that are read backwards."""
+"""Weights of corpora in an epoch, and pairs that are read backwards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIZES = (7, 11, 5)
 
 
 def counts_of(epoch: int, weights: tuple[float, ...], seed: int = 1) -> list[list[int]]:
-    """How often each pair is seen, corpus by corpus."""
+    """Count how often each pair is seen, corpus by corpus."""
     seen = Counter(pairs_of_epoch(SIZES, weights, seed=seed, epoch=epoch).tolist())
     ends = np.cumsum(SIZES)
     return [

@@ -1,4 +1,4 @@
-"""Segmentations that are drawn anew in every epoch."""
+"""Segmentations that are drawn again in every epoch."""
 
 from __future__ import annotations
 

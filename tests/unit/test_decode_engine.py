@@ -1,4 +1,4 @@
-"""The engine computes what the model computes, whatever comes, goes and changes places."""
+"""The engine computes what the model computes while rows come, go and change places."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_model(seed: int = 1, **changes: Any) -> Transformer:
     model = Transformer(ModelConfig.model_validate(values | changes), has_output_bias=bool(changes))
     initialize(model, seed)
     for parameter in model.parameters():
-        if parameter.dim() == 1:  # biases and gains that start as 0 and 1 would hide mistakes
+        if parameter.dim() == 1:  # Biases and gains that start as 0 and 1 would hide mistakes.
             parameter.data += 0.1 * torch.randn(parameter.shape)
     return model.eval()
 

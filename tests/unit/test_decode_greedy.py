@@ -1,4 +1,4 @@
-"""Greedy search against a loop anyone would write: no cache, no batch, one sentence at a time."""
+"""Greedy search against a simple loop without cache and batches."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_greedy_of_no_sentences_gives_none() -> None:
 
 
 def test_greedy_of_tied_tokens_takes_the_lowest_index() -> None:
-    """Two tokens with one row of the output matrix have one logit; nothing else is as likely."""
+    """Two tokens with equal rows of the output matrix have equal logits, the highest of all."""
     model = make_model(2)
     with torch.no_grad():
         model.output.bias[:] = 0

@@ -1,4 +1,4 @@
-"""Products in bfloat16 that are brought to few shapes: the same numbers, and few shapes indeed."""
+"""Products in bfloat16 that are padded to few shapes: the same numbers, and few shapes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROUNDING = 2**-8
 
 
 class Products(TorchDispatchMode):
-    """Notes the shapes of all products in bfloat16, which alone have to repeat."""
+    """A mode that notes the shapes of products in bfloat16; only those have to repeat."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ def make_linear(*, bias: bool = True) -> nn.Linear:
 
 
 def assert_near(actual: Tensor | None, expected: Tensor | None) -> None:
-    """Not further than some roundings of the largest."""
+    """Check that two tensors differ by at most some roundings of the largest number."""
     assert actual is not None
     assert expected is not None
     assert actual.shape == expected.shape

@@ -1,4 +1,4 @@
-"""What ends a line, gzip by content, messages with file and line, and writes that survive."""
+"""Line ends, gzip by content, messages with file and line, and writes that survive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of tables that are summed in float32 where they arise."""
+"""Gradients of tables, which are summed in float32 from the start."""
 
 from __future__ import annotations
 

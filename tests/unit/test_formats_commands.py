@@ -1,4 +1,4 @@
-"""``convert`` and ``export`` as a person runs them: what works, and what bad input gets."""
+"""``convert`` and ``export`` as a user runs them, with good and with bad input."""
 
 from __future__ import annotations
 
@@ -439,7 +439,7 @@ def test_export_to_pellucid_measures_both_and_keeps_the_figures(
     done = run_here(
         "export", "demo", "--to", "pellucid", "--precision", precision, "--out", str(out), *files
     )
-    assert done.returncode == 2  # the third line is too long, which is said once
+    assert done.returncode == 2  # The third line is too long, which is reported once.
     assert done.stderr.count("\n") == 1
     assert "line 3" in done.stderr
     before, after, path = done.stdout.splitlines()

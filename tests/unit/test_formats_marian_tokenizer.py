@@ -1,4 +1,4 @@
-"""Marian's tokenizer: SentencePiece cuts, a list says the ids."""
+"""Marian's tokenizer: SentencePiece cuts the text, a list gives the ids."""
 
 from __future__ import annotations
 

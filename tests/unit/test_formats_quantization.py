@@ -1,4 +1,4 @@
-"""Rows of 8-bit integers: how far an entry moves, and that nothing moves twice."""
+"""Rows of 8-bit integers: the largest rounding, and none when quantizing again."""
 
 from __future__ import annotations
 

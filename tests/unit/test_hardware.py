@@ -1,4 +1,4 @@
-"""The memory that is left, as Linux and its control groups tell of it."""
+"""The available memory, as Linux and its control groups report it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_reachable_memory_counts_what_is_held_already() -> None:
     free, before = available_memory(CPU), reachable_memory(CPU)
     assert free is not None
     assert before is not None
-    assert before - free > 50 * MEBIBYTE  # PyTorch alone
+    assert before - free > 50 * MEBIBYTE  # PyTorch takes more.
     held = torch.ones(300 * MEBIBYTE // 4)
     after = reachable_memory(CPU)
     assert after is not None
@@ -91,7 +91,7 @@ def test_reachable_memory_counts_what_is_held_already() -> None:
 
 @pytest.fixture
 def _nothing_frozen() -> Iterator[None]:
-    """Let Python look for cycles among all objects, which the tests' settings prevent."""
+    """Let Python look for cycles among all objects, which `conftest.py` prevents."""
     gc.unfreeze()
     yield
     gc.freeze()

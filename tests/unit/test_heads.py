@@ -1,4 +1,4 @@
-"""The table of heads: each figure against a case computed by hand, and what cutting does."""
+"""The table of heads: each figure against a case by hand, and the effect of cutting."""
 
 from __future__ import annotations
 

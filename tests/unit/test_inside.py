@@ -1,4 +1,4 @@
-"""What is shown of a translation has every token and needs no network."""
+"""The page of a translation has every token and needs no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals: a flag first, at once where nothing is lost, at once the second time."""
+"""A first signal sets a flag, or acts at once if nothing is lost; a second acts at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def send(number: signal.Signals) -> None:
 
 
 def code_of(work: Callable[[Interruption, list[str]], None]) -> tuple[int | None, list[str]]:
-    """How work under an interruption ends, as an exit code, and what of it was done."""
+    """Run work under an interruption; returns its exit code and the parts that were done."""
     done: list[str] = []
     try:
         with Interruption() as interruption:

@@ -28,7 +28,7 @@ CPU = torch.device("cpu")
 
 
 def make_model(**changes: Any) -> Transformer:
-    """Two layers a side, widths that kernels take, and no weight what it was made."""
+    """Two layers on each side, widths that suit the kernels, and weights moved from their start."""
     values = {"d_model": 48, "d_ff": 80, "num_heads": 2, "d_key": 24, "d_value": 40}
     layers = {"num_encoder_layers": 2, "num_decoder_layers": 2}
     vocabularies = {"source_vocabulary_size": V, "target_vocabulary_size": V}

@@ -40,7 +40,7 @@ def rows(kernels: Kernels, *sizes: int, seed: int = 1) -> Tensor:
 
 
 def assert_close(kernels: Kernels, ours: Tensor, theirs: Tensor, *, loose: float = 1.0) -> None:
-    """Differences beside the largest number: rounding once of float32, or of bfloat16."""
+    """Check that the largest difference is one rounding of float32 or bfloat16."""
     bound = loose * (2e-6 if kernels.dtype == torch.float32 else 1 / 128)
     difference, largest = (ours - theirs).abs().max(), theirs.abs().max()
     assert difference <= bound * largest, f"{difference:.2e} where the largest is {largest:.2e}"
@@ -205,7 +205,7 @@ def test_attention_of_each_sentence_is_that_of_pytorch(
 
 
 def test_what_all_keys_have_in_common_costs_no_digits(kernels: Kernels) -> None:
-    # It moves all scores of a query alike: in bfloat16 scores would lose what differs.
+    # It shifts all scores of a query equally: scores in bfloat16 would lose their differences.
     start = torch.tensor([0, 11])
     query, key, value = (rows(kernels, 11, 16, seed=seed) for seed in (1, 2, 3))
     context, far = torch.empty_like(value), (key + 64).to(kernels.dtype)
@@ -349,7 +349,7 @@ def test_loss_of_logits_far_above_the_true_one(kernels: Kernels) -> None:
 
 
 def test_gradients_of_tokens_that_are_all_but_certain_keep_their_digits(kernels: Kernels) -> None:
-    # p - 1 is small there: what is left of two numbers that are nearly the same.
+    # p - 1 is small there: the difference of two nearly equal numbers.
     table_VD = numbers(37, 16, seed=2).to(kernels.dtype).float()
     target_P = torch.arange(37)
     states_PD = (3 * F.normalize(table_VD)).to(kernels.dtype)

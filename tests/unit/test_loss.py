@@ -187,7 +187,7 @@ def test_loss_on_small_sizes_passes_gradcheck(smoothing: float) -> None:
 
 
 def test_second_derivative_is_refused_rather_than_wrong() -> None:
-    """The gradients are computed beforehand, so differentiating them again would lack a part."""
+    """Gradients are computed in the forward pass, so differentiating them would miss a part."""
     rows = make_rows(3, 5)
     loss, _ = smoothed_cross_entropy(*rows, smoothing=0.1)
     (gradient,) = torch.autograd.grad(loss.square(), rows[0], create_graph=True)
@@ -214,7 +214,7 @@ def test_loss_where_the_true_tokens_probability_is_no_float_is_exact() -> None:
 
 
 class LargestTensor(TorchDispatchMode):
-    """Watches how many numbers the largest result of any operation has."""
+    """A mode that keeps the size of the largest result of any operation."""
 
     def __init__(self) -> None:
         super().__init__()

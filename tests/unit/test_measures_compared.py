@@ -1,4 +1,4 @@
-"""How measures are compared with each other and with the truth, lenses, and the list of all."""
+"""Comparisons of measures with each other and with the truth, lenses, and the list of all."""
 
 from __future__ import annotations
 

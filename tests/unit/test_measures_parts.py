@@ -1,4 +1,4 @@
-"""What an attention is a sum of, and the measures that start from it."""
+"""The parts that an attention sums, and the measures made from them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_residual_norms_of_cross_attention_have_a_column_for_the_row(bundle_fold
 
 def test_mixing_ratio_is_0_where_nothing_comes_from_elsewhere(plain_pair: Pair) -> None:
     of_self = mixing_ratio(plain_pair, part="decoder", kind="self")
-    assert of_self[0] == pytest.approx(0, abs=1e-12)  # The first row sees itself alone.
+    assert of_self[0] == pytest.approx(0, abs=1e-12)  # The first row sees only itself.
     assert ((of_self[1:] > 0.01) & (of_self[1:] < 0.99)).all()
 
 

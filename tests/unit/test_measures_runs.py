@@ -1,4 +1,4 @@
-"""Measures that run the model anew or differentiate it."""
+"""Measures that run the model again or differentiate it."""
 
 from __future__ import annotations
 

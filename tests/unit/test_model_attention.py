@@ -1,4 +1,4 @@
-"""What must hold of the model whatever its weights: padding, order, rows, heads, both paths."""
+"""Properties of the model with any weights: padding, order, rows, heads, both paths."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def make_batch(
 
 
 def pad(ids: Tensor, amount: int, *, seed: int = 17) -> Tensor:
-    """Lengthen rows by random tokens: what stands in the padding must not matter either."""
+    """Lengthen rows by random tokens, since the padding's content must not matter."""
     numbers = torch.Generator().manual_seed(seed)
     junk = torch.randint(V, (len(ids), amount), generator=numbers)
     return torch.cat([ids, junk], dim=1)
@@ -79,7 +79,7 @@ def assert_near(actual: Tensor, expected: Tensor, tolerance: float = 1e-10) -> N
 @pytest.mark.parametrize("source_length", [S, 127, 128, 129])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_forward_with_a_probe_equals_forward_without(norm: str, source_length: int) -> None:
-    """Both sides of the length at which the fast path changes its way."""
+    """Lengths on both sides of the one at which the fast path switches."""
     model = make_model(norm=norm)
     source_BS, target_BT, source_mask_BS, target_mask_BT = make_batch(source_length)
     source_mask_BS[2] = False

@@ -1,4 +1,4 @@
-"""Decoding with a cache computes what teacher forcing computes, however the rows are fed."""
+"""Decoding with a cache computes what teacher forcing does, however rows are fed."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_cache_computes_the_sources_keys_and_values_once() -> None:
         cache = model.new_cache()
         model.decode(target_BT[:, :1], memory_BSD, mask_BS, cache=cache)
         before = [layer.cross_attention for layer in cache.layers]
-        # Nothing but the shape of the memory is needed from now on.
+        # From here on only the shape of the memory is needed.
         second = model.decode(target_BT[:, 1:2], memory_BSD * 0, mask_BS, cache=cache)
         expected = model.decode(target_BT[:, :2], memory_BSD, mask_BS)[:, 1:]
     assert all(a is b.cross_attention for a, b in zip(before, cache.layers, strict=True))

@@ -126,7 +126,7 @@ def test_dropout_gives_the_mask_it_always_gave() -> None:
 
 
 class Asked(Dropout):
-    """Notes what it is asked to drop, and drops nothing."""
+    """A dropout that notes its calls and drops nothing."""
 
     def __init__(self, **rates: float) -> None:
         super().__init__(0.1, 1, 2, **rates)

@@ -1,4 +1,4 @@
-"""The names, shapes and numbers of a model's weights, and what each kind of model lacks."""
+"""Names, shapes and counts of a model's weights, for each kind of model."""
 
 from __future__ import annotations
 

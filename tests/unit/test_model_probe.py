@@ -142,7 +142,7 @@ def test_probe_of_learned_positions_sees_them() -> None:
 
 @pytest.mark.parametrize("norm", ["post", "pre", "none"])
 def test_what_a_probe_sees_follows_from_what_it_saw_before(norm: str) -> None:
-    """The records are the computation: each one is remade from the ones before it."""
+    """The records are the computation: each follows from the records before it."""
     model = make_model(norm=norm)
     recorder = Recorder()
     source_BS, target_BT, source_mask_BS = make_batch()

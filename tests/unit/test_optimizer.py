@@ -1,4 +1,4 @@
-"""Optimizers against their formulas, and going on bit for bit."""
+"""Optimizers against their formulas, and resuming bit for bit."""
 
 from __future__ import annotations
 

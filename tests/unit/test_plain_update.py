@@ -1,4 +1,4 @@
-"""The update as one reads it, and the fast ways beside it."""
+"""The plain update, and the fast ways compared with it."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def run(tmp_path: Path) -> Path:
 
 
 class Page(HTMLParser):
-    """What a browser would see: the elements, and the words outside of them."""
+    """The page as a browser sees it: its elements and its text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)

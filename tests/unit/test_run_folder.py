@@ -1,4 +1,4 @@
-"""The run folder: whose run it is, what may change, and records on a disk that is full."""
+"""The run folder: its owner, changes of its recipe, and records on a full disk."""
 
 from __future__ import annotations
 

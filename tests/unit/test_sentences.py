@@ -1,4 +1,4 @@
-"""Where sentences end, in several languages, and runs of sentences that fit."""
+"""Ends of sentences in several languages, and groups of sentences that fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The legend of axis letters, and how a name's axes are read."""
+"""The legend of axis letters, and reading the axes of a name."""
 
 from __future__ import annotations
 

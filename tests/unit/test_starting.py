@@ -1,4 +1,4 @@
-"""Starting from a trained model: what is taken, what is refused, what stays frozen."""
+"""Starting from a trained model: its settings, refused changes, and frozen parts."""
 
 from __future__ import annotations
 

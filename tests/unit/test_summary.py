@@ -1,4 +1,4 @@
-"""What a person sees before and during training."""
+"""The screen before and during training."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_progress_on_a_terminal_of_80_columns_is_one_line(
 
 
 class FakeSummaryWriter:
-    """Keeps what it is told."""
+    """A writer that keeps its calls."""
 
     def __init__(self, folder: str, purge_step: int) -> None:
         if Path(folder).parent.is_file():

@@ -1,4 +1,4 @@
-"""Which pairs are left out of training, and how that is reported."""
+"""Pairs that are left out of training, and the report of it."""
 
 from __future__ import annotations
 

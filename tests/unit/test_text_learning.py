@@ -1,4 +1,4 @@
-"""Learning a vocabulary in a process of its own: ended at once, and its death in one sentence."""
+"""Learning a vocabulary in its own process, which can be ended at once and may die."""
 
 from __future__ import annotations
 

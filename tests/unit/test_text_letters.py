@@ -1,4 +1,4 @@
-"""Which characters are parts of words, and in which scripts every place is a word's edge."""
+"""Characters that are parts of words, and scripts in which every place is a word's edge."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_a_merge_is_left_out_as_often_as_asked() -> None:
 
 
 def test_an_unfinished_merge_leaves_the_next_ones_open() -> None:
-    # abcd comes about from ab and cd alone; without either it cannot.
+    # abcd is only made from ab and cd.
     found = {way for [way] in cut(merges(0.5), "abcd", 300)}
     assert found == {"abcd|", "ab|cd|", "ab|c|d|", "a|b|cd|", "a|bc|d|", "a|b|c|d|"}
 

@@ -192,7 +192,7 @@ def test_sentencepiece_learning_prints_nothing(capfd: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("line", ["\0 quiz", "quiz \u2585", "quiz " * 5000, "quiz\u2581quiz"])
 def test_sentencepiece_odd_training_line_is_not_dropped(line: str) -> None:
-    # The trainer alone skips lines with NUL or U+2585 and those over 4192 bytes.
+    # Without our cleaning the trainer skips lines with NUL or U+2585 and those over 4192 bytes.
     tokenizer = learn_tokenizer(
         TokenizerRecipe(vocabulary_size=270), lambda: [line] * 30, lambda: []
     )

@@ -1,4 +1,4 @@
-"""Processes that share batches: the gradients of one process, and ends as they should be."""
+"""Processes that share batches give the gradients of one process, and end with their run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def gradients_of(model: Transformer) -> list[Tensor]:
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Sums are rounded alike in all processes only where they have as many threads."""
+    """Use one thread: sums are rounded alike only with equally many threads."""
     with some_threads(1):
         yield
 

@@ -1,4 +1,4 @@
-"""Passes with all positions of a batch as rows, beside the model's own."""
+"""Passes with all positions of a batch as rows, compared with the model's own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ V = 37
 
 
 def make_model(**changes: Any) -> Transformer:
-    """Two layers a side, no two widths alike, and no weight what it was made."""
+    """Two layers on each side, different widths, and weights moved from their start."""
     values = {"d_model": 14, "d_ff": 22, "num_heads": 3, "d_key": 5, "d_value": 7}
     layers = {"num_encoder_layers": 2, "num_decoder_layers": 2}
     vocabularies = {"source_vocabulary_size": V, "target_vocabulary_size": V}
@@ -137,7 +137,7 @@ def test_in_bfloat16_gradients_are_as_near_to_those_of_float32_as_the_model_has_
 
 @pytest.mark.parametrize("kind", ["key", "value"])
 def test_in_bfloat16_what_all_keys_or_values_have_in_common_spoils_no_gradient(kind: str) -> None:
-    """A large bias is in all of them alike, where next to nothing is left of what differs."""
+    """A large bias shifts all of them equally, so that their differences nearly vanish."""
     batch, dropout = make_batch(23, 13, 11), Dropout(0.0, seed=1, step=1)
     model = make_model(projection_bias=True)
     layers = (*model.encoder.layers, *model.decoder.layers)
@@ -158,7 +158,7 @@ def test_in_bfloat16_what_all_keys_or_values_have_in_common_spoils_no_gradient(k
 
 
 def distance(found: list[Tensor], expected: list[Tensor]) -> float:
-    """How long the difference of two gradients is."""
+    """The norm of the difference of two gradients."""
     pairs = zip(found, expected, strict=True)
     return sum(float((ours - theirs).square().sum()) for ours, theirs in pairs) ** 0.5
 

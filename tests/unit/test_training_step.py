@@ -1,4 +1,4 @@
-"""One update: sums of batches, bfloat16 passes, memory that runs out, and losses that are none."""
+"""One update: sums of batches, bfloat16 passes, memory that runs out, and losses not finite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings in vain are named, and no others."""
+"""Settings without effect are named, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoding again under changes: what is written, what is said of the original, and baselines."""
+"""Decoding again under changes: its output, that of the original, and baselines."""
 
 from __future__ import annotations
 

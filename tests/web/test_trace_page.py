@@ -215,7 +215,7 @@ def test_page_that_is_too_large_is_refused_before_it_is_made(
 
 
 class Reader(HTMLParser):
-    """Collects the tags of a fragment and the texts of its cells."""
+    """A parser that collects the tags of a fragment and the texts of its cells."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

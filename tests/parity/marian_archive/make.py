@@ -1,6 +1,6 @@
-"""Makes this folder: a tiny model that Marian itself trained, and the scores that it gives.
+"""Make this folder: a tiny model that Marian itself trained, and the scores that it gives.
 
-Run it with an environment of its own: ``pip install pymarian sentencepiece``, then
+Run it in its own environment: ``pip install pymarian sentencepiece``, then
 ``python make.py``. Marian's results differ a little between machines, so model and scores
 belong together.
 """
