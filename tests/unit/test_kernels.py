@@ -14,7 +14,15 @@ import torch.nn.functional as F
 from built_kernels import build_wide_kernels, kernels_of_machine
 from torch import Tensor
 
-from pellucid.kernels import AttentionCall, DropoutBytes, EmbeddingCall, Kernels, Norm, loading
+from pellucid.kernels import (
+    AttentionCall,
+    DropoutBytes,
+    EmbeddingCall,
+    Kernels,
+    Norm,
+    loading,
+    mask_of,
+)
 from pellucid.kernels.loading import find_library, library_name
 from pellucid.kernels.sources import hash_of_sources
 from pellucid.randomness import generator_state, random_bytes
@@ -168,18 +176,18 @@ def test_attention_of_each_sentence_is_that_of_pytorch(
         heads=heads,
         key_width=key_width,
         value_width=value_width,
-        start=start,
-        key_start=memory_start,
+        start=start.data_ptr(),
+        key_start=memory_start.data_ptr(),
         query_stride=query.stride(0),
         key_stride=key.stride(0),
         value_stride=value.stride(0),
-        query=query,
-        key=key,
-        value=value,
+        query=query.data_ptr(),
+        key=key.data_ptr(),
+        value=value.data_ptr(),
         scale=key_width**-0.5,
         is_causal=is_causal,
         context_stride=context.stride(0),
-        context=context,
+        context=context.data_ptr(),
     )
     kernels.attend(call)
     call.grad_context = grad.data_ptr()
@@ -214,17 +222,17 @@ def test_what_all_keys_have_in_common_costs_no_digits(kernels: Kernels) -> None:
         heads=1,
         key_width=16,
         value_width=16,
-        start=start,
-        key_start=start,
+        start=start.data_ptr(),
+        key_start=start.data_ptr(),
         query_stride=16,
         key_stride=16,
         value_stride=16,
-        query=query,
-        key=far,
-        value=value,
+        query=query.data_ptr(),
+        key=far.data_ptr(),
+        value=value.data_ptr(),
         scale=0.25,
         context_stride=16,
-        context=context,
+        context=context.data_ptr(),
     )
     kernels.attend(call)
     expected = F.scaled_dot_product_attention(
@@ -389,16 +397,16 @@ def test_embedding_and_its_gradients_are_those_of_pytorch(kernels: Kernels) -> N
     call = EmbeddingCall(
         rows=5,
         width=48,
-        id=ids_J,
-        position=positions_J,
-        table=table_VD,
+        id=ids_J.data_ptr(),
+        position=positions_J.data_ptr(),
+        table=table_VD.data_ptr(),
         scale=7.0,
-        token_factor=factors_J,
-        positions=positions_LD,
-        out=out_JD,
-        grad_table=grads[0],
-        grad_positions=grads[1],
-        dropout=dropped,
+        token_factor=factors_J.data_ptr(),
+        positions=positions_LD.data_ptr(),
+        out=out_JD.data_ptr(),
+        grad_table=grads[0].data_ptr(),
+        grad_positions=grads[1].data_ptr(),
+        dropout=mask_of(dropped),
     )
     kernels.embed(call)
     table, positions = (one.double().requires_grad_() for one in (table_VD, positions_LD))

@@ -1,6 +1,12 @@
 """Kernels in C for the operations that training spends its time on, and their Python interface."""
 
-from pellucid.kernels.calls import AttentionCall, DropoutBytes, EmbeddingCall
+from pellucid.kernels.calls import (
+    AttentionCall,
+    DropoutBytes,
+    EmbeddingCall,
+    address_of,
+    mask_of,
+)
 from pellucid.kernels.kernels import BYTES_PER_CHUNK, WIDTH_STEP, Kernels, Norm, find_kernels
 from pellucid.kernels.loading import library_name
 
@@ -12,6 +18,8 @@ __all__ = [
     "EmbeddingCall",
     "Kernels",
     "Norm",
+    "address_of",
     "find_kernels",
     "library_name",
+    "mask_of",
 ]

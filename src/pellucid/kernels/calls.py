@@ -1,22 +1,28 @@
-"""The arguments of the compiled kernels, field by field as their C structures have them."""
+"""The arguments of the compiled kernels, field by field as their C structures have them.
+
+Fields that are not given are 0.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from torch import Tensor, nn
+from torch import Tensor
 
 __all__ = [
     "AttentionCall",
     "DropoutBytes",
+    "DropoutMask",
     "EmbeddingCall",
     "LinearCall",
     "LossCall",
     "NormCall",
     "OrthogonalCall",
     "WeightGradientCall",
+    "address_of",
+    "mask_of",
 ]
 
 
@@ -34,7 +40,9 @@ class DropoutBytes(NamedTuple):
     factor: float
 
 
-class _DropoutMask(ctypes.Structure):
+class DropoutMask(ctypes.Structure):
+    """``dropout_mask`` of vectors.h; empty, nothing is dropped."""
+
     _fields_ = (
         ("bytes", ctypes.c_void_p),
         ("threshold", ctypes.c_int64),
@@ -42,13 +50,27 @@ class _DropoutMask(ctypes.Structure):
     )
 
 
+_NOTHING_DROPPED = DropoutMask()
+
 _TYPES: dict[str, Any] = {
     "pointer": ctypes.c_void_p,
     "3pointers": ctypes.c_void_p * 3,
     "integer": ctypes.c_int64,
     "float": ctypes.c_float,
-    "dropout_mask": _DropoutMask,
+    "dropout_mask": DropoutMask,
 }
+
+
+def address_of(tensor: Tensor | None) -> int | None:
+    """Give a tensor's address; a call does not keep the tensor alive."""
+    return None if tensor is None else tensor.data_ptr()
+
+
+def mask_of(dropout: DropoutBytes | None) -> DropoutMask:
+    """Describe a dropout mask to a kernel."""
+    if dropout is None:
+        return _NOTHING_DROPPED
+    return DropoutMask(dropout.random_bytes.data_ptr(), dropout.threshold, dropout.factor)
 
 
 def _fields(layout: str) -> Sequence[tuple[str, Any]]:
@@ -57,35 +79,7 @@ def _fields(layout: str) -> Sequence[tuple[str, Any]]:
     return [(name, _TYPES[kind]) for kind, *names in lines for name in names]
 
 
-def _mask_of(dropout: DropoutBytes) -> _DropoutMask:
-    return _DropoutMask(dropout.random_bytes.data_ptr(), dropout.threshold, dropout.factor)
-
-
-# A table, since kernels are called a hundred times per update: it is faster than isinstance.
-_CONVERTERS: dict[type, Callable[[Any], Any]] = {
-    Tensor: Tensor.data_ptr,
-    nn.Parameter: Tensor.data_ptr,
-    DropoutBytes: _mask_of,
-}
-
-
-class _Call(ctypes.Structure):
-    """The arguments of a kernel; fields that are not given, or None, are 0.
-
-    A tensor stands for its address, and is not kept alive; `DropoutBytes` for a dropout mask.
-    """
-
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(
-            **{
-                name: convert(value) if (convert := _CONVERTERS.get(type(value))) else value
-                for name, value in fields.items()
-                if value is not None
-            }
-        )
-
-
-class LinearCall(_Call):
+class LinearCall(ctypes.Structure):
     """``linear_call`` of rows.c."""
 
     _fields_ = _fields("""
@@ -101,7 +95,7 @@ class LinearCall(_Call):
     """)
 
 
-class NormCall(_Call):
+class NormCall(ctypes.Structure):
     """``norm_call`` of rows.c."""
 
     _fields_ = _fields("""
@@ -112,7 +106,7 @@ class NormCall(_Call):
     """)
 
 
-class WeightGradientCall(_Call):
+class WeightGradientCall(ctypes.Structure):
     """``weight_gradient_call`` of rows.c."""
 
     _fields_ = _fields("""
@@ -122,7 +116,7 @@ class WeightGradientCall(_Call):
     """)
 
 
-class AttentionCall(_Call):
+class AttentionCall(ctypes.Structure):
     """``attention_call`` of attention.c."""
 
     _fields_ = _fields("""
@@ -136,7 +130,7 @@ class AttentionCall(_Call):
     """)
 
 
-class LossCall(_Call):
+class LossCall(ctypes.Structure):
     """``loss_call`` of loss.c."""
 
     _fields_ = _fields("""
@@ -148,7 +142,7 @@ class LossCall(_Call):
     """)
 
 
-class OrthogonalCall(_Call):
+class OrthogonalCall(ctypes.Structure):
     """``orthogonal_call`` of orthogonal.c."""
 
     _fields_ = _fields("""
@@ -158,7 +152,7 @@ class OrthogonalCall(_Call):
     """)
 
 
-class EmbeddingCall(_Call):
+class EmbeddingCall(ctypes.Structure):
     """``embedding_call`` of embedding.c."""
 
     _fields_ = _fields("""

@@ -24,6 +24,8 @@ from pellucid.kernels.calls import (
     NormCall,
     OrthogonalCall,
     WeightGradientCall,
+    address_of,
+    mask_of,
 )
 from pellucid.kernels.loading import find_library
 
@@ -161,15 +163,15 @@ class Kernels:
             in_features=x_JD.shape[1],
             out_features=width,
             x_stride=x_JD.stride(0),
-            x=x_JD,
-            packed=packed,
-            bias=bias_F,
+            x=x_JD.data_ptr(),
+            packed=packed.data_ptr(),
+            bias=address_of(bias_F),
             has_relu=has_relu,
-            dropout=dropout,
-            gate=gate_JF,
+            dropout=mask_of(dropout),
+            gate=address_of(gate_JF),
             gate_factor=gate_factor,
-            add=add_JF,
-            out=out_JF,
+            add=address_of(add_JF),
+            out=out_JF.data_ptr(),
             **_norm_fields(norm),
         )
         self._run("linear", call)
@@ -179,8 +181,9 @@ class Kernels:
         """Apply layer norm; its tensors are filled."""
         rows, width = x_JD.shape
         out_JD = self.empty(rows, width)
-        fields = _norm_fields(norm)
-        self._run("norm", LinearCall(rows=rows, out_features=width, x=x_JD, out=out_JD, **fields))
+        addresses = {"x": x_JD.data_ptr(), "out": out_JD.data_ptr()}
+        call = LinearCall(rows=rows, out_features=width, **addresses, **_norm_fields(norm))
+        self._run("norm", call)
         return out_JD
 
     def norm_backward(
@@ -215,17 +218,16 @@ class Kernels:
         call = NormCall(
             rows=rows,
             width=width,
-            grad=grad_JD,
-            add=add_JD,
-            dropout=dropout,
-            grad_input=grad_input_JD if needs_input else None,
-            grad_dropped=None if dropout is None else grad_dropped_JD,
-            normal=None if norm is None else norm.normal_JD,
-            inverse=None if norm is None else norm.inverse_J,
-            gain=None if norm is None else norm.gain,
-            grad_gain=None if grads is None else grads[0],
-            grad_shift=None if grads is None else grads[1],
+            grad=grad_JD.data_ptr(),
+            add=address_of(add_JD),
+            dropout=mask_of(dropout),
+            grad_input=grad_input_JD.data_ptr() if needs_input else None,
+            grad_dropped=None if dropout is None else grad_dropped_JD.data_ptr(),
         )
+        if norm is not None and grads is not None:
+            call.normal, call.inverse = norm.normal_JD.data_ptr(), norm.inverse_J.data_ptr()
+            call.gain = norm.gain.data_ptr()
+            call.grad_gain, call.grad_shift = (grad.data_ptr() for grad in grads)
         if call.grad_input or call.grad_dropped:
             self._run("norm_backward", call)
         return grad_input_JD, grad_dropped_JD
@@ -254,10 +256,10 @@ class Kernels:
             parts=len(weights),
             x_stride=x_JD.stride(0),
             grad_stride=grad_JF.stride(0),
-            x=x_JD,
-            grad=grad_JF,
-            weight=tuple(None if grad is None else grad.data_ptr() for grad in weights),
-            bias=tuple(None if grad is None else grad.data_ptr() for grad in biases),
+            x=x_JD.data_ptr(),
+            grad=grad_JF.data_ptr(),
+            weight=tuple(map(address_of, weights)),
+            bias=tuple(map(address_of, biases)),
         )
         self._run("weight_gradient", call)
 
@@ -306,21 +308,21 @@ class Kernels:
             rows=rows,
             width=width,
             vocabulary=vocabulary,
-            states=states_PD,
-            table=table_VD,
-            packed_transposed=packed[0],
-            packed=packed[1],
-            table_sum=table_sum_D,
-            target=target_P,
+            states=states_PD.data_ptr(),
+            table=table_VD.data_ptr(),
+            packed_transposed=packed[0].data_ptr(),
+            packed=packed[1].data_ptr(),
+            table_sum=table_sum_D.data_ptr(),
+            target=target_P.data_ptr(),
             smoothing=smoothing,
             factor=factor,
             half_alpha=r_drop / 2,
             chunk_rows=chunk_rows,
-            chunk=chunk,
-            scaled_states=scaled_states,
-            nll=nll_P,
-            grad_states=grad_states_PD,
-            grad_table=grad_table_VD,
+            chunk=chunk.data_ptr(),
+            scaled_states=scaled_states.data_ptr(),
+            nll=nll_P.data_ptr(),
+            grad_states=grad_states_PD.data_ptr(),
+            grad_table=address_of(grad_table_VD),
         )
         self._run("cross_entropy", call)
         return nll_P, grad_states_PD
@@ -340,10 +342,7 @@ class Kernels:
             memory_format=torch.contiguous_format
         )
         number, rows, columns = wide.shape
-        a, b, c = coefficients
-        call = OrthogonalCall(
-            count=number, rows=rows, columns=columns, matrices=wide, a=a, b=b, c=c
-        )
+        call = OrthogonalCall(number, rows, columns, wide.data_ptr(), *coefficients)
         self._run("orthogonalize", call)
         return wide.transpose(1, 2) if is_tall else wide
 
@@ -369,5 +368,12 @@ class Kernels:
 
 
 def _norm_fields(norm: Norm | None) -> dict[str, Any]:
-    names = ("gain", "shift", "epsilon", "normal", "inverse")
-    return {} if norm is None else dict(zip(names, norm, strict=True))
+    if norm is None:
+        return {}
+    return {
+        "gain": norm.gain.data_ptr(),
+        "shift": norm.shift.data_ptr(),
+        "epsilon": norm.epsilon,
+        "normal": norm.normal_JD.data_ptr(),
+        "inverse": norm.inverse_J.data_ptr(),
+    }

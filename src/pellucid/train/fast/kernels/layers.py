@@ -256,11 +256,12 @@ class AttentionOnRows:
         self._output.add_gradients(context_JX, grad_output_JD)
         grad_context_JX = self._output.backward(grad_output_JD)
         grads = [torch.empty_like(part) for part in projected]
-        names = ("grad_query", "grad_key", "grad_value")
-        wanted = dict(zip(names, self._split(grads), strict=True))
-        self._kernels.attend(
-            self._call(run, projected, context_JX, grad_context=grad_context_JX, **wanted)
+        call = self._call(run, projected, context_JX)
+        call.grad_context = grad_context_JX.data_ptr()
+        call.grad_query, call.grad_key, call.grad_value = (
+            part.data_ptr() for part in self._split(grads)
         )
+        self._kernels.attend(call)
         self._first.add_gradients(entering_JD, grads[0])
         if self._memory is not None:
             assert run.memory_ID is not None
@@ -278,11 +279,7 @@ class AttentionOnRows:
         return [projected[0], projected[1][:, :keys], projected[1][:, keys:]]
 
     def _call(
-        self,
-        run: StackPass,
-        projected: Sequence[Tensor],
-        context_JX: Tensor,
-        **gradients: Tensor,
+        self, run: StackPass, projected: Sequence[Tensor], context_JX: Tensor
     ) -> AttentionCall:
         config, sentences = self._config, run.sentences
         seen = run.memory_sentences if self._memory is not None else sentences
@@ -293,19 +290,18 @@ class AttentionOnRows:
             heads=config.num_heads,
             key_width=config.d_key,
             value_width=config.d_value,
-            start=sentences.start_X,
-            key_start=seen.start_X,
+            start=sentences.start_X.data_ptr(),
+            key_start=seen.start_X.data_ptr(),
             query_stride=query.stride(0),
             key_stride=key.stride(0),
             value_stride=value.stride(0),
-            query=query,
-            key=key,
-            value=value,
+            query=query.data_ptr(),
+            key=key.data_ptr(),
+            value=value.data_ptr(),
             scale=config.d_key**-0.5 if config.scale_scores else 1.0,
             is_causal=self._is_causal,
             context_stride=context_JX.stride(0),
-            context=context_JX,
-            **gradients,
+            context=context_JX.data_ptr(),
         )
 
 

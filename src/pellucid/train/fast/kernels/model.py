@@ -21,8 +21,10 @@ from pellucid.kernels import (
     DropoutBytes,
     EmbeddingCall,
     Kernels,
+    address_of,
     find_kernels,
     library_name,
+    mask_of,
 )
 from pellucid.model import Dropout, Stack, Transformer
 from pellucid.train.fast.kernels.inputs import PackedSentences, StackPass, require_ids
@@ -261,27 +263,29 @@ class _StackOnRows:
         require_ids(sentences.ids_J, len(table_VD))
         positions_LD = self._stack.position_rows(0, sentences.longest, like=table_VD)
         factors_J = dropout.token_factors(rows, part)
+        dropout_bytes = run.dropout.pop(f"{part}.input", None)
         x_JD = self._kernels.empty(rows, width)
-        fields = {
-            "rows": rows,
-            "width": width,
-            "id": sentences.ids_J,
-            "position": sentences.positions_J,
-            "table": table_VD,
-            "scale": self._scale,
-            "token_factor": factors_J,
-            "positions": positions_LD,
-            "dropout": run.dropout.pop(f"{part}.input", None),
-        }
-        run.tape.append(fields)
-        self._kernels.embed(EmbeddingCall(**fields, out=x_JD))
+        call = EmbeddingCall(
+            rows=rows,
+            width=width,
+            id=sentences.ids_J.data_ptr(),
+            position=sentences.positions_J.data_ptr(),
+            table=table_VD.data_ptr(),
+            scale=self._scale,
+            token_factor=address_of(factors_J),
+            positions=address_of(positions_LD),
+            dropout=mask_of(dropout_bytes),
+            out=x_JD.data_ptr(),
+        )
+        # The call holds addresses only: its tensors must live until the backward pass.
+        run.tape.append((call, factors_J, positions_LD, dropout_bytes))
+        self._kernels.embed(call)
         return x_JD
 
     def _embed_backward(self, grad_JD: Tensor, run: StackPass) -> None:
         learned = self._stack.positions.weight if hasattr(self._stack, "positions") else None
-        fields = run.tape.pop()
-        grads = {
-            "grad_table": gradient_of(self._table),
-            "grad_positions": gradient_of(learned),
-        }
-        self._kernels.embed(EmbeddingCall(**fields, **grads, grad=grad_JD))
+        call, *_alive = run.tape.pop()
+        call.grad = grad_JD.data_ptr()
+        call.grad_table = address_of(gradient_of(self._table))
+        call.grad_positions = address_of(gradient_of(learned))
+        self._kernels.embed(call)
