@@ -51,7 +51,7 @@ def room_number() -> Example:
         note="The slides look Summeth up among Smith, Summer and Smeeth and answer 200, the room "
         "of Smith. They do not say by which similarity; three are tried here. Softly, every "
         "room counts with its weight; hard, only the most alike does, and those that tie share. "
-        "The average of room numbers is no room: softness helps where values are vectors that "
+        "An average of room numbers is not a room: softness helps where values are vectors that "
         "can be mixed.",
         parts=(
             Part("The table", steps=(make_step("keys and values", "", rooms),)),
