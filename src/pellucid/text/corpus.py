@@ -13,6 +13,7 @@ from typing import Literal, get_args
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import decode_line, read_lines
+from pellucid.text.documents import kind_of_document
 from pellucid.text.joining import joiner
 from pellucid.text.rows import Fault, RowReader, json_reader, table_reader
 
@@ -222,6 +223,10 @@ def _kind_of(name: str, key: str) -> str:
         advice = (
             "If each line is an object, rename it; if the file is one list, write its entries as "
             "lines with jq -c '.[]'."
+        )
+    elif kind := kind_of_document(stem):
+        advice = (
+            f"It is {kind} by its name: write its pairs, SOURCE, tab, TARGET, into a .tsv file."
         )
     raise ConfigurationError(
         f"A file with both sides must end in .tsv or .jsonl (and .gz), but is {name!r} "

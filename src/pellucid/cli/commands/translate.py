@@ -8,6 +8,7 @@ import typer
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
+from pellucid.cli.lines.documents import FileFormat, check_is_lines
 from pellucid.cli.lines.job import Job
 from pellucid.cli.lines.streams import STANDARD, check_files, check_target, is_special
 from pellucid.cli.lines.translate import translate_files
@@ -48,6 +49,7 @@ def translate(
     ] = False,
     ensemble: Ensemble = None,
     threads: Threads = None,
+    file_format: FileFormat = None,
     workers: Annotated[
         int,
         typer.Option(
@@ -69,6 +71,7 @@ def translate(
     """
     given = {name: options[name] for name in DECODING if options[name] is not None}
     # Files are checked before the model is loaded, so that a mistake shows at once.
+    check_is_lines(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}
     num_lines = check_files(files, damaged_in=INPUT).get(INPUT)
