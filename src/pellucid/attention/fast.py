@@ -12,6 +12,7 @@ from torch import Tensor
 __all__ = ["SHORT_ENOUGH_FOR_PLAIN_PRODUCTS", "attend_fast"]
 
 SHORT_ENOUGH_FOR_PLAIN_PRODUCTS = 128
+"""Positions up to which plain products are faster on a CPU: docs/decisions/0005."""
 
 
 def attend_fast(
@@ -25,23 +26,23 @@ def attend_fast(
 ) -> Tensor:
     """Compute only the context, in the fastest way for the lengths and device: ``context_BHLE``.
 
-    On a CPU without gradients, short sentences take plain batched products: with one query for
-    each of many sentences PyTorch's fused attention takes twice as long. Everything else takes the
-    fused one. In training on a CPU its inputs become float32, because its backward pass in bfloat16
-    is several times slower and plain products make a kernel for each new shape.
+    - Dropout on weights (``drop``) takes plain products: fused attention hides its weights.
+    - Short sentences on a CPU without gradients take plain products, which are twice as fast with
+      one query for each of many sentences.
+    - Everything else takes PyTorch's fused attention. If it needs gradients on a CPU, it runs in
+      float32: its backward pass in bfloat16 is several times slower.
 
-    ``drop`` is dropout for the weights. It takes plain products, since fused attention has no
-    weights to show it. The result equals ``attend(...).context`` up to rounding.
+    The result equals ``attend(...).context`` up to rounding.
     """
     factor = 1 / math.sqrt(query_BHLK.shape[-1]) if use_scale else 1.0
     dtype = query_BHLK.dtype
     is_on_cpu = query_BHLK.device.type == "cpu"
-    is_trained = is_on_cpu and query_BHLK.requires_grad and not torch.compiler.is_compiling()
-    if is_trained and dtype == torch.bfloat16:
+    needs_gradients = is_on_cpu and query_BHLK.requires_grad and not torch.compiler.is_compiling()
+    if needs_gradients and dtype == torch.bfloat16:
         query_BHLK, key_BHMK, value_BHME = query_BHLK.float(), key_BHMK.float(), value_BHME.float()
     longest = max(query_BHLK.shape[-2], key_BHMK.shape[-2])
     is_short = is_on_cpu and longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
-    if (is_short and not is_trained) or drop is not None:
+    if (is_short and not needs_gradients) or drop is not None:
         scaled_BHLM = (query_BHLK * factor) @ key_BHMK.transpose(-2, -1)
         if mask is not None:
             # The lowest number instead of −∞: a row without any key must not become 0/0.
@@ -57,10 +58,10 @@ def attend_fast(
     context_BHLE = context_BHLE.to(dtype)
     if mask is None:
         return context_BHLE
-    # A row that may attend nowhere has context 0. To check first whether there is one saves a
-    # copy, but would wait for a GPU and break a compiler's graph.
-    may_attend = mask.any(dim=-1, keepdim=True)
-    is_cheap = may_attend.device.type == "cpu" and not torch.compiler.is_compiling()
-    if is_cheap and bool(may_attend.all()):
+    # A row that may attend nowhere has context 0. Checking first saves a copy; it is skipped on a
+    # GPU, where it would wait, and in a compiler, whose graph it would break.
+    has_key = mask.any(dim=-1, keepdim=True)
+    can_check = has_key.device.type == "cpu" and not torch.compiler.is_compiling()
+    if can_check and bool(has_key.all()):
         return context_BHLE
-    return context_BHLE.masked_fill(~may_attend, 0.0)
+    return context_BHLE.masked_fill(~has_key, 0.0)

@@ -39,7 +39,7 @@ def decode_greedily(
     """
     memory_ASD, mask_AS = model.encode(source_BS, source_mask_BS), source_mask_BS
     cache = model.new_cache()
-    rows = list(range(source_BS.shape[0]))  # those whose sentence is still growing, the axis A
+    rows = list(range(source_BS.shape[0]))  # The axis A: sentences still growing, at first all.
     ids: list[list[int]] = [[] for _ in rows]
     log_probabilities: list[list[float]] = [[] for _ in rows]
     newest_A = source_BS.new_full((len(rows),), start_id)
@@ -59,7 +59,7 @@ def decode_greedily(
             kept_A = torch.tensor(growing, dtype=torch.long, device=source_BS.device)
             cache.reorder(kept_A)
             memory_ASD, mask_AS, newest_A = memory_ASD[kept_A], mask_AS[kept_A], newest_A[kept_A]
-    return [
+    return [  # Without a length penalty the score is the log-probability.
         Hypothesis(tuple(tokens), tuple(logs), tokens[-1] == eos_id, score=sum(logs))
         for tokens, logs in zip(ids, log_probabilities, strict=True)
     ]

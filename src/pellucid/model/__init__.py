@@ -8,16 +8,17 @@ from pellucid.model.cache import DecoderCache, GrowingKeysValues
 from pellucid.model.dropout import Dropout
 from pellucid.model.initialization import initialize
 from pellucid.model.layers import (
+    AddNorm,
     DecoderLayer,
     EncoderLayer,
     FeedForward,
     MultiHeadAttention,
-    Sublayer,
 )
 from pellucid.model.site import Site
 from pellucid.model.transformer import Stack, Transformer
 
 __all__ = [
+    "AddNorm",
     "DecoderCache",
     "DecoderLayer",
     "Dropout",
@@ -27,7 +28,6 @@ __all__ = [
     "MultiHeadAttention",
     "Site",
     "Stack",
-    "Sublayer",
     "Transformer",
     "initialize",
 ]

@@ -18,7 +18,7 @@ from pellucid.config import ModelConfig
 from pellucid.model.cache import LayerCache
 from pellucid.model.site import Site
 
-__all__ = ["DecoderLayer", "EncoderLayer", "FeedForward", "MultiHeadAttention", "Sublayer"]
+__all__ = ["AddNorm", "DecoderLayer", "EncoderLayer", "FeedForward", "MultiHeadAttention"]
 
 _Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, _Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
@@ -29,14 +29,15 @@ class MultiHeadAttention(nn.Module):
 
     $$h_i = A(XW_i^q, XW_i^k, XW_i^v), \quad M = \text{Concat}(h_1, …, h_h) W^O$$
 
-    Queries and keys share a width, values have another, and $W^O$ is $h d_v × d$. Heads are
-    consecutive blocks of rows of the projections' weights.
+    Queries and keys share a width, values have another, and $W^O$ is $h d_v × d$. Rows $i d_k$ to
+    $(i + 1) d_k$ of a projection's weight belong to head i. Projecting is separate from `forward`,
+    so that a cache can keep keys and values.
 
     Source:
         Vaswani et al. 2017, section 3.2.2; notes "Transformers", equations 7 to 9 and 12 to 14.
     """
 
-    __call__: Callable[..., Tensor]  # PyTorch declares Any.
+    __call__: Callable[..., Tensor]  # For type checkers: PyTorch declares Any.
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -61,7 +62,7 @@ class MultiHeadAttention(nn.Module):
         key_BHMK = self._split_heads(x_BMD if self.projections == "none" else self.key(x_BMD))
         if self.projections == "qkv":
             return key_BHMK, self._split_heads(self.value(x_BMD))
-        return key_BHMK, key_BHMK
+        return key_BHMK, key_BHMK  # "qk" and "none": the keys are also the values.
 
     def _split_heads(self, wide: Tensor) -> Tensor:
         batch, length, width = wide.shape
@@ -82,9 +83,9 @@ class MultiHeadAttention(nn.Module):
             query_BHLK = site.show("query", query_BHLK)
             key_BHMK = site.show("key", key_BHMK)
             value_BHME = site.show("value", value_BHME)
-            scaled_BHLM = site.show("scores", stages.score(query_BHLK, key_BHMK))
+            scores_BHLM = scaled_BHLM = site.show("scores", stages.score(query_BHLK, key_BHMK))
             if self.use_scale:
-                scaled_BHLM = stages.scale(scaled_BHLM, query_BHLK.shape[-1])
+                scaled_BHLM = stages.scale(scores_BHLM, query_BHLK.shape[-1])
             scaled_BHLM = site.show("scaled", scaled_BHLM)
             masked_BHLM = site.show("masked", masks.apply_mask(scaled_BHLM, mask))
             weights_BHLM = site.show("weights", stages.weigh(masked_BHLM))
@@ -99,7 +100,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    r"""The position-wise feed-forward network: $\max(0, xW_1 + b_1)W_2 + b_2$.
+    r"""The position-wise feed-forward network, with ReLU: $\max(0, xW_1 + b_1)W_2 + b_2$.
 
     The same weights serve every position, and a row's result depends on that row only.
 
@@ -120,7 +121,7 @@ class FeedForward(nn.Module):
         return site.show("output", self.outer(site.drop_activated(activated_BLF)))
 
 
-class Sublayer:
+class AddNorm:
     r"""The surroundings of every sub-layer: dropout, residual connection and layer norm.
 
     Post-norm, the paper's: $\text{LayerNorm}(x + \text{Sublayer}(x))$. Pre-norm:
@@ -162,11 +163,11 @@ def _layer_norm(config: ModelConfig) -> nn.Module | None:
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then the feed-forward network, each within a `Sublayer`."""
+    """Self-attention, then the feed-forward network, each within an `AddNorm`."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.around = Sublayer(config)
+        self.add_norm = AddNorm(config)
         self.self_attention = MultiHeadAttention(config)
         self.self_attention_norm = _layer_norm(config)
         self.feed_forward = FeedForward(config)
@@ -180,9 +181,9 @@ class EncoderLayer(nn.Module):
             key_BHSK, value_BHSE = self.self_attention.project_key_value(x_BSD)
             return self.self_attention(query_BHSK, key_BHSK, value_BHSE, mask=mask, site=site)
 
-        around, feed_forward = self.around, self.feed_forward
-        x_BSD = around(x_BSD, attend, self.self_attention_norm, site.within("self"))
-        return around(x_BSD, feed_forward, self.feed_forward_norm, site.within("feed_forward"))
+        add_norm, feed_forward = self.add_norm, self.feed_forward
+        x_BSD = add_norm(x_BSD, attend, self.self_attention_norm, site.within("self"))
+        return add_norm(x_BSD, feed_forward, self.feed_forward_norm, site.within("feed_forward"))
 
 
 class DecoderLayer(nn.Module):
@@ -190,7 +191,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.around = Sublayer(config)
+        self.add_norm = AddNorm(config)
         self.self_attention = MultiHeadAttention(config)
         self.self_attention_norm = _layer_norm(config)
         self.cross_attention = MultiHeadAttention(config)
@@ -226,7 +227,7 @@ class DecoderLayer(nn.Module):
                 cache.cross_attention = key_value
             return self.cross_attention(query_BHTK, *key_value, mask=cross_mask, site=site)
 
-        around, feed_forward = self.around, self.feed_forward
-        x_BTD = around(x_BTD, attend_to_target, self.self_attention_norm, site.within("self"))
-        x_BTD = around(x_BTD, attend_to_source, self.cross_attention_norm, site.within("cross"))
-        return around(x_BTD, feed_forward, self.feed_forward_norm, site.within("feed_forward"))
+        add_norm, feed_forward = self.add_norm, self.feed_forward
+        x_BTD = add_norm(x_BTD, attend_to_target, self.self_attention_norm, site.within("self"))
+        x_BTD = add_norm(x_BTD, attend_to_source, self.cross_attention_norm, site.within("cross"))
+        return add_norm(x_BTD, feed_forward, self.feed_forward_norm, site.within("feed_forward"))

@@ -32,14 +32,17 @@ def _position_table(
         return sinusoidal_positions(length, d_model, halves=halves, dtype=dtype, device=device)
 
 
-def _table(rows: int, d_model: int) -> nn.Embedding:
+def _make_embedding(rows: int, d_model: int) -> nn.Embedding:
     # The weights come from `initialize` or from a file. PyTorch's own initialization would take
     # seconds on the meta device, since it loads the compiler there.
     return nn.Embedding(rows, d_model, _weight=torch.zeros(rows, d_model))
 
 
 class Stack(nn.Module):
-    """The common part of encoder and decoder: their input (embedding plus position) and layers."""
+    """The common part of encoder and decoder: input, list of layers, last norm.
+
+    `Transformer` runs the layers.
+    """
 
     def __init__(self, config: ModelConfig, part: Literal["encoder", "decoder"]) -> None:
         super().__init__()
@@ -53,7 +56,7 @@ class Stack(nn.Module):
         if config.norm == "pre":
             self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
         if config.positions == "learned":
-            self.positions = _table(self.max_length, config.d_model)
+            self.positions = _make_embedding(self.max_length, config.d_model)
 
     def enter(
         self, ids_BL: Tensor, embedding: nn.Embedding, site: Site, *, offset: int = 0
@@ -79,6 +82,7 @@ class Stack(nn.Module):
         positions_LD = self.position_rows(offset, end, like=x_BLD)
         if positions_LD is not None:
             x_BLD = x_BLD + site.show("positions", positions_LD.expand_as(x_BLD))
+        # "input" gives this dropout mask a name that no sub-layer has.
         return site.show("input", site.within("input").drop(x_BLD))
 
     def position_rows(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
@@ -88,7 +92,8 @@ class Stack(nn.Module):
             return None
         if kind == "learned":
             return self.positions.weight[start:end]
-        # Few table sizes, so that the cache serves most calls. A compiler would recompile for each.
+        # Lengths are rounded up to powers of two, so that `lru_cache` holds few tables. A compiler
+        # would compile again for each of them, so it gets one length.
         is_compiling = torch.compiler.is_compiling()
         length = self.max_length if is_compiling else 1 << max(6, (end - 1).bit_length())
         halves = kind == "sinusoidal_halves"
@@ -100,7 +105,7 @@ class Stack(nn.Module):
 
 
 class _Output(nn.Module):
-    """The output projection's own parameters: a weight unless tied, and an optional bias."""
+    """The parameters of the output projection: a weight unless tied, and an optional bias."""
 
     def __init__(self, config: ModelConfig, has_bias: bool) -> None:
         super().__init__()
@@ -143,10 +148,10 @@ class Transformer(nn.Module):
             )
         self.config = config
         if config.tied_embeddings == "all":
-            self.embedding = _table(config.source_vocabulary_size, config.d_model)
+            self.embedding = _make_embedding(config.source_vocabulary_size, config.d_model)
         else:
-            self.source_embedding = _table(config.source_vocabulary_size, config.d_model)
-            self.target_embedding = _table(config.target_vocabulary_size, config.d_model)
+            self.source_embedding = _make_embedding(config.source_vocabulary_size, config.d_model)
+            self.target_embedding = _make_embedding(config.target_vocabulary_size, config.d_model)
         self.encoder = Stack(config, "encoder")
         self.decoder = Stack(config, "decoder")
         self.output = _Output(config, has_output_bias)
@@ -180,25 +185,33 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Turn target tokens into states, from which `logits` predicts the next: ``states_BTD``.
 
-        The target begins with the start token. With a ``cache``, which holds the rows before and
-        grows, it is only the new tokens. ``target_mask_BT`` may be left out, since the look-ahead
-        mask hides padding on the right from real rows; it cannot be combined with a cache.
+        The target begins with the start token. With a ``cache``, ``target_BT`` holds only the new
+        tokens: the cache keeps the earlier keys and values, and is extended. ``target_mask_BT``
+        may be left out, since the look-ahead mask hides padding on the right from real rows; it
+        cannot be combined with a cache.
+
+        Raises:
+            InputError: a sentence is too long, or a mask comes with a cache.
         """
+        if cache is not None and target_mask_BT is not None:
+            raise InputError(
+                "target_mask_BT cannot be combined with a cache. Leave one of them out."
+            )
         site = Site("decoder", probe, dropout)
         offset = 0 if cache is None else cache.length
         x_BTD = self.decoder.enter(target_BT, self.embedding_of("target"), site, offset=offset)
         self_mask = self._self_mask(x_BTD, offset, target_mask_BT)
         cross_mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
         for index, layer in enumerate(self.decoder.layers):
-            kept = None if cache is None else cache.layers[index]
-            x_BTD = layer(x_BTD, memory_BSD, self_mask, cross_mask, kept, site.within(index))
+            past = None if cache is None else cache.layers[index]
+            x_BTD = layer(x_BTD, memory_BSD, self_mask, cross_mask, past, site.within(index))
         return self.decoder.leave(x_BTD, site)
 
     def _self_mask(self, x_BTD: Tensor, offset: int, is_token_BT: Tensor | None) -> Tensor | None:
         """Combine look-ahead mask and padding; None if every row may see everything."""
         length = x_BTD.shape[1]
         mask = None if is_token_BT is None else padding_mask(is_token_BT)
-        if not self.config.look_ahead_mask or length == 1:
+        if not self.config.look_ahead_mask or length == 1:  # The newest row may see all before it.
             return mask
         look_ahead_11LM = causal_mask(length, offset + length, device=x_BTD.device)
         return look_ahead_11LM if mask is None else mask & look_ahead_11LM

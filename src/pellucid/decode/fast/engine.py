@@ -119,7 +119,7 @@ class Engine:
             use_scale=False,  # the query's weights hold the factor
         )
         output_BSD = attention.project_out(context_BHSE.transpose(1, 2).flatten(2))
-        return self._add_and_norm(x_BSD, output_BSD, norm)
+        return self._add_norm(x_BSD, output_BSD, norm)
 
     def _attend_to_target(
         self, layer: PreparedLayer, x_AD: Tensor, state: DecoderState, index: int
@@ -129,7 +129,7 @@ class Engine:
         key_BHMK, value_BHME = state.append(index, key_AHK, value_AHE)
         query_BHWK = state.by_sentence(query_AHK)
         context = _attend(query_BHWK, key_BHMK, value_BHME, state.self_mask)
-        return self._add_and_norm(x_AD, attention.project_out(context), norm)
+        return self._add_norm(x_AD, attention.project_out(context), norm)
 
     def _attend_to_memory(
         self, layer: PreparedLayer, x_AD: Tensor, state: DecoderState, index: int
@@ -142,16 +142,16 @@ class Engine:
         query_BWHK = wide.view(state.sentences, state.width, self.config.num_heads, -1)
         key_BHSK, value_BHSE = state.memory(index)
         context = _attend(query_BWHK.transpose(1, 2), key_BHSK, value_BHSE, state.cross_mask)
-        return self._add_and_norm(x_AD, attention.project_out(context), norm)
+        return self._add_norm(x_AD, attention.project_out(context), norm)
 
     def _feed_forward(self, layer: PreparedLayer, rows: Tensor) -> Tensor:
         inner = layer.inner(self._norm_before(rows, layer.norms[2]))
-        return self._add_and_norm(rows, layer.outer(self._activation(inner)), layer.norms[2])
+        return self._add_norm(rows, layer.outer(self._activation(inner)), layer.norms[2])
 
     def _norm_before(self, rows: Tensor, norm: Linear | None) -> Tensor:
         return norm(rows) if norm is not None and self.config.norm == "pre" else rows
 
-    def _add_and_norm(self, rows: Tensor, output: Tensor, norm: Linear | None) -> Tensor:
+    def _add_norm(self, rows: Tensor, output: Tensor, norm: Linear | None) -> Tensor:
         if self.config.residual:
             output += rows
         return norm(output) if norm is not None and self.config.norm == "post" else output

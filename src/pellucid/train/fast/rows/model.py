@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from pellucid.attention.masks import causal_mask, padding_mask
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.model import Dropout, Transformer
-from pellucid.model.layers import MultiHeadAttention, Sublayer
+from pellucid.model.layers import AddNorm, MultiHeadAttention
 from pellucid.model.site import Site
 from pellucid.train.fast.rows.attention import (
     LONGEST_IN_BLOCKS,
@@ -126,15 +126,15 @@ class _LayerOnRows(NamedTuple):
             output_JD: Tensor = attention.output(attend_rows(heads, *projected))
             return output_JD
 
-        around: Sublayer = self.layer.around
-        return around(x_JD, run, getattr(self.layer, f"{kind}_attention_norm"), site)
+        add_norm: AddNorm = self.layer.add_norm
+        return add_norm(x_JD, run, getattr(self.layer, f"{kind}_attention_norm"), site)
 
     def feed_forward(self, x_JD: Tensor) -> Tensor:
         """Run the feed-forward network as a whole sub-layer."""
         layer = self.layer
-        around: Sublayer = layer.around
+        add_norm: AddNorm = layer.add_norm
         site = self.site.within("feed_forward")
-        return around(x_JD, layer.feed_forward, layer.feed_forward_norm, site)
+        return add_norm(x_JD, layer.feed_forward, layer.feed_forward_norm, site)
 
 
 def _project(x_JD: Tensor, parts: Sequence[nn.Linear]) -> Tensor:
