@@ -64,10 +64,37 @@ def test_usage_mistake_gives_one_sentence_and_2(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["translate", "m", "-i", "a", "-i", "b"], "-i or --input"),
+        (["translate", "m", "--output", "a", "-o", "a"], "-o or --output"),
+        (["translate", "m", "--strict", "--no-strict"], "--strict or --no-strict"),
+        (["score", "m", "--source", "a", "--target", "b", "--source=c"], "--source"),
+        (["train", "r.toml", "--out", "a", "--out", "b"], "--out"),
+        (["inspect", "m", "--json", "--json"], "--json"),
+        (["look", "m", "text", "--html", "a", "--html", "b"], "--html"),
+    ],
+)
+def test_option_given_twice_is_refused(run_here: Run, arguments: list[str], names: str) -> None:
+    done = run_here(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"pellucid: {names} must be given once, but is given 2 times. Leave one out.\n"
+    )
+
+
+def test_help_and_faulty_values_come_before_an_option_given_twice(run_here: Run) -> None:
+    twice = ("translate", "m", "--beam", "2", "--beam")
+    assert run_here(*twice, "3", "--help").returncode == 0
+    assert "Invalid value for '--beam'" in run_here(*twice, "x").stderr
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ["translate", "no-such-model"],
         ["inspect", "no-such-model"],
+        ["translate", "no-such-model", "--forbid", "a", "--forbid", "b"],
         ["score", "no-such-model", "--source", __file__, "--target", __file__],
     ],
 )

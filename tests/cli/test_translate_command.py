@@ -156,6 +156,7 @@ def test_options_that_are_given_reach_the_translator_and_no_others(
         (["--prefix", "a", "--prefix-file", "b"], "--prefix cannot be combined with --prefix-file"),
         (["--prefix", "\udcff"], "--prefix must be UTF-8 text, but is '\\udcff'"),
         (["--forbid", " "], "--forbid must be a phrase, but is empty"),
+        (["--glossary", "-"], "--input and --glossary are both '-'"),
         (["--forbid-file", "-"], "--input and --forbid-file are both '-'"),
         (["--require-file", "-"], "Only one file may be standard input"),
         (["--prefix-file", "no-such-file"], "no-such-file does not"),
@@ -212,13 +213,14 @@ def test_constraints_of_a_line_are_the_union_of_options_files_and_glossary(
         *("--forbid", "Le", "--forbid-file", write_lines("forbidden", "un", "", "une fois")),
         *("--require", "oui", "--require-file", write_lines("required", "a\tb b", "four\toui")),
         *("--glossary", write_lines("glossary", "oven\tfour")),
+        *("--glossary", write_lines("another", "the\tle")),
     )
     done = run_here("translate", "m", *words, stdin="a pizza\nthe oven\n")
     assert (done.returncode, done.stderr) == (0, "")
     forbidden = ("Le", "un", "une fois")
     assert echo.calls[0]["constraints"] == [
         Constraints("La", forbidden, ("oui", "a", "b b")),
-        Constraints("", forbidden, ("oui", "four")),
+        Constraints("", forbidden, ("oui", "four", "le")),
     ]
 
 

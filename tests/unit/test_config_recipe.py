@@ -242,9 +242,10 @@ def test_override_of_the_size_expands_it(tmp_path: Path) -> None:
     assert (model.d_model, model.d_ff) == (512, 64)
 
 
-def test_override_given_twice_takes_the_last(tmp_path: Path) -> None:
-    overrides = ["training.seed=5", "training.seed=7"]
-    assert load_recipe(write(tmp_path, MINIMAL), overrides).training.seed == 7
+def test_override_given_twice_is_refused_with_both_values(tmp_path: Path) -> None:
+    overrides = ["training.seed=5", " training.seed = 7"]
+    with pytest.raises(ConfigurationError, match=r"set once, but is set to '5' and to '7' \(--set"):
+        load_recipe(write(tmp_path, MINIMAL), overrides)
 
 
 @pytest.mark.parametrize(

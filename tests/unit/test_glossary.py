@@ -142,3 +142,21 @@ def test_load_glossary_missing_file_is_named(tmp_path: Path) -> None:
 def test_glossary_large_one_is_looked_up_by_its_first_words() -> None:
     glossary = Glossary({f"a term{number} b": str(number) for number in range(20_000)})
     assert glossary.terms_for("x a term17 b, a term19999 b a term3 c") == ("17", "19999")
+
+
+def test_several_glossaries_are_joined(write_lines: Callable[..., str]) -> None:
+    one = write_lines("1.tsv", "soup\tpotage", "# other", "pizza\tpizza")
+    other = write_lines("2.tsv", "oven\tfour", "soup\tpotage")
+    terms = load_glossary(one, other).terms
+    assert terms == {"soup": "potage", "pizza": "pizza", "oven": "four"}
+    assert load_glossary(one, one).terms == load_glossary(one).terms
+
+
+def test_glossaries_that_contradict_each_other_are_refused_with_both_places(
+    write_lines: Callable[..., str],
+) -> None:
+    one = write_lines("1.tsv", "oven\tfour", "soup\tpotage")
+    other = write_lines("2.tsv", "soup\tsoupe")
+    message = f"'soupe' and also 'potage' in {one}:2 ({other}:1)"
+    with pytest.raises(DataError, match=re.escape(message)):
+        load_glossary(one, other)

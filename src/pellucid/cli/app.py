@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from importlib import import_module
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from pellucid.errors import InputError, suggestion
 
@@ -62,8 +64,27 @@ def build_app(name: str | None) -> typer.Typer:
         function = _not_loaded
         if known == name:
             function = getattr(import_module(f"pellucid.cli.commands.{known}"), known)
-        app.command(known, short_help=line)(function)
+        app.command(known, cls=_Command, short_help=line)(function)
     return app
+
+
+class _Command(TyperCommand):
+    """A command that refuses an option given twice, of which Typer would take the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments as Typer does, so that its own faults and --help come first."""
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        # The parser lists an option each time that it is given.
+        _, _, order = self.make_parser(ctx).parse_args(args=given)
+        for option, times in Counter(order).items():
+            is_repeatable = option.nargs != 1 or getattr(option, "multiple", True)
+            if times > 1 and not is_repeatable:
+                names = " or ".join((*option.opts, *option.secondary_opts))
+                raise InputError(
+                    f"{names} must be given once, but is given {times} times. Leave one out."
+                )
+        return rest
 
 
 def _show_version(is_wanted: bool) -> None:

@@ -125,9 +125,10 @@ CONSTRAINTS: Mapping[str, Option] = {
         "Require in translation i the phrases in line i of FILE, separated by tabs.",
     ),
     "glossary": (
-        str,
+        list[str],
         "FILE",
-        "Translate terms as FILE says: SOURCE TERM, tab, TARGET TERM on each line.",
+        "Translate terms as FILE says: SOURCE TERM, tab, TARGET TERM on each line; may be "
+        "repeated.",
     ),
 }
 

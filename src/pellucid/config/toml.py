@@ -50,8 +50,10 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
     A value is read as TOML if it is TOML (``3``, ``true``, ``["a", "b"]``), otherwise as text.
 
     Raises:
-        ConfigurationError: an override does not have that form.
+        ConfigurationError: an override does not have that form, or changes a key for the second
+            time.
     """
+    texts: dict[tuple[str, str], str] = {}
     changed = {
         key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()
     }
@@ -66,6 +68,12 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
         table = changed.setdefault(section, {})
         if not isinstance(table, dict):
             raise ConfigurationError(f"{section!r} must be a section, but is a value (--set).")
+        if (section, name) in texts:
+            raise ConfigurationError(
+                f"{section}.{name} must be set once, but is set to {texts[section, name]!r} and to "
+                f"{text.strip()!r} (--set). Leave one out."
+            )
+        texts[section, name] = text.strip()
         table[name] = _parse_value(text.strip())
     return changed
 

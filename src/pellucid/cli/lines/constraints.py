@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.lines.streams import check_standard_input
@@ -57,9 +56,14 @@ class ConstraintOptions:
             InputError: two options contradict each other, or a phrase is empty.
             DataError: a file of phrases cannot be read.
         """
-        named = ("prefix_file", "forbid_file", "require_file", "glossary")
+        named = ("prefix_file", "forbid_file", "require_file")
         paths = {flag(name): options[name] for name in named if options[name] is not None}
-        check_standard_input({INPUT: input_file, **paths})
+        glossaries = options["glossary"] or ()
+        named_glossaries = {
+            f"--glossary {number}" if number > 1 else "--glossary": glossary
+            for number, glossary in enumerate(glossaries, start=1)
+        }
+        check_standard_input({INPUT: input_file, **paths, **named_glossaries})
         prefix = options["prefix"] or ""
         forbidden, required = options["forbid"] or (), options["require"] or ()
         if options["prefix"] is not None and PREFIX_FILE in paths:
@@ -75,7 +79,7 @@ class ConstraintOptions:
         forbid_file = options["forbid_file"]
         lines = () if forbid_file is None else read_lines(forbid_file)
         listed = [line for line in lines if line.strip()]
-        glossary, glossary_hash = _read_glossary(options["glossary"])
+        glossary, glossary_hash = _read_glossary(glossaries)
         settings = {
             "--prefix": prefix,
             "--forbid": list(forbidden),
@@ -125,11 +129,11 @@ def _check_text(name: str, text: str) -> None:
         raise InputError(f"{name} must be UTF-8 text, but is {text!a}. Type it again.")
 
 
-def _read_glossary(path: str | None) -> tuple[Glossary | None, str | None]:
-    """Read a glossary and hash its terms."""
-    if path is None:
+def _read_glossary(paths: Sequence[str]) -> tuple[Glossary | None, str | None]:
+    """Join glossaries and hash their terms."""
+    if not paths:
         return None, None
     from pellucid.decode.constraints.glossary import load_glossary
 
-    glossary = load_glossary(Path(path))
+    glossary = load_glossary(*paths)
     return glossary, hash_bytes(json.dumps(glossary.terms).encode())

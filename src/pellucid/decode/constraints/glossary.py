@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import final
@@ -81,19 +81,35 @@ class Glossary:
         return 1, None
 
 
-def load_glossary(path: Path | str) -> Glossary:
-    """Read a glossary.
+def load_glossary(*paths: Path | str) -> Glossary:
+    """Read a glossary from one file or several.
 
     Args:
-        path: a UTF-8 file, plain or gzip: source term, tab, target term on each line. Empty
-            lines and lines that begin with ``#`` are skipped.
+        paths: UTF-8 files, plain or gzip: source term, tab, target term on each line. Empty lines
+            and lines that begin with ``#`` are skipped.
 
     Raises:
         DataError: a line has another form, or a source term has two translations; the message
-            gives the line's number.
-        InputFileNotFoundError: the file does not exist.
+            gives the file and the line's number.
+        InputFileNotFoundError: a file does not exist.
     """
-    terms: dict[str, tuple[str, int]] = {}
+    terms: dict[str, str] = {}
+    places: dict[str, tuple[Path | str, int]] = {}
+    for path in paths:
+        for number, source, target in _read_terms(path):
+            known = terms.setdefault(source, target)
+            first_path, first = places.setdefault(source, (path, number))
+            if known != target:
+                place = f"line {first}" if first_path == path else f"{first_path}:{first}"
+                raise DataError(
+                    f"A source term must have one translation, but {source!r} has {target!r} and "
+                    f"also {known!r} in {place} ({path}:{number}). Remove one of them."
+                )
+    return Glossary(terms)
+
+
+def _read_terms(path: Path | str) -> Iterator[tuple[int, str, str]]:
+    """Yield the number, source term and target term of each line that has terms."""
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -110,14 +126,7 @@ def load_glossary(path: Path | str) -> Glossary:
                 f"Both terms of a glossary's line must hold text, but the {side} term is empty "
                 f"({where}). Correct or remove it."
             )
-        source, target = " ".join(columns[0].split()), columns[1]
-        known, first = terms.setdefault(source, (target, number))
-        if known != target:
-            raise DataError(
-                f"A source term must have one translation, but {source!r} has {target!r} and also "
-                f"{known!r} in line {first} ({where}). Remove one of them."
-            )
-    return Glossary({source: target for source, (target, _) in terms.items()})
+        yield number, " ".join(columns[0].split()), columns[1]
 
 
 def _words(text: str) -> _Words:
