@@ -29,7 +29,8 @@ from pellucid.model.quantization import (
     packed_types,
     unpack_weights,
 )
-from pellucid.text import Tokenizer, load_tokenizer
+from pellucid.model.unowned import rows_of_zeros, silence_logits
+from pellucid.text import MarianTokenizer, Tokenizer, load_tokenizer
 
 __all__ = [
     "Bundle",
@@ -58,7 +59,8 @@ class Bundle:
     """One model, ready to use: weights, configuration, tokenizer, and their origin.
 
     ``model`` is float32 in any precision and holds exactly the stored numbers, so that
-    `pellucid.model.quantization.quantize_rows` returns the stored integers of an int8 bundle.
+    `pellucid.model.quantization.quantize_rows` returns the stored integers of an int8 bundle. The
+    one exception is the bias of logits that an imported model never had, see `load_bundle`.
     """
 
     config: BundleConfig
@@ -112,7 +114,9 @@ def resolve_model(name: str | Path) -> Path:
 def load_bundle(folder: Path) -> Bundle:
     """Read a bundle after checking the size and hash of files, the name and shape of tensors.
 
-    The tensors of a bfloat16 or int8 bundle become a float32 model.
+    The tensors of a bfloat16 or int8 bundle become a float32 model. In models of Marian a token
+    without a vector that no translation holds has the probability 0. Bundles of older versions
+    store another bias for it.
 
     Raises:
         BundleError: something is missing, damaged, or does not belong.
@@ -129,7 +133,7 @@ def load_bundle(folder: Path) -> Bundle:
         config.tokenizer, {name: read_bytes(folder / name) for name in names}, str(folder)
     )
     _verify_vocabulary(config, tokenizer, where)
-    model = _load_model(folder / WEIGHTS, config)
+    model = _load_model(folder / WEIGHTS, config, tokenizer)
     return Bundle(config, model, tokenizer, manifest, folder)
 
 
@@ -338,15 +342,26 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         ) from None
 
 
-def _load_model(path: Path, config: BundleConfig) -> Transformer:
+def _load_model(path: Path, config: BundleConfig, tokenizer: Tokenizer) -> Transformer:
     tensors = read_tensors(path)
     _verify_sizes(config, tensors, path)
-    with torch.device("meta"):  # no memory for weights that are replaced at once
-        model = Transformer(config.model, has_output_bias="output.bias" in tensors)
+    model = _empty_model(config, tensors)
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     _verify_tensors(packed_types(shapes, config.precision), tensors, path)
-    model.load_state_dict(unpack_weights(tensors), assign=True)
+    weights = unpack_weights(tensors)
+    if isinstance(tokenizer, MarianTokenizer):
+        unowned = rows_of_zeros(weights, tokenizer.unwritten_ids())
+        weights = silence_logits(weights, unowned)
+        if "output.bias" not in tensors and unowned:
+            model = _empty_model(config, weights)
+    model.load_state_dict(weights, assign=True)
     return model.eval().requires_grad_(False)
+
+
+def _empty_model(config: BundleConfig, weights: Mapping[str, Tensor]) -> Transformer:
+    """Make the model of some weights, without memory for its own, which they replace."""
+    with torch.device("meta"):
+        return Transformer(config.model, has_output_bias="output.bias" in weights)
 
 
 def _verify_tensors(

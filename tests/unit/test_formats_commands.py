@@ -378,9 +378,9 @@ def test_export_to_marian_and_back_translates_the_same(
     ("arguments", "words"),
     [
         (["--to", "marian", "--precision", "int8"], "float32 or bfloat16"),
-        (["--to", "marian", "--source", "x", "--reference", "y"], "--to pellucid"),
-        (["--to", "pellucid", "--source", "x"], "--reference is not"),
-        (["--to", "pellucid", "--reference", "x"], "--source is not"),
+        (["--to", "marian", "--source", "x", "--reference", "y"], "combined with --to marian"),
+        (["--to", "pellucid", "--source", "x"], "--reference is missing"),
+        (["--to", "pellucid", "--reference", "x"], "--source is missing"),
         (["--to", "pellucid", "--source", "no.txt", "--reference", "no.txt"], "no.txt"),
         (["--to", "onnx"], "onnx"),
         (["--to", "pellucid", "--precision", "int4"], "int4"),

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from pellucid.attention import sinusoidal_positions
 from pellucid.bundle import read_json, read_tensors
-from pellucid.config import DecodingConfig, LanguagesConfig, ModelConfig, validate
+from pellucid.config import LanguagesConfig, ModelConfig, validate
 from pellucid.errors import BundleError, suggestion
+from pellucid.formats.generation import read_generation
 from pellucid.formats.imported import (
     ImportedModel,
     ImportedVocabulary,
@@ -22,6 +23,7 @@ from pellucid.formats.imported import (
 )
 from pellucid.formats.layout import hugging_face_name
 from pellucid.formats.reading import list_tokens, read_sentencepiece, same_for_both
+from pellucid.model.unowned import rows_of_zeros, silence_logits
 
 __all__ = ["import_hugging_face"]
 
@@ -62,15 +64,20 @@ def import_hugging_face(folder: Path) -> ImportedModel:
     config = _read_model(values, tables, tensors, where)
     vocabulary, languages = _read_vocabulary(folder, values, config)
     tokenizer = make_tokenizer(vocabulary, where)
+    unwritten = tokenizer.unwritten_ids()
+    generation = read_generation(folder, values, config, unwritten)
     weights = _read_weights(config, tables, tensors, str(folder / WEIGHTS))
+    # Their converter appended `<pad>` with a row of zeros, which no softmax of the training saw.
+    silenced = {*rows_of_zeros(weights, unwritten), *generation.silenced}
     names = ("config.json", WEIGHTS, "source.spm", "target.spm", "vocab.json", *_OPTIONAL)
     return ImportedModel(
         config,
-        weights,
+        silence_logits(weights, silenced),
         tokenizer,
-        _read_decoding(folder, values, config),
+        generation.decoding,
         languages,
         tuple(folder / name for name in names if (folder / name).is_file()),
+        generation.dropped,
     )
 
 
@@ -238,25 +245,6 @@ def _read_vocabulary(
             )
     languages = {side: settings.get(f"{side}_lang") or "" for side in ("source", "target")}
     return vocabulary, validate(LanguagesConfig, languages, str(path))
-
-
-def _read_decoding(folder: Path, values: Mapping[str, Any], config: ModelConfig) -> DecodingConfig:
-    """Read the defaults of a translation: width of the beam, length penalty and length."""
-    path = folder / "generation_config.json"
-    if path.is_file():
-        values = read_json(path)
-    else:
-        path = folder / "config.json"
-    decoding: dict[str, Any] = {}
-    beam = values.get("num_beams")
-    if beam not in (None, 1):  # a greedy search does not use a length penalty
-        alpha = values.get("length_penalty")
-        decoding["beam"] = beam
-        decoding |= {"length_penalty": "average", "alpha": 1.0 if alpha is None else alpha}
-    longest = values.get("max_length")
-    if isinstance(longest, int) and 1 < longest < config.max_target_length:
-        decoding["max_length"] = longest - 1  # theirs counts the start token
-    return validate(DecodingConfig, decoding, str(path))
 
 
 def _read_weights(

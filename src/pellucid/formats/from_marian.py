@@ -23,7 +23,7 @@ from pellucid.formats.imported import (
     find_tying,
     make_tokenizer,
 )
-from pellucid.formats.layout import NEVER, marian_name
+from pellucid.formats.layout import marian_name
 from pellucid.formats.reading import (
     list_tokens,
     read_arrays,
@@ -31,6 +31,8 @@ from pellucid.formats.reading import (
     read_yaml,
     same_for_both,
 )
+from pellucid.model.unowned import NEVER
+from pellucid.text.marian import unused_name
 
 __all__ = ["import_marian_archive"]
 
@@ -105,7 +107,7 @@ def import_marian_archive(folder: Path) -> ImportedModel:
     sides = tuple(
         [
             *list_tokens(read_yaml(read_bytes(path), str(path)), len(tables[side]), str(path)),
-            *(f"<unused-{place}>" for place in range(len(tables[side]), size)),
+            *map(unused_name, range(len(tables[side]), size)),
         ]
         for side, path in zip(("source", "target"), dict.fromkeys(lists), strict=False)
     )

@@ -23,7 +23,7 @@ from pellucid.config import (
 from pellucid.errors import BundleError
 from pellucid.files import hash_file
 from pellucid.formats.layout import weight_shapes
-from pellucid.text import Tokenizer, load_tokenizer
+from pellucid.text import MarianTokenizer
 from pellucid.text.tokenizer import write_tokens
 
 __all__ = [
@@ -72,14 +72,16 @@ class ImportedModel:
         decoding: defaults of a translation.
         languages: source and target.
         files: the files that were read, for the manifest.
+        dropped: the settings of a translation that a bundle has no form for, each with its value.
     """
 
     model: ModelConfig
     weights: Mapping[str, Tensor]
-    tokenizer: Tokenizer
+    tokenizer: MarianTokenizer
     decoding: DecodingConfig
     languages: LanguagesConfig
     files: tuple[Path, ...]
+    dropped: tuple[str, ...] = ()
 
     def save(self, out: Path) -> None:
         """Write the bundle.
@@ -103,12 +105,13 @@ class ImportedModel:
                 "imported": {
                     "format": "marian",
                     "files": {path.name: hash_file(path) for path in sorted(self.files)},
+                    **({"dropped": list(self.dropped)} if self.dropped else {}),
                 },
             },
         )
 
 
-def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> Tokenizer:
+def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> MarianTokenizer:
     """Make the tokenizer of an imported model.
 
     Raises:
@@ -136,7 +139,7 @@ def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> Tokenizer:
         "target.model": vocabulary.models[1],
         **{name: write_tokens(tokens) for name, tokens in zip(names, sides, strict=True)},
     }
-    return load_tokenizer(validate(TokenizerConfig, values, where), files, where)
+    return MarianTokenizer.load(validate(TokenizerConfig, values, where), files, where)
 
 
 def collect_weights(

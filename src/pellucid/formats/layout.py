@@ -11,16 +11,12 @@ from pellucid.config import ModelConfig
 from pellucid.model import Transformer
 
 __all__ = [
-    "NEVER",
     "halves_order",
     "hugging_face_name",
     "marian_name",
     "reorder_width",
     "weight_shapes",
 ]
-
-NEVER = -10_000.0
-"""A logit whose probability is 0 in every precision."""
 
 _HUGGING_FACE_TABLES = {
     "embedding.weight": "model.shared.weight",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pellucid.errors import BundleError, InputError
 from pellucid.files import read_bytes
+from pellucid.text.marian import unused_name
 
 __all__ = [
     "check_place",
@@ -192,7 +193,7 @@ def list_tokens(ids: Mapping[str, Any], size: int, where: str) -> list[str]:
         BundleError: an id is not a number below the size, or occurs twice; or a token contains a
             line break.
     """
-    tokens = [f"<unused-{place}>" for place in range(size)]
+    tokens = [unused_name(place) for place in range(size)]
     seen: set[int] = set()
     for token, text in ids.items():
         place = int(text) if str(text).isdecimal() else -1

@@ -15,8 +15,8 @@ from pellucid.bundle import Bundle
 from pellucid.config import ModelConfig, Precision
 from pellucid.files import new_folder, write_bytes
 from pellucid.formats.exporting import check_model, never_written
-from pellucid.formats.layout import NEVER
 from pellucid.formats.reading import check_place, need_library
+from pellucid.model.unowned import NEVER
 
 __all__ = ["export_ctranslate2"]
 

@@ -18,7 +18,7 @@ from pellucid.text.tokenizer import (
     write_tokens,
 )
 
-__all__ = ["MarianTokenizer", "PieceVocabulary"]
+__all__ = ["MarianTokenizer", "PieceVocabulary", "unused_name"]
 
 # SentencePiece decodes its unknown piece as " ⁇ ", but leaves a piece that is not in its model
 # as it is. A noncharacter that no text holds therefore stands for <unk> while decoding.
@@ -134,6 +134,15 @@ class MarianTokenizer(Tokenizer):
         _, rest = self._source.split_code(text)
         return text.removesuffix(rest)
 
+    def unwritten_ids(self) -> list[int]:
+        """List the target ids that no translation holds: padding, start, and ids without a token.
+
+        A converter may have appended them, without a place in the model's softmax.
+        """
+        unused = [id_ for id_, token in enumerate(self._target.tokens) if token == unused_name(id_)]
+        special = {self.config.pad_id, self.config.target_start_id} - {self.config.eos_id}
+        return sorted({*special, *unused})
+
     def files(self) -> dict[str, bytes]:
         """Return the models and lists that a bundle keeps, by name."""
         models = {"source.model": self._source.to_bytes(), "target.model": self._target.to_bytes()}
@@ -142,6 +151,11 @@ class MarianTokenizer(Tokenizer):
             source_list: write_tokens(self._source.tokens),
             target_list: write_tokens(self._target.tokens),
         }
+
+
+def unused_name(id_: int) -> str:
+    """Name an id for which an imported vocabulary has no token."""
+    return f"<unused-{id_}>"
 
 
 def _load_side(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from pellucid.cli.ending import note
+from pellucid.cli.ending import note, warn
 
 __all__ = ["convert"]
 
@@ -27,10 +27,17 @@ def convert(
     """Import a Marian or OPUS-MT model into a bundle.
 
     FOLDER holds Hugging Face's MarianMT (config.json, model.safetensors) or an unpacked zip file
-    of OPUS-MT (decoder.yml, an .npz). No code in it is run.
+    of OPUS-MT (decoder.yml, an .npz). No code in it is run. Settings of a translation that a bundle
+    has no form for are named on standard error.
     """
     from pellucid.formats import check_place, import_marian
 
     check_place(out)
-    {"marian": import_marian}[kind](folder).save(out)
+    imported = {"marian": import_marian}[kind](folder)
+    imported.save(out)
+    if imported.dropped:
+        warn(
+            "These generation settings are not carried over, so that translations may differ from "
+            f"Hugging Face's: {'; '.join(imported.dropped)}."
+        )
     note(str(out))

@@ -1,0 +1,239 @@
+"""Generation settings of a folder of Hugging Face's: what a bundle takes over, and what it cannot.
+
+A setting that has the same meaning here becomes a default of the bundle. Every other setting that
+can change a translation is named, so that nobody wonders why translations differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pellucid.bundle import read_json
+from pellucid.config import DecodingConfig, ModelConfig, validate
+
+__all__ = ["Generation", "read_generation"]
+
+# Settings that are carried over, or dropped by rules of their own.
+_JUDGED = (
+    *("num_beams", "length_penalty", "max_length", "max_new_tokens", "min_length"),
+    *("min_new_tokens", "no_repeat_ngram_size", "repetition_penalty", "num_beam_groups"),
+    *("diversity_penalty", "bad_words_ids", "renormalize_logits", "do_sample"),
+)
+
+# Settings that are dropped, with the values that change nothing.
+_DROPPED: dict[str, tuple[Any, ...]] = {
+    "begin_suppress_tokens": ([],),
+    "constraints": ([],),
+    "early_stopping": (False,),
+    "encoder_no_repeat_ngram_size": (0,),
+    "encoder_repetition_penalty": (1,),
+    "exponential_decay_length_penalty": (),
+    "force_words_ids": ([],),
+    "forced_bos_token_id": (),
+    "forced_eos_token_id": (),
+    "guidance_scale": (1,),
+    "max_time": (),
+    "num_return_sequences": (1,),
+    "penalty_alpha": (0,),
+    "sequence_bias": ({}, []),
+    "stop_strings": ([],),
+    "suppress_tokens": ([],),
+}
+_ADVICE = {
+    "early_stopping": "see --stopping",
+    "forced_eos_token_id": "only a translation of the maximum length differs, by its end",
+    "num_return_sequences": "see --n-best",
+}
+
+# Settings of sampling, with our option for each if there is one.
+_SAMPLING = {
+    "temperature": "--temperature",
+    "top_k": "--top-k",
+    "top_p": "--top-p",
+    "epsilon_cutoff": "--epsilon",
+    "eta_cutoff": "",
+    "min_p": "",
+    "top_h": "",
+    "typical_p": "",
+}
+
+# Settings of speed, memory and output, by the beginning of their names.
+_IGNORED = (
+    *("_", "assistant_", "cache_", "compile_", "continuous_", "disable_compile", "is_assistant"),
+    *("low_memory", "max_cache_len", "max_matching_ngram", "num_assistant_", "output_"),
+    *("prefill_chunk", "prompt_lookup", "remove_invalid_values", "return_dict", "speculation_"),
+    *("target_lookbehind", "transformers_version", "use_cache", "use_mtp", "bos_token_id"),
+)
+_IDS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
+_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The settings of a translation.
+
+    Attributes:
+        decoding: those that a bundle has a form for.
+        dropped: the others, each with its value, and with advice if there is any.
+        silenced: tokens without a share of the softmax there, although they have a logit.
+    """
+
+    decoding: DecodingConfig
+    dropped: tuple[str, ...]
+    silenced: tuple[int, ...]
+
+
+def read_generation(
+    folder: Path, config: Mapping[str, Any], model: ModelConfig, unwritten: Collection[int]
+) -> Generation:
+    """Read ``generation_config.json``, or the settings that older folders keep in ``config.json``.
+
+    Args:
+        folder: the folder.
+        config: the values of its ``config.json``.
+        model: the sizes of the model.
+        unwritten: tokens that no translation of pellucid holds.
+
+    Raises:
+        BundleError: the file is damaged.
+        ConfigurationError: a setting has an impossible value.
+    """
+    path = folder / "generation_config.json"
+    if path.is_file():
+        values = read_json(path)
+    else:
+        # It also describes the model, so that only known settings count.
+        path = folder / "config.json"
+        known = {*_JUDGED, *_DROPPED, *_SAMPLING}
+        values = {name: value for name, value in config.items() if name in known}
+    values = {name: value for name, value in values.items() if value is not None}
+    decoding = {
+        **_read_beam(values),
+        **_read_lengths(values, model),
+        **_read_repetition(values),
+    }
+    banned, other_words = _split_bad_words(values.get("bad_words_ids"), unwritten)
+    is_normalized_again = values.get("renormalize_logits") is True
+    dropped = list(_list_dropped(values, config))
+    if other_words:
+        dropped.append(_word("bad_words_ids", other_words))
+    if is_normalized_again and (other_words or "no_repeat_ngram" in decoding):
+        dropped.append(_word("renormalize_logits", True, "scores are those of the whole softmax"))
+    return Generation(
+        validate(DecodingConfig, decoding, str(path)),
+        tuple(dropped),
+        banned if is_normalized_again else (),
+    )
+
+
+def _read_beam(values: Mapping[str, Any]) -> dict[str, Any]:
+    beam = values.get("num_beams", 1)
+    if beam == 1:  # a greedy search does not use a length penalty
+        return {}
+    alpha = values.get("length_penalty", 1.0)
+    found = {"beam": beam, "length_penalty": "average", "alpha": alpha}
+    if _is_negative(alpha):  # the nearest that exists here; it is named as dropped too
+        found |= {"length_penalty": "none", "alpha": 0.0}
+    if values.get("num_beam_groups", 1) != 1:
+        found["diverse_groups"] = values["num_beam_groups"]
+        found["diversity"] = values.get("diversity_penalty", 0.0)
+    return found
+
+
+def _read_lengths(values: Mapping[str, Any], model: ModelConfig) -> dict[str, Any]:
+    """Read the limits; ours count ``</s>``, and theirs for all tokens count the start as well."""
+    found: dict[str, Any] = {}
+    new, longest = values.get("max_new_tokens"), values.get("max_length")
+    if new is None and isinstance(longest, int):
+        new = longest - 1
+    if isinstance(new, int) and 0 < new < model.max_target_length - 1:
+        found["max_length"] = new
+    shortest = values.get("min_length", 0)
+    if "min_new_tokens" in values:  # theirs does not count ``</s>``
+        shortest = values["min_new_tokens"]
+        shortest = shortest + 1 if isinstance(shortest, int) and shortest else shortest
+    if shortest:
+        found["min_length"] = shortest
+    return found
+
+
+def _read_repetition(values: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if values.get("no_repeat_ngram_size"):
+        found["no_repeat_ngram"] = values["no_repeat_ngram_size"]
+    penalty = values.get("repetition_penalty", 1)
+    if penalty != 1 and _can_penalize(values):
+        found["repetition_penalty"] = penalty
+    return found
+
+
+def _can_penalize(values: Mapping[str, Any]) -> bool:
+    """Tell whether a repetition penalty means the same here.
+
+    A beam multiplies log-probabilities there too. A greedy search and sampling divide logits.
+    """
+    penalty = values.get("repetition_penalty")
+    is_beam = values.get("num_beams", 1) != 1 and not values.get("do_sample")
+    return is_beam and not (isinstance(penalty, int | float) and penalty < 1)
+
+
+def _split_bad_words(words: Any, unwritten: Collection[int]) -> tuple[tuple[int, ...], list[Any]]:
+    """Split forbidden sequences into the tokens that no translation here holds, and the others."""
+    words = words if isinstance(words, list) else [] if words is None else [words]
+    banned = [
+        word[0]
+        for word in words
+        if isinstance(word, list) and len(word) == 1 and word[0] in unwritten
+    ]
+    return tuple(banned), [word for word in words if word not in [[one] for one in banned]]
+
+
+def _list_dropped(values: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
+    """Word the settings that can change a translation and have no form here."""
+    if values.get("do_sample"):
+        yield _word_sampling(values)
+    alpha = values.get("length_penalty")
+    if _is_negative(alpha) and values.get("num_beams", 1) != 1:
+        yield _word("length_penalty", alpha, "the length has no influence instead")
+    if values.get("repetition_penalty", 1) != 1 and not _can_penalize(values):
+        advice = "--repetition-penalty is another one: it works on log-probabilities"
+        yield _word("repetition_penalty", values["repetition_penalty"], advice)
+    for name, value in values.items():
+        if name in _IDS:
+            if value != config.get(name):
+                yield _word(name, value, f"config.json has {config.get(name)!r}")
+        elif name in _DROPPED:
+            if value not in _DROPPED[name]:
+                yield _word(name, value, _ADVICE.get(name, ""))
+        elif name not in (*_JUDGED, *_SAMPLING) and not name.startswith(_IGNORED):
+            yield _word(name, value)
+
+
+def _word_sampling(values: Mapping[str, Any]) -> str:
+    """Word settings of sampling, with the options that do the same."""
+    given = {name: values[name] for name in _SAMPLING if name in values}
+    # Theirs draws among the 50 likeliest unless told otherwise.
+    options = {"top_k": 50, **given}
+    advice = " ".join(
+        f"{_SAMPLING[name]} {value}" for name, value in options.items() if _SAMPLING[name]
+    )
+    what = ", ".join(
+        f"{name} {_short(value)}" for name, value in {"do_sample": True, **given}.items()
+    )
+    return f"{what} (give --sample {advice})"
+
+
+def _is_negative(value: Any) -> bool:
+    return isinstance(value, int | float) and value < 0
+
+
+def _word(name: str, value: Any, advice: str = "") -> str:
+    return f"{name} {_short(value)}" + (f" ({advice})" if advice else "")
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
