@@ -7,11 +7,13 @@ each other, so it is never used.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import os
 import re
 import shutil
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ from pellucid.errors import DataError, InputFileNotFoundError, OutputError, Pell
 
 __all__ = [
     "count_lines",
+    "create_file",
     "decode_line",
     "delete_folder",
     "flush_folder",
@@ -33,6 +36,7 @@ __all__ = [
     "new_folder",
     "not_utf8",
     "open_binary",
+    "open_own",
     "open_to_write",
     "read_bytes",
     "read_lines",
@@ -265,12 +269,63 @@ def open_to_write(path: Path) -> BinaryIO:
     return path.open("wb") if descriptor is None else os.fdopen(os.dup(descriptor), "wb")
 
 
-def write_bytes(path: Path, data: bytes) -> None:
+def create_file(path: Path) -> BinaryIO:
+    """Create a file of our own naming, such as ``NAME.part``, and open it for writing.
+
+    Whatever had the name is deleted, so that a link is never followed.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    path.unlink(missing_ok=True)
+    return path.open("xb")
+
+
+def open_own(path: Path | str, flags: int) -> int:
+    """Open a file of our own naming that may exist, or create it, and return its descriptor.
+
+    The arguments are those of an ``opener`` of Python's ``open``.
+
+    Args:
+        path: the file.
+        flags: those of `os.open`, such as ``os.O_WRONLY | os.O_APPEND``.
+
+    Raises:
+        OutputError: the name is that of a link, a pipe or a device, or of a file that has other
+            names too. Nothing was written.
+        OSError: the file cannot be opened.
+    """
+    descriptor = -1
+    try:
+        # Without O_NONBLOCK, a pipe without a reader would be waited for.
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        found = os.fstat(descriptor)
+        is_own = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        is_own = False
+    if is_own:
+        return descriptor
+    if descriptor >= 0:
+        os.close(descriptor)
+    raise OutputError(
+        f"{path} must be a file of its own, but is a link, a pipe or a device. Delete it."
+    )
+
+
+def write_bytes(path: Path, data: bytes, *, follows_link: bool = False) -> None:
     """Write a file so that a crash leaves either the old or the new content, never a part.
 
     The bytes go to ``NAME.part`` in the same folder, are flushed to disk, and renamed. A device or
-    a pipe is written directly; a link stays one, and its target is written. If the name ends in
-    ``.gz``, the bytes are packed, equal bytes to equal bytes.
+    a pipe is written directly. If the name ends in ``.gz``, the bytes are packed, equal bytes to
+    equal bytes.
+
+    Args:
+        path: the file.
+        data: its content.
+        follows_link: True if the user named the file: a link then stays one, and what it points to
+            is written. Otherwise a link is replaced.
 
     Raises:
         OutputError: the folder cannot take the file (full, read-only, missing), or the path has no
@@ -281,15 +336,15 @@ def write_bytes(path: Path, data: bytes) -> None:
         raise OutputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
     if is_packed(path):
         data = gzip.compress(data, compresslevel=6, mtime=0)
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(path)) if follows_link else path
     part = target.with_name(target.name + ".part")
     try:
         with writing(path):
-            if is_device(path):
+            if is_device(path) and (follows_link or not path.is_symlink()):
                 with open_to_write(path) as stream:
                     stream.write(data)
                 return
-            with part.open("wb") as stream:
+            with create_file(part) as stream:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -299,9 +354,9 @@ def write_bytes(path: Path, data: bytes) -> None:
             part.unlink()
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, follows_link: bool = False) -> None:
     r"""Write UTF-8 text as `write_bytes` does; ``\n`` stays ``\n`` on every platform."""
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8"), follows_link=follows_link)
 
 
 @contextmanager
@@ -344,10 +399,10 @@ def tidy_folder(path: Path) -> None:
         OSError: the folder cannot be put back.
     """
     older = _hidden(path, "older")
-    if older.exists() and not path.exists():
+    if older.is_dir() and not older.is_symlink() and not path.exists():
         older.rename(path)
     for kind in ("part", "older", "gone"):
-        shutil.rmtree(_hidden(path, kind), ignore_errors=True)
+        _delete(_hidden(path, kind))
 
 
 def delete_folder(path: Path) -> None:
@@ -357,10 +412,19 @@ def delete_folder(path: Path) -> None:
         OSError: it cannot be moved away; it is whole.
     """
     gone = _hidden(path, "gone")
-    shutil.rmtree(gone, ignore_errors=True)
+    _delete(gone)
     path.rename(gone)
     flush_folder(path.parent)
-    shutil.rmtree(gone, ignore_errors=True)
+    _delete(gone)
+
+
+def _delete(path: Path) -> None:
+    """Delete a folder with its content, or a link or file in its place, as far as possible."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 def _hidden(path: Path, kind: str) -> Path:

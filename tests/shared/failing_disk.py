@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import errno
 import io
 import os
@@ -38,6 +39,7 @@ class FailingDisk:
             return stream if mode == "rb" else _WatchedStream(stream, self)
 
         patch.setattr(io, "open", open_watched)
+        patch.setattr(builtins, "open", open_watched)
 
     def ask(self, what: str) -> None:
         """Count one request to the disk.

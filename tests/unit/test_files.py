@@ -471,7 +471,7 @@ def test_a_link_stays_one_and_what_it_points_to_is_written(tmp_path: Path) -> No
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder/text")
     for data in (b"one", b"two"):
-        write_bytes(tmp_path / "link", data)
+        write_bytes(tmp_path / "link", data, follows_link=True)
         assert (tmp_path / "link").is_symlink()
         assert (tmp_path / "folder" / "text").read_bytes() == data
     assert names(tmp_path) == ["folder", "link"]
@@ -495,12 +495,12 @@ def test_a_name_for_a_descriptor_is_gone_on_with_and_never_replaced(
             (tmp_path / "link").symlink_to(path)
             path = tmp_path / "link"
         stream.write(b"one ")
-        write_bytes(path, b"two ")
+        write_bytes(path, b"two ", follows_link=True)
         stream.write(b"three")
     assert (tmp_path / "text").read_bytes() == b"one two three"
     assert names(tmp_path) == sorted(["text"] + ["link"] * (way == "linked"))
     with pytest.raises(OutputError, match="Bad file descriptor"):
-        write_bytes(path, b"four")  # closed by now
+        write_bytes(path, b"four", follows_link=True)  # closed by now
     assert names(tmp_path) == sorted(["text"] + ["link"] * (way == "linked"))
 
 

@@ -212,21 +212,43 @@ def test_records_of_later_steps_and_damaged_lines_are_forgotten(tmp_path: Path) 
     assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [3, 5, 6]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 def test_full_disk_while_logging_is_said_once_and_training_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_run(tmp_path / "run")
-    for name in ("log.txt", "metrics.jsonl", "samples.jsonl"):
-        (run.path / name).symlink_to("/dev/full")
-    for number in range(3):
-        run.log(f"line {number}")
-        run.add_metrics("train", {"step": number})
-        run.add_sample({"step": number})
+    with monkeypatch.context() as patch:
+        FailingDisk(patch, failing=0, forever=True)
+        for number in range(3):
+            run.log(f"line {number}")
+            run.add_metrics("train", {"step": number})
+            run.add_sample({"step": number})
     said = capsys.readouterr().err
     assert [f"line {number}" in said for number in range(3)] == [True] * 3
     assert said.count("No space left on device") == 1
     assert said.count("Training continues") == 1
+
+
+@pytest.mark.parametrize("way", ["link", "hard link", "pipe"])
+def test_records_never_follow_a_link_and_training_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], way: str
+) -> None:
+    run = make_run(tmp_path / "run")
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for name in ("log.txt", "metrics.jsonl"):
+        place = run.path / name
+        if way == "pipe":
+            os.mkfifo(place)
+        elif way == "link":
+            place.symlink_to(victim)
+        else:
+            place.hardlink_to(victim)
+    run.log("line")
+    run.add_metrics("train", {"step": 1})
+    said = capsys.readouterr().err
+    assert said.count("must be a file of its own, but is a link, a pipe or a device") == 1
+    assert "Training continues" in said
+    assert victim.read_text() == "precious"
 
 
 def test_line_that_was_cut_short_by_a_full_disk_is_taken_back(

@@ -81,7 +81,7 @@ def save_trace(trace: TraceData, path: Path, *, kind: str | None = None) -> None
 def _save_page(trace: TraceData, path: Path) -> None:
     from pellucid.inside.show.page.html import trace_page
 
-    write_bytes(path, trace_page(trace).encode())
+    write_bytes(path, trace_page(trace).encode(), follows_link=True)
 
 
 def _save_picture(trace: TraceData, path: Path) -> None:

@@ -73,7 +73,7 @@ def _draw(bundle: Bundle, what: Drawing | Literal["positions"], path: Path) -> N
     name = f"{bundle.folder.name} {bundle.model_hash[:8]}"
     has_bias = bundle.model.output_bias is not None
     drawing = draw_architecture(bundle.config.model, what, model=name, has_output_bias=has_bias)
-    write_text(path, drawing)
+    write_text(path, drawing, follows_link=True)
 
 
 def _vocabularies(bundle: Bundle) -> dict[str, list[str]]:

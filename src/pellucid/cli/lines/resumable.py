@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import check_target, is_special, open_output
 from pellucid.errors import InputError, OutputError
-from pellucid.files import flush_folder, write_text
+from pellucid.files import flush_folder, open_own, write_text
 
 __all__ = ["DirectOutput", "ResumableOutput", "State", "open_resumable"]
 
@@ -108,7 +108,7 @@ class ResumableOutput:
     def __enter__(self) -> ResumableOutput:
         is_new = not self._part_path.exists()
         with self._explaining_errors():
-            self._descriptor = os.open(self._part_path, os.O_RDWR | os.O_CREAT, 0o666)
+            self._descriptor = open_own(self._part_path, os.O_RDWR)
             self._lock()
             try:
                 self._begin()
@@ -319,6 +319,8 @@ class ResumableOutput:
             raise
         except OSError as error:
             cause = error.__cause__ if isinstance(error, OutputError) else error
+            if cause is None:  # It is a sentence already.
+                raise
             hint = "Free some space or choose another place."
             if self.state.num_lines:
                 hint = (

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError
-from pellucid.files import count_lines, is_device, open_to_write, read_lines, writing
+from pellucid.files import count_lines, create_file, is_device, open_to_write, read_lines, writing
 
 __all__ = [
     "STANDARD",
@@ -250,7 +250,7 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
     part = target if is_direct else target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with writing(path):
-            with _open_text(part, is_gzip=target.suffix == ".gz") as stream:
+            with _open_text(part, is_direct=is_direct, is_gzip=target.suffix == ".gz") as stream:
                 yield stream
             if not is_direct:
                 part.replace(target)
@@ -301,8 +301,8 @@ def _finite(values: Any) -> Any:
 
 
 @contextmanager
-def _open_text(part: Path, *, is_gzip: bool) -> Iterator[TextIO]:
-    raw = open_to_write(part)
+def _open_text(part: Path, *, is_direct: bool, is_gzip: bool) -> Iterator[TextIO]:
+    raw = open_to_write(part) if is_direct else create_file(part)
     # Without name and time, so that equal text gives equal bytes.
     packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if is_gzip else raw
     with raw, packed, io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text:

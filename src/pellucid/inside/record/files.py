@@ -19,7 +19,14 @@ from typing import Any, Self
 import numpy as np
 
 from pellucid.errors import InputError, InputFileNotFoundError
-from pellucid.files import is_device, is_packed, open_to_write, write_text, writing
+from pellucid.files import (
+    create_file,
+    is_device,
+    is_packed,
+    open_to_write,
+    write_text,
+    writing,
+)
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
 from pellucid.inside.record.data import TraceData
 
@@ -113,7 +120,8 @@ class NpzWriter:
             self._part = Path(tempfile.mkdtemp()) / path.name
         self._is_finished = False
         with writing(path):
-            self._archive = zipfile.ZipFile(self._part, "w", zipfile.ZIP_STORED)
+            self._stream = create_file(self._part)
+            self._archive = zipfile.ZipFile(self._stream, "w", zipfile.ZIP_STORED)
 
     def keep(self, name: str, array: np.ndarray) -> None:
         """Write one array."""
@@ -134,7 +142,8 @@ class NpzWriter:
     def __exit__(self, *_failure: object) -> None:
         try:
             with writing(self._path):
-                self._archive.close()
+                with self._stream:
+                    self._archive.close()
                 if self._is_finished and is_device(self._path):
                     with self._part.open("rb") as part, open_to_write(self._path) as device:
                         shutil.copyfileobj(part, device)
@@ -188,7 +197,7 @@ def write_json(trace: TraceData, path: Path) -> None:
             values = _without_infinities(values)
         numbers = json.dumps(values, allow_nan=False)
         parts.append(f", {json.dumps(name)}: {numbers}")
-    write_text(path, "".join(parts) + "}\n")
+    write_text(path, "".join(parts) + "}\n", follows_link=True)
 
 
 def _without_infinities(value: Any) -> Any:

@@ -16,7 +16,15 @@ from typing import Any
 from pellucid.bundle import to_json
 from pellucid.config import Recipe, parse_toml, to_toml, validate
 from pellucid.errors import ConfigurationError, OutputError, PellucidError
-from pellucid.files import flush_folder, not_utf8, read_bytes, tidy_folder, write_bytes, write_text
+from pellucid.files import (
+    flush_folder,
+    not_utf8,
+    open_own,
+    read_bytes,
+    tidy_folder,
+    write_bytes,
+    write_text,
+)
 
 __all__ = ["RECIPE_FILE", "RunFolder", "read_chosen", "repair_recipe"]
 
@@ -265,9 +273,11 @@ class RunFolder:
         """Add a line; if that fails, warn once and let training continue."""
         size = None
         try:
-            with path.open("ab") as stream:
+            with open(path, "ab", opener=open_own) as stream:
                 size = stream.tell()
                 stream.write(f"{line}\n".encode())
+        except OutputError as error:  # a link, for instance
+            self._warn_once(str(error))
         except OSError as error:
             if size is not None:
                 with suppress(OSError):  # Remove half a line, so that the next starts a new one.

@@ -187,7 +187,7 @@ def save_figure(figure: Figure, path: Path, *, title: str) -> None:
     }
     stream = io.BytesIO()
     figure.savefig(stream, format=kind, dpi=150, metadata=metadata[kind])
-    write_bytes(path, stream.getvalue())
+    write_bytes(path, stream.getvalue(), follows_link=True)
 
 
 def check_ending(path: str | Path) -> Path:
