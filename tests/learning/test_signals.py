@@ -18,7 +18,7 @@ from small_runs import make_recipe, write_text
 
 from pellucid.config import to_toml
 from pellucid.train import loop, train
-from pellucid.train.run import checkpoint
+from pellucid.train.run import checkpoint, saving
 from pellucid.train.run.checkpoint import load_newest_checkpoint
 from pellucid.train.start import prepare
 from pellucid.train.update.step import Updater
@@ -28,7 +28,7 @@ PHASES = {
     "data preparation": (prepare, "learn_tokenizer", 1),
     "training": (Updater, "update", 14),
     "validation": (loop, "validate_model", 2),
-    "keeping the best": (loop, "save_bundle", 2),
+    "keeping the best": (saving, "save_bundle", 2),
     "saving": (checkpoint, "write_bundle", 2),
     "reading again": (checkpoint, "verify_files", 3),
 }
