@@ -377,7 +377,7 @@ def test_where_only_the_place_to_go_back_to_is_damaged_nobody_is_sent_to_the_sta
     truncate(tmp_path / "step-00000007" / "model.safetensors")
     with pytest.raises(BundleError, match=rf"another --out and --from {tmp_path.parent} ") as found:
         load_newest_checkpoint(tmp_path, to_go_back_every=7)
-    assert "go back to after updates that were not finite, but none of the 1" in str(found.value)
+    assert "go back to after updates that were not finite, but all 1" in str(found.value)
     assert load(tmp_path).state.step == 8
 
 

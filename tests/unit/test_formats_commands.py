@@ -188,7 +188,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "vocab.json without <unk>": (replace("vocab.json", b'{"a": 0}'), "<unk> must have one id"),
     "an id twice": (replace("vocab.json", b'{"<unk>": 1, "b": 1}'), "stands for '<unk>' and 'b'"),
     "an id too large": (replace("vocab.json", b'{"<unk>": 330}'), "'<unk>' has 330"),
-    "an id that is none": (replace("vocab.json", b'{"<unk>": "x"}'), "'<unk>' has 'x'"),
+    "a wrong id": (replace("vocab.json", b'{"<unk>": "x"}'), "'<unk>' has 'x'"),
     "a token of two lines": (replace("vocab.json", b'{"<unk>": 1, "a\\nb": 2}'), "line break"),
     "two sizes, one list": (
         change_json("config.json", share_encoder_decoder_embeddings=False, decoder_vocab_size=329),
@@ -262,7 +262,7 @@ BROKEN_ARCHIVE: dict[str, tuple[Change, str]] = {
     "pre-norm": (change_options('preprocess: ""', "preprocess: n"), "transformer-preprocess"),
     "approximate gelu": (change_options("ffn-activation: swish", "ffn-activation: gelu"), "gelu"),
     "from right to left": (change_options("right-left: false", "right-left: true"), "right-left"),
-    "a size that is none": (change_options("enc-depth: 2", "enc-depth: two"), "enc-depth must be"),
+    "a wrong size": (change_options("enc-depth: 2", "enc-depth: two"), "enc-depth must be"),
     "another depth": (change_options("enc-depth: 2", "enc-depth: 1"), "encoder_l2"),
     "an array missing": (
         change_archive(lambda arrays: arrays.pop("encoder_l1_self_Wq")),
@@ -287,7 +287,7 @@ BROKEN_ARCHIVE: dict[str, tuple[Change, str]] = {
     ),
     "a vocabulary too large": (change_text("vocab.yml", "<unk>: 1", "<unk>: 1000"), "'1000'"),
     "no source.spm": (replace("source.spm", None), "must contain source.spm"),
-    "beam that is none": (change_text("decoder.yml", "beam-size: 6", "beam-size: x"), "beam-size"),
+    "a wrong beam": (change_text("decoder.yml", "beam-size: 6", "beam-size: x"), "beam-size"),
 }
 
 

@@ -285,11 +285,11 @@ def test_log_is_kept_where_nobody_listens_any_more(
     nobody = io.TextIOWrapper(io.FileIO(writing, "w"), write_through=True)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", nobody)
-        run.log("to nobody")
+        run.log("into the void")
         patch.setattr(sys, "stderr", None)
         run.log("to nothing")
     nobody.close()
-    assert (run.path / "log.txt").read_text() == "to nobody\nto nothing\n"
+    assert (run.path / "log.txt").read_text() == "into the void\nto nothing\n"
 
 
 def test_resolved_recipe_is_what_is_written(tmp_path: Path) -> None:
