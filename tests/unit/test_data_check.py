@@ -12,7 +12,8 @@ import pytest
 
 from pellucid.config import DataConfig
 from pellucid.errors import InputFileNotFoundError
-from pellucid.text.check import DataReport, Finding, check_data
+from pellucid.text.check import check_data
+from pellucid.text.findings import DataReport, Finding
 
 Pairs = Sequence[tuple[str, str]]
 Check = Callable[..., DataReport]
@@ -377,3 +378,129 @@ def test_lines_that_end_in_carriage_returns_alone_are_told(check: Check) -> None
     found = check([*make_pairs(200), (lines, lines)]).findings
     (said,) = (one.sentence for one in found if "carriage returns" in one.sentence)
     assert said.endswith(r"If lines end so, convert the file with tr '\r' '\n'.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "character", "named"),
+    [
+        ("tabs", "\t", ""),
+        ("no-break spaces", "\xa0", "U+00A0"),
+        ("no-break spaces", "\u202f", "U+202F"),
+        ("other spaces", "\u2009", "U+2009"),
+        ("other spaces", "\u3000", "U+3000"),
+        ("invisible characters", "\u200b", "U+200B"),
+        ("invisible characters", "\xad", "U+00AD"),
+        ("invisible characters", "\u202e", "U+202E"),
+        ("control characters", "\ufeff", "U+FEFF"),
+    ],
+)
+def test_odd_characters_are_named_by_number(
+    check: Check, kind: str, character: str, named: str
+) -> None:
+    pair = (f"some{character}thing is here", "quelque chose ici")
+    finding = found(check(with_changes(make_pairs(300), {41: pair})), kind)
+    assert (finding.severity, finding.count) == ("note", 1)
+    assert finding.examples[0].source_where == "train.xx:42"
+    assert f"({named})" in finding.sentence or not named
+
+
+@pytest.mark.parametrize("escape", ["&eacute;", "&nbsp;", "&#233;", "&#xE9;", "&amp;"])
+def test_escapes_of_every_kind_are_told(check: Check, escape: str) -> None:
+    report = check(with_changes(make_pairs(300), {7: (f"a caf{escape} here", "un café ici")}))
+    assert found(report, "escapes").count == 1
+
+
+@pytest.mark.parametrize("text", ["AT&T; and more", "R&D; x", "a & b;", "\u200d family", "~/.a@@b"])
+def test_similar_text_is_neither_escape_nor_invisible_nor_cut(check: Check, text: str) -> None:
+    report = check(with_changes(make_pairs(300), {7: (f"{text} is here", "quelque chose ici")}))
+    assert not report.findings, report.lines()
+
+
+@pytest.mark.parametrize(
+    ("kind", "cut"),
+    [
+        ("bpe", "a nu@@ mber of words 7"),
+        ("sentencepiece", "\u2581a \u2581num ber \u2581of \u2581words \u25817"),
+        ("wordpiece", "a num ##ber of words 7"),
+        ("joiner", "a num \uffedber of words 7"),
+    ],
+)
+def test_text_that_was_cut_before_is_noticed_with_what_to_set(
+    check: Check, kind: str, cut: str
+) -> None:
+    pairs = [(cut.replace("7", str(n)), f"{cut} {n}") for n in range(1000, 1200)]
+    finding = found(check(pairs), f"cut by {kind}")
+    assert (finding.severity, finding.share) == ("warning", 1.0)
+    assert f'Set data.cut_by = "{kind}"' in finding.sentence
+
+
+def test_text_that_is_joined_as_it_is_read_is_not_odd(tmp_path: Path, check: Check) -> None:
+    pairs = [(f"a nu@@ mber {n}", f"un no@@ mbre {n}") for n in range(1000, 1200)]
+    check(pairs)
+    report = check_data(DATA.model_copy(update={"cut_by": "bpe"}), tmp_path)
+    assert not report.findings, report.lines()
+
+
+@pytest.mark.parametrize("character", ["\xa0", "\u202f", "\u3000"])
+def test_spaces_are_shown_as_spaces_and_other_signs_by_number(check: Check, character: str) -> None:
+    pair = (f"<b>Nom{character}:</b> \u200bx", "quelque chose ici")
+    said = "\n".join(check(with_changes(make_pairs(40), {7: pair})).lines())
+    assert "<b>Nom :</b> <U+200B>x" in said
+    assert "\ufffd" not in said
+
+
+def test_every_bad_line_of_a_table_is_told_and_the_others_are_checked(tmp_path: Path) -> None:
+    rows = [f"{a}\t{b}" for a, b in make_pairs(100)]
+    rows[10], rows[60], rows[61] = "no tab", "", "a\tb\tc"
+    rows[80] = rows[70]
+    (tmp_path / "t.tsv").write_text("\n".join(rows) + "\n")
+    data = DataConfig(train=("t.tsv",), validation=("t.tsv",), on_bad_line="stop")
+    report = check_data(data, tmp_path)
+    errors = [finding for finding in report.findings if finding.kind == "unreadable"]
+    assert [finding.count for finding in errors] == [3, 3]
+    assert "t.tsv:11 (1 column), 61 (empty), 62 (3 columns)" in errors[0].sentence
+    assert report.num_pairs["train"] == 97
+    copy = next(finding for finding in report.findings if finding.kind == "copy")
+    assert (copy.examples[0].source_where, copy.examples[0].other) == ("t.tsv:81", "t.tsv:71")
+    skipping = check_data(data.model_copy(update={"on_bad_line": "skip"}), tmp_path)
+    assert not skipping.has_errors
+    left_out = next(finding for finding in skipping.findings if finding.kind == "left out")
+    assert "3 lines of the training text cannot be used and will be left out" in left_out.sentence
+
+
+@pytest.mark.parametrize(
+    ("first", "advice"),
+    [
+        (("source", "target"), 'data.columns = ["source", "target"]'),
+        (("Target", "Source"), 'data.columns = ["Source", "Target"]'),
+        (("xx", "yy"), 'data.columns = ["xx", "yy"]'),
+    ],
+)
+def test_header_that_is_read_as_a_pair_is_told(
+    tmp_path: Path, first: tuple[str, str], advice: str
+) -> None:
+    rows = [first, *make_pairs(100)]
+    (tmp_path / "t.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows))
+    (tmp_path / "v.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in make_pairs(9, seed=2)))
+    data = DataConfig(
+        train=("t.tsv",), validation=("v.tsv",), source_language="xx", target_language="yy"
+    )
+    finding = found(check_data(data, tmp_path), "header")
+    assert finding.severity == "warning"
+    assert advice in finding.sentence
+
+
+def test_first_lines_of_parallel_files_may_be_headers_too(check: Check) -> None:
+    finding = found(check([("source", "target"), *make_pairs(100)]), "header")
+    assert "Remove that line from both files" in finding.sentence
+
+
+def test_report_as_a_record_has_everything(check: Check) -> None:
+    import json
+
+    report = check(with_changes(make_pairs(100), {7: ("", "x")}))
+    record = json.loads(json.dumps(report.to_record()))
+    assert record["pairs"] == {"train": 100, "validation": 100}
+    (finding,) = record["findings"]
+    assert (finding["kind"], finding["count"]) == ("empty", 1)
+    assert finding["examples"][0]["source_where"] == "train.xx:8"

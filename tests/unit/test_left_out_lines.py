@@ -9,7 +9,7 @@ import pytest
 from small_runs import make_recipe, write_text
 
 from pellucid.errors import DataError
-from pellucid.text.check import Finding
+from pellucid.text.findings import Finding
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.links import check_links, read_links
 from pellucid.train.start.prepare import PreparedData, prepare_data

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Literal
 
 from pellucid.config import DataConfig
-from pellucid.text.corpus import Split
+from pellucid.text.findings import NAMES, SEVERITIES, DataReport, Example, Finding
+from pellucid.text.foreign import (
+    ForeignFile,
+    ForeignLines,
+    find_foreign,
+    learn_languages,
+    line_stretches,
+)
+from pellucid.text.joining import CUT_KINDS
 from pellucid.text.judging import Hit, judge, shared_pairs, shifted_stretches, unrelated_stretches
-from pellucid.text.scan import Scan, read_texts, scan_text
+from pellucid.text.rows import is_source_name
+from pellucid.text.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
 from pellucid.text.shifts import Shift
 
-__all__ = ["DataReport", "Example", "Finding", "Severity", "check_data"]
-
-Severity = Literal["error", "warning", "note"]
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
-
-NAMES: Mapping[Split, str] = {"train": "training", "validation": "validation", "test": "test"}
-
-WIDTH = 100
-MAX_BRIEF_LINES = 6
+__all__ = ["check_data"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,12 @@ class _Kind:
     advice: str
     warn_from: float
 
+
+MOST_NAMED = 5
+"""Characters that are named in one finding."""
+
+MANY_BAD = 0.01
+"""The share of lines left out from which it is a warning."""
 
 NEVER = 2.0
 """A share that is never reached: always a note."""
@@ -60,120 +66,36 @@ KINDS: Mapping[str, _Kind] = {
     "carriage returns": _Kind(
         "carriage returns inside", r"If lines end so, convert the file with tr '\r' '\n'.", 0.001
     ),
+    **{
+        f"cut by {name}": _Kind(
+            f"words cut into pieces, as in {kind.example}",
+            f'Set data.cut_by = "{name}": the pieces are joined as the text is read, and the model '
+            "reads and writes words.",
+            0.02,
+        )
+        for name, kind in CUT_KINDS.items()
+    },
     "markup": _Kind("markup such as <b>", "Remove it, or the model writes it too.", 0.01),
-    "escapes": _Kind("escapes such as &amp;", "The model writes them too.", NEVER),
+    "escapes": _Kind("escapes such as &amp; or &eacute;", "The model writes them too.", NEVER),
+    "tabs": _Kind("tabs", "A space is safer: few tabs teach a model nothing.", 0.01),
+    "no-break spaces": _Kind("no-break spaces", "They stay: correct French needs some.", NEVER),
+    "other spaces": _Kind("other spaces than the usual ones", "They stay in the text.", NEVER),
+    "invisible characters": _Kind(
+        "invisible characters", "The model learns to write them too: remove them.", 0.01
+    ),
     "long source": _Kind("source far longer than others", "Lines may be joined there.", 0.01),
     "long target": _Kind("target far longer than others", "Lines may be joined there.", 0.01),
     "ratio": _Kind("lengths that do not fit", "They may not be translations.", 0.005),
+    "swapped": _Kind(
+        "source and target exchanged", "Exchange them, or leave these pairs out.", 0.002
+    ),
+    "source language": _Kind("source in another language", "Leave these pairs out.", 0.01),
+    "target language": _Kind("target in another language", "Leave these pairs out.", 0.01),
     "copy": _Kind("exact copies of earlier ones", "They count twice.", 0.1),
     "several targets": _Kind("a source that had another target before", "", NEVER),
     "source in training": _Kind("source in the training text, with another target", "", NEVER),
 }
 """Every kind of finding about single pairs, in the order of the report."""
-
-
-@dataclass(frozen=True)
-class Example:
-    """One place where something was found.
-
-    Attributes:
-        source_where: ``FILE:LINE`` of the source, lines from 1.
-        target_where: the same of the target.
-        source: the source.
-        target: the target.
-        other: ``FILE:LINE`` of the source of the pair that this one is like, if any.
-    """
-
-    source_where: str
-    target_where: str
-    source: str
-    target: str
-    other: str = ""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One kind of odd pairs in one split.
-
-    Attributes:
-        severity: ``error`` makes training useless, ``warning`` should be looked at, ``note`` is
-            normal in small numbers.
-        kind: a short name.
-        split: the split it was found in.
-        count: the number of such pairs.
-        share: their share of the split.
-        sentence: the finding in words, without examples.
-        examples: at most three.
-    """
-
-    severity: Severity
-    kind: str
-    split: Split
-    count: int
-    share: float
-    sentence: str
-    examples: tuple[Example, ...] = ()
-
-
-@dataclass(frozen=True)
-class DataReport:
-    """The findings of the data check.
-
-    Attributes:
-        num_pairs: the number of pairs of each split.
-        findings: errors, then warnings, then notes.
-    """
-
-    num_pairs: Mapping[Split, int]
-    findings: tuple[Finding, ...]
-
-    @property
-    def has_errors(self) -> bool:
-        """True if training on this text is useless."""
-        return any(finding.severity == "error" for finding in self.findings)
-
-    def lines(self) -> list[str]:
-        """Format everything, for a terminal of 100 columns; one line if nothing is odd.
-
-        Errors and warnings come with the text of their examples, notes only with the places.
-        """
-        lines = [self._head()]
-        for finding in self.findings:
-            lines += textwrap.wrap(
-                f"{finding.severity}: {finding.sentence}", WIDTH, subsequent_indent="  "
-            )
-            if finding.severity == "note":
-                lines += _indented("; ".join(map(_place, finding.examples)))
-                continue
-            for example in finding.examples:
-                lines += _indented(_place(example))
-                lines += [_cut(f"    {line}") for line in (example.source, example.target)]
-        return lines
-
-    def brief(self) -> list[str]:
-        """Format errors and warnings without examples, in at most six lines of 100 columns."""
-        listed = [
-            textwrap.shorten(f"{finding.severity}: {finding.sentence}", WIDTH, placeholder=" …")
-            for finding in self.findings
-            if finding.severity != "note"
-        ]
-        room = MAX_BRIEF_LINES - 1
-        if len(listed) > room:
-            left = len(listed) - (room - 1)
-            listed = [*listed[: room - 1], f"and {left} more: see them with --check."]
-        return [self._head(), *listed]
-
-    def _head(self) -> str:
-        numbers = [
-            f"{number} {severity}{'' if number == 1 else 's'}"
-            for severity in SEVERITIES
-            if (number := sum(finding.severity == severity for finding in self.findings))
-        ]
-        counts = [f"{count:,} {NAMES[split]}" for split, count in self.num_pairs.items()]
-        return (
-            f"Data check: {', '.join(counts[:-1])} and {counts[-1]} pairs; "
-            f"{', '.join(numbers) or 'nothing odd'}."
-        )
 
 
 def check_data(data: DataConfig, base: Path) -> DataReport:
@@ -190,20 +112,127 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
         InputFileNotFoundError: a file is missing.
         ConfigurationError: a file's kind is unknown.
     """
-    scans = [scan_text(data, split, base) for split in ("validation", "test")]
+    languages = learn_languages(data, base)
+    scans = [scan_text(data, split, base, languages=languages) for split in ("validation", "test")]
     others = [scan for scan in scans if scan.corpora]
-    train = scan_text(data, "train", base, known=others)
+    train = scan_text(data, "train", base, known=others, languages=languages)
     findings: list[Finding] = []
     for scan in (train, *others):
-        findings += [
-            Finding("error", "unreadable", scan.split, 1, 0.0, sentence) for sentence in scan.errors
-        ]
+        findings += [*_unreadable(scan, data), *_headers(scan, data, base)]
         findings += [*_shifts(scan, base), *_unrelated(scan)]
-        hits = [*judge(scan, train), *shared_pairs(scan)]
+        foreign = list(find_foreign(scan))
+        findings += _foreign_files(foreign, scan, base, data)
+        hits = [*judge(scan, train), *shared_pairs(scan), *_foreign_lines(foreign)]
         findings += _describe(hits, scan, train, base)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     num_pairs = {scan.split: len(scan) for scan in (train, *others)}
     return DataReport(num_pairs, tuple(findings))
+
+
+def _unreadable(scan: Scan, data: DataConfig) -> Iterator[Finding]:
+    """Report files that cannot be read to their end, and lines that cannot be used."""
+    for sentence in scan.errors:
+        yield Finding("error", "unreadable", scan.split, 1, 0.0, sentence)
+    count = scan.bad.count
+    if not count:
+        return
+    share = count / (len(scan) + count)
+    if data.on_bad_line == "stop":
+        yield Finding("error", "unreadable", scan.split, count, share, scan.bad.sentence())
+        return
+    lines = "1 line" if count == 1 else f"{count:,} lines"
+    yield Finding(
+        "warning" if share >= MANY_BAD else "note",
+        "left out",
+        scan.split,
+        count,
+        share,
+        f"{lines} of the {NAMES[scan.split]} text cannot be used and will be left out: "
+        f"{scan.bad.listed()}.",
+    )
+
+
+def _headers(scan: Scan, data: DataConfig, base: Path) -> Iterator[Finding]:
+    """Report first lines that name the columns but are read as a pair."""
+    texts = read_texts(scan, base, scan.headers)
+    for index in scan.headers:
+        source, target = texts[index]
+        where = scan.where(index)
+        is_table = where[0] == where[1]
+        names = (data.columns or (source, target)) if is_table else ()
+        advice = "Remove that line from both files."
+        if is_table:
+            order = names if is_source_name(source, data) else (target, source)
+            advice = f"To leave it out, set data.columns = {json.dumps(list(order))}."
+        yield Finding(
+            "warning",
+            "header",
+            scan.split,
+            1,
+            1 / len(scan),
+            f"the first line of {where[0].rpartition(':')[0]} names the two sides, "
+            f"{source!r} and {target!r}, and is read as a pair. {advice}",
+            (Example(*where, source, target),),
+        )
+
+
+def _foreign_files(
+    foreign: Sequence[ForeignFile | ForeignLines], scan: Scan, base: Path, data: DataConfig
+) -> Iterator[Finding]:
+    """Report files that are in another language as a whole."""
+    files = [found for found in foreign if isinstance(found, ForeignFile)]
+    texts = read_texts(scan, base, [int(i) for file in files for i in file.indices[:MOST_EXAMPLES]])
+    languages = scan.languages
+    for file in files:
+        assert languages is not None
+        indices = [int(index) for index in file.indices[:MOST_EXAMPLES]]
+        names = [place.rpartition(":")[0] for place in scan.where(indices[0])]
+        counted = f"{file.count:,} of {file.judged:,}"
+        if file.kind == "swapped":
+            both = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
+            sentence = (
+                f"the two sides of {both} are exchanged: {counted} sources are in "
+                f"{languages.codes[1]!r} and their targets in {languages.codes[0]!r}. "
+            )
+            sentence += (
+                "Exchange its columns."
+                if names[0] == names[1]
+                else "Exchange the two files in the recipe."
+            )
+            is_declared = True
+        else:
+            place = file.kind == "target"
+            is_declared = languages.are_declared[place]
+            key = f" (data.{file.kind}_language)" if is_declared else ""
+            sentence = (
+                f"the {file.kind}s of {names[place]} are in {file.language!r}, not in "
+                f"{languages.codes[place]!r}{key}: {counted} clear lines. Is it the right file?"
+            )
+        yield Finding(
+            "error" if is_declared else "warning",
+            "swapped" if file.kind == "swapped" else f"{file.kind} language",
+            scan.split,
+            file.count,
+            file.count / len(scan),
+            sentence,
+            tuple(Example(*scan.where(i), *texts[i]) for i in indices if i in texts),
+            line_stretches(scan, file.indices) if file.count < file.judged else (),
+        )
+
+
+def _foreign_lines(foreign: Sequence[ForeignFile | ForeignLines]) -> Iterator[Hit]:
+    """Turn pairs in another language into hits, in the order of their lines."""
+    for found in foreign:
+        if not isinstance(found, ForeignLines):
+            continue
+        names = ", ".join(f"{count:,} in {code!r}" for code, count in found.languages.most_common())
+        yield Hit(
+            found.kind if found.kind == "swapped" else f"{found.kind} language",
+            len(found.indices),
+            tuple(found.indices[:MOST_EXAMPLES].tolist()),
+            places=found.indices,
+            detail="" if found.kind == "swapped" else names,
+        )
 
 
 def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
@@ -277,35 +306,21 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
         )
         pairs = f"{hit.count:,} {NAMES[scan.split]} {'pair' if hit.count == 1 else 'pairs'}"
         percent = f"{100 * share:.{2 if share < 0.1 else 0}f} %"
+        detail = hit.detail or _characters(scan.characters[hit.kind])
         yield Finding(
             "warning" if share >= kind.warn_from else "note",
             hit.kind,
             scan.split,
             hit.count,
             share,
-            f"{pairs} ({percent}): {kind.words}. {kind.advice}",
+            f"{pairs} ({percent}): {kind.words}{f' ({detail})' if detail else ''}. {kind.advice}",
             examples,
+            line_stretches(scan, hit.places) if hit.places is not None else (),
         )
 
 
-def _place(example: Example) -> str:
-    other = f", like {example.other}" if example.other else ""
-    return f"{example.source_where} | {example.target_where}{other}"
-
-
-def _indented(text: str) -> list[str]:
-    margin = "  "
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=margin,
-        subsequent_indent=margin,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _cut(line: str) -> str:
-    """Cut a line to the width, and replace characters that cannot be printed."""
-    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
-    return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"
+def _characters(counts: Mapping[str, int]) -> str:
+    """Name characters by their numbers, the most frequent first."""
+    order = sorted(counts, key=lambda letter: (-counts[letter], letter))
+    named = [f"U+{ord(letter):04X}" for letter in order[:MOST_NAMED]]
+    return ", ".join(named) + (" and others" if len(order) > MOST_NAMED else "")

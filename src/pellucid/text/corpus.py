@@ -224,9 +224,9 @@ def _kind_of(name: str, key: str) -> str:
             "If each line is an object, rename it; if the file is one list, write its entries as "
             "lines with jq -c '.[]'."
         )
-    elif kind := kind_of_document(stem):
+    elif document := kind_of_document(stem):
         advice = (
-            f"It is {kind} by its name: write its pairs, SOURCE, tab, TARGET, into a .tsv file."
+            f"It is {document} by its name: write its pairs, SOURCE, tab, TARGET, into a .tsv file."
         )
     raise ConfigurationError(
         f"A file with both sides must end in .tsv or .jsonl (and .gz), but is {name!r} "

@@ -32,6 +32,8 @@ def _without(pattern: str) -> Callable[[str], str]:
 
 
 def _from_sentencepiece(line: str) -> str:
+    if "\u2581" not in line:  # not cut
+        return line
     return line.replace(" ", "").replace("\u2581", " ").strip()
 
 

@@ -45,12 +45,16 @@ class Hit:
         count: the number of pairs.
         indices: the first of them.
         others: the pair that each of these is like, if any.
+        places: all of them, if they are to be listed.
+        detail: what exactly was found, in a few words.
     """
 
     kind: str
     count: int
     indices: tuple[int, ...]
     others: tuple[int, ...] = ()
+    places: NDArray[np.int64] | None = None
+    detail: str = ""
 
 
 def judge(scan: Scan, usual: Scan) -> Iterator[Hit]:

@@ -6,12 +6,22 @@ import re
 import unicodedata
 from collections import Counter
 from functools import cache
+from html.entities import html5
 from zlib import crc32
 
-__all__ = ["anchors", "main_script", "normalized_words", "oddities"]
+from pellucid.text.joining import CUT_KINDS
+
+__all__ = ["anchors", "main_script", "normalized_words", "odd_characters", "oddities"]
 
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]"
-_SIGNS = re.compile(rf"{_CONTROL}|[\r\x80-\x9f\ufffdÃÂâÐÑ<&]")
+_NO_BREAK = "[\xa0\u202f]"
+_SPACES = "[\u1680\u2000-\u200a\u205f\u3000]"
+# Zero-width joiners are left out: Persian, Indic scripts and emoji need them.
+_INVISIBLE = "[\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069]"
+_SIGNS = re.compile(
+    rf"{_CONTROL}|{_NO_BREAK}|{_SPACES}|{_INVISIBLE}"
+    r"|[\t\r\x80-\x9f\ufffdÃÂâÐÑ<&\u2581\uffed]|@@| ##"
+)
 
 _ODDITIES = {
     "control characters": re.compile(_CONTROL),
@@ -23,8 +33,18 @@ _ODDITIES = {
         r"|â€|â\x80|(?:[ÐÑ][\x80-\xbf\u0152-\u0192\u2013-\u203a\u20ac]){2}"
     ),
     "markup": re.compile(r"</?[a-zA-Z][^<>]{0,200}>"),
-    "escapes": re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#x?[0-9a-fA-F]{1,6});"),
+    "escapes": re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,30});"),
+    "tabs": re.compile("\t"),
+    "no-break spaces": re.compile(_NO_BREAK),
+    "other spaces": re.compile(_SPACES),
+    "invisible characters": re.compile(_INVISIBLE),
+    **{f"cut by {name}": kind.pattern for name, kind in CUT_KINDS.items()},
 }
+
+_BY_NAME = frozenset(
+    {"control characters", "no-break spaces", "other spaces", "invisible characters"}
+)
+"""Oddities of which the report names the characters."""
 
 _NUMBER = re.compile(r"\d+")
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -40,7 +60,20 @@ def oddities(line: str) -> list[str]:
     """Name the odd features of a line's characters; nearly all lines have none."""
     if _SIGNS.search(line) is None:
         return []
-    return [name for name, pattern in _ODDITIES.items() if pattern.search(line)]
+    found = [name for name, pattern in _ODDITIES.items() if pattern.search(line)]
+    if "escapes" in found and not any(map(_is_escape, _ODDITIES["escapes"].findall(line))):
+        found.remove("escapes")
+    return found
+
+
+def odd_characters(name: str, line: str) -> list[str]:
+    """List the characters that make a line odd in this way, if they should be named."""
+    return _ODDITIES[name].findall(line) if name in _BY_NAME else []
+
+
+def _is_escape(text: str) -> bool:
+    """Tell whether a text such as ``&eacute;`` stands for a character."""
+    return text[1] == "#" or text[1:] in html5
 
 
 def anchors(line: str) -> int:

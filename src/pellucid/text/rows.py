@@ -10,11 +10,13 @@ from typing import Any, Protocol
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError
 
-__all__ = ["Fault", "RowReader", "json_reader", "names_of_header", "table_reader"]
+__all__ = ["Fault", "RowReader", "is_source_name", "json_reader", "names_of_header", "table_reader"]
 
 SOURCE_NAMES = ("source", "src")
 TARGET_NAMES = ("target", "tgt", "trg")
 """What headers call the two sides, besides the codes of the languages."""
+
+LONGEST_HEADER = 200
 
 NESTED = "translation"
 """The key under which the data sets of Hugging Face hold both languages."""
@@ -37,7 +39,7 @@ class RowReader(Protocol):
     """Finds both sides in the lines of one file.
 
     Attributes:
-        has_header: True if the first line names the columns and is no pair.
+        has_header: True if the first line names the columns instead of holding a pair.
     """
 
     has_header: bool
@@ -107,7 +109,14 @@ def json_reader(data: DataConfig, path: str) -> RowReader:
 
 def names_of_header(line: str, data: DataConfig) -> bool:
     """Tell whether a line names the two sides instead of being a pair."""
-    return _named_sides([cell.strip() for cell in line.split("\t")], data) is not None
+    return len(line) < LONGEST_HEADER and (
+        _named_sides([cell.strip() for cell in line.split("\t")], data) is not None
+    )
+
+
+def is_source_name(cell: str, data: DataConfig) -> bool:
+    """Tell whether a cell of a header names the source."""
+    return cell.strip().casefold() in (*SOURCE_NAMES, data.source_language.casefold())
 
 
 def _named_sides(cells: Sequence[str], data: DataConfig) -> tuple[int, int] | None:

@@ -14,8 +14,16 @@ from typing import Any
 
 from pellucid.config import DataConfig
 from pellucid.errors import DataError
-from pellucid.text.corpus import Pair, Split, read_pairs
-from pellucid.text.oddities import anchors, main_script, normalized_words, oddities
+from pellucid.text.corpus import BadLines, Pair, Split, read_pairs
+from pellucid.text.languages import TextLanguages
+from pellucid.text.oddities import (
+    anchors,
+    main_script,
+    normalized_words,
+    odd_characters,
+    oddities,
+)
+from pellucid.text.rows import names_of_header
 
 __all__ = ["Corpus", "Scan", "Side", "corpora", "read_texts", "scan_text"]
 
@@ -65,11 +73,13 @@ class Side:
         lengths: the characters of each line, without white space around it.
         anchors: the numbers and names of each line, as bits; see `anchors`.
         scripts: the main script of each line, as an index into `Scan.script_names`.
+        languages: the language of each line, see `TextLanguages`; empty if none was looked for.
     """
 
     lengths: array[int] = field(default_factory=lambda: array("i"))
     anchors: array[int] = field(default_factory=lambda: array("Q"))
     scripts: array[int] = field(default_factory=lambda: array("B"))
+    languages: array[int] = field(default_factory=lambda: array("B"))
 
 
 @dataclass
@@ -92,6 +102,11 @@ class Scan:
         examples: the first such pairs, by the name of the oddity.
         script_names: the scripts seen; the first stands for too few letters to tell.
         errors: why a corpus could not be read to its end.
+        lines: the number of each pair's line.
+        bad: the lines that cannot be used; they do not count as pairs.
+        characters: the characters that oddities consist of, by the name of the oddity.
+        headers: the pairs that name the two sides, as the first lines of tables do.
+        languages: the languages that the numbers of both sides' lines stand for.
     """
 
     split: Split
@@ -109,6 +124,11 @@ class Scan:
     examples: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     script_names: list[str] = field(default_factory=lambda: [""])
     errors: list[str] = field(default_factory=list)
+    lines: array[int] = field(default_factory=lambda: array("I"))
+    bad: BadLines = field(default_factory=BadLines)
+    characters: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    headers: list[int] = field(default_factory=list)
+    languages: TextLanguages | None = None
 
     def __len__(self) -> int:
         return len(self.pair_hashes)
@@ -116,7 +136,7 @@ class Scan:
     def where(self, index: int) -> tuple[str, str]:
         """Name the place of a pair: ``FILE:LINE`` of its source and target, lines from 1."""
         number = bisect_right(self.starts, index) - 1
-        corpus, line = self.corpora[number], index - self.starts[number] + 1
+        corpus, line = self.corpora[number], self.lines[index]
         return f"{corpus.source}:{line}", f"{corpus.target}:{line}"
 
     def stretches(self) -> Iterator[tuple[int, int]]:
@@ -124,7 +144,14 @@ class Scan:
         yield from zip(self.starts, [*self.starts[1:], len(self)], strict=True)
 
 
-def scan_text(data: DataConfig, split: Split, base: Path, *, known: Sequence[Scan] = ()) -> Scan:
+def scan_text(
+    data: DataConfig,
+    split: Split,
+    base: Path,
+    *,
+    known: Sequence[Scan] = (),
+    languages: TextLanguages | None = None,
+) -> Scan:
     """Read a split once.
 
     Args:
@@ -132,16 +159,52 @@ def scan_text(data: DataConfig, split: Split, base: Path, *, known: Sequence[Sca
         split: the split.
         base: the recipe's folder.
         known: for training text, the other splits; pairs that are in both are noted in them.
+        languages: finds the languages of the lines; None leaves them unknown.
 
     Raises:
         InputFileNotFoundError: a file is missing.
     """
-    scan = Scan(split, corpora(data, split))
+    # Bad lines are reported, and the others are checked, whatever training will do.
+    readable = data.model_copy(update={"on_bad_line": "skip"})
+    scan = Scan(split, corpora(readable, split), languages=languages)
+    waiting = _Waiting(scan)
     for corpus in scan.corpora:
         scan.starts.append(len(scan))
-        for pair in _read(corpus, split, base, scan.errors):
+        for pair in _read(corpus, split, base, scan.errors, scan.bad):
+            if pair.number == 1 and names_of_header(f"{pair.source}\t{pair.target}", data):
+                scan.headers.append(len(scan))
+            scan.lines.append(int(pair.where.rpartition(":")[2]))
+            waiting.add(pair.source, pair.target)
             _add(scan, pair.source, pair.target, known)
+    waiting.flush()
     return scan
+
+
+class _Waiting:
+    """Pairs whose languages are found together, which is faster than one by one."""
+
+    _CHUNK = 4096
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self._sides: tuple[list[str], list[str]] = ([], [])
+
+    def add(self, source: str, target: str) -> None:
+        if self._scan.languages is None:
+            return
+        self._sides[0].append(source)
+        self._sides[1].append(target)
+        if len(self._sides[0]) >= self._CHUNK:
+            self.flush()
+
+    def flush(self) -> None:
+        """Note the languages of the pairs that wait."""
+        if self._scan.languages is None:
+            return
+        numbers = self._scan.languages.of_pairs(*self._sides)
+        for side, found in zip((self._scan.source, self._scan.target), numbers, strict=True):
+            side.languages.frombytes(found.tobytes())
+        self._sides = ([], [])
 
 
 def read_texts(scan: Scan, base: Path, indices: Collection[int]) -> dict[int, tuple[str, str]]:
@@ -151,7 +214,7 @@ def read_texts(scan: Scan, base: Path, indices: Collection[int]) -> dict[int, tu
         wanted = {index - start for index in indices if start <= index < end}
         if not wanted:
             continue
-        pairs = islice(_read(corpus, scan.split, base, []), max(wanted) + 1)
+        pairs = islice(_read(corpus, scan.split, base, [], BadLines()), max(wanted) + 1)
         texts |= {
             start + number: (pair.source, pair.target)
             for number, pair in enumerate(pairs)
@@ -160,10 +223,12 @@ def read_texts(scan: Scan, base: Path, indices: Collection[int]) -> dict[int, tu
     return texts
 
 
-def _read(corpus: Corpus, split: Split, base: Path, errors: list[str]) -> Iterator[Pair]:
-    """Yield the pairs until one cannot be read; note why."""
+def _read(
+    corpus: Corpus, split: Split, base: Path, errors: list[str], bad: BadLines
+) -> Iterator[Pair]:
+    """Yield the pairs until the file cannot be read; note why."""
     try:
-        yield from read_pairs(corpus.data, split, base)
+        yield from read_pairs(corpus.data, split, base, bad=bad)
     except DataError as error:
         errors.append(str(error))
 
@@ -184,6 +249,8 @@ def _add(scan: Scan, source: str, target: str, known: Sequence[Scan]) -> None:
         found.add("equal")
     for name in found:
         scan.counts[name] += 1
+        for line in (source, target):
+            scan.characters[name].update(odd_characters(name, line))
         if len(scan.examples[name]) < MOST_EXAMPLES:
             scan.examples[name].append(index)
     if "empty" not in found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +11,8 @@ import typer
 
 from pellucid.cli.ending import note
 from pellucid.cli.options import Changes
-from pellucid.errors import InputFileNotFoundError, suggestion
+from pellucid.cli.train.check_text import NUM_WORST, check_text
+from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 
 __all__ = ["train"]
 
@@ -37,12 +37,29 @@ def train(
     check: Annotated[
         bool, typer.Option("--check", help="Check the text, report what is odd, and stop.")
     ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", metavar="MODEL", help="With --check: list the pairs it finds least likely."
+        ),
+    ] = None,
+    worst: Annotated[
+        int | None,
+        typer.Option("--worst", metavar="N", help="With --model: list N pairs; 20 by default."),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="With --check: write the report as one JSON object.")
+    ] = False,
     changes: Changes = None,
 ) -> int:
     """Train a model from a recipe; the same command again resumes.
 
     The best model so far is in RUN/bundle, which every other command takes. Ctrl-C saves first.
     """
+    _refuse_without(check, "--check", {"--model": model is not None, "--json": json})
+    _refuse_without(model is not None, "--model", {"--worst": worst is not None})
+    if worst is not None and worst < 1:
+        raise ConfigurationError(f"--worst must be at least 1, but is {worst}. Change it.")
     path, folder = _find_recipe(recipe)
 
     from pellucid.config import apply_overrides, parse_toml
@@ -52,21 +69,19 @@ def train(
     if any(change.partition("=")[0].strip() == "data.folder" for change in changes or ()):
         values = _with_folder_from_here(values)
     if check:
-        return _check(values, folder, str(path))
+        from pellucid.config import DataConfig, validate
+
+        data = validate(DataConfig, values.get("data", {}), str(path))
+        return check_text(data, folder, model=model, num_worst=worst or NUM_WORST, is_json=json)
     _train(values, path, folder, out or Path("runs") / path.stem, start)
     return 0
 
 
-def _check(values: Mapping[str, Any], folder: Path, recipe: str) -> int:
-    """Print the report of the data check, and return the exit code."""
-    from pellucid.config import DataConfig, validate
-    from pellucid.text.check import check_data
-
-    data = validate(DataConfig, values.get("data", {}), recipe)
-    report = check_data(data, folder)
-    for line in report.lines():
-        sys.stdout.write(f"{line}\n")
-    return 2 if report.has_errors else 0
+def _refuse_without(is_given: bool, needed: str, options: Mapping[str, bool]) -> None:
+    """Refuse options that have no effect without another one."""
+    for name, is_used in options.items():
+        if is_used and not is_given:
+            raise ConfigurationError(f"{name} needs {needed}, but that was not given. Add it.")
 
 
 def _train(

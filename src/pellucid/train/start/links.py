@@ -12,8 +12,8 @@ from pellucid.errors import DataError, InputFileNotFoundError
 from pellucid.evaluate.links import parse_links
 from pellucid.files import read_lines
 from pellucid.text import Pair, Tokenizer, read_pairs, resolve_folder
-from pellucid.text.check import Example, Finding
 from pellucid.text.corpus import BadLine, BadLines
+from pellucid.text.findings import Example, Finding
 from pellucid.text.rows import Fault
 from pellucid.text.scan import MOST_EXAMPLES, corpora
 from pellucid.text.token_words import split_pieces, words_of_tokens
