@@ -16,6 +16,7 @@ from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.record.files import NpzWriter
 from pellucid.inside.replay import replay
 from pellucid.inside.traces import Trace
+from pellucid.text.token_words import unknown_pieces
 from pellucid.translation import TranslatedHypothesis
 
 __all__ = ["Replaying", "describe_model", "look_at_given", "look_at_hypotheses"]
@@ -44,12 +45,17 @@ class Replaying:
 def look_at_given(bundle: Bundle, source: str, target: str, how: Replaying) -> Trace:
     """Look at a given target.
 
+    The pieces of it that the vocabulary cannot write are ``<unk>``. The trace lists them under
+    ``unknown`` in its facts about the decoding.
+
     Raises:
-        InputError: a side is empty or too long, the vocabulary cannot write the target, or an
-            array asked for does not exist.
+        InputError: a side is empty or too long, or an array asked for does not exist.
     """
     pair = make_pair(bundle, source, target, float64=True)
-    return _look(bundle, pair, how, decoding={"given": True})
+    decoding: dict[str, Any] = {"given": True}
+    if bundle.tokenizer.config.unk_id in pair.target_ids:
+        decoding["unknown"] = unknown_pieces(bundle.tokenizer, target)
+    return _look(bundle, pair, how, decoding=decoding)
 
 
 def look_at_hypotheses(

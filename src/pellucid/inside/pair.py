@@ -17,6 +17,7 @@ from pellucid.inside.ask import Part
 from pellucid.model import Transformer
 from pellucid.model.layers import MultiHeadAttention
 from pellucid.text import Tokenizer
+from pellucid.text.token_words import mark_unknown
 
 __all__ = [
     "Keeper",
@@ -126,22 +127,23 @@ def make_pair(
     Args:
         bundle: the model.
         source: the source line.
-        target: a line of text, or the ids that a decode chose.
+        target: a line of text, or the ids that a decode chose. What the vocabulary cannot write
+            is ``<unk>``.
         float64: compute in double precision.
 
     Raises:
-        InputError: a side is empty or too long for the model, or the vocabulary cannot write the
-            target.
+        InputError: a side is empty or too long for the model.
     """
     tokenizer, model = bundle.tokenizer, bundle.model
     if not source.strip():
         raise InputError("No text was given: the line is empty. Write a sentence in it.")
-    target_ids = tokenizer.encode_target(target) if isinstance(target, str) else list(target)
+    if isinstance(target, str):
+        target = tokenizer.encode_target(mark_unknown(tokenizer, target))
+    target_ids = list(target)
     if not target_ids:
         raise InputError("No translation was given: the target has no tokens. Write one in it.")
     source_ids = tokenizer.encode_source(source)
-    written = target if isinstance(target, str) else None
-    problem = problem_of(model, tokenizer, source_ids, target_ids, written)
+    problem = problem_of(model, source_ids, target_ids)
     if problem is not None:
         raise InputError(problem)
     chosen = bundle.exact_model if float64 else model
@@ -149,28 +151,15 @@ def make_pair(
 
 
 def problem_of(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    source_ids: Sequence[int],
-    target_ids: Sequence[int],
-    target: str | None,
+    model: Transformer, source_ids: Sequence[int], target_ids: Sequence[int]
 ) -> str | None:
     """Say why a pair cannot go through a model, if it cannot.
 
     Args:
         model: the model.
-        tokenizer: its tokenizer.
         source_ids: of the source.
         target_ids: of the target.
-        target: its text, if the vocabulary must be able to write it.
     """
-    unknown = tokenizer.config.unk_id
-    if target is not None and unknown in target_ids:
-        words = [word for word in target.split() if unknown in tokenizer.encode_target(word)]
-        return (
-            f"A target must be written with the model's vocabulary, but {target!r} has letters or "
-            f"words that are not in it ({', '.join(words) or target}). Write it differently."
-        )
     for side, ids, limit in (
         ("source", source_ids, model.config.max_source_length),
         ("target", target_ids, model.config.max_target_length),

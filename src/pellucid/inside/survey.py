@@ -14,7 +14,7 @@ from pellucid.inside.align.maps import Convention
 from pellucid.inside.heads.rows import Gold, HeadRow, head_rows, mean_rows
 from pellucid.inside.pair import make_pair
 from pellucid.inside.replay import replay
-from pellucid.text.token_words import words_of_tokens
+from pellucid.text.token_words import mark_unknown, words_of_tokens
 
 __all__ = ["Moment", "find_checkpoints", "follow_heads", "table_of_heads"]
 
@@ -51,10 +51,11 @@ def table_of_heads(
         pair = make_pair(bundle, source, target)
         right = None
         if gold is not None:
+            marked = mark_unknown(bundle.tokenizer, target)
             right = Gold(
                 gold[index],
                 words_of_tokens(bundle.tokenizer, "source", source, pair.source_ids),
-                words_of_tokens(bundle.tokenizer, "target", target, pair.target_ids),
+                words_of_tokens(bundle.tokenizer, "target", marked, pair.target_ids),
                 convention,
                 rule,
             )

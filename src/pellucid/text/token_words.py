@@ -12,12 +12,17 @@ from pellucid.text.words import bare_words, split_words, without_joiner
 
 __all__ = [
     "is_punctuation",
+    "mark_unknown",
     "split_pieces",
+    "unknown_pieces",
     "words_of_tokens",
 ]
 
 _SPACES = re.compile(r"[^\S\u00a0\u2007\u202f]+")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+# A noncharacter, which no text holds and no vocabulary has. It stands for a model's own <unk>.
+_UNKNOWN = "\ufdd0"
 
 
 def split_pieces(line: str) -> list[str]:
@@ -27,6 +32,29 @@ def split_pieces(line: str) -> list[str]:
     which are written to keep text together: the French ``vie !`` is one piece.
     """
     return [piece for piece in _SPACES.split(line) if piece.strip()]
+
+
+def mark_unknown(tokenizer: Tokenizer, target: str) -> str:
+    """Replace the ``<unk>`` that a model wrote by a letter that is cut into ``<unk>`` again.
+
+    Cut as it is, its letters would be known ones, or several unknown ones. A vocabulary with bytes
+    writes every letter and has no such text.
+    """
+    unk_id = tokenizer.config.unk_id
+    written = tokenizer.decode_target([unk_id]).strip()
+    if not written or written not in target or unk_id not in tokenizer.encode_target(_UNKNOWN):
+        return target
+    return target.replace(written, _UNKNOWN)
+
+
+def unknown_pieces(tokenizer: Tokenizer, target: str) -> list[str]:
+    """List the pieces of a target that its vocabulary cannot write, each once.
+
+    A model's own ``<unk>`` is not listed.
+    """
+    unk_id = tokenizer.config.unk_id
+    pieces = split_pieces(mark_unknown(tokenizer, target).replace(_UNKNOWN, " "))
+    return [one for one in dict.fromkeys(pieces) if unk_id in tokenizer.encode_target(one)]
 
 
 def words_of_tokens(
@@ -40,7 +68,7 @@ def words_of_tokens(
     Args:
         tokenizer: the tokenizer that cut the line.
         side: the side that the line was cut as.
-        line: the line before normalization.
+        line: the line before normalization; a target as `mark_unknown` returns it.
         ids: its tokens, ending in ``</s>``.
 
     Returns:

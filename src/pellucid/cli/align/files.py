@@ -7,7 +7,7 @@ from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
 from pellucid.cli.align.history import write_history
-from pellucid.cli.align.links import write_all_links, write_links_of_pairs
+from pellucid.cli.align.links import UnknownTargets, write_all_links, write_links_of_pairs
 from pellucid.cli.align.report import report_errors
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, read_parallel
 from pellucid.evaluate.links import GoldLinks, Symmetrization, parse_gold
@@ -59,7 +59,11 @@ def align_files(
     best, has_errors = report_errors(directions, sources, targets, golds, method, is_json=is_json)
     if output_file != STANDARD:  # standard output has the report
         with open_output(output_file, may_overwrite=may_overwrite) as output:
-            write_links_of_pairs(best, method, sources, targets, 0, output, is_json=is_json)
+            # The report has told of them already.
+            unknown = UnknownTargets()
+            write_links_of_pairs(
+                best, method, sources, targets, 0, output, unknown, is_json=is_json
+            )
     return 2 if has_errors else 0
 
 

@@ -11,7 +11,39 @@ from pellucid.evaluate.links import Link, Symmetrization, symmetrize, write_link
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
 
-__all__ = ["links_of_pairs", "write_all_links", "write_links_of_pairs"]
+__all__ = ["UnknownTargets", "links_of_pairs", "write_all_links", "write_links_of_pairs"]
+
+MOST_EXAMPLES = 3
+"""The most lines that a note names."""
+
+
+class UnknownTargets:
+    """Counts the lines with text that a vocabulary cannot write, to say so once, at the end."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, tuple[str, ...]] = {}
+
+    def add(self, number: int, pieces: Sequence[str]) -> None:
+        """Note a line, counted from 0, with the pieces that cannot be written."""
+        if pieces:
+            known = self._lines.get(number, ())
+            self._lines[number] = tuple(dict.fromkeys((*known, *pieces)))
+
+    def tell(self) -> None:
+        """Write the note, if there is anything to say."""
+        if not self._lines:
+            return
+        count = len(self._lines)
+        shown = ", ".join(
+            f"line {number + 1}: {' '.join(pieces)}"
+            for number, pieces in list(self._lines.items())[:MOST_EXAMPLES]
+        )
+        more = "" if count <= MOST_EXAMPLES else f" and {count - MOST_EXAMPLES:,} more"
+        lines = "1 line has" if count == 1 else f"{count:,} lines have"
+        warn(
+            f"{lines} letters or words that the model's vocabulary cannot write ({shown}{more}). "
+            "They are aligned as <unk>."
+        )
 
 
 def write_all_links(
@@ -28,17 +60,19 @@ def write_all_links(
         The exit code: 2 if a pair could not be aligned.
     """
     chosen: list[Direction] = []
+    unknown = UnknownTargets()
     number, has_errors = 0, False
     for sources, targets in windows:
         if not chosen:
             chosen = [_choose_view(direction, sources, targets) for direction in directions]
         for error in write_links_of_pairs(
-            chosen, method, sources, targets, number, output, is_json=is_json
+            chosen, method, sources, targets, number, output, unknown, is_json=is_json
         ):
             has_errors = True
             warn(error)
         number += len(sources)
         output.flush()
+    unknown.tell()
     return 2 if has_errors else 0
 
 
@@ -69,6 +103,7 @@ def write_links_of_pairs(
     targets: Sequence[str],
     first: int,
     output: TextIO,
+    unknown: UnknownTargets,
     *,
     is_json: bool,
 ) -> list[str]:
@@ -81,6 +116,7 @@ def write_links_of_pairs(
         targets: their translations.
         first: number of the first line, from 0.
         output: where to write.
+        unknown: is told of lines that the vocabulary cannot write.
         is_json: True to write JSON.
 
     Returns:
@@ -88,7 +124,8 @@ def write_links_of_pairs(
     """
     errors = []
     found = links_of_pairs(directions, method, sources, targets)
-    for index, (links, error) in enumerate(found):
+    for index, (links, error, pieces) in enumerate(found):
+        unknown.add(first + index, pieces)
         if error is not None:
             errors.append(f"line {first + index + 1}: {error}")
         if is_json:
@@ -98,6 +135,7 @@ def write_links_of_pairs(
                 "target": targets[index],
                 "error": error,
                 "links": sorted(links),
+                "unknown": pieces,
             }
             output.write(to_json_line(record))
         else:
@@ -110,12 +148,14 @@ def links_of_pairs(
     method: Symmetrization,
     sources: Sequence[str],
     targets: Sequence[str],
-) -> Iterator[tuple[frozenset[Link], str | None]]:
-    """Yield the links of each pair, with two directions joined, and its error if it has one."""
+) -> Iterator[tuple[frozenset[Link], str | None, list[str]]]:
+    """Yield the links of each pair, with two directions joined, its error, and unknown pieces."""
     for pairs in zip(*(one.align(sources, targets) for one in directions), strict=True):
         errors = [pair.error for pair in pairs if pair.error is not None]
         each = [pair.links[0] for pair in pairs]
+        unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
         if errors:
-            yield frozenset(), errors[0]
+            yield frozenset(), errors[0], unknown
         else:
-            yield each[0] if len(each) == 1 else symmetrize(each[0], each[1], method), None
+            links = each[0] if len(each) == 1 else symmetrize(each[0], each[1], method)
+            yield links, None, unknown

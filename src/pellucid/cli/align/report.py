@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.cli.align.links import links_of_pairs
+from pellucid.cli.align.links import UnknownTargets, links_of_pairs
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.evaluate.links import GoldLinks, LinkScore, Symmetrization, score_links
@@ -37,12 +37,17 @@ def report_errors(
             failed.add(index)
             warn(f"line {index + 1}: {error}")
 
-    judged = [one.judge(sources, targets, golds, tell=warn_once) for one in directions]
+    unknown = UnknownTargets()
+    judged = [
+        one.judge(sources, targets, golds, tell=warn_once, tell_unknown=unknown.add)
+        for one in directions
+    ]
+    unknown.tell()
     bests = [min(views, key=lambda one: one.score.error) for views in judged]
     chosen = [one.only(best.view) for one, best in zip(directions, bests, strict=True)]
     joined = None
     if len(chosen) == 2:
-        found = [links for links, _ in links_of_pairs(chosen, method, sources, targets)]
+        found = [links for links, *_ in links_of_pairs(chosen, method, sources, targets)]
         joined = score_links(found, golds)
     if is_json:
         sys.stdout.write(to_json_line(_to_record(judged, bests, joined, method)))

@@ -11,7 +11,7 @@ from pellucid.inside.heads.rows import Gold, HeadRow, head_rows, sort_rows
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import Step
 from pellucid.inside.traces import Trace
-from pellucid.text.token_words import split_pieces, words_of_tokens
+from pellucid.text.token_words import mark_unknown, split_pieces, words_of_tokens
 
 __all__ = ["read_gold", "show_heads"]
 
@@ -64,6 +64,7 @@ def read_gold(
     tokenizer = pair.tokenizer
     if target is None:
         target = tokenizer.decode_target(pair.target_ids)
+    target = mark_unknown(tokenizer, target)
     sizes = (len(split_pieces(source)), len(split_pieces(target)))
     return Gold(
         parse_links(links, "--gold", sizes),

@@ -97,7 +97,13 @@ def _replay(
 ) -> list[Trace]:
     """Decode a line, unless its target is given, and replay each hypothesis."""
     if line.target is not None:
-        return [look_at_given(translator.own_bundle, line.text, line.target, how)]
+        trace = look_at_given(translator.own_bundle, line.text, line.target, how)
+        if unknown := trace.decoding.get("unknown"):
+            warn(
+                f"The model's vocabulary cannot write {', '.join(unknown)}, which the target has. "
+                "It is looked at as <unk>."
+            )
+        return [trace]
     given = {name: options[name] for name in DECODING if options[name] is not None}
     decoding = translator.configure(**given)
     for sentence in useless_options(given, decoding, is_score_shown=True):

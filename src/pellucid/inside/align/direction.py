@@ -114,6 +114,7 @@ class Direction:
         golds: Sequence[GoldLinks],
         *,
         tell: Callable[[int, str], object],
+        tell_unknown: Callable[[int, Sequence[str]], object] | None = None,
     ) -> list[Judged]:
         """Judge the views by gold links, in their order.
 
@@ -122,10 +123,14 @@ class Direction:
             targets: their translations.
             golds: the right links; a pair that cannot be aligned misses all of its links.
             tell: is called with the number, from 0, of each such pair, and the reason.
+            tell_unknown: is called with the number of each pair, and the pieces of its target that
+                the vocabulary cannot write.
         """
         counts, shares = [], []
         for index, (pair, gold) in enumerate(zip(self.align(sources, targets), golds, strict=True)):
             counts.append([count_links(links, gold) for links in pair.links])
+            if tell_unknown is not None:
+                tell_unknown(index, pair.unknown)
             if pair.error is None:
                 shares.append(pair.end_shares)
             else:

@@ -22,7 +22,12 @@ from pellucid.inside.align.maps import PairMaps, View, map_pairs
 from pellucid.inside.pair import problem_of
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
-from pellucid.text.token_words import split_pieces, words_of_tokens
+from pellucid.text.token_words import (
+    mark_unknown,
+    split_pieces,
+    unknown_pieces,
+    words_of_tokens,
+)
 
 __all__ = ["LINK_RULES", "Aligned", "LinkRule", "align_pairs", "link_words", "tokens_by_words"]
 
@@ -45,6 +50,8 @@ class Aligned:
         links: for each view, pairs (source word, target word), from 0.
         end_shares: for each view, the share of its rows on the source's ``</s>``.
         error: the reason why the pair could not be aligned; it then has no links.
+        unknown: the pieces of the target that the vocabulary cannot write. They are aligned as
+            ``<unk>``.
     """
 
     source: str
@@ -54,6 +61,7 @@ class Aligned:
     links: tuple[frozenset[Link], ...]
     end_shares: tuple[float, ...]
     error: str | None = None
+    unknown: tuple[str, ...] = ()
 
 
 def align_pairs(
@@ -159,10 +167,14 @@ def _align_chunk(
     ids, places = [], []
     for index, (source, target) in enumerate(pairs):
         sizes = (len(split_pieces(source)), len(split_pieces(target)))
-        pair_ids = (tokenizer.encode_source(source), tokenizer.encode_target(target))
-        problem = problem_of(model, tokenizer, *pair_ids, target)
-        nothing = (frozenset[Link](),) * len(views)
-        aligned.append(Aligned(source, target, *sizes, nothing, (0.0,) * len(views), problem))
+        target_ids = tokenizer.encode_target(mark_unknown(tokenizer, target))
+        pair_ids = (tokenizer.encode_source(source), target_ids)
+        problem = problem_of(model, *pair_ids)
+        unknown: tuple[str, ...] = ()
+        if tokenizer.config.unk_id in target_ids:
+            unknown = tuple(unknown_pieces(tokenizer, target))
+        nothing, shares = (frozenset[Link](),) * len(views), (0.0,) * len(views)
+        aligned.append(Aligned(source, target, *sizes, nothing, shares, problem, unknown))
         if problem is None and all(sizes):
             ids.append(pair_ids)
             places.append(index)
@@ -195,7 +207,8 @@ def _align_pair(
     views: Sequence[View],
     rule: LinkRule,
 ) -> Aligned:
-    target_words = words_of_tokens(tokenizer, "target", pair.target, target_ids)
+    marked = mark_unknown(tokenizer, pair.target)
+    target_words = words_of_tokens(tokenizer, "target", marked, target_ids)
     source_words = words_of_tokens(tokenizer, "source", pair.source, source_ids)
     # ``</s>`` comes last and belongs to no word.
     is_of_SM = tokens_by_words([*source_words, range(0)], pair.num_source_words)
