@@ -145,6 +145,14 @@ def test_complete_resolved_recipe_stays_as_it_is(corpus: Path) -> None:
     assert complete(resolved, corpus) == (resolved, [])
 
 
+@pytest.mark.parametrize("pairs", [300, 29_000, 2_000_000])
+def test_choose_leaves_the_number_of_epochs_to_the_screen(pairs: int) -> None:
+    values = {"data": DATA}
+    choices = choose(values, Recipe.model_validate(values), counts_of(pairs))
+    said = [choice.reason for choice in choices]
+    assert not [reason for reason in said if "epoch" in reason]
+
+
 def test_complete_says_each_choice_with_its_value_and_leaves_its_input_alone(corpus: Path) -> None:
     values: dict[str, Any] = {"data": DATA, "training": {"seed": 7}}
     before = json.dumps(values)

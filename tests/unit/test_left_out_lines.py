@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from small_runs import make_recipe, write_text
 
-from pellucid.errors import DataError
+from pellucid.errors import ConfigurationError, DataError
 from pellucid.text.findings import Finding
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.links import check_links, read_links
@@ -164,3 +164,22 @@ def test_links_without_numbers_of_pairs_follow_one_another(tmp_path: Path) -> No
     (tmp_path / "links").write_text("0-0\n1-1\n")
     pairs = [Pair("a b", "c d", "x:1"), Pair("e f", "g h", "x:2")]
     assert [line for _, line, _ in read_links(pairs, tmp_path / "links")] == ["0-0", "1-1"]
+
+
+def test_resuming_with_other_text_names_the_way_to_train_on(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    prepare(tmp_path)
+    run = tmp_path / "run"
+    change_lines(tmp_path / "train.en", {5: "the dog sees a cat"})
+    with pytest.raises(ConfigurationError, match=rf"in another --out, with --from {run}\."):
+        prepare(tmp_path)
+    more = {"train_source": ["train.en", "train.en"], "train_target": ["train.fr", "train.fr"]}
+    with pytest.raises(ConfigurationError, match=rf"with --from {run} to train its model on\."):
+        prepare(tmp_path, data=more)
+
+
+def test_resuming_with_another_model_does_not_speak_of_text(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    prepare(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"d_ff differs .* --out for a new run\.$"):
+        prepare(tmp_path, model={"d_ff": 48})

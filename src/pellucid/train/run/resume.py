@@ -37,7 +37,8 @@ def check_start(
         raise ConfigurationError(
             f"The text must be what this run started with, but the tokens in {run.data} differ "
             f"(their fingerprint is not that in {checkpoint.folder}). Delete {run.data} and put "
-            "the earlier text back, or choose another --out for a new run."
+            "the earlier text back, or train on with the new text in another --out, with --from "
+            f"{run.path}."
         )
 
 
@@ -70,7 +71,7 @@ def check_validation(state: TrainingState, pairs: Sequence[Pair]) -> None:
         raise ConfigurationError(
             "The validation text must be what this run started with, but it differs "
             "(data.validation_source, data.validation_target). Put the earlier text back, or "
-            "choose another --out for a new run."
+            "train on with the new text in another --out, with --from and this run's folder."
         )
     state.validation = found
 

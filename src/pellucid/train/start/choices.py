@@ -311,17 +311,15 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
     if training.max_minutes:
         schedule = ("inverse_square_root", "time may end it at any step")
     chosen: dict[str, tuple[Any, str]] = {
-        "max_tokens_per_batch": (tokens, f"an epoch is about {round(an_epoch):,} updates"),
+        "max_tokens_per_batch": (tokens, f"what suits {_millions(words)} target words"),
         "learning_rate": (_peak_rate(width), peak),
         "schedule": schedule,
         "warmup_steps": (min(LONGEST_WARMUP, steps // 8), "an eighth of the steps"),
         "dropout": (dropout, f"{_millions(words)} target words for a model of width {width}"),
         "averaging": ("running", "the average of late weights is better than the last"),
         "average_decay": (round(1 - AVERAGES / steps, 5), "it spans a twentieth of the steps"),
-        "max_steps": (
-            steps,
-            f"about {round(steps / an_epoch):,} epochs, at {SUBWORDS_PER_WORD} subwords a word",
-        ),
+        # Epochs are only known once the text is cut into tokens: the screen has their number.
+        "max_steps": (steps, "later ones teach little from so much text"),
         "validate_every": (interval, f"about {VALIDATIONS} times"),
         "patience": (PATIENCE, f"it ends {PATIENCE * interval:,} steps after the best BLEU"),
     }
