@@ -320,10 +320,12 @@ class RunFolder:
         changed = sorted(differing - may_change)
         if changed:
             names = ", ".join(KNOWN_AS.get(key, key) for key in changed)
+            has_other_text = any(key.startswith("data.") for key in changed)
+            advice = f", with --from {self.path} to train its model on" if has_other_text else ""
             raise ConfigurationError(
                 f"A run can only be continued with the same recipe, but {names} "
                 f"{'differs' if len(changed) == 1 else 'differ'} from {self._recipe_file}. "
-                "Choose another --out for a new run."
+                f"Choose another --out for a new run{advice}."
             )
 
 

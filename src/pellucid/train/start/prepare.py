@@ -108,7 +108,7 @@ def prepare_data(
     """
     if run.data.is_dir():
         _check_whole(run.data)
-        _check_same_text(run.data / TEXT_HASHES, recipe, base)
+        _check_same_text(run, recipe, base)
     bad = BadLines()
     pairs = read_pairs(recipe.data, "validation", base, bad=bad)
     validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
@@ -140,15 +140,16 @@ def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
     return {name: folder / name for name in named}
 
 
-def _check_same_text(hashes: Path, recipe: Recipe, base: Path) -> None:
+def _check_same_text(run: RunFolder, recipe: Recipe, base: Path) -> None:
     """Refuse to continue with other text than the run's tokens were made of."""
+    hashes = run.data / TEXT_HASHES
     earlier = read_json(hashes)
     for name, path in _text_files(recipe, base).items():
         if earlier.get(name) != hash_file(path):
             raise ConfigurationError(
                 f"The text must be what this run started with, but {path} has been changed since "
-                f"(its hash is not that in {hashes}). Put the earlier text back, or choose another "
-                "--out for a new run."
+                f"(its hash is not that in {hashes}). Put the earlier text back, or train on with "
+                f"the new text in another --out, with --from {run.path}."
             )
 
 
