@@ -132,7 +132,7 @@ class TrainingConfig(Strict):
     max_minutes: NonNegativeFloat = 0.0
     """Maximum number of minutes; 0 sets no limit."""
     patience: NonNegativeInt = 0
-    """Maximum number of validations without a better BLEU; 0 sets no limit."""
+    """Maximum number of validations without a better model, by ``best_by``; 0 sets no limit."""
 
     # Validation, checkpoints and log
     validate_every: Steps = 1000
@@ -140,6 +140,10 @@ class TrainingConfig(Strict):
     checkpoint."""
     save_minutes: NonNegativeFloat = 5.0
     """Minutes after a checkpoint until the next one; 0 saves only at validations."""
+    best_by: Literal["auto", "bleu", "chrf", "loss"] = "auto"
+    """Measure that chooses the model to keep. ``auto`` takes BLEU. If it is equal, if not one
+    sequence of four tokens is right yet, or if most targets are shorter, chrF decides, then the
+    loss. ``bleu`` looks at BLEU only. In scripts without spaces, BLEU counts characters."""
     validation_samples: NonNegativeInt = 3
     """Translations that a validation shows."""
     log_every: Steps = 50

@@ -4,6 +4,7 @@ from pellucid.evaluate.comparison import Comparison, Difference, compare
 from pellucid.evaluate.corpus import (
     Evaluation,
     Score,
+    bleu_for_ranking,
     corpus_bleu_score,
     corpus_chrf_score,
     evaluate_corpus,
@@ -24,6 +25,7 @@ __all__ = [
     "Form",
     "Normalized",
     "Score",
+    "bleu_for_ranking",
     "check_tokenizer",
     "choose_tokenizer",
     "compare",

@@ -20,7 +20,14 @@ from pellucid.evaluate.statistics import (
     resample_scores,
 )
 
-__all__ = ["Evaluation", "Score", "corpus_bleu_score", "corpus_chrf_score", "evaluate_corpus"]
+__all__ = [
+    "Evaluation",
+    "Score",
+    "bleu_for_ranking",
+    "corpus_bleu_score",
+    "corpus_chrf_score",
+    "evaluate_corpus",
+]
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,28 @@ def corpus_bleu_score(
     check_lines({"hypotheses": hypotheses, "references": references})
     known = form.apply(references)
     return _quick_score(Method(tokenize=tokenize).bleu(known), form.apply(hypotheses), known)
+
+
+def bleu_for_ranking(
+    hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str
+) -> tuple[float, bool]:
+    """Compute BLEU, and tell whether it tells good translations from bad ones.
+
+    It does not before the first sequence of four tokens is right: sacreBLEU's smoothing then
+    prefers short translations. Nor does it if most references have fewer than four tokens: a
+    single translation of four takes off ten points.
+
+    Args:
+        hypotheses: translations.
+        references: as many translations made by people.
+        tokenize: as for `evaluate_corpus`.
+    """
+    check_lines({"hypotheses": hypotheses, "references": references})
+    bleu = Method(tokenize=tokenize).bleu(references)
+    sums = count_statistics(bleu, hypotheses, [references]).sum(axis=0)
+    # Two lengths come first, then the numbers of right sequences of 1, 2, 3 and 4 tokens.
+    num_right = sums[1 + bleu.max_ngram_order]
+    return corpus_score(bleu, sums), bool(num_right > 0 and not bleu.effective_order)
 
 
 def corpus_chrf_score(

@@ -15,7 +15,13 @@ from pellucid.errors import OutputError, TrainingError
 from pellucid.hardware import choose_device, keep_freed_memory, leave_lasting_objects
 from pellucid.text import check_files
 from pellucid.text.check import check_data
-from pellucid.train.console.messages import Interval, announce, describe_interval, expected_time
+from pellucid.train.console.messages import (
+    Interval,
+    announce,
+    describe_best,
+    describe_interval,
+    expected_time,
+)
 from pellucid.train.console.progress import TrainingProgress
 from pellucid.train.feed import Feed, Update
 from pellucid.train.learner import Learner, make_bundle_config
@@ -23,6 +29,12 @@ from pellucid.train.report.page import write_report
 from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoints
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.run.interruption import Interruption
+from pellucid.train.run.learned import (
+    describe_failure,
+    describe_guessing,
+    has_learned_nothing,
+    is_far_above_guessing,
+)
 from pellucid.train.run.limits import has_reached_limit, is_done, share_done
 from pellucid.train.run.metrics import MetricsWriter
 from pellucid.train.run.resume import check_start, check_validation
@@ -34,6 +46,7 @@ from pellucid.train.start.plan import make_plan
 from pellucid.train.start.prepare import PreparedData, prepare_data
 from pellucid.train.update.memory import require_memory
 from pellucid.train.validation import Validation, validate_model
+from pellucid.train.weights.schedule import learning_rate
 from pellucid.translator import Translator
 
 __all__ = ["Trainer", "TrainingSummary", "train"]
@@ -52,6 +65,8 @@ class TrainingSummary:
         best_bleu: its validation BLEU.
         best_step: the step of that validation.
         seconds: training time, over all resumptions.
+        best_chrf: its validation chrF; below 0 if an early version measured it.
+        best_loss: its validation loss; None if an early version measured it.
     """
 
     bundle: Path
@@ -59,6 +74,8 @@ class TrainingSummary:
     best_bleu: float
     best_step: int
     seconds: float
+    best_chrf: float = -1.0
+    best_loss: float | None = None
 
 
 def train(
@@ -82,7 +99,7 @@ def train(
 
     Raises:
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.
-        TrainingError: the loss is not finite any more.
+        TrainingError: the loss is not finite any more, or far above that of guessing at the end.
         KeyboardInterrupt: Ctrl-C; the step was finished and saved.
         SystemExit: SIGTERM or a closed terminal; the step was finished and saved.
     """
@@ -174,20 +191,38 @@ class Trainer:
                         self._leave(interruption)
                     if is_done(self.training, self.learner.state) or not was_made:
                         break
-        state = self.learner.state
+        return self._finish()
+
+    def _finish(self) -> TrainingSummary:
+        """Report what was learned.
+
+        Raises:
+            TrainingError: no model was kept, or nothing was learned.
+        """
+        learner, state, training = self.learner, self.learner.state, self.training
         if not state.best_step or self._saver.has_lost_best:
             raise TrainingError(
                 "No model was kept: the validation loss was never finite. Train again with a lower "
                 "training.learning_rate."
             )
+        if has_learned_nothing(state, learner.tokenizer):
+            self._report_page()
+            peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
+            raise TrainingError(describe_failure(state, training, learner.tokenizer, peak))
         self.run.log(
             f"Done: {state.step} steps in {state.seconds / 60:.1f} minutes, best "
-            f"validation BLEU {state.best_bleu:.1f} at step {state.best_step}. "
+            f"validation {describe_best(state, training.best_by)} at step {state.best_step}. "
             f"The model is in {self.run.bundle}."
         )
         self._report_page()
         return TrainingSummary(
-            self.run.bundle, state.step, state.best_bleu, state.best_step, state.seconds
+            self.run.bundle,
+            state.step,
+            state.best_bleu,
+            state.best_step,
+            state.seconds,
+            best_chrf=state.best_chrf,
+            best_loss=state.best_loss,
         )
 
     def _advance(self, update: Update, bar: TrainingProgress) -> bool:
@@ -243,7 +278,7 @@ class Trainer:
         )
         self.run.log(describe_interval(interval, state, epoch, rate))
         self._interval = Interval()
-        state.unlogged_tokens, state.unlogged_loss = 0, 0.0
+        state.unlogged_tokens, state.unlogged_loss, state.logged_loss = 0, 0.0, loss
 
     def _must_validate(self) -> bool:
         state = self.learner.state
@@ -280,7 +315,9 @@ class Trainer:
             self._metrics.add(
                 "validation", {"step": state.step, "seconds": round(state.seconds, 3), **figures}
             )
-        self.run.log(found.describe(state.step, is_best=self._saver.is_better(found.rank)))
+        self.run.log(found.describe(state.step, best_by=self._saver.better_by(found)))
+        if is_far_above_guessing(found.loss, learner.tokenizer):
+            self.run.log(describe_guessing(learner.tokenizer))
         return found
 
     def _keep_if_better(self, found: Validation) -> None:
@@ -293,14 +330,14 @@ class Trainer:
             sample = {"step": state.step, "source": pair.source, "reference": pair.target}
             self._metrics.add_sample(number, {**sample, "translation": translation})
             self.run.log(f"             {pair.source} → {translation}")
-        is_better = self._saver.is_better(found.rank)
+        is_better = self._saver.better_by(found) is not None
         if state.step != state.validated_step:
             num_without = state.validations_without_better
             state.validations_without_better = 0 if is_better else num_without + 1
         if is_better:
-            self._saver.keep_best(found.rank)
+            self._saver.keep_best(found)
         state.validated_step = state.step
-        learner.averaging.validated(found.rank)
+        learner.averaging.validated(found.grade(self.training.best_by))
         self._interval = Interval()
 
     def _save(self) -> bool:

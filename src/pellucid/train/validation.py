@@ -1,16 +1,33 @@
-"""Validation: the loss of the true translations, and BLEU and chrF of the model's own."""
+"""Validation: the loss of the true translations, BLEU and chrF of the model's own, and a rank."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from pellucid.evaluate import corpus_bleu_score, corpus_chrf_score
+from pellucid.config import TokenizerConfig
+from pellucid.evaluate import Form, bleu_for_ranking, choose_tokenizer, corpus_chrf_score
+from pellucid.evaluate.statistics import Method
+from pellucid.evaluate.tokenization import DEFAULT
 from pellucid.text import Pair
 from pellucid.translator import Translator
 
-__all__ = ["Validation", "validate_model"]
+__all__ = ["MEASURES", "BestBy", "Validation", "describe_measuring", "validate_model"]
+
+BestBy = Literal["auto", "bleu", "chrf", "loss"]
+
+MEASURES: dict[BestBy, tuple[str, ...]] = {
+    "auto": ("BLEU", "chrF", "loss"),
+    "bleu": ("BLEU",),
+    "chrf": ("chrF", "loss"),
+    "loss": ("loss",),
+}
+"""The measures of ``training.best_by``; each decides if all before it are equal."""
+
+TIE_BREAK = 1e-9
+"""Factor on a measure after another one, in one number for both."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +43,8 @@ class Validation:
         chrf: of ``translations``.
         translations: greedy translations of the sources; empty for a source that is too long.
         num_too_long: pairs too long for the model, which do not count for the loss.
+        is_bleu_useful: False if BLEU says little about these translations: see
+            `bleu_for_ranking`.
     """
 
     loss: float
@@ -33,17 +52,40 @@ class Validation:
     chrf: float
     translations: tuple[str, ...]
     num_too_long: int = 0
+    is_bleu_useful: bool = True
 
-    @property
-    def rank(self) -> float:
-        """BLEU, by which models are compared; −∞ if the loss is not finite."""
-        return self.bleu if math.isfinite(self.loss) else -math.inf
+    def rank(self, best_by: BestBy) -> tuple[float, ...]:
+        """Compute what models are compared by; larger is better. Empty if the loss is not finite.
 
-    def describe(self, step: int, *, is_best: bool) -> str:
-        """Format the line of the log, and what the figures leave out."""
+        In ``auto`` BLEU counts as 0 if it says little, so that chrF decides.
+        """
+        if not math.isfinite(self.loss):
+            return ()
+        bleu = self.bleu if self.is_bleu_useful or best_by == "bleu" else 0.0
+        values = {"BLEU": bleu, "chrF": self.chrf, "loss": -self.loss}
+        return tuple(values[name] for name in MEASURES[best_by])
+
+    def grade(self, best_by: BestBy) -> float:
+        """Compute one number for an average of the best weights: the second measure breaks ties."""
+        rank = self.rank(best_by)
+        return (
+            sum(value * TIE_BREAK**place for place, value in enumerate(rank)) if rank else -math.inf
+        )
+
+    def describe(self, step: int, *, best_by: str | None) -> str:
+        """Format the line of the log, and what the figures leave out.
+
+        Args:
+            step: the step of the model.
+            best_by: the measure by which it is the best so far, such as ``chrF``; None if it is
+                not.
+        """
+        best = "" if best_by is None else " (best so far)"
+        if best_by not in (None, "BLEU"):
+            best = f" (best so far, by {best_by})"
         text = (
             f"step {step:6d}  validation: loss {self.loss:.3f}, BLEU {self.bleu:.2f}, "
-            f"chrF {self.chrf:.2f}{' (best so far)' if is_best else ''}"
+            f"chrF {self.chrf:.2f}{best}"
         )
         if self.num_too_long:
             text += (
@@ -55,7 +97,11 @@ class Validation:
 
 
 def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
-    """Translate the validation text greedily and score the true translations."""
+    """Translate the validation text greedily and score the true translations.
+
+    Both sides are compared in the model's own normalization. BLEU's tokenizer depends on the text
+    only, and not on what is installed, so that a run can be continued on another machine.
+    """
     sources = [pair.source for pair in pairs]
     targets = [pair.target for pair in pairs]
     scored = [result for result in translator.score(sources, targets) if result.error is None]
@@ -63,11 +109,47 @@ def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
     loss = math.nan
     if num_tokens:
         loss = -sum(result.log_probability for result in scored) / num_tokens
-    hypotheses = [translation.text for translation in translator.translate(sources)]
+    translations = tuple(translation.text for translation in translator.translate(sources))
+    form = Form.of_model(translator.tokenizer.config)
+    hypotheses, references = form.apply(translations), form.apply(targets)
+    bleu, is_bleu_useful = bleu_for_ranking(
+        hypotheses, references, tokenize=_bleu_tokenizer(references)
+    )
     return Validation(
         loss,
-        bleu=corpus_bleu_score(hypotheses, targets),
-        chrf=corpus_chrf_score(hypotheses, targets),
-        translations=tuple(hypotheses),
+        bleu=bleu,
+        chrf=corpus_chrf_score(hypotheses, references),
+        translations=translations,
         num_too_long=len(pairs) - len(scored),
+        is_bleu_useful=is_bleu_useful,
     )
+
+
+def describe_measuring(
+    pairs: Sequence[Pair], tokenizer: TokenizerConfig, best_by: BestBy
+) -> Iterator[str]:
+    """Describe how models are measured, if it is not as usual: a sentence each."""
+    form = Form.of_model(tokenizer)
+    targets = [pair.target for pair in pairs]
+    references = form.apply(targets)
+    num_changed = sum(map(str.__ne__, targets, references))
+    name = _bleu_tokenizer(references)
+    if name != DEFAULT:
+        yield f"Validation BLEU uses sacreBLEU's tokenizer {name}, which suits the targets' script."
+    if num_changed:
+        yield (
+            f"Validation compares in the model's normalization ({form}), which changes "
+            f"{num_changed:,} of {len(targets):,} targets."
+        )
+    is_short = Method(tokenize=name).bleu(references).effective_order
+    if is_short:
+        yield (
+            "Most validation targets have fewer than four tokens, so BLEU counts shorter sequences"
+            f"{' and the best model is chosen by chrF' if best_by == 'auto' else ''}."
+        )
+    if best_by != "auto":
+        yield f"The best model is chosen by {', then '.join(MEASURES[best_by])}."
+
+
+def _bleu_tokenizer(references: Sequence[str]) -> str:
+    return choose_tokenizer(references, may_use_mecab=False)

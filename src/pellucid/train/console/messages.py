@@ -20,11 +20,13 @@ from pellucid.train.learner import Learner
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.start.prepare import PreparedData
+from pellucid.train.validation import BestBy, describe_measuring
 from pellucid.train.weights.schedule import learning_rate
 
 __all__ = [
     "Interval",
     "announce",
+    "describe_best",
     "describe_interval",
     "expected_time",
 ]
@@ -68,6 +70,17 @@ def describe_interval(interval: Interval, state: TrainingState, epoch: int, rate
         f"{math.exp(min(loss, 50)):8.1f}  {interval.tokens_per_second:6,.0f} tokens/s"
         f"  rate {rate:.5f}  {state.seconds / 60:5.1f} min"
     )
+
+
+def describe_best(state: TrainingState, best_by: BestBy) -> str:
+    """Describe the measures of the best model, with the one that chose it first."""
+    if best_by == "loss" and state.best_loss is not None:
+        return f"loss {state.best_loss:.3f} (BLEU {state.best_bleu:.1f})"
+    # Early versions did not keep the rank.
+    is_by_chrf = best_by == "chrf" or (best_by == "auto" and state.best_rank[:1] == [0.0])
+    if is_by_chrf:
+        return f"chrF {state.best_chrf:.1f} (BLEU {state.best_bleu:.1f})"
+    return f"BLEU {state.best_bleu:.1f}"
 
 
 def announce(
@@ -117,6 +130,7 @@ def announce(
     )
     yield screen(outlook)
     yield from settings_without_effect(recipe)
+    yield from describe_measuring(prepared.validation, tokenizer.config, training.best_by)
     budget = plan.max_tokens_per_batch
     if plan.is_budget_new and budget < training.max_tokens_per_batch:
         yield (

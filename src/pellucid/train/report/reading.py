@@ -77,9 +77,16 @@ class RunHistory:
 
     @property
     def best(self) -> Numbers | None:
-        """The first validation with the highest BLEU; None before the first validation."""
+        """The validation of the model that was kept; None before the first validation.
+
+        If the bundle does not tell, it is the first validation with the highest BLEU.
+        """
         scored = [line for line in self.validation if math.isfinite(line["bleu"])]
-        return max(scored, key=lambda line: line["bleu"], default=None)
+        metrics = self.manifest.get("metrics")
+        kept = metrics.get("best_step") if isinstance(metrics, Mapping) else None
+        of_kept = (line for line in scored if line["step"] == kept)
+        highest = max(scored, key=lambda line: line["bleu"], default=None)
+        return next(of_kept, highest)
 
     @property
     def last_step(self) -> int:

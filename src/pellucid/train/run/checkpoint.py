@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +62,13 @@ class TrainingState:
         target_tokens: target tokens seen so far, without padding.
         unlogged_tokens: how many of them since the last line of the log.
         unlogged_loss: the sum of their losses.
-        best_bleu: the best validation BLEU; below 0 before the first.
+        best_bleu: the validation BLEU of the best model; below 0 before the first.
         best_step: the step of that validation.
+        best_chrf: its chrF; below 0 before the first, and in checkpoints of early versions.
+        best_loss: its loss; None then as well.
+        best_rank: what it is compared by, the first number first; empty then as well.
         validated_step: the last step whose weights were validated.
+        logged_loss: the mean training loss of the last line of the log; 0 before the first.
         validations_without_better: validations in a row without a gain.
         skipped_updates: updates whose loss or gradient was not finite.
         skipped_in_a_row: those of them that came one after the other up to here.
@@ -82,8 +86,12 @@ class TrainingState:
     target_tokens: int = 0
     unlogged_tokens: int = 0
     unlogged_loss: float = 0.0
+    logged_loss: float = 0.0
     best_bleu: float = -1.0
     best_step: int = 0
+    best_chrf: float = -1.0
+    best_loss: float | None = None
+    best_rank: list[float] = field(default_factory=list)
     validated_step: int = 0
     validations_without_better: int = 0
     skipped_updates: int = 0
@@ -100,6 +108,17 @@ class TrainingState:
     def recent_loss(self) -> float:
         """Mean unsmoothed loss per target token since the last line of the log, in nats."""
         return self.unlogged_loss / max(1, self.unlogged_tokens)
+
+    @property
+    def training_loss(self) -> float:
+        """The newest such mean; 0 before the first update, and in checkpoints of early versions."""
+        return self.recent_loss if self.unlogged_tokens else self.logged_loss
+
+    def take_best(self, other: TrainingState) -> None:
+        """Take the best model so far from another state."""
+        self.best_bleu, self.best_step = other.best_bleu, other.best_step
+        self.best_chrf, self.best_loss = other.best_chrf, other.best_loss
+        self.best_rank = list(other.best_rank)
 
 
 @dataclass(frozen=True)
@@ -331,7 +350,7 @@ def _groups(path: Path) -> Iterator[str]:
 
 def _read_state(path: Path) -> TrainingState:
     values = read_json(path)
-    unknown = sorted(values.keys() - {field.name for field in fields(TrainingState)})
+    unknown = sorted(values.keys() - {entry.name for entry in fields(TrainingState)})
     if unknown:
         raise BundleError(
             f"Every field of {STATE} must be known to this version of pellucid, but "

@@ -59,8 +59,7 @@ def roll_back(learner: Learner, run: RunFolder, training: TrainingConfig) -> Non
     state.roll_backs, state.rate_factor = 1, RATE_AFTER_ROLL_BACK
     state.skipped_updates, state.skipped_in_a_row = before.skipped_updates, 0
     state.seconds = before.seconds
-    if before.best_bleu > state.best_bleu:
-        state.best_bleu, state.best_step = before.best_bleu, before.best_step
+    state.take_best(before)
     # Step 0 has no checkpoint to take these from.
     state.processes, state.validation = before.processes, before.validation
     run.log(

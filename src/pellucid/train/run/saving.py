@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from pellucid.bundle import save_bundle
@@ -15,6 +16,7 @@ from pellucid.train.run.folder import RunFolder
 from pellucid.train.run.limits import is_done
 from pellucid.train.run.provenance import provenance
 from pellucid.train.run.resume import is_best_model_lost
+from pellucid.train.validation import MEASURES, Validation
 
 __all__ = ["Saver"]
 
@@ -49,9 +51,26 @@ class Saver:
         minutes = self._recipe.training.save_minutes
         return 0 < 60 * minutes <= time.monotonic() - self._saved
 
-    def is_better(self, bleu: float) -> bool:
-        """Tell whether a model of this validation BLEU would be the best so far."""
-        return bleu > (-1.0 if self.has_lost_best else self._learner.state.best_bleu)
+    def better_by(self, found: Validation) -> str | None:
+        """Name the measure by which a model would be the best so far; None if it would not.
+
+        The first model that is measured is the best.
+        """
+        state, best_by = self._learner.state, self._recipe.training.best_by
+        rank, names = found.rank(best_by), MEASURES[best_by]
+        if not rank:
+            return None
+        if not state.best_step or self.has_lost_best:
+            return names[0]
+        # Early versions compared BLEU only.
+        best = state.best_rank or [state.best_bleu]
+        if rank <= tuple(best):
+            return None
+        equal = [value == before for value, before in zip(rank, best, strict=False)]
+        deciding = equal.index(False) if False in equal else len(equal)
+        # BLEU is named if it is higher, also if it is smoothed and did not decide.
+        is_higher = names[0] == "BLEU" and found.bleu > state.best_bleu
+        return names[0] if is_higher else names[min(deciding, len(names) - 1)]
 
     def save_checkpoint(self) -> bool:
         """Save a checkpoint.
@@ -86,23 +105,25 @@ class Saver:
             return False
         return True
 
-    def keep_best(self, bleu: float) -> None:
+    def keep_best(self, found: Validation) -> None:
         """Save the current model as the best so far.
 
-        If the disk does not take it, the best BLEU stays what it was, so that a later validation
-        tries again. At the end the same command makes this model again.
+        If the disk does not take it, the best stays what it was, so that a later validation tries
+        again. At the end the same command makes this model again.
 
         Raises:
             OutputError: the disk does not take it, and training is done.
         """
         state = self._learner.state
-        before = state.best_bleu, state.best_step
-        state.best_bleu, state.best_step = bleu, state.step
+        before = replace(state)
+        state.best_bleu, state.best_chrf, state.best_loss = found.bleu, found.chrf, found.loss
+        state.best_rank = list(found.rank(self._recipe.training.best_by))
+        state.best_step = state.step
         try:
             self.save_bundle(self._run.bundle)
             self.has_lost_best = False
         except OutputError as error:
-            state.best_bleu, state.best_step = before
+            state.take_best(before)
             if is_done(self._recipe.training, state):
                 self.save_checkpoint()
                 raise

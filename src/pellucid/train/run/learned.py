@@ -1,0 +1,64 @@
+"""Notice a training that learned nothing: its loss is far above that of guessing."""
+
+from __future__ import annotations
+
+import math
+
+from pellucid.config import TrainingConfig
+from pellucid.text import Tokenizer
+from pellucid.train.run.checkpoint import TrainingState
+
+__all__ = ["describe_failure", "describe_guessing", "has_learned_nothing", "is_far_above_guessing"]
+
+FAR = 2.0
+"""Factor above the loss of guessing at which weights must have been driven astray.
+
+Random weights have a loss a little above that of guessing.
+"""
+
+
+def is_far_above_guessing(loss: float, tokenizer: Tokenizer) -> bool:
+    """Tell whether a loss is far above that of guessing, each token as likely as the others."""
+    return math.isfinite(loss) and loss > FAR * _loss_of_guessing(tokenizer)
+
+
+def has_learned_nothing(state: TrainingState, tokenizer: Tokenizer) -> bool:
+    """Tell whether the best model and the last updates are both far above guessing.
+
+    A high loss on validation text only is another fault: the text is unlike the training text.
+    """
+    losses = (state.training_loss, state.best_loss or 0.0)
+    return all(is_far_above_guessing(loss, tokenizer) for loss in losses)
+
+
+def describe_guessing(tokenizer: Tokenizer) -> str:
+    """Describe a validation loss that is far above guessing."""
+    return (
+        f"             The loss is far above that of guessing, {_loss_of_guessing(tokenizer):.1f}: "
+        "so far the model has learned nothing of the validation text."
+    )
+
+
+def describe_failure(
+    state: TrainingState, training: TrainingConfig, tokenizer: Tokenizer, rate: float
+) -> str:
+    """Describe a training that learned nothing, and what to do.
+
+    Args:
+        state: at the end.
+        training: the settings.
+        tokenizer: of the model.
+        rate: the peak of the learning rate.
+    """
+    rates = f"training.learning_rate (its peak was {rate:g})"
+    if training.optimizer == "muon":
+        rates += f" and training.muon_learning_rate ({training.muon_learning_rate:g})"
+    return (
+        f"The model must learn something, but its loss per token is {state.training_loss:,.1f} in "
+        f"training and {state.best_loss:,.1f} in validation, and guessing gives "
+        f"{_loss_of_guessing(tokenizer):.1f}. Train again in another --out with a lower {rates}."
+    )
+
+
+def _loss_of_guessing(tokenizer: Tokenizer) -> float:
+    return math.log(tokenizer.target_vocabulary_size)
