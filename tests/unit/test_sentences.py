@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.text.sentences import split_sentences
+from pellucid.text.sentences import count_sentences, join_sentences, split_sentences
 
 # Sentences are set apart by a bar here, with the white space around it.
 TEXTS = [
@@ -32,6 +32,14 @@ TEXTS = [
     "他走了。|“好！”我说。 | Then English. | 然后中文。|Ok. | 好",
     "I like it! and you? yes.",
     "Price: $5. | €3 is less. | 😀 is a face. | Ok",
+    "They met at 5 p.m. | Then they left Washington D.C. | It rained, i.e. The Plan failed.",
+    "He saw the Prime Minister at 5 p.m. London time.",
+    "Dhr. Jansen is hier. | Pan dr. Nowak mieszka przy ul. Długiej. | Ул. Ленина длинная.",
+    "Vive en EE. UU. desde 1990. | Trabaja.",
+    "他说：“我不去。”|她笑了！|“走！”他说。|３．５公斤。",
+    "Πού είναι; | Δεν ξέρω.",
+    "သူသွားတယ်။ | သူမကျန်ခဲ့တယ်။",
+    "እሱ ሄደ። | እሷ ቀረች።",
     "no end",
     "...",
 ]
@@ -56,3 +64,22 @@ def test_split_sentences_lose_nothing(text: str) -> None:
     sentences = split_sentences(text)
     assert "".join("".join(sentences).split()) == "".join(text.split())
     assert all(sentence and sentence == sentence.strip() for sentence in sentences)
+    assert count_sentences(text) == len(sentences)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "expected"),
+    [
+        (["It is late.", "Go!"], "It is late. Go!"),
+        (["他走了。", "她笑了"], "他走了。她笑了"),
+        (["「はい」", "そう"], "「はい」そう"),
+        (["他走了。", "OK"], "他走了。OK"),
+        (["สวัสดี", "ครับ"], "สวัสดี ครับ"),
+        (["", "One.", "", "Two."], "One. Two."),
+        ([], ""),
+    ],
+)
+def test_join_sentences_with_spaces_where_the_script_has_them(
+    sentences: list[str], expected: str
+) -> None:
+    assert join_sentences(sentences) == expected

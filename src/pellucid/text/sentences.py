@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pellucid.text.letters import is_unspaced
 
-__all__ = ["split_sentences"]
+__all__ = ["count_sentences", "gap_between", "join_sentences", "split_sentences"]
 
 # The end of a sentence: its marks, and the closing quotation marks and brackets after them. Marks
 # that open a quotation in one language close it in another; French puts a space before ».
 _END = re.compile(
-    r"""(?P<marks>[.!?…。！？｡؟۔।॥]+)"""
+    r"""(?P<marks>[.!?…。！？｡．؟۔।॥။።፧։។]+|\u037e|(?<=[\u0370-\u03ff\u1f00-\u1fff]);)"""
     r"""(?:["'”’»›)\]」』】）》〉]|[“‘«‹](?=\s|\Z)|[ \u00a0\u202f][»›](?!\w))*"""
 )
 _WIDE_MARKS = frozenset("。！？｡")
+_WIDE_ENDS = _WIDE_MARKS | frozenset("」』】）》〉")
 
 # The next sentence: white space, opening quotation marks and brackets, and the first character.
 _NEXT = re.compile(
@@ -29,7 +30,9 @@ _BEGINNINGS = frozenset(("Lu", "Lt", "Lo", "Nd", "Nl", "No", "Sc", "So"))
 _ABBREVIATIONS = (
     "Mr Mrs Ms Dr Prof Rev Hon Gen Col Maj Capt Lt Sgt Sen Rep Gov Pres St Ste Mt Ft "
     "MM Mme Mmes Mlle Mlles Mgr Pr Hr Fr Frl Dipl Ing Mag Mio Mrd Sr Sra Srta Dra Dña Ud Uds "
-    "Sig Dott Avv vs cf ca approx env bzw bspw ggf vgl sog evtl inkl geb dt engl franz"
+    "Sig Dott Avv vs cf ca approx env bzw bspw ggf vgl sog evtl inkl geb dt engl franz "
+    "dhr mevr drs dr EE TP ul al prof mgr inż hab e.g i.e z.B d.h u.a m.in o.a "
+    "ул пр пл пер им гр тов акад"
 )
 # Abbreviations only before a number.
 _BEFORE_NUMBERS = (
@@ -37,6 +40,14 @@ _BEFORE_NUMBERS = (
     "pág págs jan feb febr mar apr jun jul aug sep sept oct okt nov dec dez janv févr avr juil déc"
 )
 _ALWAYS, _NUMBERED = frozenset(_ABBREVIATIONS.split()), frozenset(_BEFORE_NUMBERS.split())
+# Words that follow an abbreviation such as "p.m." or an initial only if a sentence begins there.
+_SENTENCE_STARTS = (
+    "The He She It They We You I This That These Those There Then But And So My Our His Her Their "
+    "When What Who Why How Where Il Elle Ils Elles On Nous Vous Je Mais Puis Er Sie Es Wir Ich "
+    "Dann Aber Ella Ellos Pero Entonces Lui Lei Loro Ma Poi Он Она Они Мы Это Но"
+)
+_STARTERS = frozenset(_SENTENCE_STARTS.split())
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
 _LAST_WORD = re.compile(r"[^\s\"'“„«‹»›(\[’]*\Z")
 _LONGEST_WORD = 20
@@ -49,9 +60,9 @@ def split_sentences(text: str) -> list[str]:
     quotation marks and brackets after it), if white space and the beginning of a sentence follow:
     an opening mark, a digit, or any letter except a lower-case one. The marks of Chinese and
     Japanese need no white space, unless they are followed by a closing quotation mark. A full stop
-    does not end a sentence after a common abbreviation, a single letter, a word with full stops
-    inside (``z.B.``), or a number of one or two digits (``am 3. Mai``). In doubt two sentences stay
-    together.
+    does not end a sentence after a common abbreviation, nor after a number of one or two digits
+    (``am 3. Mai``); after a single letter or a word with full stops inside (``5 p.m.``) it does
+    only if a word such as *The* or *She* follows. In doubt two sentences stay together.
 
     Args:
         text: any text.
@@ -60,6 +71,31 @@ def split_sentences(text: str) -> list[str]:
         The sentences without white space around them; nothing else of the text is lost.
     """
     return [text[start:end] for start, end in _spans(text)]
+
+
+def count_sentences(text: str) -> int:
+    """Count the sentences of a text, as `split_sentences` cuts it."""
+    return sum(1 for _ in _spans(text))
+
+
+def join_sentences(sentences: Iterable[str]) -> str:
+    """Join sentences into one line: with a space, except between those of Chinese and Japanese."""
+    text = ""
+    for sentence in sentences:
+        text += gap_between(text, sentence) + sentence
+    return text
+
+
+def gap_between(before: str, after: str) -> str:
+    """Return what stands between two sentences: a space, or nothing after a wide full stop."""
+    if not before or not after or before[-1] in _WIDE_ENDS:
+        return ""
+    return "" if _is_wide(before[-1]) and _is_wide(after[0]) else " "
+
+
+def _is_wide(letter: str) -> bool:
+    """Tell whether a character is one of Chinese or Japanese, which have no spaces."""
+    return unicodedata.east_asian_width(letter) in "WF" and is_unspaced(letter)
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
@@ -87,26 +123,42 @@ def _is_end(text: str, match: re.Match[str]) -> bool:
         return True
     first = following["first"]
     if not _WIDE_MARKS.isdisjoint(match["marks"]):
-        # After a closing quotation mark, the sentence around the quotation may continue.
+        # After a closing quotation mark, the sentence around the quotation may continue, unless
+        # the quotation was its last part.
         is_quotation = match.end() > match.end("marks")
-        return not is_quotation or following.start("first") > match.end()
+        return not is_quotation or following.start("first") > match.end() or _is_last(text, match)
     if not (following["space"] or is_unspaced(first)):
         return False
     if unicodedata.category(first) not in _BEGINNINGS:
         return False
-    return match[0] != "." or not _is_abbreviated(text, match.start(), first)
+    if match[0] != ".":
+        return True
+    word = _FIRST_WORD.match(text, following.start("first"))
+    return not _is_abbreviated(text, match.start(), first, word[0] if word else "")
 
 
-def _is_abbreviated(text: str, end: int, first: str) -> bool:
-    """Tell whether the full stop at this place belongs to the word before it."""
+def _is_last(text: str, match: re.Match[str]) -> bool:
+    """Tell whether a quotation that ends here is the last part of its sentence: 他说：“…。”."""
+    opening = max(text.rfind(mark, 0, match.start()) for mark in "“「『")
+    return opening > 0 and text[opening - 1] in "：:，、"
+
+
+def _is_abbreviated(text: str, end: int, first: str, next_word: str) -> bool:
+    """Tell whether the full stop at this place belongs to the word before it.
+
+    Args:
+        text: the text.
+        end: the place of the full stop.
+        first: the first letter or digit after it.
+        next_word: the word that begins with it.
+    """
     before = _LAST_WORD.search(text[max(0, end - _LONGEST_WORD) : end])
     word = before[0] if before else ""
     if word.isdecimal():
         return len(word) <= 2 and first.isalpha()
-    return (
-        (len(word) == 1 and word.isalpha() and not is_unspaced(word))
-        or word in _ALWAYS
-        or word[:1].lower() + word[1:] in _ALWAYS
-        or (first.isdecimal() and word.lower() in _NUMBERED)
-        or _DOTTED.fullmatch(word) is not None
-    )
+    if word in _ALWAYS or word[:1].lower() + word[1:] in _ALWAYS:
+        return True
+    if first.isdecimal() and word.lower() in _NUMBERED:
+        return True
+    is_initial = len(word) == 1 and word.isalpha() and not is_unspaced(word)
+    return (is_initial or _DOTTED.fullmatch(word) is not None) and next_word not in _STARTERS
