@@ -115,7 +115,10 @@ def train(
                 for line in check_data(recipe.data, recipe_folder).brief():
                     run.log(line)
             tokenizer = None if start is None else start.tokenizer
-            prepared = prepare_data(recipe, recipe_folder, run, tokenizer=tokenizer)
+            manifest = None if start is None else start.manifest
+            prepared = prepare_data(
+                recipe, recipe_folder, run, tokenizer=tokenizer, learned=manifest
+            )
             trainer = Trainer(recipe, run, prepared, start=start)
         keep_freed_memory()
         num_batches = trainer.feed.batches_in_epoch(0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
 
 import pellucid
+from pellucid.bundle import read_json
 from pellucid.config import StartConfig, TrainingConfig
 from pellucid.data import TokenStore
 from pellucid.hardware import describe_machine
+from pellucid.text.statistics import STATISTICS
 from pellucid.train.run.checkpoint import TrainingState
 
 __all__ = [
@@ -18,7 +21,11 @@ __all__ = [
 
 
 def provenance(
-    state: TrainingState, store: TokenStore, training: TrainingConfig, start: StartConfig
+    state: TrainingState,
+    store: TokenStore,
+    training: TrainingConfig,
+    start: StartConfig,
+    data: Path | None = None,
 ) -> dict[str, Any]:
     """Describe the training so far for a bundle's manifest.
 
@@ -27,10 +34,17 @@ def provenance(
         store: the training text.
         training: the settings.
         start: what the training started from.
+        data: the run's folder of prepared data, with the counts of its text; None leaves
+            them out.
     """
     return {
         "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
-        "data": {"fingerprint": store.fingerprint, "pairs": len(store), "dropped": store.dropped},
+        "data": {
+            "fingerprint": store.fingerprint,
+            "pairs": len(store),
+            "dropped": store.dropped,
+            **_text_counts(data),
+        },
         "training": {
             "step": state.step,
             "target_tokens": state.target_tokens,
@@ -44,3 +58,10 @@ def provenance(
         "durations": {"training_seconds": round(state.seconds, 1)},
         "machine": describe_machine(),
     }
+
+
+def _text_counts(data: Path | None) -> dict[str, Any]:
+    """Read the counts of the training text; a run that an earlier version began has none."""
+    if data is None or not (data / STATISTICS).is_file():
+        return {}
+    return {"text": read_json(data / STATISTICS)}

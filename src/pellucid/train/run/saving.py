@@ -142,4 +142,6 @@ class Saver:
 
     def _provenance(self) -> dict[str, object]:
         recipe = self._recipe
-        return provenance(self._learner.state, self._store, recipe.training, recipe.start)
+        return provenance(
+            self._learner.state, self._store, recipe.training, recipe.start, self._run.data
+        )

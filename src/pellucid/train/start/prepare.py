@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pellucid.bundle import MANIFEST, read_json, to_json, verify_files
 from pellucid.config import Recipe, TokenizerConfig, TrainingConfig
@@ -24,6 +24,12 @@ from pellucid.text import (
 )
 from pellucid.text.corpus import BadLines, resolve_folder
 from pellucid.text.scan import corpora
+from pellucid.text.statistics import (
+    STATISTICS,
+    TextStatistics,
+    merge_statistics,
+    read_text_counts,
+)
 from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.text.token_words import split_pieces
 from pellucid.train.run.folder import RunFolder
@@ -35,6 +41,8 @@ __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
 TEXT_HASHES = "text.json"
+OWN_FILES = frozenset((TOKENIZER_CONFIG, CORPORA, TEXT_HASHES, STATISTICS, MANIFEST))
+"""The files of the folder that are not the tokenizer's."""
 TRAIN = "train"
 VARIANTS = "segmentations"
 LINKS = "links"
@@ -91,7 +99,12 @@ class PreparedData:
 
 
 def prepare_data(
-    recipe: Recipe, base: Path, run: RunFolder, *, tokenizer: Tokenizer | None = None
+    recipe: Recipe,
+    base: Path,
+    run: RunFolder,
+    *,
+    tokenizer: Tokenizer | None = None,
+    learned: Mapping[str, Any] | None = None,
 ) -> PreparedData:
     """Learn the tokenizer and build the token store, or take those of an earlier start.
 
@@ -100,6 +113,7 @@ def prepare_data(
         base: the folder that the recipe's relative names start from.
         run: the run folder, which keeps the result.
         tokenizer: a trained one; None learns one from the training text.
+        learned: the manifest of the model with this tokenizer, whose text counts as learned too.
 
     Raises:
         BundleError: the files of an earlier start are damaged.
@@ -119,7 +133,7 @@ def prepare_data(
         )
     if not run.data.is_dir():
         with new_folder(run.data) as part:
-            for line in _prepare_into(part, recipe, base, tokenizer):
+            for line in _prepare_into(part, recipe, base, tokenizer, learned):
                 run.log(line)
         if bad.count:
             run.log(_describe_bad(bad, "validation"))
@@ -154,7 +168,11 @@ def _check_same_text(run: RunFolder, recipe: Recipe, base: Path) -> None:
 
 
 def _prepare_into(
-    folder: Path, recipe: Recipe, base: Path, tokenizer: Tokenizer | None
+    folder: Path,
+    recipe: Recipe,
+    base: Path,
+    tokenizer: Tokenizer | None,
+    learned: Mapping[str, Any] | None,
 ) -> Iterator[str]:
     """Write everything; yield sentences about what was left out."""
     hashes = {name: hash_file(path) for name, path in _text_files(recipe, base).items()}
@@ -171,7 +189,11 @@ def _prepare_into(
         "source_vocabulary_size": tokenizer.source_vocabulary_size,
         "target_vocabulary_size": tokenizer.target_vocabulary_size,
     }
-    build_store(folder / TRAIN, (pair.ids for pair in kept), dropped=dropped, **sizes)
+    statistics = TextStatistics(**sizes)
+    pairs = (pair.ids for pair in _counted(kept, tokenizer, statistics))
+    build_store(folder / TRAIN, pairs, dropped=dropped, **sizes)
+    text_counts = merge_statistics(read_text_counts(learned or {}), statistics.to_manifest())
+    write_text(folder / STATISTICS, to_json(text_counts))
     if recipe.training.subword_samples:
         dropped.clear()
         counts.clear()
@@ -203,6 +225,16 @@ def _prepare_into(
 def _describe_bad(bad: BadLines, text: str) -> str:
     lines = "1 line" if bad.count == 1 else f"{bad.count:,} lines"
     return f"Left out {lines} of the {text} text: {bad.listed()}."
+
+
+def _counted(
+    pairs: Iterable[_Kept], tokenizer: Tokenizer, statistics: TextStatistics
+) -> Iterator[_Kept]:
+    """Yield the pairs, and count what is in them."""
+    for pair in pairs:
+        source, target = tokenizer.normalized(pair.source), tokenizer.normalized(pair.target)
+        statistics.add(source, target, *pair.ids)
+        yield pair
 
 
 class _Kept(NamedTuple):
@@ -352,7 +384,7 @@ def _load_tokenizer(folder: Path) -> Tokenizer:
     files = {
         path.name: read_bytes(path)
         for path in sorted(folder.iterdir())
-        if path.is_file() and path.name not in (TOKENIZER_CONFIG, CORPORA, TEXT_HASHES, MANIFEST)
+        if path.is_file() and path.name not in OWN_FILES
     }
     config = TokenizerConfig.model_validate(read_json(folder / TOKENIZER_CONFIG))
     return load_tokenizer(config, files, str(folder))
