@@ -2,11 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self
 
-__all__ = ["NOTHING", "Scored", "TranslatedHypothesis", "Translation"]
+from pellucid.text.sentences import join_sentences
+
+__all__ = ["NOTHING", "NO_NOTES", "Flag", "Notes", "Scored", "TranslatedHypothesis", "Translation"]
+
+Flag = Literal["repeats", "long", "unfinished", "stuck", "empty", "invented", "unsure"]
+"""A reason to read a translation: see `Notes.flags`."""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What is unusual about a line and its translation; everything has its default if nothing is.
+
+    Attributes:
+        replaced: characters of the line that the model has not learned and that were replaced by
+            ones that it knows, with their counts.
+        dropped: invisible characters that were left out for the same reason.
+        unknown: characters that remained, though training had none of them.
+        rare_characters: the share of the line's characters that training had fewer than 10 times.
+        rare_tokens: the share of its tokens that training had fewer than 10 times.
+        unknown_tokens: the share of its tokens that are ``<unk>`` or single bytes, because their
+            text is outside the vocabulary.
+        parts: the number of parts that the line was split into at sentence ends.
+        is_long: True if the line, or its longest part, is far longer than the lines of training.
+        is_whole: True if the line has more sentences than the lines of training, but was not
+            split because of its constraints.
+        flags: reasons to read the translation. It ``repeats`` itself; is ``long``, far longer than
+            any target that training had for such a source; is ``unfinished`` at the maximum
+            length; ``stuck``: attention never left one word; ``empty``; ``invented``: words for a
+            line without letters; ``unsure``: the model gave its own words a low probability.
+        retried: True if a second search, against repetitions, gave this translation.
+    """
+
+    replaced: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    rare_characters: float = 0.0
+    rare_tokens: float = 0.0
+    unknown_tokens: float = 0.0
+    parts: int = 1
+    is_long: bool = False
+    is_whole: bool = False
+    flags: tuple[Flag, ...] = ()
+    retried: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is unusual as JSON values, shares rounded; empty if nothing is."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {
+            name: round(value, 4) if isinstance(value, float) else value
+            for name, value in values.items()
+            if value and not (name == "parts" and value == 1)
+        }
+
+
+NO_NOTES = Notes()
 
 
 @dataclass(frozen=True)
@@ -34,7 +88,7 @@ class TranslatedHypothesis:
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Join the translations of the parts of one line."""
         return cls(
-            " ".join(part.text for part in parts),
+            join_sentences(part.text for part in parts),
             tuple(token for part in parts for token in part.tokens),
             tuple(id_ for part in parts for id_ in part.ids),
             tuple(log for part in parts for log in part.token_log_probabilities),
@@ -57,11 +111,13 @@ class Translation:
         source: the line as given.
         hypotheses: at most ``n_best``, the best first.
         error: one sentence if the line could not be translated, otherwise None.
+        notes: what is unusual about the line and its translation.
     """
 
     source: str
     hypotheses: tuple[TranslatedHypothesis, ...]
     error: str | None = None
+    notes: Notes = NO_NOTES
 
     @property
     def best(self) -> TranslatedHypothesis:

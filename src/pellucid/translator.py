@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import DecodingConfig, Precision, validate
-from pellucid.decode import Constraints, Decoder, Hypothesis, Request, RequestBuilder, SpecialIds
+from pellucid.decode import Constraints, Decoder, RequestBuilder, SpecialIds
 from pellucid.decode.workers import WorkerPool, is_worth
 from pellucid.errors import BundleError, DataError, InputError
-from pellucid.files import not_utf8
 from pellucid.hardware import set_threads
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given, look_at_hypotheses
 from pellucid.inside.traces import Trace
+from pellucid.lines.preparing import Preparer
+from pellucid.lines.ready import Ready, Treatment, make_ready
+from pellucid.lines.results import RETRIED, Unknown, Writer, against_repetition, stream_text
 from pellucid.model import Transformer
 from pellucid.scoring import score_pairs
 from pellucid.text import Tokenizer
-from pellucid.text.sentences import split_sentences
-from pellucid.translation import NOTHING, Scored, TranslatedHypothesis, Translation
+from pellucid.text.learned import LearnedText
+from pellucid.text.sentences import gap_between
+from pellucid.translation import Notes, Scored, Translation
 
 __all__ = ["Translator", "load", "load_for_worker", "make_workers"]
 
@@ -39,6 +43,8 @@ class Translator:
         bundle: the bundle that the model was loaded from, if any.
         others: further models with the same vocabulary; all softmaxes are averaged.
         workers: processes that translate many lines with the same models, from `make_workers`.
+        learned: the text that the model learned from; unless given, lines are neither cleaned nor
+            split nor judged.
     """
 
     def __init__(
@@ -50,6 +56,7 @@ class Translator:
         bundle: Bundle | None = None,
         others: Sequence[Transformer] = (),
         workers: WorkerPool | None = None,
+        learned: LearnedText | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -58,6 +65,7 @@ class Translator:
         self._models = (model, *others)
         self.workers = workers
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._models])
+        self._preparer = Preparer(tokenizer, learned)
         ids = tokenizer.config
         # Tokens that a translation never holds; models of Marian have no `<s>`.
         never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
@@ -82,7 +90,11 @@ class Translator:
         texts: Sequence[str],
         *,
         constraints: Constraints | Sequence[Constraints] = UNCONSTRAINED,
+        clean: bool = True,
+        split: bool = True,
         split_long: bool = False,
+        unknown: Unknown = "token",
+        retry: bool = False,
         batch_tokens: int = BATCH_TOKENS,
         **options: Any,
     ) -> list[Translation]:
@@ -90,12 +102,21 @@ class Translator:
 
         Lines of similar length are searched together; results come back in the given order. A
         blank line has an empty translation. A line that cannot be translated has no hypothesis
-        and an ``error``; the others are translated.
+        and an ``error``; the others are translated. Each translation's ``notes`` say what is
+        unusual about it.
 
         Args:
             texts: lines of one sentence or paragraph each.
             constraints: what translations may and must contain: one for all, or one for each.
-            split_long: split a line that is too long for the model at sentence ends.
+            clean: replace or drop characters that the model has not learned, if it is known what
+                it learned from (as it is for a model that `load` read).
+            split: split a line at sentence ends if it has more sentences than the lines that the
+                model learned from, or is too long for it, and join the translations.
+            split_long: split only a line that is too long for the model.
+            unknown: ``"source-word"`` puts the source's word, found by attention, in the place of
+                a word that the vocabulary cannot write.
+            retry: search again, against repetitions, for a translation whose notes say that it
+                repeats itself, is too long, unfinished, stuck or empty.
             batch_tokens: approximate number of positions to compute at once.
             options: fields of `DecodingConfig`, on top of the model's defaults.
 
@@ -112,29 +133,34 @@ class Translator:
                 "There must be one set of constraints for each text, but there are "
                 f"{len(each)} for {len(texts)} texts."
             )
-        translations = [Translation(text, (NOTHING,)) for text in texts]
-        filled = [index for index, text in enumerate(texts) if text.strip()]
-        encoded = self.tokenizer.encode_sources([texts[index] for index in filled])
-        requests_of: dict[int, list[Request]] = {}
-        for index, ids in zip(filled, encoded, strict=True):
-            try:
-                requests_of[index] = self._make_requests(
-                    texts[index], ids, each[index], config, split_long
-                )
-            except InputError as error:
-                translations[index] = Translation(texts[index], (), error=str(error))
-        requests = [request for parts in requests_of.values() for request in parts]
+        lines = self._ready(texts, each, config, Treatment(clean, split, split_long))
+        requests = [request for line in lines for request in line.requests]
         decoder: Decoder | WorkerPool = self.decoder
         if self.workers is not None and is_worth(len(requests), self.workers.workers):
             decoder = self.workers
-        answers = iter(decoder.decode(requests, config, batch_tokens=batch_tokens))
-        for index, parts in requests_of.items():
-            found = [next(answers) for _ in parts]
-            translations[index] = self._to_translation(texts[index], parts, found)
-        return translations
+        found = decoder.decode(requests, config, batch_tokens=batch_tokens)
+        writer = Writer(self.model, self.tokenizer, self._preparer.learned, unknown)
+        translations = writer.translations(lines, found, config)
+        if not retry:
+            return translations
+        arguments = {
+            "clean": clean,
+            "split": split,
+            "split_long": split_long,
+            "unknown": unknown,
+            "batch_tokens": batch_tokens,
+        }
+        return self._retry(translations, each, options, arguments)
 
     def stream(
-        self, text: str, *, constraints: Constraints = UNCONSTRAINED, **options: Any
+        self,
+        text: str,
+        *,
+        constraints: Constraints = UNCONSTRAINED,
+        clean: bool = True,
+        split: bool = True,
+        split_long: bool = False,
+        **options: Any,
     ) -> Iterator[str]:
         """Translate one line and yield its text piece by piece, as soon as it is decided.
 
@@ -143,28 +169,44 @@ class Translator:
         Args:
             text: the line.
             constraints: what its translation may and must contain.
+            clean: as for `translate`.
+            split: as for `translate`.
+            split_long: as for `translate`.
             options: fields of `DecodingConfig`; only the best hypothesis is returned.
 
         Raises:
             InputError: the line cannot be translated.
         """
         config = self.configure(**options)
-        if not text.strip():
-            return
-        source_ids = self.tokenizer.encode_source(text)
-        (request,) = self._make_requests(text, source_ids, constraints, config, split_long=False)
-        ids: tuple[int, ...] = ()
-        said = whole = ""
-        for ids in self.decoder.stream(request, config):
-            whole = self._to_text(ids)
-            # The end may still change: a space, or half of a character's bytes (U+FFFD so far).
-            sure = whole.rstrip(" \ufffd")
-            if sure.startswith(said) and len(sure) > len(said):
-                yield sure[len(said) :]
-                said = sure
-        if not ids:
-            raise InputError(_unmet(request))
-        yield whole[len(said) :]
+        (line,) = self._ready([text], [constraints], config, Treatment(clean, split, split_long))
+        if line.error is not None:
+            raise InputError(line.error)
+        writer = Writer(self.model, self.tokenizer, None)
+        said = line.cleaned.before
+        yield from filter(None, [said])
+        for request in line.requests:
+            begun = ""
+            for piece in stream_text(self.decoder, request, config, writer):
+                gap = "" if begun else gap_between(said.removeprefix(line.cleaned.before), piece)
+                yield gap + piece
+                begun += gap + piece
+            said += begun
+        yield from filter(None, [line.cleaned.after])
+
+    def examine(
+        self,
+        text: str,
+        *,
+        constraints: Constraints = UNCONSTRAINED,
+        clean: bool = True,
+        split: bool = True,
+        split_long: bool = False,
+        **options: Any,
+    ) -> Notes:
+        """Say what is unusual about a line, without translating it; arguments as for `stream`."""
+        how = Treatment(clean, split, split_long)
+        (line,) = self._ready([text], [constraints], self.configure(**options), how)
+        return line.notes
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int = BATCH_TOKENS
@@ -252,7 +294,9 @@ class Translator:
         bundle, how = self.own_bundle, how or Replaying()
         options = {"precision": "float32", **options}
         decoding = self.configure(**options).model_dump()
-        for translation in self.translate(texts, constraints=constraints, **options):
+        # One search as it is: the replay reads the same line.
+        found = self.translate(texts, constraints=constraints, clean=False, split=False, **options)
+        for translation in found:
             if translation.error is not None:
                 raise InputError(translation.error)
             source, hypotheses = translation.source, translation.hypotheses
@@ -272,60 +316,53 @@ class Translator:
             )
         return self.bundle
 
-    def _make_requests(
+    def _ready(
         self,
-        text: str,
-        ids: list[int],
-        constraints: Constraints,
+        texts: Sequence[str],
+        constraints: Sequence[Constraints],
         config: DecodingConfig,
-        split_long: bool,
-    ) -> list[Request]:
-        """Make the requests of a line: one, or one for each part of a line that is split."""
-        damage, problem = not_utf8(text), self._request_builder.too_long(ids)
-        if problem is None and damage is None:
-            return [self._request_builder.build(text, ids, constraints, config)]
-        if damage is not None or not split_long:
-            raise InputError(damage or problem)
-        if constraints.required or constraints.prefix:
-            raise InputError(
-                "A line with a prefix or required phrases is too long, and cannot be split "
-                "automatically. Split it yourself, and give each part what belongs to it."
+        how: Treatment,
+    ) -> list[Ready]:
+        return list(
+            make_ready(
+                texts,
+                constraints,
+                config,
+                how,
+                tokenizer=self.tokenizer,
+                builder=self._request_builder,
+                preparer=self._preparer,
             )
-        # Each part needs the code of the target language that the line of a multilingual model has.
-        code = self.tokenizer.language_code(text)
-        parts = [f"{code} {part}".lstrip() for part in split_sentences(text.removeprefix(code))]
-        encoded = self.tokenizer.encode_sources(parts)
-        if any(map(self._request_builder.too_long, encoded)):
-            raise InputError(f"{problem} One of its sentences is too long by itself.")
-        return [
-            self._request_builder.build(part, ids, constraints, config)
-            for part, ids in zip(parts, encoded, strict=True)
-        ]
-
-    def _to_translation(
-        self, source: str, parts: Sequence[Request], found: Sequence[tuple[Hypothesis, ...]]
-    ) -> Translation:
-        for request, hypotheses in zip(parts, found, strict=True):
-            if not hypotheses:
-                return Translation(source, (), error=_unmet(request))
-        if len(parts) == 1:
-            return Translation(source, tuple(self._to_hypothesis(one) for one in found[0]))
-        best = [self._to_hypothesis(hypotheses[0]) for hypotheses in found]
-        return Translation(source, (TranslatedHypothesis.joined(best),))
-
-    def _to_hypothesis(self, hypothesis: Hypothesis) -> TranslatedHypothesis:
-        return TranslatedHypothesis(
-            self._to_text(hypothesis.ids),
-            tokens=tuple(self.tokenizer.target_tokens(hypothesis.ids)),
-            ids=hypothesis.ids,
-            token_log_probabilities=hypothesis.token_log_probabilities,
-            log_probability=hypothesis.log_probability,
-            score=hypothesis.score,
         )
 
-    def _to_text(self, ids: Sequence[int]) -> str:
-        # Byte tokens may spell a line break, which would shift all following lines.
-        return self.tokenizer.decode_target(ids).replace("\r", " ").replace("\n", " ")
+    def _retry(
+        self,
+        translations: list[Translation],
+        constraints: Sequence[Constraints],
+        options: Mapping[str, Any],
+        arguments: Mapping[str, Any],
+    ) -> list[Translation]:
+        """Translate flagged lines again, and keep what has fewer flags."""
+        again = [
+            index
+            for index, one in enumerate(translations)
+            if one.error is None and not RETRIED.isdisjoint(one.notes.flags)
+        ]
+        if not again:
+            return translations
+        second = self.translate(
+            [translations[index].source for index in again],
+            constraints=[constraints[index] for index in again],
+            **arguments,
+            **{**options, **against_repetition(self.configure(**options))},
+        )
+        for index, other in zip(again, second, strict=True):
+            if other.error is None and len(other.notes.flags) < len(
+                translations[index].notes.flags
+            ):
+                notes = replace(other.notes, retried=True)
+                translations[index] = replace(other, notes=notes)
+        return translations
 
 
 def load(
@@ -369,6 +406,7 @@ def load(
         bundle=bundle,
         others=[other.model for other in others],
         workers=None if workers == 1 else make_workers(bundles, workers),
+        learned=LearnedText.read(bundle.manifest, bundle.tokenizer),
     )
     if precision is not None:
         translator.decoding = translator.configure(precision=precision)
@@ -409,10 +447,3 @@ def load_for_worker(models: Sequence[tuple[str, str]]) -> tuple[Decoder, Tokeniz
     first, *others = bundles
     translator = Translator(first.model, first.tokenizer, others=[one.model for one in others])
     return translator.decoder, translator.tokenizer
-
-
-def _unmet(request: Request) -> str:
-    return (
-        f"No translation within {request.max_length} tokens meets the constraints. "
-        "Loosen them, widen the beam, or allow more with max_length."
-    )

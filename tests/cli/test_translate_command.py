@@ -270,15 +270,17 @@ def test_constraint_that_cannot_be_met_fails_its_line_alone(
     assert done.stderr.count("\n") == 1
 
 
-def test_line_that_is_too_long_is_split_only_when_asked(run_here: Run) -> None:
+def test_line_that_is_too_long_is_split_unless_refused(run_here: Run) -> None:
     stdin = text("The pizza came out of the oven. " * 60, PIZZA)
-    refused = run_here("translate", "demo", stdin=stdin)
+    refused = run_here("translate", "demo", "--no-split", stdin=stdin)
     assert refused.returncode == 2
     assert refused.stdout.startswith("\nLa pizza")
     assert "--split-long" in refused.stderr
-    done = run_here("translate", "demo", "--split-long", stdin=stdin)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split("\n")[0].count("La pizza") == 60
+    for options in ((), ("--no-split", "--split-long")):
+        done = run_here("translate", "demo", *options, stdin=stdin)
+        assert done.returncode == 0
+        assert done.stderr.startswith("pellucid: Line 1 was split into sentences")
+        assert done.stdout.split("\n")[0].count("La pizza") == 60
 
 
 # Forms

@@ -29,6 +29,7 @@ FLOORS = {
     "inside": 4,
     "formats": 4,
     "scoring": 4,
+    "lines": 4.5,
     "translator": 5,
     "train": 6,
     "demo": 7,

@@ -269,7 +269,7 @@ def test_workers_are_part_of_what_an_output_depends_on() -> None:
             given={},
             constraints=ConstraintOptions.read(dict.fromkeys(CONSTRAINTS), "-"),
             form="plain",
-            split_long=False,
+            treatment={},
             ensemble=(),
             workers=count,
         ).identify()

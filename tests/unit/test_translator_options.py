@@ -173,7 +173,7 @@ def test_stream_of_what_cannot_be_translated_is_one_sentence(translator: Transla
     with pytest.raises(InputError, match="at most 256 tokens"):
         list(translator.stream("word " * 600))
     constraints = Constraints(required=("pizza",), forbidden=("pizza",))
-    with pytest.raises(InputError, match="No translation within .* meets the constraints"):
+    with pytest.raises(InputError, match=r"No translation within .* meets the constraints"):
         list(translator.stream(PIZZA, constraints=constraints))
 
 
@@ -206,10 +206,10 @@ def test_ensemble_of_strangers_is_refused(bundle_folder: Path) -> None:
 
 def test_long_line_is_split_where_asked(translator: Translator) -> None:
     text = " ".join([PIZZA] * 40)
-    (refused,) = translator.translate([text])
+    (refused,) = translator.translate([text], split=False)
     assert refused.error is not None
     assert "--split-long" in refused.error
-    (whole,) = translator.translate([text], split_long=True)
+    (whole,) = translator.translate([text], split=False, split_long=True)
     assert whole.error is None
     assert whole.text == " ".join([translator.translate([PIZZA])[0].text] * 40)
     assert whole.log_probability == pytest.approx(sum(whole.token_log_probabilities))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -27,6 +27,56 @@ from pellucid.cli.options import (
 
 __all__ = ["translate"]
 
+Clean = Annotated[
+    bool,
+    typer.Option(
+        help="Replace or drop spaces and invisible characters that the model has not learned."
+    ),
+]
+Split = Annotated[
+    bool,
+    typer.Option(
+        help="Split lines that have more sentences than the lines that the model learned from, and "
+        "join their translations."
+    ),
+]
+SplitLong = Annotated[
+    bool,
+    typer.Option(
+        "--split-long", help="With --no-split: split only lines that are too long for the model."
+    ),
+]
+Unknown = Annotated[
+    Literal["token", "source-word"],
+    typer.Option(
+        help="What to write for a word outside the vocabulary: <unk>, or the source's word, found "
+        "by attention."
+    ),
+]
+Retry = Annotated[
+    bool,
+    typer.Option(
+        "--retry",
+        help="Search again, against repetitions, if a translation loops, is far too long or is "
+        "empty.",
+    ),
+]
+Stream = Annotated[
+    bool, typer.Option("--stream", help="Answer each line before the next one is read.")
+]
+Progress = Annotated[
+    bool | None, typer.Option(help="Show progress; on a terminal this is the default.")
+]
+Workers = Annotated[
+    int,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        help="Processes that share the threads and translate side by side. This is faster for "
+        "many lines, but each process loads the model into its own memory.",
+    ),
+]
+
 
 @with_options(DECODING, CONSTRAINTS)
 def translate(
@@ -37,34 +87,26 @@ def translate(
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
     json: Json = False,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Answer each line before the next one is read.")
-    ] = False,
-    progress: Annotated[
-        bool | None, typer.Option(help="Show progress; on a terminal this is the default.")
-    ] = None,
-    split_long: Annotated[
-        bool,
-        typer.Option("--split-long", help="Split lines that are too long into sentences."),
-    ] = False,
+    stream: Stream = False,
+    progress: Progress = None,
+    clean: Clean = True,
+    split: Split = True,
+    split_long: SplitLong = False,
+    unknown: Unknown = "token",
+    retry: Retry = False,
     ensemble: Ensemble = None,
     threads: Threads = None,
     file_format: FileFormat = None,
-    workers: Annotated[
-        int,
-        typer.Option(
-            "--workers",
-            metavar="N",
-            help="Processes that share the threads and translate side by side. This is faster for "
-            "many lines, but each process loads the model into its own memory.",
-        ),
-    ] = 1,
+    workers: Workers = 1,
     **options: Any,
 ) -> int:
     """Translate lines of text, keeping their order.
 
     Without -i and -o, or with '-', the standard streams are used. A line that cannot be
     translated gives an empty line and a sentence on standard error, and the exit code is 2.
+
+    Lines unlike the text that the model learned from, and translations that look wrong, are
+    counted on standard error at the end, and described one by one under "notes" in --json.
 
     With -o FILE, an interrupted command resumes when it is given again. Decoding options that are
     not given keep the model's defaults.
@@ -86,7 +128,13 @@ def translate(
         given,
         constraints,
         form="json" if json else "n-best" if "n_best" in given else "plain",
-        split_long=split_long,
+        treatment={
+            "clean": clean,
+            "split": split,
+            "split_long": split_long,
+            "unknown": unknown,
+            "retry": retry,
+        },
         ensemble=ensemble_models,
         workers=workers,
     )

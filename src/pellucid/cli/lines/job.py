@@ -13,7 +13,7 @@ from pellucid.cli.options import flag
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
-    from pellucid.translation import Translation
+    from pellucid.translation import Notes, Translation
     from pellucid.translator import Translator
 
 __all__ = ["Form", "Job"]
@@ -33,7 +33,8 @@ class Job:
         given: the decoding options that were given; the model's defaults hold for the others.
         constraints: what the translations must and must not contain.
         form: how a translation is written.
-        split_long: True to split lines that are too long for the model into sentences.
+        treatment: what to do with lines and their translations, by the argument of
+            `Translator.translate`.
         ensemble: names of further models.
         workers: number of processes that translate; 1 is this process only.
     """
@@ -42,7 +43,7 @@ class Job:
     given: Mapping[str, Any]
     constraints: ConstraintOptions
     form: Form
-    split_long: bool
+    treatment: Mapping[str, Any]
     ensemble: tuple[str, ...]
     workers: int
 
@@ -58,7 +59,8 @@ class Job:
     @property
     def can_stream(self) -> bool:
         """True if the text of a line can be written while it is decoded."""
-        return self.form == "plain" and not self.split_long
+        is_whole = self.treatment["retry"] or self.treatment["unknown"] != "token"
+        return self.form == "plain" and not is_whole
 
     @property
     def max_lines(self) -> int:
@@ -91,14 +93,21 @@ class Job:
         return self.translator.translate(
             columns[INPUT],
             constraints=self.constraints.for_lines(columns),
-            split_long=self.split_long,
+            **self.treatment,
             **self.given,
         )
 
     def stream(self, columns: Mapping[str, Sequence[str]]) -> Iterator[str]:
         """Translate one line and yield its text piece by piece."""
         (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
-        return self.translator.stream(text, constraints=constraints, **self.given)
+        how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
+        return self.translator.stream(text, constraints=constraints, **how, **self.given)
+
+    def examine(self, columns: Mapping[str, Sequence[str]]) -> Notes:
+        """Say what is unusual about one line, without translating it."""
+        (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
+        how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
+        return self.translator.examine(text, constraints=constraints, **how, **self.given)
 
     def write(self, number: int, translation: Translation) -> str:
         """Write a translation in the job's form.
@@ -141,7 +150,7 @@ class Job:
             "MODEL": bundle.model_hash if bundle is not None else None,
             "--ensemble": others,
             "the form": self.form,
-            "--split-long": self.split_long,
+            **{flag(name): value for name, value in self.treatment.items()},
             **searches,
             **self.constraints.settings,
         }
@@ -149,6 +158,7 @@ class Job:
 
 def _to_record(number: int, translation: Translation) -> dict[str, Any]:
     fields = ("text", "tokens", "ids", "token_log_probabilities", "log_probability", "score")
+    notes = translation.notes.to_json()
     return {
         "line": number,
         "source": translation.source.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
@@ -157,4 +167,6 @@ def _to_record(number: int, translation: Translation) -> dict[str, Any]:
             {name: getattr(hypothesis, name) for name in fields}
             for hypothesis in translation.hypotheses
         ],
+        # Nothing unusual, nothing to say: most lines have no such key.
+        **({"notes": notes} if notes else {}),
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
 from pellucid.cli.lines.job import Job
+from pellucid.cli.lines.notices import Notices
 from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_resumable
 from pellucid.cli.lines.streams import STANDARD, ParallelReader, Window, is_special
 from pellucid.cli.progress import is_terminal, show_progress
@@ -66,6 +67,7 @@ def translate_files(
         if has_progress:
             warn(job.describe())
         answer = _stream if by_line and is_read and job.can_stream else _translate
+        notices, first_line = Notices(), reader.num_lines
         with show_progress(
             is_wanted=has_progress, total=num_lines, done=reader.num_lines
         ) as update:
@@ -73,9 +75,11 @@ def translate_files(
                 if isinstance(output, ResumableOutput) and not window.is_whole:
                     # Not committed: it grows once the bad line after it is corrected.
                     continue
-                num_failed = output.state.num_failed + answer(job, window, output)
+                num_failed = output.state.num_failed + answer(job, window, output, notices)
                 output.commit(reader.num_lines, num_failed, reader.hashes())
                 update(reader.num_lines)
+        for sentence in notices.sentences(reader.num_lines - first_line):
+            warn(sentence)
     return 2 if output.state.num_failed else 0
 
 
@@ -119,20 +123,25 @@ def _prompt(windows: Iterator[Window]) -> Iterator[Window]:
         yield window
 
 
-def _translate(job: Job, window: Window, output: Output) -> int:
+def _translate(job: Job, window: Window, output: Output, notices: Notices) -> int:
     """Write the translations of a window, report lines that failed, and return their number."""
+    from pellucid.translation import NO_NOTES
+
     num_failed = 0
     for number, translation in enumerate(job.translate(window.columns), start=window.first):
         output.write(job.write(number, translation))
+        if translation.notes is not NO_NOTES:
+            notices.add(number, translation.notes)
         if translation.error is not None:
             num_failed += 1
             warn(f"line {number + 1}: {translation.error}")
     return num_failed
 
 
-def _stream(job: Job, window: Window, _output: Output) -> int:
+def _stream(job: Job, window: Window, _output: Output, notices: Notices) -> int:
     """Do the same for a window of one line, writing its text while it is decoded."""
     problem = None
+    notices.add(window.first, job.examine(window.columns))
     try:
         for piece in job.stream(window.columns):
             sys.stdout.write(piece)

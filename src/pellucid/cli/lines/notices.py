@@ -1,0 +1,158 @@
+"""The sentences at the end of a translation: what was unusual about its lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pellucid.translation import Notes
+
+__all__ = ["Notices"]
+
+_MOST_SHOWN = 3
+_MOST_CHARACTERS = 5
+_LOUD = 0.05
+"""The share of tokens outside the vocabulary from which translations can hardly be right."""
+
+_FLAGS = {
+    "repeats": "repeating themselves",
+    "long": "far longer than any translation that the model learned from",
+    "unfinished": "without an end",
+    "stuck": "attending to one word all the time",
+    "empty": "empty",
+    "invented": "words for a line without letters",
+    "unsure": "improbable to the model itself",
+}
+
+
+class Notices:
+    """Counts what is unusual about lines and their translations."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[int]] = {}
+        self._counts = Counter[str]()
+        self._characters: dict[str, Counter[str]] = {"changed": Counter(), "unknown": Counter()}
+        self._outside = 0.0
+
+    def add(self, number: int, notes: Notes) -> None:
+        """Count one line.
+
+        Args:
+            number: its number, from 0.
+            notes: what is unusual about it.
+        """
+        self._characters["changed"].update(notes.replaced)
+        self._characters["changed"].update(notes.dropped)
+        self._characters["unknown"].update(notes.unknown)
+        self._outside += notes.unknown_tokens
+        for name, is_found in (
+            ("changed", notes.replaced or notes.dropped),
+            ("unknown", notes.unknown),
+            ("outside", notes.unknown_tokens),
+            ("parts", notes.parts > 1),
+            ("is_whole", notes.is_whole),
+            ("is_long", notes.is_long),
+            ("retried", notes.retried),
+            ("flagged", notes.flags),
+            *((flag, True) for flag in notes.flags),
+        ):
+            if is_found:
+                self._count(name, number)
+
+    def sentences(self, num_lines: int) -> Iterator[str]:
+        """Yield one sentence for each kind of note.
+
+        Args:
+            num_lines: the number of lines that were translated.
+        """
+        yield from self._about_characters()
+        if self._counts["outside"]:
+            share = self._outside / self._counts["outside"]
+            advice = (
+                " Translations of such lines can hardly be right: train on text like it."
+                if share * self._counts["outside"] / max(1, num_lines) >= _LOUD
+                else ""
+            )
+            yield (
+                f"{self._have('outside')} text outside the model's vocabulary, which it reads as "
+                f"unknown tokens or single bytes: {share:.1%} of their tokens.{advice}"
+            )
+        if self._counts["parts"]:
+            yield (
+                f"{self._have('parts', 'was', 'were')} split into sentences, because the model "
+                "learned from shorter lines; --no-split translates lines whole."
+            )
+        if self._counts["is_whole"]:
+            yield (
+                f"{self._have('is_whole')} more sentences than the lines that the model learned "
+                "from, but a prefix, required phrases, alternatives or a length keep them whole: "
+                "sentences may be missing. Split them yourself."
+            )
+        if self._counts["is_long"]:
+            yield (
+                f"{self._have('is_long', 'is', 'are')} far longer than the lines that the "
+                "model learned from, and cannot be split at sentence ends: read the ends of their "
+                "translations."
+            )
+        yield from self._about_flags()
+
+    def _about_characters(self) -> Iterator[str]:
+        if self._counts["changed"]:
+            yield (
+                f"{self._have('changed')} spaces, marks or invisible characters that the model "
+                f"has not learned ({self._list('changed')}). They were replaced by known ones or "
+                "left out; --no-clean keeps them."
+            )
+        if self._counts["unknown"]:
+            yield (
+                f"{self._have('unknown')} characters that the model has never seen "
+                f"({self._list('unknown')}). Check how they are translated."
+            )
+
+    def _about_flags(self) -> Iterator[str]:
+        if self._counts["retried"]:
+            yield f"{self._have('retried', 'was', 'were')} better in a second search (--retry)."
+        if not self._counts["flagged"]:
+            return
+        kinds = [
+            f"{words}: {self._counts[name]} ({self._places(name)})"
+            for name, words in _FLAGS.items()
+            if self._counts[name]
+        ]
+        can_help = self._counts["flagged"] > self._counts["retried"] and any(
+            self._counts[name] for name in ("repeats", "long", "unfinished", "stuck", "empty")
+        )
+        advice = ", or let --retry search again" if can_help else ""
+        verb = "translation looks" if self._counts["flagged"] == 1 else "translations look"
+        yield (f"{self._counts['flagged']} {verb} wrong. Read them{advice}: {'; '.join(kinds)}.")
+
+    def _count(self, name: str, number: int) -> None:
+        self._counts[name] += 1
+        lines = self._lines.setdefault(name, [])
+        if len(lines) < _MOST_SHOWN:
+            lines.append(number + 1)
+
+    def _have(self, name: str, one: str = "has", many: str = "have") -> str:
+        """Begin a sentence: ``3 lines (1, 4, 9) have``."""
+        count = self._counts[name]
+        if count == 1:
+            return f"Line {self._lines[name][0]} {one}"
+        return f"{count} lines ({self._places(name)}) {many}"
+
+    def _places(self, name: str) -> str:
+        numbers = ", ".join(map(str, self._lines[name]))
+        more = ", …" if self._counts[name] > _MOST_SHOWN else ""
+        if name not in _FLAGS:
+            return f"{numbers}{more}"
+        return f"{'line' if self._counts[name] == 1 else 'lines'} {numbers}{more}"
+
+    def _list(self, kind: str) -> str:
+        from pellucid.text.cleaning import character_name
+
+        found = self._characters[kind].most_common()
+        shown = [character_name(character) for character, _ in found[:_MOST_CHARACTERS]]
+        if len(found) > _MOST_CHARACTERS:
+            shown.append(f"and {len(found) - _MOST_CHARACTERS} more")
+        return ", ".join(shown)

@@ -1,0 +1,3 @@
+"""Lines around a search: made ready for it before, and judged after it."""
+
+__all__: list[str] = []
