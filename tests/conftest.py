@@ -37,6 +37,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def flush(descriptor: int) -> None:
+    """Stand in for `os.fsync`, whose effect shows only after a loss of power, but takes long."""
+    os.fstat(descriptor)
+
+
+os.fsync = flush
+
+
 def pytest_collection_finish() -> None:
     """Keep Python from searching everything that was loaded for cycles again and again."""
     gc.collect()

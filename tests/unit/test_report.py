@@ -8,9 +8,11 @@ import re
 import struct
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import matplotlib as mpl
 import pytest
@@ -114,8 +116,13 @@ class Page(HTMLParser):
         return [value for _, attrs in self.elements if (value := attrs.get(name)) is not None]
 
 
+draw_once = cache(render_svg)
+
+
 def report_of(run: Path) -> Page:
-    return Page(render_page(read_run(run)))
+    """Render a page with figures that are drawn once for all tests with the same numbers."""
+    with mock.patch("pellucid.train.report.page.render_svg", draw_once):
+        return Page(render_page(read_run(run)))
 
 
 def panel_named(run: Path, name: str) -> Panel:
