@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from pellucid.config import BundleConfig, validate
+from pellucid.config.parsing import read_json_text
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
 from pellucid.files import hash_bytes, hash_file, new_folder, read_bytes, write_bytes, write_text
 from pellucid.model import Transformer
@@ -235,8 +236,8 @@ def read_json(path: Path) -> dict[str, Any]:
         BundleError: the file is not JSON, or not an object.
     """
     try:
-        values = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
+        values = read_json_text(read_bytes(path))
+    except ValueError as error:
         raise BundleError(
             f"{path.name} must be JSON, but is not: {error} ({path}). "
             "The folder is damaged: copy it again."

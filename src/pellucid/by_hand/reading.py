@@ -14,6 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from pellucid.by_hand.sheet import matrix
+from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.errors import DataError
 from pellucid.files import read_lines
 
@@ -85,12 +86,16 @@ def read_toml(path: Path) -> Given:
     """
     try:
         text = "\n".join(read_lines(path))
-        values = tomllib.loads(text)
+        values = read_toml_text(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         number = line[1] if line else text.rstrip().count("\n") + 1  # at the end of the file
         raise DataError(
             f"The file must be TOML, but is not: {error} ({path}:{number}). Correct it there."
+        ) from None
+    except ExcessError as error:
+        raise DataError(
+            f"The file must hold matrices and settings, but {error} ({path}). Correct it."
         ) from None
     found: dict[str, int] = {}
     for index, line_text in enumerate(text.split("\n"), start=1):

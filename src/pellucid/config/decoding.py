@@ -65,17 +65,17 @@ class DecodingConfig(Strict):
     """Seed of the draws."""
 
     # Length
-    max_length_ratio: PositiveFloat = 2.0
+    max_length_ratio: float = Field(default=2.0, gt=0, le=1e6)
     """Maximum length, unless ``max_length`` is given: this times the source's length, plus
     ``max_length_offset``."""
     max_length_offset: PositiveInt = 20
     """See ``max_length_ratio``."""
     max_length: NonNegativeInt = 0
-    """Maximum length; 0 takes it from ``max_length_ratio``. The model's ``max_target_length`` is
-    a limit in any case."""
+    """Maximum length; 0 takes it from ``max_length_ratio``. The model's ``max_target_length`` and
+    65,536 are limits in any case."""
     min_length: NonNegativeInt = 0
     """Minimum length in tokens."""
-    min_length_ratio: NonNegativeFloat = 0.0
+    min_length_ratio: float = Field(default=0.0, ge=0, le=1e6)
     """Minimum length as a multiple of the source's; the larger of the two minimums holds."""
 
     # Repetition

@@ -10,6 +10,7 @@ from typing import Any
 import tomli_w
 
 from pellucid.config.base import Strict, validate
+from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.config.recipe import Recipe
 from pellucid.errors import ConfigurationError
 from pellucid.files import read_bytes
@@ -24,13 +25,17 @@ def parse_toml(data: bytes, where: str) -> dict[str, Any]:
         ConfigurationError: the bytes are not UTF-8 or not TOML, with the line.
     """
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))  # editors may write a byte-order mark
+        return read_toml_text(data.decode("utf-8-sig"))  # editors may write a byte-order mark
     except UnicodeDecodeError as error:
         raise ConfigurationError(
             f"A recipe must be UTF-8 text, but byte {error.start + 1} is not ({where})."
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"A recipe must be TOML, but is not: {error} ({where}).") from None
+    except ExcessError as error:
+        raise ConfigurationError(
+            f"A recipe must hold settings, but {error} ({where}). Correct it there."
+        ) from None
 
 
 def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
@@ -74,13 +79,18 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
                 f"{text.strip()!r} (--set). Leave one out."
             )
         texts[section, name] = text.strip()
-        table[name] = _parse_value(text.strip())
+        try:
+            table[name] = _parse_value(text.strip())
+        except ExcessError as error:
+            raise ConfigurationError(
+                f"{section}.{name} must be a setting, but {error} (--set). Correct it."
+            ) from None
     return changed
 
 
 def _parse_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return read_toml_text(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
 

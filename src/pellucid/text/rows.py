@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pellucid.config import DataConfig
+from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError
 
 __all__ = ["Fault", "RowReader", "is_source_name", "json_reader", "names_of_header", "table_reader"]
@@ -184,8 +184,8 @@ class _Objects:
 
     def read(self, line: str, where: str) -> tuple[str, str] | Fault:
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            value = read_json_text(line)
+        except ValueError as error:
             return Fault(
                 "not JSON" if line else "empty",
                 f"A line must be a JSON object, but cannot be read: {error} ({where}). Correct it "

@@ -243,8 +243,11 @@ class ResumableOutput:
         """Read the state of a part; return what is wrong, or the state if this run can resume."""
         if not self._may_resume:
             return "typed lines cannot be compared with those of an earlier run", None
+        # Imported late: it brings pydantic, which --help does without.
+        from pellucid.config.parsing import read_json_text
+
         try:
-            values = json.loads(self._state_path.read_bytes())
+            values = read_json_text(self._state_path.read_bytes())
             state = State(**values)
             if [type(value) for value in values.values()] != [dict, int, int, dict, int, str]:
                 raise TypeError

@@ -102,6 +102,9 @@ FILES: Mapping[str, Option] = {
 WAYS = ("row", "heads", "change", "measure", "trust", "lens")
 COMPARED = ("compare", "compare_head", "compare_model")
 
+MOST_RANDOM = 100_000
+"""Other heads that a change is compared with; each costs a pass of the decoder."""
+
 NEEDED = {
     "column": "row",
     "words": "row",
@@ -126,6 +129,8 @@ def check_options(options: Mapping[str, Any], *, has_target: bool, has_prefix: b
     for name in ("words", "random"):
         if options[name] is not None and options[name] < 1:
             raise InputError(f"{flag(name)} must be at least 1, but is {options[name]}.")
+    if (options["random"] or 0) > MOST_RANDOM:
+        raise InputError(f"--random must be at most {MOST_RANDOM:,}, but is {options['random']}.")
     searched = [name for name in DECODING if options[name] is not None]
     if has_target and searched:
         raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pellucid.cli.ending import warn
 from pellucid.cli.look.writer import Writer
 from pellucid.inside.changes.what_if import WhatIf, what_if
 from pellucid.inside.changes.words import parse_changes
@@ -41,6 +42,11 @@ def show_changes(
         num_random=num_random,
     )
     writer.lines(_summarize(found))
+    if found.baseline is not None and len(found.baseline.effects) < num_random:
+        warn(
+            f"--random {num_random:,} asks for more other heads than there are: "
+            f"{len(found.baseline.effects):,} differ."
+        )
     writer.step(
         Step(
             "Log-probability of the original, token by token",

@@ -13,7 +13,11 @@ from pellucid.errors import InputError
 from pellucid.text import Tokenizer
 from pellucid.text.letters import is_word_letter
 
-__all__ = ["RequestBuilder", "prefix_ids", "required_ids"]
+__all__ = ["MOST_TOKENS", "RequestBuilder", "prefix_ids", "required_ids"]
+
+MOST_TOKENS = 65_536
+"""Maximum length of a translation, whatever a model or an option says: a search makes tables of
+that length before it begins."""
 
 
 class RequestBuilder:
@@ -96,7 +100,7 @@ class RequestBuilder:
 
     def _max_length(self, source_length: int, config: DecodingConfig) -> int:
         by_ratio = int(source_length * config.max_length_ratio) + config.max_length_offset
-        return min(config.max_length or by_ratio, self._max_target_length)
+        return min(config.max_length or by_ratio, self._max_target_length, MOST_TOKENS)
 
 
 def required_ids(tokenizer: Tokenizer, phrase: str) -> tuple[int, ...]:

@@ -168,11 +168,13 @@ class Beams:
     ) -> list[tuple[int, Hypothesis]]:
         """Read out rows, each with the index of its request."""
         slot_A = rows_A // self.width
+        lengths = self.length_B[slot_A].tolist()
+        longest = max(lengths, default=0)  # The tables are as wide as the limit.
         columns = zip(
             self.request_B[slot_A].tolist(),
-            self.length_B[slot_A].tolist(),
-            self.tokens_AT[rows_A].tolist(),
-            self.logs_AT[rows_A].tolist(),
+            lengths,
+            self.tokens_AT[rows_A, :longest].tolist(),
+            self.logs_AT[rows_A, :longest].tolist(),
             is_finished_BW.flatten()[rows_A].tolist(),
             score_BW.flatten()[rows_A].tolist(),
             strict=True,

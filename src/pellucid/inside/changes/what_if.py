@@ -6,6 +6,7 @@ wrote before. A claim about a head needs a third: what the same change does to o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -246,23 +247,27 @@ def random_heads(
     heads = {change.place.whole_head for change in changes}
     changed = sorted(heads, key=lambda head: (_kind(head), str(head)))
     rng = generator(seed, "random heads", *map(str, changes))
+    groups: list[tuple[list[Place], list[Place]]] = []  # the changed heads of a kind, the others
+    for kind, group in groupby(changed, key=_kind):
+        ours = list(group)
+        others = [
+            head
+            for head in all_heads(pair.model.config)
+            if _kind(head) == kind and head not in changed
+        ]
+        if len(others) < len(ours):
+            raise InputError(
+                f"A random baseline must have {len(ours)} other heads of {'.'.join(kind)} "
+                f"attention, but has {len(others)}. Leave the baseline out."
+            )
+        groups.append((ours, others))
+    count = min(count, math.prod(math.perm(len(others), len(ours)) for ours, others in groups))
     draws: dict[str, list[Change]] = {}
     for _ in range(20 * count):  # Draws may repeat, most often if there are few heads.
         if len(draws) == count:
             break
         moves: dict[Place, Place] = {}
-        for kind, group in groupby(changed, key=_kind):
-            ours = list(group)
-            others = [
-                head
-                for head in all_heads(pair.model.config)
-                if _kind(head) == kind and head not in changed
-            ]
-            if len(others) < len(ours):
-                raise InputError(
-                    f"A random baseline must have {len(ours)} other heads of {'.'.join(kind)} "
-                    f"attention, but has {len(others)}. Leave the baseline out."
-                )
+        for ours, others in groups:
             order = rng.permutation(len(others))
             moves |= {head: others[place] for head, place in zip(ours, order, strict=False)}
         moved = [change.moved_to(moves[change.place.whole_head]) for change in changes]

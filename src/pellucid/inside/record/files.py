@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from pellucid.config.parsing import read_json_text
 from pellucid.errors import InputError, InputFileNotFoundError
 from pellucid.files import (
     create_file,
@@ -219,7 +220,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
         _check_format(int(archive["format"]), path)
         values = {name: archive[name] for name in archive.files if name != "format"}
     for name in RECORDS:
-        values[name] = json.loads(str(values[name][()]))
+        values[name] = read_json_text(str(values[name][()]))
     for name in (*TOKENS, *IDS, *LOGS):
         values[name] = values[name].tolist()
     values["decode_log_probabilities"] = values["decode_log_probabilities"] or None
@@ -228,7 +229,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     with gzip.open(path) if is_packed(path) else path.open("rb") as stream:
-        values = json.loads(stream.read().decode("utf-8"))
+        values = read_json_text(stream.read().decode("utf-8"))
     if not isinstance(values, dict):
         raise ValueError("it does not hold an object")
     _check_format(values.pop("format"), path)

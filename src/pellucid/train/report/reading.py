@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import struct
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from pellucid.config.parsing import read_json_text, read_toml_text
 from pellucid.train.console.summary import count_by_part
 
 __all__ = ["EVENT_STARTS", "RunHistory", "Sample", "read_run", "speeds"]
@@ -162,8 +161,8 @@ def _read(path: Path) -> str:
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = read_json_text(text)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
@@ -208,8 +207,8 @@ def _number(value: Any) -> float:
 
 def _sections(recipe_toml: str) -> dict[str, Mapping[str, Any]]:
     try:
-        values = tomllib.loads(recipe_toml)
-    except (tomllib.TOMLDecodeError, RecursionError):
+        values = read_toml_text(recipe_toml)
+    except ValueError:
         return {}
     return {name: section for name, section in values.items() if isinstance(section, dict)}
 

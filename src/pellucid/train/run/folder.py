@@ -15,6 +15,7 @@ from typing import Any
 
 from pellucid.bundle import to_json
 from pellucid.config import Recipe, parse_toml, to_toml, validate
+from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError, OutputError, PellucidError
 from pellucid.files import (
     flush_folder,
@@ -89,8 +90,8 @@ def repair_recipe(run: Path) -> None:
 def read_chosen(run: Path) -> dict[str, Any] | None:
     """Read the settings, ``section.name``, that were chosen and not given; None without a file."""
     try:
-        chosen = json.loads(read_bytes(run / CHOSEN_FILE))
-    except (PellucidError, ValueError, RecursionError):
+        chosen = read_json_text(read_bytes(run / CHOSEN_FILE))
+    except (PellucidError, ValueError):
         return None
     return chosen if isinstance(chosen, dict) else None
 
@@ -339,8 +340,8 @@ def _print(message: str) -> None:
 def _step_of(line: bytes) -> int:
     """Read the step of a line of metrics or samples; negative if it is damaged."""
     try:
-        step = json.loads(line)["step"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        step = read_json_text(line)["step"]
+    except (ValueError, KeyError, TypeError):
         return -1
     return step if isinstance(step, int) else -1
 

@@ -1,0 +1,104 @@
+"""TOML and JSON of strangers: one function that reads each, with bounds on what it may hold."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["MOST_NESTED", "ExcessError", "read_json_text", "read_toml_text"]
+
+MOST_NESTED = 100
+"""Depth of lists and tables in each other; Python's own functions fail near a thousand."""
+
+_MOST_BITS = 1024
+"""Bits of an integer in TOML: those of the largest float. A field's own bound is far below."""
+
+
+class ExcessError(ValueError):
+    """The text is well formed, but holds more than any file that this package reads."""
+
+
+def read_json_text(text: str | bytes) -> Any:
+    """Read JSON.
+
+    Raises:
+        ValueError: the text is not JSON, or not UTF-8; its message says why.
+        ExcessError: it is nested more than `MOST_NESTED` deep, or holds an integer of thousands of
+            digits.
+    """
+    try:
+        values = json.loads(text)
+    except RecursionError:
+        raise _too_deep() from None
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except ValueError:  # Python converts no integer of more than 4,300 digits.
+        raise _too_long() from None
+    # Counting is much faster than looking, and most texts have few brackets.
+    if isinstance(text, bytes):
+        num_opened = text.count(b"[") + text.count(b"{")
+    else:
+        num_opened = text.count("[") + text.count("{")
+    if num_opened > MOST_NESTED:
+        _check_depth(values)
+    return values
+
+
+def read_toml_text(text: str) -> dict[str, Any]:
+    """Read TOML.
+
+    Raises:
+        tomllib.TOMLDecodeError: the text is not TOML; the message says why and where.
+        ExcessError: it is nested more than `MOST_NESTED` deep, or holds an integer of more than
+            1,024 bits.
+    """
+    try:
+        values = tomllib.loads(text)
+    except RecursionError:
+        raise _too_deep() from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:
+        raise _too_long() from None
+    for level in _levels(values):
+        for container in level:
+            for value in _children(container):
+                if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+                    raise _too_long()
+    return values
+
+
+def _check_depth(values: Any) -> None:
+    for _ in _levels(values):
+        pass
+
+
+def _levels(values: Any) -> Iterator[list[Any]]:
+    """Yield the lists and tables of each depth; never by recursion, which is what may fail."""
+    level = [values] if isinstance(values, list | dict) else []
+    for _ in range(MOST_NESTED):
+        if not level:
+            return
+        yield level
+        level = [
+            value
+            for container in level
+            for value in _children(container)
+            if isinstance(value, list | dict)
+        ]
+    if level:
+        raise _too_deep()
+
+
+def _children(container: Any) -> Any:
+    return container.values() if isinstance(container, dict) else container
+
+
+def _too_deep() -> ExcessError:
+    return ExcessError(f"it is nested more than {MOST_NESTED} deep")
+
+
+def _too_long() -> ExcessError:
+    return ExcessError(f"it holds an integer of more than {_MOST_BITS:,} bits")
