@@ -166,5 +166,5 @@ def test_the_loss_of_validation_is_no_number_where_nothing_can_be_scored(
     both = validate_model(translator, [one, Pair(long, long, "")])
     alone = validate_model(translator, [one])
     assert both.loss == pytest.approx(alone.loss, rel=1e-5)
-    assert "1 of 2 validation pairs are too long" in both.describe(20, is_best=False)
-    assert "too long" not in alone.describe(20, is_best=True)
+    assert "1 of 2 validation pairs are too long" in both.describe(20, best_by=None)
+    assert "too long" not in alone.describe(20, best_by="BLEU")
