@@ -11,7 +11,7 @@ from torch import Tensor
 from pellucid.inside.pair import Pair
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
-from pellucid.text.token_words import split_pieces, words_of_tokens
+from pellucid.text.token_words import source_pieces, words_of_tokens
 from pellucid.text.words import bare_words, split_words, without_joiner
 
 __all__ = ["cross_attention", "is_stuck", "replace_unknown"]
@@ -65,10 +65,12 @@ def is_stuck(
         source_ids: its tokens, ``</s>`` included.
         target_ids: the translation.
     """
-    if len(target_ids) < _FEWEST_TOKENS or len(split_pieces(source)) < _FEWEST_WORDS:
+    if len(target_ids) < _FEWEST_TOKENS or len(source_pieces(tokenizer, source)) < _FEWEST_WORDS:
         return False
     weights_TS = cross_attention(model, tokenizer, source_ids, target_ids)[:, :-1]
-    owners = [words[0] for words in words_of_tokens(tokenizer, "source", source, source_ids)]
+    # The tokens of a language code have no word.
+    words = words_of_tokens(tokenizer, "source", source, source_ids)
+    owners = [one.start if one else -1 for one in words]
     attended = [owners[token] for token in weights_TS.argmax(dim=-1).tolist()]
     return max(map(attended.count, attended)) >= _STUCK * len(attended)
 
@@ -135,7 +137,7 @@ def _surfaces(tokenizer: Tokenizer, source: str, source_ids: Sequence[int]) -> l
     if tokenizer.config.kind == "words":
         cut = bare_words if tokenizer.config.drop_punctuation else split_words
         return [without_joiner(token) for token in cut(tokenizer.normalized(source))]
-    pieces = split_pieces(source)
+    pieces = source_pieces(tokenizer, source)
     owners = words_of_tokens(tokenizer, "source", source, source_ids)
     surfaces = [" ".join(pieces[index] for index in owner) for owner in owners]
     # Of a word that is unknown only in part, that part: its other tokens were translated too.

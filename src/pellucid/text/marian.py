@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Self, final
 
@@ -23,6 +24,8 @@ __all__ = ["MarianTokenizer", "PieceVocabulary", "unused_name"]
 # SentencePiece decodes its unknown piece as " ⁇ ", but leaves a piece that is not in its model
 # as it is. A noncharacter that no text holds therefore stands for <unk> while decoding.
 _STAND_IN = "\ufdd0"
+
+_CODE = re.compile(r">>[^\s<>]+<<")
 
 
 @final
@@ -61,7 +64,9 @@ class PieceVocabulary:
         self._tokens = tuple(tokens)
         self._unk_id = unk_id
         self._ids = {token: id_ for id_, token in enumerate(tokens) if id_ not in reserved}
-        self._has_codes = has_codes
+        self.codes: tuple[str, ...] = ()
+        if has_codes:
+            self.codes = tuple(token for token in self._ids if _CODE.fullmatch(token))
 
     @property
     def tokens(self) -> Sequence[str]:
@@ -94,9 +99,10 @@ class PieceVocabulary:
 
     def split_code(self, text: str) -> tuple[list[int], str]:
         """Split a text into the id of the language code at its start, if any, and the rest."""
-        if self._has_codes and text.startswith(">>"):
-            code, end, rest = text.partition("<<")
-            if code + end in self._ids:
+        bare = text.lstrip() if self.codes else ""
+        if bare.startswith(">>"):
+            code, end, rest = bare.partition("<<")
+            if code + end in self.codes:
                 return [self._ids[code + end]], rest
         return [], text
 
@@ -133,6 +139,11 @@ class MarianTokenizer(Tokenizer):
         """Return the code at the start of a source text that names the target language."""
         _, rest = self._source.split_code(text)
         return text.removesuffix(rest)
+
+    @property
+    def language_codes(self) -> tuple[str, ...]:
+        """The codes that a source text may begin with, in the order of their ids."""
+        return self._source.codes
 
     def unwritten_ids(self) -> list[int]:
         """List the target ids that no translation holds: padding, start, and ids without a token.

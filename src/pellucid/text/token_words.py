@@ -7,12 +7,14 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
+from pellucid.text.codes import split_code
 from pellucid.text.tokenizer import SPACE_SIGN, Tokenizer
 from pellucid.text.words import bare_words, split_words, without_joiner
 
 __all__ = [
     "is_punctuation",
     "mark_unknown",
+    "source_pieces",
     "split_pieces",
     "unknown_pieces",
     "words_of_tokens",
@@ -32,6 +34,11 @@ def split_pieces(line: str) -> list[str]:
     which are written to keep text together: the French ``vie !`` is one piece.
     """
     return [piece for piece in _SPACES.split(line) if piece.strip()]
+
+
+def source_pieces(tokenizer: Tokenizer, source: str) -> list[str]:
+    """Cut a source line into pieces as `split_pieces` does, without its language code."""
+    return split_pieces(split_code(tokenizer, source)[1])
 
 
 def mark_unknown(tokenizer: Tokenizer, target: str) -> str:
@@ -63,7 +70,8 @@ def words_of_tokens(
     """Find the pieces of a line that each of its tokens belongs to.
 
     The letters of the tokens are matched with the letters of the pieces, from left to right. A
-    token that is only white space belongs to the piece after it.
+    token that is only white space belongs to the piece after it. The tokens of a source's language
+    code belong to none, and do not count as one.
 
     Args:
         tokenizer: the tokenizer that cut the line.
@@ -75,7 +83,9 @@ def words_of_tokens(
         The pieces of each token except ``</s>``: nearly always one; several if a token contains
         spaces.
     """
-    pieces = [tokenizer.normalized(piece) for piece in split_pieces(line)]
+    code, text = split_code(tokenizer, line) if side == "source" else ("", line)
+    # The code is matched as a piece too, and left out in the end.
+    pieces = [tokenizer.normalized(piece) for piece in (*split_pieces(code), *split_pieces(text))]
     surfaces: list[str | None]
     if tokenizer.config.kind == "words":
         cut = bare_words if tokenizer.config.drop_punctuation else split_words
@@ -88,7 +98,10 @@ def words_of_tokens(
         # This tokenizer normalizes by itself (some SentencePiece models do): compare in one form.
         pieces = [unicodedata.normalize("NFKC", piece) for piece in pieces]
         surfaces = [one and _letters([unicodedata.normalize("NFKC", one)]) for one in surfaces]
-    return _match(surfaces, has_space, pieces)
+    found = _match(surfaces, has_space, pieces)
+    if code:
+        return [range(max(words.start - 1, 0), words.stop - 1) for words in found]
+    return found
 
 
 def _match(
@@ -107,6 +120,7 @@ def _match(
         if was_unknown and begins_word:
             owner = owners[min(place, last)]
             place = next((at for at in range(place, last + 1) if owners[at] != owner), last)
+            was_unknown = False
         if surface:
             at = letters.find(surface, place + was_unknown)
             place = at if at >= 0 else place

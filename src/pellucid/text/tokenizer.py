@@ -112,10 +112,15 @@ class Tokenizer(ABC):
             text: the whole text. If it is translated in parts, each part needs the code.
 
         Returns:
-            The code; ``""`` for most models and texts.
+            The code, with white space before it; ``""`` for most models and texts.
         """
         del text
         return ""
+
+    @property
+    def language_codes(self) -> tuple[str, ...]:
+        """The codes that a source text may begin with, such as ``>>fra<<``; none in most models."""
+        return ()
 
     def encode_source(self, text: str) -> list[int]:
         """Cut a source text into ids that end in ``</s>``."""

@@ -7,13 +7,14 @@ from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
 from pellucid.cli.align.history import write_history
-from pellucid.cli.align.links import UnknownTargets, write_all_links, write_links_of_pairs
+from pellucid.cli.align.links import write_all_links, write_links_of_pairs
+from pellucid.cli.align.remarks import Remarks
 from pellucid.cli.align.report import report_errors
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, read_parallel
 from pellucid.evaluate.links import GoldLinks, Symmetrization, parse_gold
 from pellucid.inside.align.direction import Direction, make_direction
 from pellucid.inside.align.maps import CONVENTIONS, MAPS
-from pellucid.text.token_words import split_pieces
+from pellucid.text.token_words import source_pieces, split_pieces
 
 __all__ = ["align_files"]
 
@@ -48,22 +49,20 @@ def align_files(
             return write_all_links(windows, directions, method, output, is_json=is_json)
 
     sources, targets, lines = read_parallel(files)
-    golds = _parse_gold(lines, sources, targets, files["--gold"])
+    # A run that keeps its checkpoints need not have a bundle.
+    directions = [] if options["history"] else _make_directions(model, options)
+    golds = _parse_gold(lines, sources, targets, files["--gold"], directions)
     if options["history"]:
         pairs = list(zip(sources, targets, strict=True))
         with open_output(output_file, may_overwrite=may_overwrite) as output:
             write_history(model, pairs, golds, options, output, is_json=is_json)
         return 0
 
-    directions = _make_directions(model, options)
     best, has_errors = report_errors(directions, sources, targets, golds, method, is_json=is_json)
     if output_file != STANDARD:  # standard output has the report
         with open_output(output_file, may_overwrite=may_overwrite) as output:
-            # The report has told of them already.
-            unknown = UnknownTargets()
-            write_links_of_pairs(
-                best, method, sources, targets, 0, output, unknown, is_json=is_json
-            )
+            told = Remarks(best)  # the report has told already
+            write_links_of_pairs(best, method, sources, targets, 0, output, told, is_json=is_json)
     return 2 if has_errors else 0
 
 
@@ -86,9 +85,17 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
 
 
 def _parse_gold(
-    lines: Sequence[str], sources: Sequence[str], targets: Sequence[str], path: str
+    lines: Sequence[str],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    path: str,
+    directions: Sequence[Direction],
 ) -> list[GoldLinks]:
-    """Parse gold links, checking that they join words of the lines."""
-    pairs = zip(sources, targets, strict=True)
-    lengths = [(len(split_pieces(source)), len(split_pieces(target))) for source, target in pairs]
+    """Parse gold links, checking that they join words of the lines; codes are no words."""
+    lengths = []
+    for pair in zip(sources, targets, strict=True):
+        counts = [len(split_pieces(line)) for line in pair]
+        for one in directions:  # a model that translates back reads the target
+            counts[one.is_backward] = len(source_pieces(one.tokenizer, pair[one.is_backward]))
+        lengths.append((counts[0], counts[1]))
     return parse_gold(lines, lengths, path)

@@ -5,45 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from pellucid.cli.align.remarks import Remarks
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.evaluate.links import Link, Symmetrization, symmetrize, write_links
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
 
-__all__ = ["UnknownTargets", "links_of_pairs", "write_all_links", "write_links_of_pairs"]
-
-MOST_EXAMPLES = 3
-"""The most lines that a note names."""
-
-
-class UnknownTargets:
-    """Counts the lines with text that a vocabulary cannot write, to say so once, at the end."""
-
-    def __init__(self) -> None:
-        self._lines: dict[int, tuple[str, ...]] = {}
-
-    def add(self, number: int, pieces: Sequence[str]) -> None:
-        """Note a line, counted from 0, with the pieces that cannot be written."""
-        if pieces:
-            known = self._lines.get(number, ())
-            self._lines[number] = tuple(dict.fromkeys((*known, *pieces)))
-
-    def tell(self) -> None:
-        """Write the note, if there is anything to say."""
-        if not self._lines:
-            return
-        count = len(self._lines)
-        shown = ", ".join(
-            f"line {number + 1}: {' '.join(pieces)}"
-            for number, pieces in list(self._lines.items())[:MOST_EXAMPLES]
-        )
-        more = "" if count <= MOST_EXAMPLES else f" and {count - MOST_EXAMPLES:,} more"
-        lines = "1 line has" if count == 1 else f"{count:,} lines have"
-        warn(
-            f"{lines} letters or words that the model's vocabulary cannot write ({shown}{more}). "
-            "They are aligned as <unk>."
-        )
+__all__ = ["links_of_pairs", "write_all_links", "write_links_of_pairs"]
 
 
 def write_all_links(
@@ -60,19 +29,19 @@ def write_all_links(
         The exit code: 2 if a pair could not be aligned.
     """
     chosen: list[Direction] = []
-    unknown = UnknownTargets()
+    remarks = Remarks(directions)
     number, has_errors = 0, False
     for sources, targets in windows:
         if not chosen:
             chosen = [_choose_view(direction, sources, targets) for direction in directions]
         for error in write_links_of_pairs(
-            chosen, method, sources, targets, number, output, unknown, is_json=is_json
+            chosen, method, sources, targets, number, output, remarks, is_json=is_json
         ):
             has_errors = True
             warn(error)
         number += len(sources)
         output.flush()
-    unknown.tell()
+    remarks.tell()
     return 2 if has_errors else 0
 
 
@@ -103,7 +72,7 @@ def write_links_of_pairs(
     targets: Sequence[str],
     first: int,
     output: TextIO,
-    unknown: UnknownTargets,
+    remarks: Remarks,
     *,
     is_json: bool,
 ) -> list[str]:
@@ -116,7 +85,7 @@ def write_links_of_pairs(
         targets: their translations.
         first: number of the first line, from 0.
         output: where to write.
-        unknown: is told of lines that the vocabulary cannot write.
+        remarks: is told of every line.
         is_json: True to write JSON.
 
     Returns:
@@ -125,7 +94,8 @@ def write_links_of_pairs(
     errors = []
     found = links_of_pairs(directions, method, sources, targets)
     for index, (links, error, pieces) in enumerate(found):
-        unknown.add(first + index, pieces)
+        remarks.add(first + index, sources[index], targets[index])
+        remarks.add_unknown(first + index, pieces)
         if error is not None:
             errors.append(f"line {first + index + 1}: {error}")
         if is_json:

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.cli.align.links import UnknownTargets, links_of_pairs
+from pellucid.cli.align.links import links_of_pairs
+from pellucid.cli.align.remarks import Remarks
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.evaluate.links import GoldLinks, LinkScore, Symmetrization, score_links
@@ -37,12 +38,14 @@ def report_errors(
             failed.add(index)
             warn(f"line {index + 1}: {error}")
 
-    unknown = UnknownTargets()
+    remarks = Remarks(directions)
+    for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        remarks.add(number, source, target)
     judged = [
-        one.judge(sources, targets, golds, tell=warn_once, tell_unknown=unknown.add)
+        one.judge(sources, targets, golds, tell=warn_once, tell_unknown=remarks.add_unknown)
         for one in directions
     ]
-    unknown.tell()
+    remarks.tell()
     bests = [min(views, key=lambda one: one.score.error) for views in judged]
     chosen = [one.only(best.view) for one, best in zip(directions, bests, strict=True)]
     joined = None

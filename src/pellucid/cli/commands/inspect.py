@@ -55,7 +55,7 @@ def inspect(
         text = to_json_line(sides) if json else _vocabulary_to_text(sides)
     else:
         record = _describe(bundle)
-        text = to_json_line(record) if json else "".join(_to_lines(record))
+        text = to_json_line(record) if json else "".join(_to_lines(_for_readers(record)))
     sys.stdout.write(text)
 
 
@@ -99,9 +99,17 @@ def _describe(bundle: Bundle) -> dict[str, Any]:
         "folder": str(bundle.folder),
         "model_hash": bundle.model_hash,
         "parameters": _count_parameters(bundle),
+        "language_codes": list(bundle.tokenizer.language_codes),
         "config": bundle.config.model_dump(mode="json"),
         "manifest": bundle.manifest,
     }
+
+
+def _for_readers(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the language codes on one line, or leave them out if there are none."""
+    codes = record["language_codes"]
+    shown = {**record, "language_codes": " ".join(codes)}
+    return {name: value for name, value in shown.items() if name != "language_codes" or codes}
 
 
 def _count_parameters(bundle: Bundle) -> dict[str, int]:

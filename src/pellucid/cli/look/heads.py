@@ -11,7 +11,12 @@ from pellucid.inside.heads.rows import Gold, HeadRow, head_rows, sort_rows
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import Step
 from pellucid.inside.traces import Trace
-from pellucid.text.token_words import mark_unknown, split_pieces, words_of_tokens
+from pellucid.text.token_words import (
+    mark_unknown,
+    source_pieces,
+    split_pieces,
+    words_of_tokens,
+)
 
 __all__ = ["read_gold", "show_heads"]
 
@@ -65,7 +70,7 @@ def read_gold(
     if target is None:
         target = tokenizer.decode_target(pair.target_ids)
     target = mark_unknown(tokenizer, target)
-    sizes = (len(split_pieces(source)), len(split_pieces(target)))
+    sizes = (len(source_pieces(tokenizer, source)), len(split_pieces(target)))
     return Gold(
         parse_links(links, "--gold", sizes),
         words_of_tokens(tokenizer, "source", source, pair.source_ids),

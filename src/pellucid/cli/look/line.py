@@ -23,6 +23,7 @@ from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given
 from pellucid.inside.pair import Pair
 from pellucid.inside.traces import Trace
+from pellucid.text.codes import CodeFaults
 from pellucid.translator import Translator, load
 
 __all__ = ["Line", "look_at_line"]
@@ -73,6 +74,10 @@ def look_at_line(
     is_streamed = files.keys() == {"npz"}
     translator = load(model, threads=threads)
     ask.check(translator.model.config)
+    codes = CodeFaults(translator.tokenizer)
+    codes.add(0, line.text)
+    if sentence := codes.sentence():
+        warn(sentence)
     how = Replaying(
         ask if options["row"] is None else Ask(everything=True),
         float64=float64,

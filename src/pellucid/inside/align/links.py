@@ -22,6 +22,7 @@ from pellucid.inside.align.maps import PairMaps, View, map_pairs
 from pellucid.inside.pair import problem_of
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
+from pellucid.text.codes import split_code
 from pellucid.text.token_words import (
     mark_unknown,
     split_pieces,
@@ -43,7 +44,7 @@ class Aligned:
     """The links of one pair.
 
     Attributes:
-        source: the line.
+        source: the line, without its language code.
         target: its translation.
         num_source_words: the number of the source's words.
         num_target_words: the number of the target's words.
@@ -166,7 +167,8 @@ def _align_chunk(
     aligned = []
     ids, places = [], []
     for index, (source, target) in enumerate(pairs):
-        sizes = (len(split_pieces(source)), len(split_pieces(target)))
+        text = split_code(tokenizer, source)[1]
+        sizes = (len(split_pieces(text)), len(split_pieces(target)))
         target_ids = tokenizer.encode_target(mark_unknown(tokenizer, target))
         pair_ids = (tokenizer.encode_source(source), target_ids)
         problem = problem_of(model, *pair_ids)
@@ -174,7 +176,7 @@ def _align_chunk(
         if tokenizer.config.unk_id in target_ids:
             unknown = tuple(unknown_pieces(tokenizer, target))
         nothing, shares = (frozenset[Link](),) * len(views), (0.0,) * len(views)
-        aligned.append(Aligned(source, target, *sizes, nothing, shares, problem, unknown))
+        aligned.append(Aligned(text, target, *sizes, nothing, shares, problem, unknown))
         if problem is None and all(sizes):
             ids.append(pair_ids)
             places.append(index)
@@ -190,9 +192,16 @@ def _align_chunk(
         has_norms=any(view.map == "norms" for view in views),
     )
     for maps in all_maps:
-        pair = aligned[places[maps.index]]
-        aligned[places[maps.index]] = _align_pair(
-            pair, maps, tokenizer, *ids[maps.index], views=views, rule=rule
+        place = places[maps.index]
+        source_words = words_of_tokens(tokenizer, "source", pairs[place][0], ids[maps.index][0])
+        aligned[place] = _align_pair(
+            aligned[place],
+            maps,
+            tokenizer,
+            source_words,
+            ids[maps.index][1],
+            views=views,
+            rule=rule,
         )
     return aligned
 
@@ -201,7 +210,7 @@ def _align_pair(
     pair: Aligned,
     maps: PairMaps,
     tokenizer: Tokenizer,
-    source_ids: Sequence[int],
+    source_words: Sequence[range],
     target_ids: Sequence[int],
     *,
     views: Sequence[View],
@@ -209,7 +218,6 @@ def _align_pair(
 ) -> Aligned:
     marked = mark_unknown(tokenizer, pair.target)
     target_words = words_of_tokens(tokenizer, "target", marked, target_ids)
-    source_words = words_of_tokens(tokenizer, "source", pair.source, source_ids)
     # ``</s>`` comes last and belongs to no word.
     is_of_SM = tokens_by_words([*source_words, range(0)], pair.num_source_words)
     maps_XTS = np.stack([maps.get(view) for view in views])

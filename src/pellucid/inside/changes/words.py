@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes.change import Change, cut_source_word, parse_change
 from pellucid.text import Tokenizer
-from pellucid.text.token_words import is_punctuation, split_pieces, words_of_tokens
+from pellucid.text.token_words import is_punctuation, source_pieces, words_of_tokens
 
 __all__ = ["parse_changes"]
 
@@ -38,7 +38,7 @@ def parse_changes(
         if match is None:
             found.append(parse_change(text))
             continue
-        pieces = split_pieces(source)
+        pieces = source_pieces(tokenizer, source)
         word = _find(match[2], pieces, text)
         owners = words_of_tokens(tokenizer, "source", source, source_ids)
         positions = [token for token, words in enumerate(owners) if word in words]

@@ -16,7 +16,7 @@ from pellucid.text.corpus import BadLine, BadLines
 from pellucid.text.findings import Example, Finding
 from pellucid.text.rows import Fault
 from pellucid.text.scan import MOST_EXAMPLES, corpora
-from pellucid.text.token_words import split_pieces, words_of_tokens
+from pellucid.text.token_words import source_pieces, split_pieces, words_of_tokens
 
 __all__ = ["BrokenLinks", "check_links", "link_tokens", "read_links"]
 
@@ -262,7 +262,7 @@ def link_tokens(
     Raises:
         DataError: something is not a link, or leads to a word that does not exist.
     """
-    sizes = (len(split_pieces(source)), len(split_pieces(target)))
+    sizes = (len(source_pieces(tokenizer, source)), len(split_pieces(target)))
     sure = parse_links(links, place, sizes).sure
     positions: tuple[list[int], list[int]] = ([], [])
     if sure:

@@ -1,0 +1,183 @@
+"""Language codes: no word of the text, and said if missing or unknown."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_imported import make_tokenizer, write_imported
+
+from pellucid.bundle import Bundle
+from pellucid.errors import InputError
+from pellucid.inside.align.links import align_pairs
+from pellucid.inside.align.maps import View
+from pellucid.inside.changes.words import parse_changes
+from pellucid.text.codes import CodeFaults, find_code, split_code, with_code
+from pellucid.text.token_words import source_pieces, words_of_tokens
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WriteLines = Callable[..., str]
+VIEW = View(1, "head", 0, "predicts")
+OPTIONS = ("--layer", "1", "--head", "0", "--map", "head", "--convention", "predicts")
+TEXTS = ["the cat sleeps", "a dog eats an apple"]
+TARGETS = ["le chat dort", "chien mange une pomme"]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return write_imported(tmp_path_factory.mktemp("codes") / "imported", ("fra", "zho_Hans"))
+
+
+def test_codes_of_a_model_are_those_of_its_vocabulary() -> None:
+    assert make_tokenizer(("fra", "zho_Hans")).language_codes == (">>fra<<", ">>zho_Hans<<")
+    assert make_tokenizer().language_codes == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        (">>fra<< the cat", (">>fra<<", " the cat")),
+        (">>xyz<< the cat", (">>xyz<<", " the cat")),
+        ("  >>fra<<the cat", (">>fra<<", "the cat")),
+        (">>fra<<", (">>fra<<", "")),
+        (">>hin<< we use cout<< here", (">>hin<<", " we use cout<< here")),
+        ("the >>fra<< cat", ("", "the >>fra<< cat")),
+        (">>the cat<<", ("", ">>the cat<<")),
+        ("", ("", "")),
+    ],
+)
+def test_code_is_split_off_known_or_not(line: str, parts: tuple[str, str]) -> None:
+    assert split_code(make_tokenizer(("fra",)), line) == parts
+    # A model without codes reads it as text.
+    assert split_code(make_tokenizer(), line) == ("", line)
+
+
+def test_code_after_spaces_is_one_token() -> None:
+    tokenizer = make_tokenizer(("fra",))
+    plain = tokenizer.encode_source(">>fra<< the cat")
+    assert tokenizer.encode_source("  >>fra<< the cat") == plain
+    assert tokenizer.encode_source(">>fra<<the cat") == plain
+    assert tokenizer.language_code(" >>fra<< the cat") == " >>fra<<"
+
+
+@pytest.mark.parametrize("code", [">>fra<< ", ">>fra<<", "  >>fra<< ", ">>xyz<< ", ">>ñ<< "])
+def test_tokens_of_a_code_belong_to_no_word(code: str) -> None:
+    tokenizer = make_tokenizer(("fra",))
+    text = "the cat sleeps 日本 near"
+    alone = words_of_tokens(tokenizer, "source", text, tokenizer.encode_source(text))
+    line = code + text
+    found = words_of_tokens(tokenizer, "source", line, tokenizer.encode_source(line))
+    assert [list(words) for words in found[-len(alone) :]] == [list(words) for words in alone]
+    assert not any(map(list, found[: -len(alone)]))
+    assert source_pieces(tokenizer, line) == text.split()
+
+
+def test_links_count_the_words_of_the_text_alone(bundle: Bundle) -> None:
+    def align(code: str) -> list[frozenset[tuple[int, int]]]:
+        lines = [f"{code}{text}" for text in TEXTS]
+        found = list(align_pairs(bundle.model, bundle.tokenizer, lines, TARGETS, [VIEW]))
+        assert [pair.num_source_words for pair in found] == [3, 5]
+        assert [pair.source.strip() for pair in found] == TEXTS
+        return [pair.links[0] for pair in found]
+
+    for code in ("", ">>fra<< ", ">>zho_Hans<<", ">>xyz<< "):
+        for links, text in zip(align(code), TEXTS, strict=True):
+            assert {i for i, _ in links} == set(range(len(text.split())))
+    (only,) = align_pairs(bundle.model, bundle.tokenizer, [">>fra<<"], ["le"], [VIEW])
+    assert (only.links[0], only.num_source_words, only.error) == (frozenset(), 0, None)
+
+
+def test_changes_name_the_words_of_the_text_alone(bundle: Bundle) -> None:
+    line = ">>fra<< the cat sleeps"
+    ids = bundle.tokenizer.encode_source(line)
+    by_name = parse_changes(["cut word cat"], bundle.tokenizer, line, ids)
+    assert by_name == parse_changes(["cut word 1"], bundle.tokenizer, line, ids)
+
+
+def test_faults_are_counted_with_examples_and_what_the_codes_are() -> None:
+    faults = CodeFaults(make_tokenizer(("fra", "deu")))
+    lines = [">>fra<< a", "b", "", ">>xyz<< c", "d", "e", "f", " >>deu<< g", ">>fr<< h"]
+    for number, line in enumerate(lines):
+        faults.add(number, line)
+    assert faults.sentence() == (
+        "4 lines have no language code (line 2, line 5, line 6 and 1 more), and 2 lines have a "
+        "language code that the model does not know (line 4: >>xyz<<, line 9: >>fr<<). Begin each "
+        "line with one of the model's codes: >>fra<< >>deu<<."
+    )
+    without = CodeFaults(make_tokenizer())
+    without.add(0, "the cat >> all << dogs")
+    assert without.sentence() == ""
+    without.add(1, ">>fra<< the cat")
+    assert "1 line has a language code that the model does not know" in without.sentence()
+    assert "leave them out" in without.sentence()
+
+
+def test_long_list_of_codes_is_cut() -> None:
+    faults = CodeFaults(make_tokenizer(tuple(f"l{number}" for number in range(40))))
+    faults.add(0, "a")
+    assert faults.sentence().endswith(">>l11<< and 28 more.")
+
+
+def test_code_is_found_by_its_language_or_refused() -> None:
+    tokenizer = make_tokenizer(("fra", "deu"))
+    assert find_code(tokenizer, "fra") == find_code(tokenizer, ">>fra<<") == ">>fra<<"
+    with pytest.raises(InputError, match=r"one of the model's 2 codes, but is 'fr'.*'fra'"):
+        find_code(tokenizer, "fr")
+    with pytest.raises(InputError, match="this model has none"):
+        find_code(make_tokenizer(), "fra")
+
+
+def test_code_is_put_in_place_of_another() -> None:
+    tokenizer = make_tokenizer(("fra", "deu"))
+    lines = ["the cat", ">>deu<< the cat", ">>xyz<<the cat", "  ", ""]
+    found = [with_code(tokenizer, ">>fra<<", line) for line in lines]
+    assert found == [">>fra<< the cat"] * 3 + ["  ", ""]
+
+
+def test_align_with_gold_links_of_the_text_alone(
+    bundle: Bundle, run_here: Run, write_lines: WriteLines
+) -> None:
+    gold = write_lines("gold", "0-0 1-1 2-2", "0-0 1-0 2-1 3-2 4-3")
+    target = write_lines("target", *TARGETS)
+    reports = []
+    for code in (">>fra<< ", ">>xyz<< ", ""):
+        source = write_lines("source", *(f"{code}{text}" for text in TEXTS))
+        files = ("--source", source, "--target", target, "--gold", gold)
+        done = run_here("align", str(bundle.folder), *files, "--json")
+        assert done.returncode == 0
+        assert ("language code" in done.stderr) is (code != ">>fra<< ")
+        assert done.stderr.count("\n") == (code != ">>fra<< ")
+        reports.append(json.loads(done.stdout))
+    assert reports[0]["best"]["num_sentences"] == 2
+    # A link to the word after the last is refused, as the code is no word.
+    last = write_lines("gold", "3-0", "0-0")
+    done = run_here("align", str(bundle.folder), *files[:4], "--gold", last)
+    assert (done.returncode, "gold:1" in done.stderr) == (2, True)
+
+
+def test_align_says_what_is_wrong_with_codes(
+    bundle: Bundle, run_here: Run, write_lines: WriteLines
+) -> None:
+    source = write_lines("source", ">>fra<< the cat", "the cat", ">>de<< the cat")
+    target = write_lines("target", *["le chat"] * 3)
+    done = run_here("align", str(bundle.folder), "--source", source, "--target", target, *OPTIONS)
+    assert done.returncode == 0
+    assert done.stderr == (
+        "pellucid: 1 line has no language code (line 2), and 1 line has a language code that the "
+        "model does not know (line 3: >>de<<). Begin each line with one of the model's codes: "
+        ">>fra<< >>zho_Hans<<.\n"
+    )
+
+
+def test_inspect_lists_the_codes(bundle: Bundle, run_here: Run, tmp_path: Path) -> None:
+    assert (
+        "language_codes: >>fra<< >>zho_Hans<<\n" in run_here("inspect", str(bundle.folder)).stdout
+    )
+    found = json.loads(run_here("inspect", str(bundle.folder), "--json").stdout)
+    assert found["language_codes"] == [">>fra<<", ">>zho_Hans<<"]
+    plain = write_imported(tmp_path / "plain").folder
+    assert "language_codes" not in run_here("inspect", str(plain)).stdout
+    assert json.loads(run_here("inspect", str(plain), "--json").stdout)["language_codes"] == []
