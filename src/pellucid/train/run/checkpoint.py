@@ -237,8 +237,8 @@ def load_newest_checkpoint(
             wanted = "go back to after updates that were not finite"
             advice = f"and --from {folder.parent} to train its best model at a lower rate"
         raise BundleError(
-            f"A checkpoint must be whole to {wanted}, but none of the {len(reasons)} in {folder} "
-            f"is. The newest: {reasons[0]} Or choose another --out {advice}."
+            f"A checkpoint must be whole to {wanted}, but all {len(reasons)} in {folder} are "
+            f"damaged. The newest: {reasons[0]} Or choose another --out {advice}."
         )
     return None, []
 
