@@ -124,7 +124,7 @@ def test_skipped_pairs_take_their_links_with_them(tmp_path: Path) -> None:
     prepared, log = prepare(tmp_path, data=table | GUIDED["data"], training={"guided_head": [0, 1]})
     assert "Left out 2 lines of the training text: " in log
     assert "train.tsv:4, 400 (1 column)" in log
-    assert prepared.store.dropped["bad line"] == 2
+    assert prepared.store.dropped["unreadable"] == 2
     assert prepared.links is not None
     for pair in range(398):
         ends = len(prepared.store.source(pair)) - 1, len(prepared.store.target(pair)) - 1

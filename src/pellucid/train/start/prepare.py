@@ -286,7 +286,7 @@ class _KeptPairs:
             weight = self._data.train_weights[number] if self._data.train_weights else 1.0
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
         if self.bad.count:
-            self._dropped["bad line"] = self.bad.count
+            self._dropped["unreadable"] = self.bad.count
 
     def segmentations(
         self, training: TrainingConfig
