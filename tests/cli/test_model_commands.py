@@ -19,7 +19,7 @@ TOO_LONG = "pizza " * 40
 def test_translate_standard_streams_keep_every_line(run_here: Run, bundle_folder: Path) -> None:
     done = run_here("translate", str(bundle_folder), stdin="".join(f"{line}\n" for line in LINES))
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert "U+2028 LINE SEPARATOR" in done.stderr
     translations = done.stdout.split("\n")
     assert len(translations) == len(LINES) + 1
     assert translations[1] == ""
@@ -40,7 +40,8 @@ def test_translate_json_has_the_contract_s_keys_and_sums(
     assert [record["line"] for record in records] == list(range(len(LINES)))
     assert [record["source"] for record in records] == LINES
     for record in records:
-        assert set(record) == {"line", "source", "error", "hypotheses"}
+        # What is unusual about a line is in "notes"; an untrained model is unsure of everything.
+        assert set(record) - {"notes"} == {"line", "source", "error", "hypotheses"}
         (hypothesis,) = record["hypotheses"]
         assert set(hypothesis) == {
             *("text", "tokens", "ids", "token_log_probabilities", "log_probability", "score")
@@ -60,7 +61,7 @@ def test_translate_line_too_long_gives_empty_line_a_sentence_and_2(
     assert done.stdout.count("\n") == 3
     assert done.stdout.split("\n")[1] == ""
     assert done.stderr.startswith("pellucid: line 2: ")
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("pellucid: line ") == 1
     record = json.loads(
         run_here("translate", str(bundle_folder), "--json", stdin=text).stdout.split("\n")[1]
     )
@@ -93,10 +94,11 @@ def test_translate_line_that_is_not_utf8_is_empty_and_the_others_are_translated(
     done = run_here("translate", str(bundle_folder), stdin=DAMAGED)
     assert done.returncode == 2
     assert done.stdout == whole.stdout
-    assert done.stderr == (
+    assert done.stderr.startswith(
         "pellucid: line 2: A line must be UTF-8 text, but after 2 characters comes byte 0xe9. "
         "Convert it, for instance with iconv -f WINDOWS-1252 -t UTF-8.\n"
     )
+    assert done.stderr.count("pellucid: line ") == 1
 
 
 def test_translate_line_that_is_not_utf8_has_an_error_and_no_hypotheses(

@@ -9,7 +9,7 @@ from typing import final
 from pellucid.text import Tokenizer
 from pellucid.text.cleaning import Cleaned, Cleaner
 from pellucid.text.learned import LearnedText, byte_or_unknown_ids
-from pellucid.text.sentences import split_sentences
+from pellucid.text.sentences import may_be_several, split_sentences
 from pellucid.translation import NO_NOTES, Notes
 
 __all__ = ["Preparer"]
@@ -69,6 +69,8 @@ class Preparer:
         learned = self.learned
         if learned is None and not is_too_long:
             return [text]
+        if not may_be_several(text):  # nearly always, so this is quick
+            return [text]
         code, body = self._split_code(text)
         sentences = _with_words(split_sentences(body))
         most, longest, usual = 1, 0, 1
@@ -102,11 +104,13 @@ class Preparer:
             is_whole: True if the line was kept whole though it has too many sentences.
         """
         tokens = [id_ for part in ids for id_ in part[:-1]]
-        outside = sum(id_ in self._outside for id_ in tokens) / len(tokens) if tokens else 0.0
+        outside = 0.0
+        if not self._outside.isdisjoint(tokens):
+            outside = sum(map(self._outside.__contains__, tokens)) / len(tokens)
         rare, is_long = 0.0, False
         if self.learned is not None:
             rare_tokens, longest = self.learned.rare_tokens, self.learned.most_characters
-            rare = sum(id_ in rare_tokens for id_ in tokens) / len(tokens) if tokens else 0.0
+            rare = sum(map(rare_tokens.__contains__, tokens)) / len(tokens) if tokens else 0.0
             is_long = 0 < longest * _FAR_LONGER < max(len(part.strip()) for part in parts)
         is_strange = bool(cleaned.unknown) or rare >= _MANY_RARE
         is_known = not (cleaned.replaced or cleaned.dropped or outside or is_strange)

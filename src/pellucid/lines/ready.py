@@ -126,7 +126,7 @@ class _Maker:
         is_whole = len(parts) > 1 and not self._may_split(constraints)
         if is_too_long and is_whole:
             raise InputError(
-                "A line with a prefix, required phrases or a length of its own is too long, and "
+                "A line with a prefix, required phrases or a given length is too long, and "
                 "cannot be split automatically. Split it yourself, and give each part what "
                 "belongs to it."
             )

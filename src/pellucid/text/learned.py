@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pellucid.text.statistics import length_bound, read_characters, read_rare_tokens, read_text_counts
+from pellucid.text.statistics import (
+    length_bound,
+    read_characters,
+    read_rare_tokens,
+    read_text_counts,
+)
 from pellucid.text.tokenizer import SPACE_SIGN, SPECIAL_TOKENS, Tokenizer
 
-__all__ = ["LearnedText", "byte_or_unknown_ids"]
+__all__ = ["LearnedText", "byte_or_unknown_ids", "can_write_everything"]
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _ENOUGH = 10**6
@@ -89,6 +94,11 @@ def byte_or_unknown_ids(tokenizer: Tokenizer) -> frozenset[int]:
     vocabulary = tokenizer.vocabulary("source")
     found = {id_ for id_, token in enumerate(vocabulary) if _BYTE.fullmatch(token)}
     return frozenset(found | {tokenizer.config.unk_id})
+
+
+def can_write_everything(tokenizer: Tokenizer) -> bool:
+    """Tell whether the target's vocabulary has a token for each byte, and so needs no ``<unk>``."""
+    return sum(map(bool, map(_BYTE.fullmatch, tokenizer.vocabulary("target")))) == 256
 
 
 def _vocabulary_characters(tokenizer: Tokenizer) -> set[str]:

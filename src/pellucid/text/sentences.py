@@ -8,7 +8,16 @@ from collections.abc import Iterable, Iterator
 
 from pellucid.text.letters import is_unspaced
 
-__all__ = ["count_sentences", "gap_between", "join_sentences", "split_sentences"]
+__all__ = [
+    "count_sentences",
+    "gap_between",
+    "join_sentences",
+    "may_be_several",
+    "split_sentences",
+]
+
+# Every character that may end a sentence.
+_MARK = re.compile(r"[.!?…。！？｡．؟۔।॥။።፧։។\u037e;]")
 
 # The end of a sentence: its marks, and the closing quotation marks and brackets after them. Marks
 # that open a quotation in one language close it in another; French puts a space before ».
@@ -73,9 +82,14 @@ def split_sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in _spans(text)]
 
 
+def may_be_several(text: str) -> bool:
+    """Tell quickly whether a text may have several sentences: a mark stands before its end."""
+    return _MARK.search(text, 0, len(text.rstrip()) - 1) is not None
+
+
 def count_sentences(text: str) -> int:
     """Count the sentences of a text, as `split_sentences` cuts it."""
-    return sum(1 for _ in _spans(text))
+    return sum(1 for _ in _spans(text)) if may_be_several(text) else int(bool(text.strip()))
 
 
 def join_sentences(sentences: Iterable[str]) -> str:

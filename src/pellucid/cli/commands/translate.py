@@ -138,7 +138,8 @@ def translate(
         ensemble=ensemble_models,
         workers=workers,
     )
-    for sentence in useless_options(given, job.decoding, is_score_shown=job.form != "plain"):
+    useless = useless_options(given, job.decoding, is_score_shown=job.form != "plain")
+    for sentence in (*job.useless_treatment(), *useless):
         warn(sentence)
     return translate_files(
         job,

@@ -84,6 +84,18 @@ class Job:
 
         return self.workers == 1 or is_worth(num_lines, self.workers)
 
+    def useless_treatment(self) -> Iterator[str]:
+        """Find the options for lines that cannot change anything; yield a sentence for each."""
+        if self.treatment["split"] and self.treatment["split_long"]:
+            yield "--split-long has no effect without --no-split: long lines are split anyway."
+        if self.treatment["unknown"] != "token":
+            from pellucid.text.learned import can_write_everything
+
+            if can_write_everything(self.translator.tokenizer):
+                yield (
+                    "--unknown has no effect on this model, whose vocabulary can write every word."
+                )
+
     def translate(self, columns: Mapping[str, Sequence[str]]) -> list[Translation]:
         """Translate some lines.
 
