@@ -19,6 +19,7 @@ Each class is also the natural built-in, so that ``except ValueError`` keeps wor
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "OutputError",
     "PellucidError",
     "TrainingError",
+    "make_printable",
+    "shorten",
     "suggestion",
 ]
 
@@ -89,3 +92,30 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if near:
         return f"Did you mean {near[0]!r}?"
     return f"Known are: {', '.join(options)}."
+
+
+_LONGEST_WORD = 200
+_LONGEST_SENTENCE = 1500
+"""Characters of a message, of which few are this package's own."""
+
+
+def make_printable(text: str) -> str:
+    """Write control characters, and others that show nothing, as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def shorten(message: str) -> str:
+    """Cut the middle out of long values in a message, such as a name of thousands of letters.
+
+    The ends stay: a message begins with the fault and ends with what to do.
+    """
+    if len(message) <= _LONGEST_WORD:
+        return message
+    words = re.sub(rf"\S{{{_LONGEST_WORD + 1},}}", lambda word: _cut(word[0], 80, 40), message)
+    return words if len(words) <= _LONGEST_SENTENCE else _cut(words, 900, 400)
+
+
+def _cut(text: str, num_first: int, num_last: int) -> str:
+    return f"{text[:num_first]}…({len(text):,} characters)…{text[-num_last:]}"

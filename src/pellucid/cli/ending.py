@@ -9,9 +9,9 @@ import signal
 import sys
 import traceback
 
-from pellucid.errors import OutputError, PellucidError
+from pellucid.errors import OutputError, PellucidError, make_printable, shorten
 
-__all__ = ["end_output", "make_printable", "note", "prepare_output", "report", "warn"]
+__all__ = ["end_output", "note", "prepare_output", "report", "warn"]
 
 
 class _Closed(io.TextIOBase):
@@ -50,21 +50,16 @@ def _occupy_standard_descriptors() -> None:
 def note(line: str) -> None:
     """Name on standard output something that was made. If that is closed, do nothing."""
     with contextlib.suppress(OutputError):
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{make_printable(line)}\n")
 
 
 def warn(sentence: str) -> None:
-    """Write a sentence to standard error, on one line."""
-    line = make_printable(sentence.replace("\n", " "))
+    """Write a sentence to standard error, on one line; long values are shortened."""
+    line = shorten(make_printable(sentence.replace("\n", " ")))
     # If standard error is closed, there is nowhere to report it.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"pellucid: {line}\n")
         sys.stderr.flush()
-
-
-def make_printable(text: str) -> str:
-    """Write control characters as escapes."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def report(error: BaseException) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from pellucid.errors import ConfigurationError, suggestion
+from pellucid.errors import ConfigurationError, shorten, suggestion
 
 __all__ = ["Count", "Rate", "Several", "Steps", "Strict", "Width", "validate"]
 
@@ -86,7 +86,9 @@ def _sentence(section: type[Strict], problem: dict[str, Any], where: str) -> str
     if problem["type"] == "value_error":  # from a validator of ours, which words the sentence
         return f"{problem['ctx']['error']} ({where}{', ' + key if path else ''})."
     rule = problem["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
-    return f"{key} must be {rule}, but is {problem.get('input')!r} ({where}). Change it."
+    return (
+        f"{key} must be {rule}, but is {shorten(repr(problem.get('input')))} ({where}). Change it."
+    )
 
 
 def _known_keys(section: type[Strict], path: list[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from rich.text import Text
 from pellucid.by_hand.printed import WorkedNumber
 from pellucid.by_hand.sheet import Example, Step, Table, write_number
 from pellucid.cli.attend.words import drop_backquotes, format_numbers, prefix_unless_empty
-from pellucid.cli.ending import make_printable
+from pellucid.errors import make_printable
 from pellucid.inside.show.colors import ink_on, shade
 
 __all__ = ["draw_example"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pellucid.by_hand.printed import WorkedNumber
 from pellucid.by_hand.sheet import Example, Step, write_number
 from pellucid.cli.attend.words import drop_backquotes, format_numbers, prefix_unless_empty
-from pellucid.cli.ending import make_printable
+from pellucid.errors import make_printable
 
 __all__ = ["say_example"]
 

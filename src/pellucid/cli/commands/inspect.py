@@ -11,7 +11,7 @@ import typer
 
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.cli.options import Json, Model
-from pellucid.errors import InputError
+from pellucid.errors import InputError, make_printable
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
@@ -90,7 +90,7 @@ def _vocabulary_to_text(sides: Mapping[str, list[str]]) -> str:
     for side, words in sides.items():
         if len(sides) > 1:
             lines.append(side)
-        lines += [f"{index}\t{word}" for index, word in enumerate(words)]
+        lines += [f"{index}\t{make_printable(word)}" for index, word in enumerate(words)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -124,11 +124,11 @@ def _count_parameters(bundle: Bundle) -> dict[str, int]:
 def _to_lines(record: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     """Write nested values as an indented list."""
     for key, value in record.items():
-        indent = "  " * depth
+        indent, name = "  " * depth, make_printable(str(key))
         if isinstance(value, Mapping):
-            yield f"{indent}{key}\n"
+            yield f"{indent}{name}\n"
             yield from _to_lines(value, depth + 1)
         elif isinstance(value, int) and not isinstance(value, bool):
-            yield f"{indent}{key}: {value:,}\n"
+            yield f"{indent}{name}: {value:,}\n"
         else:
-            yield f"{indent}{key}: {value}\n"
+            yield f"{indent}{name}: {make_printable(str(value))}\n"

@@ -28,6 +28,12 @@ __all__ = ["Writer"]
 _IN_ASCII = str.maketrans("→▁…·÷√Σαᵢⱼ", ">_~*/v+aij")
 """One letter for one letter, so that columns stay aligned."""
 
+_VISIBLE = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
+_VISIBLE |= {0x7F: 0x2421, **dict.fromkeys(range(0x80, 0xA0), 0xFFFD)}
+_VISIBLE |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD)
+"""Control characters to pictures of them, and marks of direction: a model's tokens may hold them,
+and a terminal would obey."""
+
 
 class Writer:
     """A writer to the terminal.
@@ -50,7 +56,7 @@ class Writer:
     def lines(self, lines: Iterable[str]) -> None:
         """Write lines of text."""
         for line in lines:
-            self._console.print(line)
+            self._console.print(line.translate(_VISIBLE))
 
     def array(self, trace: Trace, name: str, head: int | None) -> None:
         """Write an array of a trace."""
@@ -76,13 +82,24 @@ class Writer:
         if self.is_plain:
             self.lines(say_step(step))
         else:
+            step = _visible(step)
             self._console.print(Text(step.title, "bold"))
             self.lines([step.formula] if step.formula else [])
             self._console.print(draw_step(step))
 
     def _draw(self, lines: Iterable[Text]) -> None:
         for line in lines:
+            line.plain = line.plain.translate(_VISIBLE)
             self._console.print(line, no_wrap=True, overflow="crop")
+
+
+def _visible(step: Step) -> Step:
+    rows = tuple(
+        tuple(cell.translate(_VISIBLE) if isinstance(cell, str) else cell for cell in row)
+        for row in step.rows
+    )
+    title, formula = step.title.translate(_VISIBLE), step.formula.translate(_VISIBLE)
+    return Step(title, formula, step.header, rows)
 
 
 class _Encodable:

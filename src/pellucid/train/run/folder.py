@@ -16,7 +16,7 @@ from typing import Any
 from pellucid.bundle import to_json
 from pellucid.config import Recipe, parse_toml, to_toml, validate
 from pellucid.config.parsing import read_json_text
-from pellucid.errors import ConfigurationError, OutputError, PellucidError
+from pellucid.errors import ConfigurationError, OutputError, PellucidError, make_printable
 from pellucid.files import (
     flush_folder,
     not_utf8,
@@ -193,6 +193,7 @@ class RunFolder:
 
     def log(self, message: str) -> None:
         """Write a message to standard error and to ``log.txt``."""
+        message = "\n".join(make_printable(line) for line in message.split("\n"))
         _print(message)
         self._append(self._log_file, message)
 
@@ -348,7 +349,7 @@ def _step_of(line: bytes) -> int:
 
 def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
     """Name settings ``section.key``; a key outside of all sections keeps its name."""
-    flat = {}
+    flat: dict[str, Any] = {}
     for section, value in values.items():
         if isinstance(value, Mapping):
             flat |= {f"{section}.{key}": entry for key, entry in value.items()}

@@ -1,0 +1,133 @@
+"""Text of strangers on a terminal: control characters are made visible, long values shortened."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.text import Text
+from small_runs import make_recipe
+
+from pellucid.cli.commands.inspect import _vocabulary_to_text
+from pellucid.cli.look.writer import Writer
+from pellucid.errors import make_printable, shorten
+from pellucid.inside.show.steps import Step
+from pellucid.train.run.folder import RunFolder
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J2026\nmodel_hash: 0000\x7f\x9b\u202e"
+
+
+def is_harmless(text: str) -> bool:
+    return all(letter.isprintable() or letter in "\n\t" for letter in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain – text →", "plain – text →"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("a\nb\u202ec\u200b", "a\\nb\\u202ec\\u200b"),
+    ],
+)
+def test_make_printable_escapes_what_shows_nothing(text: str, expected: str) -> None:
+    assert make_printable(text) == expected
+
+
+def test_shorten_cuts_long_words_and_keeps_the_advice() -> None:
+    plain = "The file a/b does not exist. Check the name and the folder."
+    assert shorten(plain) == plain
+    named = f"The file {'a' * 5000} does not exist. Check the name and the folder."
+    assert shorten(named) == plain.replace("a/b", f"{'a' * 80}…(5,000 characters)…{'a' * 40}")
+    many = f"It must be short, but is {'word ' * 2000}. Write less."
+    assert len(shorten(many)) < 1400
+    assert shorten(many).startswith("It must be short")
+    assert shorten(many).endswith("Write less.")
+
+
+def change_manifest(folder: Path, change: Mapping[str, Any]) -> str:
+    shutil.copytree(str(files("pellucid") / "models" / "demo"), folder)
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    return str(folder)
+
+
+def test_inspect_shows_a_manifest_of_a_stranger_harmlessly(run_here: Run, tmp_path: Path) -> None:
+    strange = {"created": HOSTILE, HOSTILE: {HOSTILE: 3}, "list": [HOSTILE]}
+    model = change_manifest(tmp_path / "model", strange)
+    done = run_here("inspect", model)
+    assert done.returncode == 0
+    assert is_harmless(done.stdout)
+    assert "  created: \\x1b]0;owned\\x07\\x1b[2J2026\\nmodel_hash: 0000" in done.stdout
+    hashes = [line for line in done.stdout.splitlines() if line.startswith("model_hash")]
+    assert len(hashes) == 1
+    assert json.loads(run_here("inspect", model, "--json").stdout)["manifest"]["created"] == HOSTILE
+
+
+def test_vocabulary_of_a_stranger_is_shown_one_word_a_line() -> None:
+    text = _vocabulary_to_text({"joint": ["a", HOSTILE, "▁b"]})
+    assert is_harmless(text)
+    assert text.count("\n") == 3
+    assert text.endswith("2\t▁b\n")
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_look_shows_tokens_of_a_stranger_harmlessly(
+    capsys: pytest.CaptureFixture[str], is_plain: bool
+) -> None:
+    word = HOSTILE.replace("\n", "")
+    writer = Writer(is_plain=is_plain)
+    writer.lines([f"Source {word}"])
+    writer.step(Step(f"Row of {word}", word, ("token", "weight"), ((word, 0.5),)))
+    writer._draw([Text(f"a {word}", "bold")])
+    shown = capsys.readouterr().out
+    assert is_harmless(shown)
+    assert "Source ␛]0;owned␇␛[2J2026model_hash" in shown
+
+
+def test_log_of_a_run_is_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run").mkdir()
+    run = RunFolder(tmp_path / "run", make_recipe())
+    run.log(f"first line\nsecond {HOSTILE}")
+    for shown in (capsys.readouterr().err, (tmp_path / "run" / "log.txt").read_text()):
+        assert is_harmless(shown)
+        assert shown.startswith("first line\nsecond \\x1b]0;owned")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("translate", "A" * 5000),
+        ("translate", "demo", "-i", "b" * 5000),
+        ("translate", "demo", "--forbid-file", HOSTILE),
+        ("train", "c" * 5000),
+        ("train", "multi30k-en-fr", "--set", f"model.size={'d' * 5000}"),
+        ("train", "multi30k-en-fr", "--set", f"model.d_model={'9' * 300}"),
+        ("look", "demo", "x", "--change", "e" * 5000),
+        ("x" * 5000,),
+    ],
+)
+def test_message_about_a_long_value_is_short_and_harmless(
+    run_here: Run, arguments: tuple[str, ...]
+) -> None:
+    done = run_here(*arguments)
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert is_harmless(done.stderr)
+    assert len(done.stderr) < 600
+
+
+def test_python_s_error_about_a_long_setting_is_short() -> None:
+    from pellucid.config import DecodingConfig, validate
+    from pellucid.errors import ConfigurationError
+
+    with pytest.raises(ConfigurationError) as caught:
+        validate(DecodingConfig, {"length_penalty": "f" * 5000}, "options")
+    assert len(str(caught.value)) < 400
