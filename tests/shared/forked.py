@@ -23,11 +23,11 @@ from unittest import mock
 _START = subprocess.Popen
 
 FIRST_FREE = 100
-"""Files that are on the way to their numbers are kept at this number and above."""
+"""Received files wait at this number and above until they get their own numbers."""
 
 
 class Forked(subprocess.Popen):  # type: ignore[type-arg]
-    """A `subprocess.Popen` that forks where the program is Python.
+    """A `subprocess.Popen` for Python programs that forks instead of starting Python.
 
     Args:
         command: as for `subprocess.Popen`. Options of Python itself have no effect.
@@ -82,16 +82,16 @@ class Forked(subprocess.Popen):  # type: ignore[type-arg]
 
 
 def _start_server() -> None:
-    """Start the process that is forked, unless it runs."""
+    """Start the process that is forked, unless it is running."""
     server = forkserver._forkserver
     server.set_forkserver_preload(["preloaded", "forked"])
-    # Python 3.11 does not hand on where modules are found.
+    # Python 3.11 does not pass on the places where modules are found.
     with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
         server.ensure_running()
 
 
 def start_python(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """Fork where the program is Python, and start any other."""
+    """Fork a program of Python, and start any other as usual."""
     is_python = command[0] == sys.executable
     return Forked(command, **options) if is_python else _START(command, **options)
 
@@ -109,7 +109,7 @@ class _File:
         self._number = received
 
     def take(self) -> int:
-        """The number that it has here, out of the way of those that are asked for."""
+        """Move it out of the way of the numbers that files need, and return its number."""
         return _move_away(self._number.detach())
 
 
@@ -162,7 +162,7 @@ def _run(
 
 
 def _place(files: Mapping[int, _File]) -> None:
-    """Give files their numbers, which what multiprocessing holds must leave first."""
+    """Give files their numbers, after moving those that multiprocessing holds."""
     server, tracker = forkserver._forkserver, resource_tracker._resource_tracker
     server.ensure_running = lambda: None  # It runs: this process was forked from it.
     server._forkserver_alive_fd = _move_away(server._forkserver_alive_fd)

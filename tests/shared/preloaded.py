@@ -1,4 +1,4 @@
-"""What a process that is forked from this one need not load: libraries and every command."""
+"""Libraries and commands that a process has loaded when it is forked from this one."""
 
 from __future__ import annotations
 

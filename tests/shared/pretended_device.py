@@ -153,10 +153,3 @@ def leave() -> NoReturn:
     """
     sys.stdout.flush()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    from pellucid.cli.main import main
-
-    with pretended_device():
-        main()
