@@ -13,12 +13,14 @@ Each class is also the natural built-in, so that ``except ValueError`` keeps wor
     │   ├── BundleError                a model folder
     │   └── InputFileNotFoundError     a missing file or folder (also FileNotFoundError)
     ├── OutputError (OSError)          the place to write to
+    │   └── OutputPlaceError           exit code 2: its name or folder must change (also InputError)
     └── TrainingError (RuntimeError)   a training that cannot continue
 """
 
 from __future__ import annotations
 
 import difflib
+import errno
 import re
 from collections.abc import Iterable
 
@@ -29,9 +31,13 @@ __all__ = [
     "InputError",
     "InputFileNotFoundError",
     "OutputError",
+    "OutputPlaceError",
     "PellucidError",
     "TrainingError",
+    "fault_of_machine",
     "make_printable",
+    "not_readable",
+    "not_writable",
     "shorten",
     "suggestion",
 ]
@@ -73,6 +79,10 @@ class OutputError(PellucidError, OSError):
     """The place to write to cannot take the result."""
 
 
+class OutputPlaceError(InputError, OutputError):
+    """The place to write to cannot exist as it is named."""
+
+
 class TrainingError(PellucidError, RuntimeError):
     """Training cannot continue."""
 
@@ -92,6 +102,70 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if near:
         return f"Did you mean {near[0]!r}?"
     return f"Known are: {', '.join(options)}."
+
+
+_MEMORY = "Memory ran out. End other programs, or give the command less at once."
+_HANDLES = (
+    "Too many files are open at once. Raise the limit (ulimit -n), or end other programs, and give "
+    "the command again."
+)
+_DISK = "No space left on the disk. Free some, and give the command again."
+_BY_NUMBER = {
+    errno.ENOMEM: _MEMORY,
+    errno.EMFILE: _HANDLES,
+    errno.ENFILE: _HANDLES,
+    errno.ENOSPC: _DISK,
+    errno.EDQUOT: _DISK,
+    errno.EIO: "The disk or the network behind a file reported an error. Check it, or use another.",
+}
+_BY_WORDS = {
+    "can't allocate memory": _MEMORY,  # PyTorch on a processor
+    "not enough memory": _MEMORY,
+    "out of memory": _MEMORY,  # PyTorch on a GPU
+    "cannot allocate memory": _MEMORY,  # a library that cannot be loaded
+    "failed to map segment": _MEMORY,
+    "too many open files": _HANDLES,
+    "can't start new thread": "No more threads can be started. Use fewer with --threads, or raise "
+    "the limit (ulimit -u).",
+}
+
+
+def fault_of_machine(error: BaseException) -> str | None:
+    """Say what the machine lacks and what to do, if that is what an error is about.
+
+    Args:
+        error: of the system, of Python, or of a library, which may word it as a RuntimeError.
+    """
+    if isinstance(error, MemoryError):
+        return _MEMORY
+    if isinstance(error, OSError) and error.errno in _BY_NUMBER:
+        return _BY_NUMBER[error.errno]
+    if isinstance(error, RuntimeError | ImportError | OSError):
+        said = str(error).lower()
+        return next((sentence for words, sentence in _BY_WORDS.items() if words in said), None)
+    return None
+
+
+_IMPOSSIBLE = (errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR)
+
+
+def not_readable(error: OSError, path: object) -> PellucidError:
+    """Turn the system's error about a file to read into ours."""
+    if isinstance(error, FileNotFoundError):
+        return InputFileNotFoundError(
+            f"The file {path} does not exist. Check the name and the folder."
+        )
+    if (fault := fault_of_machine(error)) is not None:
+        return PellucidError(f"The file {path} could not be read. {fault}")
+    return DataError(f"The file must be readable, but {path} is not: {error.strerror or error}.")
+
+
+def not_writable(error: OSError, path: object) -> OutputError:
+    """Turn the system's error about an output into ours."""
+    sentence = f"The output must be writable, but {path} is not: {error.strerror or error}."
+    if error.errno in _IMPOSSIBLE:
+        return OutputPlaceError(f"{sentence} Choose another name, or make the folder.")
+    return OutputError(f"{sentence} Free some space or choose another folder.")
 
 
 _LONGEST_WORD = 200

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from pellucid.errors import DataError, InputFileNotFoundError, OutputError, PellucidError
+from pellucid.errors import DataError, OutputError, PellucidError, not_readable, not_writable
 
 __all__ = [
     "count_lines",
@@ -62,14 +62,8 @@ def _reading(path: Path | str) -> Iterator[None]:
     """Turn the system's errors within the block into ours."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise InputFileNotFoundError(
-            f"The file {path} does not exist. Check the name and the folder."
-        ) from error
     except OSError as error:
-        raise DataError(
-            f"The file must be readable, but {path} is not: {error.strerror or error}."
-        ) from error
+        raise not_readable(error, path) from error
 
 
 @contextmanager
@@ -77,7 +71,8 @@ def writing(path: Path | str) -> Iterator[None]:
     """Turn the system's errors within the block into one about an output that cannot be written.
 
     Raises:
-        OutputError: the disk is full, read-only, or the folder is missing.
+        OutputError: the disk is full or read-only.
+        OutputPlaceError: the folder is missing, or the name is impossible.
         BrokenPipeError: the reader of the pipe went away.
     """
     try:
@@ -85,10 +80,7 @@ def writing(path: Path | str) -> Iterator[None]:
     except (PellucidError, BrokenPipeError):
         raise
     except OSError as error:
-        raise OutputError(
-            f"The output must be writable, but {path} is not: {error.strerror or error}. "
-            "Free some space or choose another folder."
-        ) from error
+        raise not_writable(error, path) from error
 
 
 def open_binary(path: Path | str) -> BinaryIO:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import signal
 import sys
 import traceback
 
-from pellucid.errors import OutputError, PellucidError, make_printable, shorten
+from pellucid.errors import (
+    OutputError,
+    PellucidError,
+    fault_of_machine,
+    make_printable,
+    shorten,
+)
 
 __all__ = ["end_output", "note", "prepare_output", "report", "warn"]
 
@@ -102,11 +109,13 @@ def _judge(error: BaseException) -> tuple[int, str]:
         return error.exit_code, str(error)
     if isinstance(error, BrokenPipeError):
         return 0, ""
+    if (fault := fault_of_machine(error)) is not None:
+        return 1, fault
     if isinstance(error, OSError):
         place = f" ({error.filename})" if error.filename else ""
+        if error.errno == errno.ENAMETOOLONG:
+            return 2, f"A name must be short enough for the system, but is not{place}. Shorten it."
         return 1, f"The system reported an error: {error.strerror or error}{place}."
-    if isinstance(error, MemoryError):
-        return 1, "Memory ran out. Give the command less at once."
     if (usage := _usage_sentence(error)) is not None:
         return 2, usage
     message = str(error) or "no message"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pellucid.cli.lines.streams import to_json_line
+from pellucid.cli.lines.streams import check_target, is_special, to_json_line
 from pellucid.cli.options import Json, Model
 from pellucid.errors import InputError, make_printable
 
@@ -46,6 +46,8 @@ def inspect(
 
     if (draw is None) is not (output_file is None):
         raise InputError("--draw and -o FILE must be given together. Give both or neither.")
+    if output_file is not None and not is_special(output_file):
+        check_target(output_file, may_overwrite=True)
     bundle = load_bundle(resolve_model(model))
     if draw is not None and output_file is not None:
         _draw(bundle, draw, Path(output_file))

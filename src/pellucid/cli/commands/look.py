@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pellucid.cli.lines.streams import check_target, is_special
 from pellucid.cli.look.options import FILES, PLACE, SHOWN, check_options, to_files
 from pellucid.cli.options import DECODING, Model, Threads, with_options
 
@@ -35,6 +36,9 @@ def look(
     """
     check_options(options, has_target=target is not None, has_prefix=bool(prefix))
     files = to_files(options)
+    for path in files.values():
+        if not is_special(str(path)):
+            check_target(str(path), may_overwrite=True)
 
     from pellucid.cli.look.line import Line, look_at_line
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from pellucid.config.parsing import read_json_text
-from pellucid.errors import InputError, InputFileNotFoundError
+from pellucid.errors import InputError, InputFileNotFoundError, fault_of_machine
 from pellucid.files import (
     create_file,
     is_device,
@@ -85,6 +85,8 @@ def read_trace(path: str | Path) -> TraceData:
             f"The trace {path} does not exist. Name another file."
         ) from None
     except OSError as error:
+        if fault_of_machine(error) is not None:
+            raise
         raise InputError(f"The trace {path} cannot be read ({error}). Name another file.") from None
     except InputError:
         raise

@@ -1,0 +1,179 @@
+"""Faults of the machine, told apart from those of the input."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pellucid.cli.ending import report
+from pellucid.errors import (
+    DataError,
+    InputError,
+    InputFileNotFoundError,
+    OutputError,
+    OutputPlaceError,
+    PellucidError,
+    fault_of_machine,
+    not_readable,
+    not_writable,
+)
+from pellucid.files import read_lines, write_bytes
+from pellucid.inside import load_trace
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def system(number: int, name: str | None = None) -> OSError:
+    return OSError(number, os.strerror(number), name)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (MemoryError(), "Memory ran out"),
+        (system(errno.ENOMEM), "Memory ran out"),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+            "Mem",
+        ),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), "Memory ran out"),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "Memory"),
+        (
+            ImportError("x.so: cannot open shared object file: Too many open files"),
+            "Too many files",
+        ),
+        (RuntimeError("can't start new thread"), "No more threads"),
+        (system(errno.EMFILE, "a"), "Too many files are open"),
+        (system(errno.ENFILE), "Too many files are open"),
+        (system(errno.ENOSPC), "No space left on the disk"),
+        (system(errno.EDQUOT), "No space left on the disk"),
+        (system(errno.EIO, "a"), "The disk or the network"),
+    ],
+)
+def test_fault_of_the_machine_gives_1_and_what_to_do(
+    error: Exception, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report(error) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"pellucid: {expected}")
+    assert said.count("\n") == 1
+    assert "bug" not in said
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
+        ImportError("No module named 'x'"),
+        ValueError("out of memory"),
+        system(errno.EACCES, "a"),
+        system(errno.ENOENT, "a"),
+    ],
+)
+def test_other_errors_are_no_fault_of_the_machine(error: Exception) -> None:
+    assert fault_of_machine(error) is None
+
+
+def test_pytorch_s_own_refusal_of_memory_is_known() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(1 << 60, dtype=torch.uint8)
+    assert str(fault_of_machine(caught.value)).startswith("Memory ran out")
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "code"),
+    [
+        (errno.EMFILE, PellucidError, 1),
+        (errno.ENOMEM, PellucidError, 1),
+        (errno.EACCES, DataError, 2),
+        (errno.EISDIR, DataError, 2),
+        (errno.ENAMETOOLONG, DataError, 2),
+        (errno.ENOENT, InputFileNotFoundError, 2),
+    ],
+)
+def test_file_that_cannot_be_read_is_the_input_s_fault_unless_the_machine_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type, code: int
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise system(number, "a")
+
+    assert type(not_readable(system(number), "a")) is kind
+    monkeypatch.setattr(Path, "open", fail)
+    with pytest.raises(kind, match="a") as caught:
+        list(read_lines(tmp_path / "a"))
+    assert caught.value.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "code"),
+    [
+        (errno.ENOSPC, OutputError, 1),
+        (errno.EROFS, OutputError, 1),
+        (errno.EMFILE, OutputError, 1),
+        (errno.ENOENT, OutputPlaceError, 2),
+        (errno.ENOTDIR, OutputPlaceError, 2),
+        (errno.ENAMETOOLONG, OutputPlaceError, 2),
+    ],
+)
+def test_output_that_cannot_be_written_tells_the_place_from_the_disk(
+    number: int, kind: type, code: int
+) -> None:
+    error = not_writable(system(number), "a")
+    assert type(error) is kind
+    assert error.exit_code == code
+    assert ("Free some space" in str(error)) == (code == 1)
+
+
+def test_output_place_error_is_an_input_error_and_an_output_error(tmp_path: Path) -> None:
+    for place in (tmp_path / "no" / "folder", tmp_path / ("n" * 300)):
+        with pytest.raises(OutputPlaceError) as caught:
+            write_bytes(place, b"x")
+        assert isinstance(caught.value, InputError)
+        assert isinstance(caught.value, OutputError)
+
+
+def test_trace_is_not_called_damaged_when_handles_run_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise system(errno.EMFILE, "a")
+
+    monkeypatch.setattr("numpy.load", fail)
+    with pytest.raises(OSError, match="Too many open files"):
+        load_trace(tmp_path / "t.npz")
+
+
+@pytest.mark.parametrize("kind", ["html", "npz", "json", "svg", "png", "pdf"])
+def test_look_refuses_a_missing_folder_before_the_model_is_loaded(
+    run_here: Run, tmp_path: Path, kind: str
+) -> None:
+    done = run_here("look", "no-such-model", "A cat.", f"--{kind}", str(tmp_path / "no" / "x"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "The output's folder must exist" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect", "no-such-model", "--draw", "whole", "-o"),
+        ("translate", "no-such-model", "-o"),
+        ("look", "no-such-model", "x", "--npz"),
+    ],
+)
+@pytest.mark.parametrize("name", ["no/x.svg", "x" * 5000])
+def test_impossible_output_is_refused_before_the_model_is_loaded(
+    run_here: Run, tmp_path: Path, arguments: tuple[str, ...], name: str
+) -> None:
+    done = run_here(*arguments, str(tmp_path / name))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "no-such-model" not in done.stderr
+    assert len(done.stderr) < 500
