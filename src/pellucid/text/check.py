@@ -19,6 +19,7 @@ from pellucid.text.foreign import (
 )
 from pellucid.text.joining import CUT_KINDS
 from pellucid.text.judging import Hit, judge, shared_pairs, shifted_stretches, unrelated_stretches
+from pellucid.text.languages import release_identifier
 from pellucid.text.rows import is_source_name
 from pellucid.text.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
 from pellucid.text.shifts import Shift
@@ -124,6 +125,7 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
         findings += _foreign_files(foreign, scan, base, data)
         hits = [*judge(scan, train), *shared_pairs(scan), *_foreign_lines(foreign)]
         findings += _describe(hits, scan, train, base)
+    release_identifier()
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     num_pairs = {scan.split: len(scan) for scan in (train, *others)}
     return DataReport(num_pairs, tuple(findings))

@@ -25,6 +25,7 @@ __all__ = [
     "identify",
     "identify_surely",
     "known_code",
+    "release_identifier",
 ]
 
 UNKNOWN = 0
@@ -116,6 +117,11 @@ def _identifier() -> tuple[Callable[[str], tuple[str, float]], frozenset[str]]:
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     return identifier.classify, frozenset(identifier.labels) - {"zxx"}
+
+
+def release_identifier() -> None:
+    """Free the identifier's 80 MB, which a training does not need any more."""
+    _identifier.cache_clear()
 
 
 def identify(line: str) -> tuple[str, float]:
