@@ -364,7 +364,9 @@ def test_only_damaged_checkpoints_raise_a_sentence_and_stay(tmp_path: Path, bund
     for step in (1, 2):
         save(tmp_path, bundle, step)
         truncate(tmp_path / f"step-0000000{step}" / "model.safetensors")
-    with pytest.raises(BundleError, match=r"none of the 2 .* is\. The newest: model\.safetensors"):
+    with pytest.raises(
+        BundleError, match=r"all 2 in .* are damaged\. The newest: model\.safetensors"
+    ):
         load_newest_checkpoint(tmp_path)
     assert names(tmp_path) == ["step-00000001", "step-00000002"]
 
