@@ -55,6 +55,14 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _one_identifier() -> Iterator[None]:
+    """Keep the identifier of languages in memory; each check would load it for a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pellucid.text.check.release_identifier", lambda: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The project's folder."""

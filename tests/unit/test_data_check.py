@@ -397,7 +397,7 @@ def test_lines_that_end_in_carriage_returns_alone_are_told(check: Check) -> None
 def test_odd_characters_are_named_by_number(
     check: Check, kind: str, character: str, named: str
 ) -> None:
-    pair = (f"some{character}thing is here", "quelque chose ici")
+    pair = (f"some 1{character}0 things are here", "quelque chose ici")
     finding = found(check(with_changes(make_pairs(300), {41: pair})), kind)
     assert (finding.severity, finding.count) == ("note", 1)
     assert finding.examples[0].source_where == "train.xx:42"
@@ -504,3 +504,16 @@ def test_report_as_a_record_has_everything(check: Check) -> None:
     (finding,) = record["findings"]
     assert (finding["kind"], finding["count"]) == ("empty", 1)
     assert finding["examples"][0]["source_where"] == "train.xx:8"
+
+
+@pytest.mark.parametrize(("share", "severity"), [(0.5, "warning"), (0.05, "note")])
+def test_no_break_spaces_in_place_of_ordinary_ones_are_a_warning(
+    check: Check, share: float, severity: str
+) -> None:
+    pairs = [
+        (source, target.replace(" ", "\xa0") if number < share * 200 else target)
+        for number, (source, target) in enumerate(make_pairs(200))
+    ]
+    finding = found(check(pairs), "no-break spaces between words")
+    assert (finding.severity, finding.count) == (severity, share * 200)
+    assert not [f for f in check(pairs).findings if f.kind == "no-break spaces"]

@@ -20,6 +20,7 @@ from pellucid.text.foreign import (
 from pellucid.text.joining import CUT_KINDS
 from pellucid.text.judging import Hit, judge, shared_pairs, shifted_stretches, unrelated_stretches
 from pellucid.text.languages import release_identifier
+from pellucid.text.oddities import BETWEEN_WORDS
 from pellucid.text.rows import is_source_name
 from pellucid.text.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
 from pellucid.text.shifts import Shift
@@ -80,6 +81,12 @@ KINDS: Mapping[str, _Kind] = {
     "escapes": _Kind("escapes such as &amp; or &eacute;", "The model writes them too.", NEVER),
     "tabs": _Kind("tabs", "A space is safer: few tabs teach a model nothing.", 0.01),
     "no-break spaces": _Kind("no-break spaces", "They stay: correct French needs some.", NEVER),
+    BETWEEN_WORDS: _Kind(
+        "no-break spaces between words",
+        "Replace them by ordinary ones unless your typography needs them: a model takes them for "
+        "other letters.",
+        0.2,
+    ),
     "other spaces": _Kind("other spaces than the usual ones", "They stay in the text.", NEVER),
     "invisible characters": _Kind(
         "invisible characters", "The model learns to write them too: remove them.", 0.01

@@ -23,6 +23,8 @@ _SIGNS = re.compile(
     rf"[{_CONTROL}{_NO_BREAK}{_SPACES}{_INVISIBLE}\t\r\x80-\x9f\ufffdÃÂâÐÑ<&@#\u2581\uffed]"
 )
 
+BETWEEN_WORDS = "no-break spaces between words"
+
 _ODDITIES = {
     "control characters": re.compile(f"[{_CONTROL}]"),
     "carriage returns": re.compile("\r"),
@@ -36,6 +38,7 @@ _ODDITIES = {
     "escapes": re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,30});"),
     "tabs": re.compile("\t"),
     "no-break spaces": re.compile(f"[{_NO_BREAK}]"),
+    BETWEEN_WORDS: re.compile(rf"[^\W\d_][{_NO_BREAK}][^\W\d_]"),
     "other spaces": re.compile(f"[{_SPACES}]"),
     "invisible characters": re.compile(f"[{_INVISIBLE}]"),
     **{f"cut by {name}": kind.pattern for name, kind in CUT_KINDS.items()},
@@ -63,6 +66,8 @@ def oddities(line: str) -> list[str]:
     found = [name for name, pattern in _ODDITIES.items() if pattern.search(line)]
     if "escapes" in found and not any(map(_is_escape, _ODDITIES["escapes"].findall(line))):
         found.remove("escapes")
+    if BETWEEN_WORDS in found:
+        found.remove("no-break spaces")
     return found
 
 
