@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from small_runs import Changes, make_recipe, model_bytes, write_text
 
+from pellucid.bundle import load_bundle
 from pellucid.errors import BundleError, ConfigurationError
+from pellucid.text.learned import LearnedText
 from pellucid.train import train
 from pellucid.train.start import prepare as preparing
 
@@ -95,3 +97,24 @@ def test_weights_that_make_an_epoch_enormous_are_refused(
     shutil.rmtree(tmp_path / "run")
     with pytest.raises(ConfigurationError, match=r"at most 5,000 pairs, but make it 5,200\. Lower"):
         go_on(tmp_path, data={"train_weights": [13.0]})
+
+
+def test_bundle_describes_the_text_that_its_model_learned_from(
+    trained: Path, tmp_path: Path
+) -> None:
+    bundle = load_bundle(trained / "run" / "bundle")
+    text = bundle.manifest["data"]["text"]
+    learned = LearnedText.read(bundle.manifest, bundle.tokenizer)
+    assert text == json.loads((begin(tmp_path) / "data" / "statistics.json").read_text())
+    source = (tmp_path / "train.en").read_text()
+    assert learned.characters.keys() == set(source) - {"\n"}
+    assert learned.most_characters >= max(map(len, source.splitlines())) - 1
+    assert learned.most_sentences == 1
+    # A run that an earlier version began has no counts, and continues.
+    (tmp_path / "run" / "data" / "statistics.json").unlink()
+    manifest = json.loads((tmp_path / "run" / "data" / "manifest.json").read_text())
+    del manifest["files"]["statistics.json"]
+    (tmp_path / "run" / "data" / "manifest.json").write_text(json.dumps(manifest))
+    go_on(tmp_path)
+    newest = tmp_path / "run" / "checkpoints" / "step-00000023"
+    assert "text" not in load_bundle(newest).manifest["data"]
