@@ -31,6 +31,8 @@ class Notes:
         is_long: True if the line, or its longest part, is far longer than the lines of training.
         is_whole: True if the line has more sentences than the lines of training, but was not
             split because of its constraints.
+        language_code: ``missing`` if the model has language codes and the line has none, or a code
+            that the model does not know.
         flags: reasons to read the translation. It ``repeats`` itself; is ``long``, far longer than
             any target that training had for such a source; is ``unfinished`` at the maximum
             length; ``stuck``: attention never left one word; ``empty``; ``invented``: words for a
@@ -47,6 +49,7 @@ class Notes:
     parts: int = 1
     is_long: bool = False
     is_whole: bool = False
+    language_code: str = ""
     flags: tuple[Flag, ...] = ()
     retried: bool = False
 

@@ -15,7 +15,8 @@ from pellucid.errors import InputError
 from pellucid.inside.align.links import align_pairs
 from pellucid.inside.align.maps import View
 from pellucid.inside.changes.words import parse_changes
-from pellucid.text.codes import CodeFaults, find_code, split_code, with_code
+from pellucid.text import Tokenizer
+from pellucid.text.codes import CodeFaults, find_code, find_fault, split_code, with_code
 from pellucid.text.token_words import source_pieces, words_of_tokens
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -97,34 +98,35 @@ def test_changes_name_the_words_of_the_text_alone(bundle: Bundle) -> None:
     assert by_name == parse_changes(["cut word 1"], bundle.tokenizer, line, ids)
 
 
-def test_faults_are_counted_with_examples_and_what_the_codes_are() -> None:
-    faults = CodeFaults(make_tokenizer(("fra", "deu")))
-    lines = [">>fra<< a", "b", "", ">>xyz<< c", "d", "e", "f", " >>deu<< g", ">>fr<< h"]
+def faults_of(tokenizer: Tokenizer, lines: list[str]) -> str:
+    faults = CodeFaults()
     for number, line in enumerate(lines):
-        faults.add(number, line)
-    assert faults.sentence() == (
+        faults.add(number, find_fault(tokenizer, line))
+    return faults.sentence(tokenizer)
+
+
+def test_faults_are_counted_with_examples_and_what_the_codes_are() -> None:
+    lines = [">>fra<< a", "b", "", ">>xyz<< c", "d", "e", "f", " >>deu<< g", ">>fr<< h"]
+    assert faults_of(make_tokenizer(("fra", "deu")), lines) == (
         "4 lines have no language code (line 2, line 5, line 6 and 1 more), and 2 lines have a "
-        "language code that the model does not know (line 4: >>xyz<<, line 9: >>fr<<). Begin each "
+        "language code that is not the model's (line 4: >>xyz<<, line 9: >>fr<<). Begin each "
         "line with one of the model's codes: >>fra<< >>deu<<."
     )
-    without = CodeFaults(make_tokenizer())
-    without.add(0, "the cat >> all << dogs")
-    assert without.sentence() == ""
-    without.add(1, ">>fra<< the cat")
-    assert "1 line has a language code that the model does not know" in without.sentence()
-    assert "leave them out" in without.sentence()
+    assert faults_of(make_tokenizer(), ["the cat >> all << dogs"]) == ""
+    without = faults_of(make_tokenizer(), ["a", ">>fra<< the cat"])
+    assert without.startswith("1 line has a language code that is not the model's (line 2: >>fra<<")
+    assert without.endswith("leave them out.")
 
 
 def test_long_list_of_codes_is_cut() -> None:
-    faults = CodeFaults(make_tokenizer(tuple(f"l{number}" for number in range(40))))
-    faults.add(0, "a")
-    assert faults.sentence().endswith(">>l11<< and 28 more.")
+    tokenizer = make_tokenizer(tuple(f"l{number}" for number in range(40)))
+    assert faults_of(tokenizer, ["a"]).endswith(">>l11<< and 28 more.")
 
 
 def test_code_is_found_by_its_language_or_refused() -> None:
     tokenizer = make_tokenizer(("fra", "deu"))
     assert find_code(tokenizer, "fra") == find_code(tokenizer, ">>fra<<") == ">>fra<<"
-    with pytest.raises(InputError, match=r"one of the model's 2 codes, but is 'fr'.*'fra'"):
+    with pytest.raises(InputError, match=r"has a code for, but is 'fr'.*'fra'"):
         find_code(tokenizer, "fr")
     with pytest.raises(InputError, match="this model has none"):
         find_code(make_tokenizer(), "fra")
@@ -166,8 +168,8 @@ def test_align_says_what_is_wrong_with_codes(
     done = run_here("align", str(bundle.folder), "--source", source, "--target", target, *OPTIONS)
     assert done.returncode == 0
     assert done.stderr == (
-        "pellucid: 1 line has no language code (line 2), and 1 line has a language code that the "
-        "model does not know (line 3: >>de<<). Begin each line with one of the model's codes: "
+        "pellucid: 1 line has no language code (line 2), and 1 line has a language code that is "
+        "not the model's (line 3: >>de<<). Begin each line with one of the model's codes: "
         ">>fra<< >>zho_Hans<<.\n"
     )
 
@@ -181,3 +183,63 @@ def test_inspect_lists_the_codes(bundle: Bundle, run_here: Run, tmp_path: Path) 
     plain = write_imported(tmp_path / "plain").folder
     assert "language_codes" not in run_here("inspect", str(plain)).stdout
     assert json.loads(run_here("inspect", str(plain), "--json").stdout)["language_codes"] == []
+
+
+def translate(run_here: Run, bundle: Bundle, *options: str, lines: list[str]) -> tuple[str, str]:
+    stdin = "".join(f"{line}\n" for line in lines)
+    done = run_here("translate", str(bundle.folder), "--max-length", "9", *options, stdin=stdin)
+    assert done.returncode == 0
+    return done.stdout, done.stderr
+
+
+def test_translate_to_sets_the_code_of_every_line(bundle: Bundle, run_here: Run) -> None:
+    lines = ["the cat", ">>zho_Hans<< the cat", ">>xyz<<the cat", "", ">>fra<<", "an apple"]
+    wanted = [">>fra<< the cat"] * 3 + ["", "", ">>fra<< an apple"]
+    expected, said = translate(run_here, bundle, lines=wanted)
+    assert "language code" not in said
+    for options in (("--to", "fra"), ("--to", ">>fra<<"), ("--to", "fra", "--stream")):
+        found, said = translate(run_here, bundle, *options, lines=lines)
+        assert found == expected
+        assert "language code" not in said
+    found, _ = translate(run_here, bundle, "--to", "fra", "--json", lines=lines)
+    assert [json.loads(line)["source"] for line in found.splitlines()] == lines
+    other, _ = translate(run_here, bundle, "--to", "zho_Hans", "--json", lines=lines)
+    assert other != found
+
+
+def test_translate_says_which_lines_have_no_code_of_the_model(
+    bundle: Bundle, run_here: Run
+) -> None:
+    lines = [">>fra<< the cat", "the cat", "", ">>fr<< the cat"]
+    found, said = translate(run_here, bundle, "--json", lines=lines)
+    assert "1 line has no language code (line 2), and 1 line has" in said
+    assert "(line 4: >>fr<<). Begin each line with one of the model's codes, or give --to" in said
+    notes = [json.loads(line).get("notes", {}) for line in found.splitlines()]
+    assert [one.get("language_code") for one in notes] == [None, "missing", None, ">>fr<<"]
+    _, said = translate(run_here, bundle, "--stream", lines=lines)
+    assert "1 line has no language code (line 2)" in said
+
+
+def test_translate_to_a_language_without_a_code_is_refused(
+    bundle: Bundle, run_here: Run, tmp_path: Path
+) -> None:
+    plain = write_imported(tmp_path / "plain")
+    out = tmp_path / "out.txt"
+    for one, said in ((bundle, "Did you mean 'fra'?"), (plain, "this model has none (fr)")):
+        done = run_here("translate", str(one.folder), "--to", "fr", "-o", str(out), stdin="a\n")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert not out.exists()
+
+
+def test_output_of_one_language_is_not_resumed_in_another(
+    bundle: Bundle, run_here: Run, tmp_path: Path
+) -> None:
+    source, out = tmp_path / "source.txt", tmp_path / "out.txt"
+    source.write_text("the cat\n")
+    command = ("translate", str(bundle.folder), "-i", str(source), "-o", str(out))
+    assert run_here(*command, "--to", "fra").returncode == 0
+    done = run_here(*command, "--to", "zho_Hans")
+    assert done.returncode == 2
+    assert "exists" in done.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pellucid.config import DecodingConfig
 from pellucid.decode import Constraints, Request, RequestBuilder
@@ -12,6 +12,7 @@ from pellucid.files import not_utf8
 from pellucid.lines.preparing import Preparer
 from pellucid.text import Tokenizer
 from pellucid.text.cleaning import Cleaned
+from pellucid.text.codes import find_fault, split_code
 from pellucid.translation import NO_NOTES, Notes
 
 __all__ = ["Ready", "Treatment", "make_ready"]
@@ -82,7 +83,9 @@ def make_ready(
         preparer.clean(text) if how.clean and damage is None else Cleaned(text)
         for text, damage in zip(texts, damages, strict=True)
     ]
-    filled = [index for index, one in enumerate(cleaned) if one.text.strip()]
+    # A language code alone is no text to translate.
+    texts_alone = [split_code(tokenizer, one.text)[1] for one in cleaned]
+    filled = [index for index, text in enumerate(texts_alone) if text.strip()]
     encoded = dict(
         zip(
             filled,
@@ -142,6 +145,8 @@ class _Maker:
             for part, one in zip(parts, each, strict=True)
         )
         notes = self.preparer.note(cleaned, parts, each, is_whole=is_whole)
+        if fault := find_fault(self.tokenizer, text):
+            notes = replace(notes, language_code=fault)
         return Ready(source, cleaned, tuple(parts), requests, notes=notes)
 
     def _may_split(self, constraints: Constraints) -> bool:

@@ -7,12 +7,14 @@ not know, the translation may be in any of its languages. A code is no word of t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from pellucid.errors import InputError, suggestion
 from pellucid.text.tokenizer import Tokenizer
 
-__all__ = ["CodeFaults", "find_code", "split_code", "with_code"]
+__all__ = ["MISSING", "CodeFaults", "find_code", "find_fault", "split_code", "with_code"]
+
+MISSING = "missing"
+"""The fault of a line without a code; of others it is the code."""
 
 _CODE = re.compile(r"\s*>>[^\s<>]+<<")
 _MOST_EXAMPLES = 3
@@ -52,8 +54,8 @@ def find_code(tokenizer: Tokenizer, language: str) -> str:
     bare = language.removeprefix(">>").removesuffix("<<")
     if bare not in names:
         raise InputError(
-            f"The target language must be one of the model's {len(names)} codes, but is "
-            f"{bare!r}. {suggestion(bare, names)}"
+            f"The target language must be one that the model has a code for, but is {bare!r}. "
+            f"{suggestion(bare, names)}"
         )
     return names[bare]
 
@@ -64,51 +66,64 @@ def with_code(tokenizer: Tokenizer, code: str, source: str) -> str:
     return f"{code} {text.lstrip()}" if text.strip() else source
 
 
-class CodeFaults:
-    """Counts lines without a language code, or with a wrong one, to say so once, at the end.
+def find_fault(tokenizer: Tokenizer, source: str) -> str:
+    """Find what is wrong with the language code of a line: `MISSING`, a wrong code, or ``""``.
 
-    Args:
-        tokenizer: of the model; one without codes reads a code as text.
+    Every code is wrong for a model without codes, which reads it as text.
     """
+    codes = tokenizer.language_codes
+    match = _CODE.match(source)
+    if match is None:
+        return MISSING if codes and source.strip() else ""
+    code = match[0].strip()
+    return "" if code in codes else code
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._missing: list[str] = []
-        self._unknown: list[str] = []
 
-    def add(self, number: int, source: str) -> None:
-        """Look at a line, counted from 0."""
-        match = _CODE.match(source)
-        if match is not None:
-            if match[0].strip() not in self._tokenizer.language_codes:
-                self._unknown.append(f"line {number + 1}: {match[0].strip()}")
-        elif self._tokenizer.language_codes and source.strip():
-            self._missing.append(f"line {number + 1}")
+class CodeFaults:
+    """Counts lines without a language code, or with a wrong one, to say so once, at the end."""
 
-    def sentence(self) -> str:
-        """Say what is wrong, and what the codes are; ``""`` if nothing is wrong."""
-        faults = []
-        if self._missing:
-            faults.append(f"{_count(self._missing)} no language code ({_examples(self._missing)})")
-        if self._unknown:
-            what = "a language code that the model does not know"
-            faults.append(f"{_count(self._unknown)} {what} ({_examples(self._unknown)})")
+    def __init__(self) -> None:
+        self._counts = {"missing": 0, "unknown": 0}
+        self._examples: dict[str, list[str]] = {"missing": [], "unknown": []}
+
+    def add(self, number: int, fault: str) -> None:
+        """Count the fault of a line, numbered from 0, as `find_fault` returned it."""
+        if not fault:
+            return
+        kind = "missing" if fault == MISSING else "unknown"
+        self._counts[kind] += 1
+        if len(self._examples[kind]) < _MOST_EXAMPLES:
+            code = "" if fault == MISSING else f": {fault}"
+            self._examples[kind].append(f"line {number + 1}{code}")
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no line has a fault."""
+        return not any(self._counts.values())
+
+    def sentence(self, tokenizer: Tokenizer, option: str = "") -> str:
+        """Say what is wrong, and what the codes are; ``""`` if nothing is wrong.
+
+        Args:
+            tokenizer: of the model.
+            option: an option that sets the code of every line, if there is one.
+        """
+        said = {"missing": "no language code", "unknown": "a language code that is not the model's"}
+        faults = [self._say(kind, what) for kind, what in said.items() if self._counts[kind]]
+        codes = tokenizer.language_codes
         if not faults:
             return ""
-        codes = self._tokenizer.language_codes
         if not codes:
-            return f"{faults[0]}, and reads as text. It has no codes: leave them out."
+            return f"{faults[0]}. It has no codes, and reads them as text: leave them out."
         more = f" and {len(codes) - _MOST_CODES:,} more" if len(codes) > _MOST_CODES else ""
         return (
-            f"{', and '.join(faults)}. Begin each line with one of the model's codes: "
+            f"{', and '.join(faults)}. Begin each line with one of the model's codes"
+            f"{f', or give {option}' if option else ''}: "
             f"{' '.join(codes[:_MOST_CODES])}{more}."
         )
 
-
-def _count(lines: Sequence[str]) -> str:
-    return "1 line has" if len(lines) == 1 else f"{len(lines):,} lines have"
-
-
-def _examples(lines: Sequence[str]) -> str:
-    more = len(lines) - _MOST_EXAMPLES
-    return ", ".join(lines[:_MOST_EXAMPLES]) + (f" and {more:,} more" if more > 0 else "")
+    def _say(self, kind: str, what: str) -> str:
+        count, examples = self._counts[kind], self._examples[kind]
+        lines = "1 line has" if count == 1 else f"{count:,} lines have"
+        more = count - len(examples)
+        return f"{lines} {what} ({', '.join(examples)}{f' and {more:,} more' if more else ''})"

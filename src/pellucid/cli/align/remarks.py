@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pellucid.cli.ending import warn
 from pellucid.inside.align.direction import Direction
-from pellucid.text.codes import CodeFaults
+from pellucid.text.codes import CodeFaults, find_fault
 
 __all__ = ["Remarks"]
 
@@ -22,13 +22,14 @@ class Remarks:
     """
 
     def __init__(self, directions: Sequence[Direction]) -> None:
-        self._codes = [(one.is_backward, CodeFaults(one.tokenizer)) for one in directions]
+        self._codes = [(one, CodeFaults()) for one in directions]
         self._unknown: dict[int, tuple[str, ...]] = {}
 
     def add(self, number: int, source: str, target: str) -> None:
         """Look at the lines of a pair, counted from 0."""
-        for is_backward, faults in self._codes:
-            faults.add(number, target if is_backward else source)
+        for one, faults in self._codes:
+            read = target if one.is_backward else source
+            faults.add(number, find_fault(one.tokenizer, read))
 
     def add_unknown(self, number: int, pieces: Sequence[str]) -> None:
         """Note the pieces of a line that a vocabulary cannot write."""
@@ -38,8 +39,8 @@ class Remarks:
 
     def tell(self) -> None:
         """Write a sentence for each kind to standard error."""
-        for _, faults in self._codes:
-            if sentence := faults.sentence():
+        for one, faults in self._codes:
+            if sentence := faults.sentence(one.tokenizer):
                 warn(sentence)
         if self._unknown:
             warn(self._unknown_sentence())

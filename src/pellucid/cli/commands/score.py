@@ -51,21 +51,21 @@ def score(
     has_errors = False
     number = 0
     with open_output(output_file, may_overwrite=overwrite) as output:
-        from pellucid.text.codes import CodeFaults
+        from pellucid.text.codes import CodeFaults, find_fault
         from pellucid.translator import load
 
         translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
-        codes = CodeFaults(translator.tokenizer)
+        codes = CodeFaults()
         for sources, targets in windows:
             for scored in translator.score(sources, targets):
                 if scored.error is not None:
                     has_errors = True
                     warn(f"line {number + 1}: {scored.error}")
-                codes.add(number, scored.source)
+                codes.add(number, find_fault(translator.tokenizer, scored.source))
                 output.write(write(number, scored, has_tokens=tokens))
                 number += 1
             output.flush()
-    if sentence := codes.sentence():
+    if sentence := codes.sentence(translator.tokenizer):
         warn(sentence)
     return 2 if has_errors else 0
 

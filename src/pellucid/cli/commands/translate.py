@@ -46,6 +46,15 @@ SplitLong = Annotated[
         "--split-long", help="With --no-split: split only lines that are too long for the model."
     ),
 ]
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="LANGUAGE",
+        help="Begin every line with this language code, for a model that has several (see "
+        "pellucid inspect): fra stands for >>fra<<.",
+    ),
+]
 Unknown = Annotated[
     Literal["token", "source-word"],
     typer.Option(
@@ -87,6 +96,7 @@ def translate(
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
     json: Json = False,
+    to: To = None,
     stream: Stream = False,
     progress: Progress = None,
     clean: Clean = True,
@@ -137,7 +147,9 @@ def translate(
         },
         ensemble=ensemble_models,
         workers=workers,
+        to=to,
     )
+    _ = job.code  # a language that the model does not have shows before anything is read
     useless = useless_options(given, job.decoding, is_score_shown=job.form != "plain")
     for sentence in (*job.useless_treatment(), *useless):
         warn(sentence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,6 +37,7 @@ class Job:
             `Translator.translate`.
         ensemble: names of further models.
         workers: number of processes that translate; 1 is this process only.
+        to: the language whose code every line gets; None leaves lines as they are.
     """
 
     translator: Translator
@@ -46,6 +47,18 @@ class Job:
     treatment: Mapping[str, Any]
     ensemble: tuple[str, ...]
     workers: int
+    to: str | None = None
+
+    @cached_property
+    def code(self) -> str:
+        """The language code that every line gets, or an empty text.
+
+        Raises:
+            InputError: the model has no such code.
+        """
+        from pellucid.text.codes import find_code
+
+        return "" if self.to is None else find_code(self.translator.tokenizer, self.to)
 
     @cached_property
     def decoding(self) -> DecodingConfig:
@@ -102,24 +115,35 @@ class Job:
         Args:
             columns: lines of each file, by option.
         """
-        return self.translator.translate(
-            columns[INPUT],
+        lines = columns[INPUT]
+        translations = self.translator.translate(
+            [self._with_code(line) for line in lines],
             constraints=self.constraints.for_lines(columns),
             **self.treatment,
             **self.given,
         )
+        if not self.code:
+            return translations
+        return [replace(one, source=line) for one, line in zip(translations, lines, strict=True)]
 
     def stream(self, columns: Mapping[str, Sequence[str]]) -> Iterator[str]:
         """Translate one line and yield its text piece by piece."""
         (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
         how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
+        text = self._with_code(text)
         return self.translator.stream(text, constraints=constraints, **how, **self.given)
 
     def examine(self, columns: Mapping[str, Sequence[str]]) -> Notes:
         """Say what is unusual about one line, without translating it."""
         (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
         how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
+        text = self._with_code(text)
         return self.translator.examine(text, constraints=constraints, **how, **self.given)
+
+    def _with_code(self, line: str) -> str:
+        from pellucid.text.codes import with_code
+
+        return with_code(self.translator.tokenizer, self.code, line) if self.code else line
 
     def write(self, number: int, translation: Translation) -> str:
         """Write a translation in the job's form.
@@ -159,6 +183,7 @@ class Job:
             "the processor": torch.backends.cpu.get_cpu_capability(),
             "--threads": torch.get_num_threads(),
             **shared,
+            **({"--to": self.code} if self.code else {}),
             "MODEL": bundle.model_hash if bundle is not None else None,
             "--ensemble": others,
             "the form": self.form,

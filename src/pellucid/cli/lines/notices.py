@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pellucid.translation import Notes
+    from pellucid.translator import Translator
 
 __all__ = ["Notices"]
 
@@ -31,6 +32,9 @@ class Notices:
     """Counts what is unusual about lines and their translations."""
 
     def __init__(self) -> None:
+        from pellucid.text.codes import CodeFaults
+
+        self._codes = CodeFaults()
         self._lines: dict[str, list[int]] = {}
         self._counts = Counter[str]()
         self._characters: dict[str, Counter[str]] = {"changed": Counter(), "unknown": Counter()}
@@ -47,6 +51,7 @@ class Notices:
         self._characters["changed"].update(notes.dropped)
         self._characters["unknown"].update(notes.unknown)
         self._outside += notes.unknown_tokens
+        self._codes.add(number, notes.language_code)
         for name, is_found in (
             ("changed", notes.replaced or notes.dropped),
             ("unknown", notes.unknown),
@@ -97,6 +102,11 @@ class Notices:
                 "translations."
             )
         yield from self._about_flags()
+
+    def about_codes(self, translator: Translator) -> Iterator[str]:
+        """Yield a sentence about language codes, if a line has none of the model's."""
+        if not self._codes.is_empty:
+            yield self._codes.sentence(translator.tokenizer, "--to LANGUAGE")
 
     def _about_characters(self) -> Iterator[str]:
         if self._counts["changed"]:

@@ -80,6 +80,8 @@ def translate_files(
                 update(reader.num_lines)
         for sentence in notices.sentences(reader.num_lines - first_line):
             warn(sentence)
+        for sentence in notices.about_codes(job.translator):
+            warn(sentence)
     return 2 if output.state.num_failed else 0
 
 

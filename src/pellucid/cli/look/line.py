@@ -23,7 +23,7 @@ from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given
 from pellucid.inside.pair import Pair
 from pellucid.inside.traces import Trace
-from pellucid.text.codes import CodeFaults
+from pellucid.text.codes import CodeFaults, find_fault
 from pellucid.translator import Translator, load
 
 __all__ = ["Line", "look_at_line"]
@@ -74,9 +74,9 @@ def look_at_line(
     is_streamed = files.keys() == {"npz"}
     translator = load(model, threads=threads)
     ask.check(translator.model.config)
-    codes = CodeFaults(translator.tokenizer)
-    codes.add(0, line.text)
-    if sentence := codes.sentence():
+    codes = CodeFaults()
+    codes.add(0, find_fault(translator.tokenizer, line.text))
+    if sentence := codes.sentence(translator.tokenizer):
         warn(sentence)
     how = Replaying(
         ask if options["row"] is None else Ask(everything=True),
