@@ -311,3 +311,13 @@ def test_half_precision_files_with_their_tables_of_positions_are_imported(tmp_pa
     weight = bundle.model.state_dict()["encoder.layers.0.feed_forward.inner.weight"]
     assert torch.equal(weight, theirs.model.encoder.layers[0].fc1.weight.half().float())
     assert bundle.config.decoding.max_length == 0
+
+
+def test_pieces_that_only_one_model_has_are_decoded_as_theirs(tmp_path: Path) -> None:
+    write_theirs(tmp_path / "theirs")
+    ours = convert(tmp_path / "theirs", tmp_path / "ours").tokenizer
+    theirs = marian.MarianTokenizer.from_pretrained(tmp_path / "theirs")
+    tokens = ours.vocabulary("target")
+    chosen = [tokens.index(piece) for piece in ("▁le", "▁cat", "▁chat", "▁sleeps", "▁red")]
+    for ids in (chosen, chosen[1:], chosen[::-1], chosen[1:2]):
+        assert ours.decode_target(ids) == theirs.decode(ids, skip_special_tokens=True)

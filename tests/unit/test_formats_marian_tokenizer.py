@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sentencepiece
+from small_imported import make_tokenizer as make_imported
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
@@ -153,3 +154,32 @@ def test_a_bundle_of_ours_still_has_its_own_ids() -> None:
     loaded = load_tokenizer(learned.config, learned.files(), "bundle")
     assert type(loaded) is type(learned)
     assert not isinstance(loaded, MarianTokenizer)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (["▁le", "▁cat"], "le cat"),
+        (["▁cat", "▁le"], "cat le"),
+        (["▁cat", "▁dog", "▁cat"], "cat dog cat"),
+        (["▁le", "▁", "▁chat"], "le  chat"),
+        (["▁cat", "s", "▁chat"], "cats chat"),
+        (["▁le", "<unk>", "▁cat"], "le<unk> cat"),
+        (["<unk>", "▁cat", "</s>"], "<unk> cat"),
+    ],
+)
+def test_pieces_of_the_other_side_s_model_are_written_with_spaces(
+    pieces: list[str], text: str
+) -> None:
+    tokenizer = make_imported()
+    tokens = tokenizer.vocabulary("target")
+    # The target's model has no English words, and cuts them into letters.
+    assert len(tokenizer.encode_target("cat")) > 2
+    assert tokenizer.decode_target([tokens.index(piece) for piece in pieces]) == text
+
+
+def test_pieces_of_the_target_s_model_are_written_in_a_source() -> None:
+    tokenizer = make_imported()
+    tokens = tokenizer.vocabulary("source")
+    ids = [tokens.index(piece) for piece in ("▁the", "▁chat", "▁dort")]
+    assert tokenizer.decode_source(ids) == "the chat dort"

@@ -11,6 +11,7 @@ import sentencepiece
 from pellucid.config import TokenizerConfig
 from pellucid.errors import BundleError
 from pellucid.text.tokenizer import (
+    SPACE_SIGN,
     Tokenizer,
     damaged_model,
     file_names,
@@ -91,6 +92,12 @@ class PieceVocabulary:
         """Join ids into a text."""
         pieces = [_STAND_IN if id_ == self._unk_id else self._tokens[id_] for id_ in ids]
         text: str = self._processor.decode(pieces)
+        if SPACE_SIGN in text:
+            # The list also has the other side's pieces. This model does not know those, and leaves
+            # their signs as they are.
+            text = text.replace(SPACE_SIGN, " ")
+            if pieces[0].startswith(SPACE_SIGN):
+                text = text.removeprefix(" ")
         return text.replace(_STAND_IN, self._tokens[self._unk_id])
 
     def to_bytes(self) -> bytes:
