@@ -40,6 +40,8 @@ TEXTS = [
     "Πού είναι; | Δεν ξέρω.",
     "သူသွားတယ်။ | သူမကျန်ခဲ့တယ်။",
     "እሱ ሄደ። | እሷ ቀረች።",
+    "a man rides a bicycle . | two dogs run ! | why ? | they met mr. smith at 5 p.m. | he left.",
+    "wait... what is that",
     "no end",
     "...",
 ]

@@ -60,6 +60,7 @@ _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
 _LAST_WORD = re.compile(r"[^\s\"'“„«‹»›(\[’]*\Z")
 _LONGEST_WORD = 20
+_LONGEST_QUOTATION = 500
 
 
 def split_sentences(text: str) -> list[str]:
@@ -67,11 +68,12 @@ def split_sentences(text: str) -> list[str]:
 
     A sentence ends at a full stop, a question or exclamation mark or an ellipsis (with the closing
     quotation marks and brackets after it), if white space and the beginning of a sentence follow:
-    an opening mark, a digit, or any letter except a lower-case one. The marks of Chinese and
-    Japanese need no white space, unless they are followed by a closing quotation mark. A full stop
-    does not end a sentence after a common abbreviation, nor after a number of one or two digits
-    (``am 3. Mai``); after a single letter or a word with full stops inside (``5 p.m.``) it does
-    only if a word such as *The* or *She* follows. In doubt two sentences stay together.
+    an opening mark, a digit, or any letter except a lower-case one, which counts only in a text
+    without capitals. The marks of Chinese and Japanese need no white space, unless they are
+    followed by a closing quotation mark. A full stop does not end a sentence after a common
+    abbreviation, nor after a number of one or two digits (``am 3. Mai``); after a single letter or
+    a word with full stops inside (``5 p.m.``) it does only if a word such as *The* or *She*
+    follows. In doubt two sentences stay together.
 
     Args:
         text: any text.
@@ -115,8 +117,9 @@ def _is_wide(letter: str) -> bool:
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of each sentence, without white space around it."""
     start = 0
+    is_lower = text.islower()
     for match in _END.finditer(text):
-        if _is_end(text, match):
+        if _is_end(text, match, is_lower=is_lower):
             yield from _trimmed(text, start, match.end())
             start = match.end()
     yield from _trimmed(text, start, len(text))
@@ -130,7 +133,7 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, start + length
 
 
-def _is_end(text: str, match: re.Match[str]) -> bool:
+def _is_end(text: str, match: re.Match[str], *, is_lower: bool) -> bool:
     """Tell whether a sentence ends with these marks."""
     following = _NEXT.match(text, match.end())
     if following is None or not following["first"]:
@@ -143,21 +146,25 @@ def _is_end(text: str, match: re.Match[str]) -> bool:
         return not is_quotation or following.start("first") > match.end() or _is_last(text, match)
     if not (following["space"] or is_unspaced(first)):
         return False
-    if unicodedata.category(first) not in _BEGINNINGS:
+    if unicodedata.category(first) not in _BEGINNINGS and not (
+        match["marks"] in ".!?" and first.isalpha() and is_lower
+    ):
         return False
     if match[0] != ".":
         return True
     word = _FIRST_WORD.match(text, following.start("first"))
-    return not _is_abbreviated(text, match.start(), first, word[0] if word else "")
+    next_word = word[0] if word else ""
+    return not _is_abbreviated(text, match.start(), first, next_word, is_lower=is_lower)
 
 
 def _is_last(text: str, match: re.Match[str]) -> bool:
     """Tell whether a quotation that ends here is the last part of its sentence: 他说：“…。”."""
-    opening = max(text.rfind(mark, 0, match.start()) for mark in "“「『")
+    start = max(0, match.start() - _LONGEST_QUOTATION)
+    opening = max(text.rfind(mark, start, match.start()) for mark in "“「『")
     return opening > 0 and text[opening - 1] in "：:，、"
 
 
-def _is_abbreviated(text: str, end: int, first: str, next_word: str) -> bool:
+def _is_abbreviated(text: str, end: int, first: str, next_word: str, *, is_lower: bool) -> bool:
     """Tell whether the full stop at this place belongs to the word before it.
 
     Args:
@@ -165,6 +172,7 @@ def _is_abbreviated(text: str, end: int, first: str, next_word: str) -> bool:
         end: the place of the full stop.
         first: the first letter or digit after it.
         next_word: the word that begins with it.
+        is_lower: True if the text has no capitals.
     """
     before = _LAST_WORD.search(text[max(0, end - _LONGEST_WORD) : end])
     word = before[0] if before else ""
@@ -172,6 +180,10 @@ def _is_abbreviated(text: str, end: int, first: str, next_word: str) -> bool:
         return len(word) <= 2 and first.isalpha()
     if word in _ALWAYS or word[:1].lower() + word[1:] in _ALWAYS:
         return True
+    if is_lower:  # the lists have capitals
+        next_word = next_word.capitalize()
+        if word.capitalize() in _ALWAYS:
+            return True
     if first.isdecimal() and word.lower() in _NUMBERED:
         return True
     is_initial = len(word) == 1 and word.isalpha() and not is_unspaced(word)
