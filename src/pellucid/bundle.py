@@ -6,6 +6,7 @@ import copy
 import datetime
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,6 +52,7 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
 RECIPE = "recipe.toml"
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 SHIPPED = ("demo",)
 """Models that come with the package, in its folder ``models``."""
 
@@ -233,10 +235,11 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
-        BundleError: the file is not JSON, or not an object.
+        BundleError: the file is not JSON, not an object, or holds half a character.
     """
+    data = read_bytes(path)
     try:
-        values = read_json_text(read_bytes(path))
+        values = read_json_text(data)
     except ValueError as error:
         raise BundleError(
             f"{path.name} must be JSON, but is not: {error} ({path}). "
@@ -246,7 +249,21 @@ def read_json(path: Path) -> dict[str, Any]:
         raise BundleError(
             f"{path.name} must be a JSON object, but is a {type(values).__name__} ({path})."
         )
+    if _SURROGATE.search(data):  # also half of a pair that makes up one character
+        _check_whole_characters(values, path)
     return values
+
+
+def _check_whole_characters(values: dict[str, Any], path: Path) -> None:
+    """Refuse lone surrogates, which JSON can write and no other file can."""
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise BundleError(
+            f"{path.name} must hold whole characters, but {half} is half of one, a lone "
+            f"surrogate ({path}). Take the file from where the model comes from."
+        ) from None
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

@@ -198,3 +198,56 @@ def test_missing_library_is_named_with_what_to_install(
     monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
     with pytest.raises(InputError, match=r"pip install 'pellucid\[ctranslate2\]'"):
         export_ctranslate2(bundle, tmp_path / "theirs", "float32")
+
+
+def guide(folder: Path, training: str = "", imported: Any = None) -> Bundle:
+    """Write a model again with what its recipe or its import says about a guided head."""
+    bundle = load_bundle(folder)
+    manifest = {} if imported is None else {"imported": {"guided_head": imported}}
+    save_bundle(
+        folder,
+        config=bundle.config,
+        weights=bundle.model.state_dict(),
+        tokenizer=bundle.tokenizer,
+        recipe_toml=training,
+        provenance=manifest,
+    )
+    return load_bundle(folder)
+
+
+@pytest.mark.parametrize(
+    ("training", "imported", "layer", "head"),
+    [
+        ("[training]\nguided_head = [1, 2]\n", None, 1, 2),
+        ("[training]\nguided_head = [0, 1]\n", None, 0, 1),
+        ("", [1, 0], 1, 0),
+        ("[training]\nguided_head = []\n", None, 2, 0),
+        ("[training]\nguided_head = [7, 1]\n", None, 2, 0),
+        ("", "damaged", 2, 0),
+    ],
+    ids=["recipe", "first layer", "import", "none", "impossible", "damaged"],
+)
+def test_guided_head_is_the_attention_that_ctranslate2_returns(
+    training: str, imported: Any, layer: int, head: int, tmp_path: Path
+) -> None:
+    make_ours(tmp_path / "ours", projection_bias=True)
+    bundle = guide(tmp_path / "ours", training, imported)
+    theirs = open_theirs(bundle, tmp_path / "theirs")
+    translator = load(tmp_path / "ours")
+    for text in sentences(ENGLISH, 3):
+        trace = translator.look(text, beam=1, max_length=11)
+        (found,) = theirs.translate_batch(
+            [list(trace.source_tokens[:-1])],
+            beam_size=1,
+            max_decoding_length=11,
+            suppress_sequences=NEVER_WRITTEN,
+            return_attention=True,
+        )
+        assert found.hypotheses[0] == [one for one in trace.predicted_tokens if one != "</s>"]
+        ours_TS = torch.tensor(trace.weights("decoder", layer=layer, kind="cross")[head])
+        theirs_TS = torch.tensor(found.attention[0])
+        rows, columns = theirs_TS.shape
+        torch.testing.assert_close(theirs_TS, ours_TS[:rows, :columns], atol=1e-4, rtol=0)
+        pieces = list(trace.source_tokens[:-1])
+        (scored,) = theirs.score_batch([pieces], found.hypotheses)
+        assert_near(scored.log_probs[:rows], list(trace.log_probabilities[:rows]))

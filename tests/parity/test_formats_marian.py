@@ -33,7 +33,7 @@ from pellucid.config import (
     TokenizerConfig,
     TokenizerRecipe,
 )
-from pellucid.errors import InputError
+from pellucid.errors import BundleError, InputError
 from pellucid.formats import export_marian, import_marian
 from pellucid.model import Transformer, initialize
 from pellucid.text import learn_tokenizer
@@ -126,7 +126,9 @@ def test_imported_tokenizer_gives_their_ids_and_their_text(is_shared: bool, tmp_
 def test_imported_model_translates_as_theirs_generates(tmp_path: Path) -> None:
     theirs = write_theirs(tmp_path / "theirs")
     bundle = convert(tmp_path / "theirs", tmp_path / "ours")
-    texts = [text for text in TEXTS if text]
+    # Theirs invents a translation for a code without a text; ours is empty.
+    texts = [text for text in TEXTS if text not in ("", ">>fra<<")]
+    assert load(tmp_path / "ours").translate([">>fra<<"])[0].text == ""
     for text, translation in zip(texts, load(tmp_path / "ours").translate(texts), strict=True):
         expected = theirs.generate(
             torch.tensor([bundle.tokenizer.encode_source(text)]), max_new_tokens=15
@@ -321,3 +323,30 @@ def test_pieces_that_only_one_model_has_are_decoded_as_theirs(tmp_path: Path) ->
     chosen = [tokens.index(piece) for piece in ("▁le", "▁cat", "▁chat", "▁sleeps", "▁red")]
     for ids in (chosen, chosen[1:], chosen[::-1], chosen[1:2]):
         assert ours.decode_target(ids) == theirs.decode(ids, skip_special_tokens=True)
+
+
+def test_two_lines_of_the_message_make_a_pickled_folder_usable(tmp_path: Path) -> None:
+    folder = tmp_path / "their model"
+    theirs = write_theirs(folder)
+    (folder / "model.safetensors").unlink()
+    torch.save(theirs.state_dict(), folder / "pytorch_model.bin")
+    with pytest.raises(BundleError, match="can run hidden code") as raised:
+        import_marian(folder)
+    lines = str(raised.value).partition("next to it: ")[2]
+    assert lines.count(";") == 1
+    exec(lines, {})
+    assert_same_function(convert(folder, tmp_path / "ours"), theirs)
+
+
+def test_dropped_settings_are_said_and_kept_in_the_manifest(tmp_path: Path, run_here: Any) -> None:
+    write_theirs(tmp_path / "theirs")
+    change_json(tmp_path / "theirs" / "generation_config.json", suppress_tokens=[5, 7])
+    done = run_here("convert", str(tmp_path / "theirs"), "--out", str(tmp_path / "ours"))
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'ours'}\n")
+    assert "not carried over" in done.stderr
+    assert "suppress_tokens [5, 7]." in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert load_bundle(tmp_path / "ours").manifest["imported"]["dropped"] == [
+        "suppress_tokens [5, 7]"
+    ]
+    assert "suppress_tokens" in run_here("inspect", str(tmp_path / "ours")).stdout

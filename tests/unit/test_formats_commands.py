@@ -189,6 +189,18 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "an id twice": (replace("vocab.json", b'{"<unk>": 1, "b": 1}'), "stands for '<unk>' and 'b'"),
     "an id too large": (replace("vocab.json", b'{"<unk>": 330}'), "'<unk>' has 330"),
     "a wrong id": (replace("vocab.json", b'{"<unk>": "x"}'), "'<unk>' has 'x'"),
+    "half a character": (
+        replace("vocab.json", b'{"<unk>": 1, "a\\ud83d": 2}'),
+        "\\ud83d is half of one",
+    ),
+    "half a character in settings": (
+        replace("tokenizer_config.json", b'{"source_lang": "\\uDC00"}'),
+        "tokenizer_config.json must hold whole characters",
+    ),
+    "half a character in the search": (
+        replace("generation_config.json", b'{"suppress_tokens": ["\\udfff\\ud83d\\ude00"]}'),
+        "\\udfff is half of one",
+    ),
     "a token of two lines": (replace("vocab.json", b'{"<unk>": 1, "a\\nb": 2}'), "line break"),
     "two sizes, one list": (
         change_json("config.json", share_encoder_decoder_embeddings=False, decoder_vocab_size=329),
@@ -239,6 +251,10 @@ def change_text(name: str, old: str, new: str) -> Change:
 
 
 BROKEN_ARCHIVE: dict[str, tuple[Change, str]] = {
+    "half a character": (
+        replace("vocab.yml", b'"</s>": 0\n"<unk>": 1\n"a\\ud83d": 2\n'),
+        "vocab.yml",
+    ),
     "no decoder.yml": (replace("decoder.yml", None), "one decoder.yml"),
     "decoder.yml is no YAML": (replace("decoder.yml", b"models: [a"), "must be YAML"),
     "decoder.yml is a list": (replace("decoder.yml", b"- a"), "must be a YAML mapping"),

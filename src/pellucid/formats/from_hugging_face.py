@@ -106,8 +106,9 @@ def _find_weights(folder: Path) -> Path:
     if (folder / "pytorch_model.bin").is_file():
         raise BundleError(
             f"The weights must be in {WEIGHTS}, but {folder} has only pytorch_model.bin, a "
-            "pickle, which can run hidden code when it is read. If you trust it, load it with "
-            "transformers, and convert what its save_pretrained writes."
+            "pickle, which can run hidden code when it is read. If you trust it, these two lines "
+            f"of Python write {WEIGHTS} next to it: from transformers import MarianMTModel; "
+            f"MarianMTModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
         )
     if (folder / f"{WEIGHTS}.index.json").is_file():
         raise BundleError(

@@ -133,7 +133,17 @@ def import_marian_archive(folder: Path) -> ImportedModel:
             folder / "source.spm",
             folder / "target.spm",
         ),
+        guided_head=_find_guided_head(options, config.num_decoder_layers),
     )
+
+
+def _find_guided_head(options: Mapping[str, Any], num_layers: int) -> tuple[int, int] | None:
+    """Find the head that Marian taught word links: always the first of a layer."""
+    if options.get("guided-alignment", "none") == "none":
+        return None
+    layer = options.get("transformer-guided-alignment-layer", "last")
+    number = int(layer) if isinstance(layer, str) and layer.isdecimal() else num_layers
+    return min(max(number, 1), num_layers) - 1, 0
 
 
 def _find_settings(folder: Path) -> Path:

@@ -73,6 +73,7 @@ class ImportedModel:
         languages: source and target.
         files: the files that were read, for the manifest.
         dropped: the settings of a translation that a bundle has no form for, each with its value.
+        guided_head: layer and head that were taught word links, if any.
     """
 
     model: ModelConfig
@@ -82,6 +83,7 @@ class ImportedModel:
     languages: LanguagesConfig
     files: tuple[Path, ...]
     dropped: tuple[str, ...] = ()
+    guided_head: tuple[int, int] | None = None
 
     def save(self, out: Path) -> None:
         """Write the bundle.
@@ -106,6 +108,7 @@ class ImportedModel:
                     "format": "marian",
                     "files": {path.name: hash_file(path) for path in sorted(self.files)},
                     **({"dropped": list(self.dropped)} if self.dropped else {}),
+                    **({"guided_head": list(self.guided_head)} if self.guided_head else {}),
                 },
             },
         )

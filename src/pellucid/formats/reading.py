@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,9 @@ _READ_ERRORS = (
     *(OSError, ValueError, EOFError, TypeError, KeyError, RuntimeError, NotImplementedError),
     *(zipfile.BadZipFile, zlib.error),
 )
+
+_HALF = re.compile("[\ud800-\udfff]")
+"""A lone surrogate: half of a character, which no UTF-8 file can hold."""
 
 _MOST_UNPACKED = 64
 """Maximum ratio of an archive's content to its size: weights can hardly be packed."""
@@ -191,7 +195,7 @@ def list_tokens(ids: Mapping[str, Any], size: int, where: str) -> list[str]:
 
     Raises:
         BundleError: an id is not a number below the size, or occurs twice; or a token contains a
-            line break.
+            line break or half a character.
     """
     tokens = [unused_name(place) for place in range(size)]
     seen: set[int] = set()
@@ -207,9 +211,10 @@ def list_tokens(ids: Mapping[str, Any], size: int, where: str) -> list[str]:
                 f"Every id must stand for one token, but {place} stands for {tokens[place]!r} "
                 f"and {token!r} ({where}). The file is damaged: copy it again."
             )
-        if not token or "\n" in token:
+        if not token or "\n" in token or _HALF.search(token):
             raise BundleError(
-                f"A token must be text without a line break, but {place} is {token!r} ({where})."
+                f"A token must be whole characters without a line break, but {place} is {token!r} "
+                f"({where}). Take the file from where the model comes from."
             )
         seen.add(place)
         tokens[place] = token

@@ -14,7 +14,7 @@ from pellucid.attention import sinusoidal_positions
 from pellucid.bundle import Bundle
 from pellucid.config import ModelConfig, Precision
 from pellucid.files import new_folder, write_bytes
-from pellucid.formats.exporting import check_model, never_written
+from pellucid.formats.exporting import check_model, guided_head, never_written
 from pellucid.formats.reading import check_place, need_library
 from pellucid.model.unowned import NEVER
 
@@ -31,6 +31,9 @@ def export_ctranslate2(bundle: Bundle, out: Path, precision: Precision) -> None:
     start token, and CTranslate2 has no such rule. A trained model gives them almost no
     probability. But if their output vector is zero, as in models of Marian, their logit is a
     constant that could win, and becomes -10,000.
+
+    A guided head becomes the head whose weights CTranslate2 returns as attention. That is always
+    the first head of a layer, so the heads of its layer change places.
 
     Args:
         bundle: the model.
@@ -61,11 +64,15 @@ def _make_spec(specs: Any, bundle: Bundle) -> Any:
         "pre_norm": config.norm == "pre",
         "activation": specs.common_spec.Activation[ACTIVATIONS[config.activation]],
     }
+    weights = {name: weight.numpy() for name, weight in bundle.model.state_dict().items()}
+    guided = guided_head(bundle)
+    if guided is not None:
+        _put_first(weights, *guided, config.num_heads)
+    declared = {} if guided is None else {"alignment_layer": guided[0], "alignment_heads": 1}
     spec = specs.TransformerSpec(
         specs.TransformerEncoderSpec(config.num_encoder_layers, **common),
-        specs.TransformerDecoderSpec(config.num_decoder_layers, **common),
+        specs.TransformerDecoderSpec(config.num_decoder_layers, **common, **declared),
     )
-    weights = {name: weight.numpy() for name, weight in bundle.model.state_dict().items()}
     tied = config.tied_embeddings
     spec.encoder.embeddings[0].weight = weights[
         "embedding.weight" if tied == "all" else "source_embedding.weight"
@@ -83,6 +90,20 @@ def _make_spec(specs: Any, bundle: Bundle) -> Any:
     spec.decoder.projection.bias = bias
     _fill_tokens(spec, bundle)
     return spec
+
+
+def _put_first(weights: dict[str, NDArray[Any]], layer: int, head: int, num_heads: int) -> None:
+    """Put one head of a layer's cross-attention before the others; the function stays the same."""
+    name = f"decoder.layers.{layer}.cross_attention"
+    order = [head, *(other for other in range(num_heads) if other != head)]
+    for module in ("query", "key", "value"):
+        for kind in ("weight", "bias"):
+            if (part := weights.get(f"{name}.{module}.{kind}")) is not None:
+                by_head = part.reshape(num_heads, -1, *part.shape[1:])
+                weights[f"{name}.{module}.{kind}"] = by_head[order].reshape(part.shape)
+    output = weights[f"{name}.output.weight"]
+    by_head = output.reshape(len(output), num_heads, -1)
+    weights[f"{name}.output.weight"] = by_head[:, order].reshape(output.shape)
 
 
 def _fill_part(
