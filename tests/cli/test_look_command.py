@@ -161,7 +161,7 @@ def test_look_refuses_in_one_sentence(run_here: Run, arguments: list[str], messa
 def test_look_into_a_folder_that_is_not_there_is_told(run_here: Run, tmp_path: Path) -> None:
     for kind in ("npz", "json", "svg"):
         found = run_here("look", "demo", SOURCE, f"--{kind}", str(tmp_path / "no" / f"t.{kind}"))
-        assert found.returncode == 1
+        assert found.returncode == 2
         assert found.stderr.count("\n") == 1
         assert not (tmp_path / "no").exists()
 
