@@ -1,7 +1,7 @@
 """Generation settings of a folder of Hugging Face's: what a bundle takes over, and what it cannot.
 
 A setting that has the same meaning here becomes a default of the bundle. Every other setting that
-can change a translation is named, so that nobody wonders why translations differ.
+can change a translation is named, so that it is clear why translations differ.
 """
 
 from __future__ import annotations

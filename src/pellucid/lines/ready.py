@@ -83,7 +83,7 @@ def make_ready(
         preparer.clean(text) if how.clean and damage is None else Cleaned(text)
         for text, damage in zip(texts, damages, strict=True)
     ]
-    # A language code alone is no text to translate.
+    # A line with only a language code has no text to translate.
     texts_alone = [split_code(tokenizer, one.text)[1] for one in cleaned]
     filled = [index for index, text in enumerate(texts_alone) if text.strip()]
     encoded = dict(

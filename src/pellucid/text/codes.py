@@ -1,7 +1,7 @@
 """Language codes such as ``>>fra<<``: the first token of a source, which names the target language.
 
 A model for several languages needs one in each line. Without it, or with one that the model does
-not know, the translation may be in any of its languages. A code is no word of the text.
+not know, the translation may be in any of its languages. A code is not a word of the text.
 """
 
 from __future__ import annotations

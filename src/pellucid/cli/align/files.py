@@ -91,7 +91,7 @@ def _parse_gold(
     path: str,
     directions: Sequence[Direction],
 ) -> list[GoldLinks]:
-    """Parse gold links, checking that they join words of the lines; codes are no words."""
+    """Parse gold links, checking that they join words of the lines; codes do not count as words."""
     lengths = []
     for pair in zip(sources, targets, strict=True):
         counts = [len(split_pieces(line)) for line in pair]

@@ -85,7 +85,7 @@ def write_links_of_pairs(
         targets: their translations.
         first: number of the first line, from 0.
         output: where to write.
-        remarks: is told of every line.
+        remarks: receives every line.
         is_json: True to write JSON.
 
     Returns:

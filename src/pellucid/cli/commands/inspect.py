@@ -108,7 +108,7 @@ def _describe(bundle: Bundle) -> dict[str, Any]:
 
 
 def _for_readers(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the language codes on one line, or leave them out if there are none."""
+    """Write the language codes on one line, or leave the line out for a model without codes."""
     codes = record["language_codes"]
     shown = {**record, "language_codes": " ".join(codes)}
     return {name: value for name, value in shown.items() if name != "language_codes" or codes}
