@@ -16,7 +16,7 @@ from pellucid.bundle import load_bundle
 from pellucid.config import DecodingConfig
 from pellucid.decode import Decoder, Request, SpecialIds
 from pellucid.decode.workers import WorkerPool
-from pellucid.translator import make_workers
+from pellucid.lines.workers import make_workers
 
 
 def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:

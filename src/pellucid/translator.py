@@ -10,9 +10,9 @@ from typing import Any
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import DecodingConfig, Precision, validate
-from pellucid.decode import Constraints, Decoder, RequestBuilder, SpecialIds
+from pellucid.decode import Constraints, Decoder, RequestBuilder
 from pellucid.decode.workers import WorkerPool, is_worth
-from pellucid.errors import BundleError, DataError, InputError
+from pellucid.errors import DataError, InputError
 from pellucid.hardware import set_threads
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given, look_at_hypotheses
@@ -20,6 +20,7 @@ from pellucid.inside.traces import Trace
 from pellucid.lines.preparing import Preparer
 from pellucid.lines.ready import Ready, Treatment, make_ready
 from pellucid.lines.results import RETRIED, Unknown, Writer, against_repetition, stream_text
+from pellucid.lines.workers import make_decoder, make_workers
 from pellucid.model import Transformer
 from pellucid.scoring import score_pairs
 from pellucid.text import Tokenizer
@@ -27,7 +28,7 @@ from pellucid.text.learned import LearnedText
 from pellucid.text.sentences import gap_between
 from pellucid.translation import Notes, Scored, Translation
 
-__all__ = ["Translator", "load", "load_for_worker", "make_workers"]
+__all__ = ["Translator", "load"]
 
 BATCH_TOKENS = 4096
 UNCONSTRAINED = Constraints()
@@ -66,11 +67,7 @@ class Translator:
         self.workers = workers
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._models])
         self._preparer = Preparer(tokenizer, learned)
-        ids = tokenizer.config
-        # Tokens that a translation never holds; models of Marian have no `<s>`.
-        never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
-        special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never - {ids.eos_id}))
-        self.decoder = Decoder(self._models, special)
+        self.decoder = make_decoder(self._models, tokenizer)
 
     def configure(self, **options: Any) -> DecodingConfig:
         """Put options on top of the model's defaults.
@@ -411,39 +408,3 @@ def load(
     if precision is not None:
         translator.decoding = translator.configure(precision=precision)
     return translator
-
-
-def make_workers(bundles: Sequence[Bundle], workers: int) -> WorkerPool:
-    """Make processes that translate with bundles' models; they start when they are needed.
-
-    Args:
-        bundles: one bundle, or several whose softmaxes are averaged.
-        workers: number of processes; they share the processor threads in use.
-
-    Raises:
-        ConfigurationError: the number of workers is out of range.
-    """
-    models = [(str(bundle.folder.resolve()), bundle.model_hash) for bundle in bundles]
-    return WorkerPool(f"{__name__}:load_for_worker", {"models": models}, workers=workers)
-
-
-def load_for_worker(models: Sequence[tuple[str, str]]) -> tuple[Decoder, Tokenizer]:
-    """Load in a worker the models that its parent has loaded.
-
-    Args:
-        models: the folder and the hash of each bundle.
-
-    Raises:
-        BundleError: a folder has changed since the parent loaded it.
-    """
-    bundles = []
-    for folder, model_hash in models:
-        bundles.append(load_bundle(Path(folder)))
-        if bundles[-1].model_hash != model_hash:
-            raise BundleError(
-                f"A model must stay as it is while it translates, but {folder} was replaced. "
-                "Start again, or translate with a copy."
-            )
-    first, *others = bundles
-    translator = Translator(first.model, first.tokenizer, others=[one.model for one in others])
-    return translator.decoder, translator.tokenizer

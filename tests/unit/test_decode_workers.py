@@ -28,9 +28,10 @@ from pellucid.decode import Constraints, Request, RequestBuilder, workers
 from pellucid.decode.workers import WorkerPool, is_worth
 from pellucid.errors import BundleError, ConfigurationError, InputError, PellucidError
 from pellucid.hardware import share_threads
+from pellucid.lines.workers import load_for_worker
 from pellucid.processes import _error_of_json, to_bytes
 from pellucid.translation import Translation
-from pellucid.translator import Translator, load_for_worker
+from pellucid.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]

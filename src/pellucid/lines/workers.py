@@ -1,0 +1,64 @@
+"""The search of a model, and processes that search with copies of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pellucid.bundle import Bundle, load_bundle
+from pellucid.decode import Decoder, SpecialIds
+from pellucid.decode.workers import WorkerPool
+from pellucid.errors import BundleError
+from pellucid.model import Transformer
+from pellucid.text import Tokenizer
+
+__all__ = ["load_for_worker", "make_decoder", "make_workers"]
+
+
+def make_decoder(models: Sequence[Transformer], tokenizer: Tokenizer) -> Decoder:
+    """Make the search of one model, or of several whose softmaxes are averaged.
+
+    Args:
+        models: the weights.
+        tokenizer: their tokenizer, which says which tokens a translation never has.
+    """
+    ids = tokenizer.config
+    # Models of Marian have no `<s>`.
+    never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
+    special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never - {ids.eos_id}))
+    return Decoder(models, special)
+
+
+def make_workers(bundles: Sequence[Bundle], workers: int) -> WorkerPool:
+    """Make processes that translate with bundles' models; they start when they are needed.
+
+    Args:
+        bundles: one bundle, or several whose softmaxes are averaged.
+        workers: number of processes; they share the processor threads in use.
+
+    Raises:
+        ConfigurationError: the number of workers is out of range.
+    """
+    models = [(str(bundle.folder.resolve()), bundle.model_hash) for bundle in bundles]
+    return WorkerPool(f"{__name__}:load_for_worker", {"models": models}, workers=workers)
+
+
+def load_for_worker(models: Sequence[tuple[str, str]]) -> tuple[Decoder, Tokenizer]:
+    """Load in a worker the models that its parent has loaded.
+
+    Args:
+        models: the folder and the hash of each bundle.
+
+    Raises:
+        BundleError: a folder has changed since the parent loaded it.
+    """
+    bundles = []
+    for folder, model_hash in models:
+        bundles.append(load_bundle(Path(folder)))
+        if bundles[-1].model_hash != model_hash:
+            raise BundleError(
+                f"A model must stay as it is while it translates, but {folder} was replaced. "
+                "Start again, or translate with a copy."
+            )
+    tokenizer = bundles[0].tokenizer
+    return make_decoder([one.model for one in bundles], tokenizer), tokenizer
