@@ -25,7 +25,6 @@ from pellucid.by_hand.examples.toy_four import (
     TOY_FOUR_VALUE,
 )
 from pellucid.by_hand.matrices import read_example
-from pellucid.by_hand.printed import NOT_ON_YOUR_LIFE_SCORES, PIZZA_EMBEDDINGS, PIZZA_WEIGHT
 from pellucid.by_hand.row import follow_row_of
 from pellucid.by_hand.sheet import (
     AttentionByHand,
@@ -35,6 +34,7 @@ from pellucid.by_hand.sheet import (
     matrix,
     write_number,
 )
+from pellucid.by_hand.texts import NOT_ON_YOUR_LIFE_SCORES, PIZZA_EMBEDDINGS, PIZZA_WEIGHT
 from pellucid.errors import InputError
 
 WORKED = {name: make() for name, make in EXAMPLES.items()}

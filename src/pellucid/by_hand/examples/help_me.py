@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.variants import attend_with_values
-from pellucid.by_hand.printed import HELP_ME_SCORES, WorkedNumber, find_numbers
+from pellucid.by_hand.printed import WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     Example,
     Part,
@@ -25,6 +25,7 @@ from pellucid.by_hand.sheet import (
     write_number,
 )
 from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.texts import HELP_ME_SCORES
 
 __all__ = ["HELP_ME_EMBEDDINGS", "HELP_ME_KEY", "HELP_ME_QUERY", "HELP_ME_VALUE", "help_me"]
 

@@ -13,8 +13,6 @@ import itertools
 from pellucid.attention.masks import additive_mask, causal_mask, mask_then_scale
 from pellucid.attention.stages import weigh
 from pellucid.by_hand.printed import (
-    NOT_ON_YOUR_LIFE_SCORES,
-    NOT_ON_YOUR_LIFE_TOKENS,
     attend_not_on_your_life,
     best_d_key,
     find_numbers,
@@ -31,6 +29,7 @@ from pellucid.by_hand.sheet import (
     write_root,
 )
 from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.texts import NOT_ON_YOUR_LIFE_SCORES, NOT_ON_YOUR_LIFE_TOKENS
 from pellucid.errors import InputError
 
 __all__ = ["LARGEST_D_KEY", "not_on_your_life"]

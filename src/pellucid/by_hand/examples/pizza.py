@@ -12,13 +12,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from pellucid.attention.stages import mix
-from pellucid.by_hand.printed import (
-    PIZZA_EMBEDDINGS,
-    PIZZA_TOKENS,
-    PIZZA_WEIGHT,
-    WorkedNumber,
-    find_numbers,
-)
+from pellucid.by_hand.printed import WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
@@ -32,6 +26,7 @@ from pellucid.by_hand.sheet import (
     write_number,
 )
 from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.texts import PIZZA_EMBEDDINGS, PIZZA_TOKENS, PIZZA_WEIGHT
 
 __all__ = ["pizza"]
 

@@ -19,7 +19,7 @@ from pellucid.by_hand.examples.likeness import (
     sound_similarity,
     soundex,
 )
-from pellucid.by_hand.printed import ROOM_NUMBERS, WorkedNumber
+from pellucid.by_hand.printed import WorkedNumber
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
@@ -30,6 +30,7 @@ from pellucid.by_hand.sheet import (
     write_number,
 )
 from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.texts import ROOM_NUMBERS
 
 __all__ = ["room_number"]
 

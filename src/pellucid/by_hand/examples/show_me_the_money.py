@@ -20,13 +20,7 @@ from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
 from pellucid.attention.positions import sinusoidal_positions
-from pellucid.by_hand.printed import (
-    ATTENTION_FILTER,
-    NOT_ON_YOUR_LIFE_TOKENS,
-    SHOW_ME_THE_MONEY_EMBEDDINGS,
-    SHOW_ME_THE_MONEY_TOKENS,
-    find_numbers,
-)
+from pellucid.by_hand.printed import find_numbers
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
@@ -39,6 +33,12 @@ from pellucid.by_hand.sheet import (
     write_number,
 )
 from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.texts import (
+    ATTENTION_FILTER,
+    NOT_ON_YOUR_LIFE_TOKENS,
+    SHOW_ME_THE_MONEY_EMBEDDINGS,
+    SHOW_ME_THE_MONEY_TOKENS,
+)
 
 __all__ = [
     "TARGET_EMBEDDINGS",

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.variants import query_network
-from pellucid.by_hand.printed import TOY_FOUR_SCORES, WorkedNumber, find_numbers
+from pellucid.by_hand.printed import WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
@@ -26,6 +26,7 @@ from pellucid.by_hand.sheet import (
     table,
 )
 from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.texts import TOY_FOUR_SCORES
 
 __all__ = ["TOY_FOUR_EMBEDDINGS", "TOY_FOUR_KEY", "TOY_FOUR_QUERY", "TOY_FOUR_VALUE", "toy_four"]
 
