@@ -184,6 +184,18 @@ class StartConfig(Strict):
     weights."""
     model_hash: str = ""
     """That model's hash, so that a run is not resumed from another one."""
+    new_tokens: int = Field(default=0, ge=0, le=2**20)
+    """Add up to this many tokens to each of the model's vocabularies, for what the training text
+    has and they lack: whole words, or pieces for characters. Old tokens and their weights stay."""
+
+    @model_validator(mode="after")
+    def _check_new_tokens(self) -> StartConfig:
+        if self.new_tokens and not self.model:
+            raise ValueError(
+                "start.new_tokens needs a model to start from (--from, start.model), but none was "
+                "given: a new vocabulary is as large as tokenizer.vocabulary_size"
+            )
+        return self
 
 
 class Recipe(Strict):

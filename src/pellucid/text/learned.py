@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pellucid.text.statistics import (
     length_bound,
@@ -89,9 +89,11 @@ class LearnedText:
         return (self.longest_targets or {})[min(known)] if known else None
 
 
-def byte_or_unknown_ids(tokenizer: Tokenizer) -> frozenset[int]:
-    """List the source tokens that stand for text outside the vocabulary: ``<unk>`` and bytes."""
-    vocabulary = tokenizer.vocabulary("source")
+def byte_or_unknown_ids(
+    tokenizer: Tokenizer, side: Literal["source", "target"] = "source"
+) -> frozenset[int]:
+    """List the tokens of a side that stand for text outside its vocabulary: ``<unk>`` and bytes."""
+    vocabulary = tokenizer.vocabulary(side)
     found = {id_ for id_, token in enumerate(vocabulary) if _BYTE.fullmatch(token)}
     return frozenset(found | {tokenizer.config.unk_id})
 

@@ -14,7 +14,7 @@ from pellucid.config import TokenizerRecipe
 from pellucid.errors import ConfigurationError, DataError, PellucidError
 from pellucid.text.tokenizer import SPACE_SIGN, SPECIAL_TOKENS, Lines, prepare_lines
 
-__all__ = ["STAND_INS", "train_model"]
+__all__ = ["NOT_LEARNED", "STAND_INS", "train_model"]
 
 # SentencePiece writes a space as U+2581 and cannot tell it from a real U+2581. Encoding therefore
 # replaces a real one by one of these noncharacters, whose byte tokens are then replaced by those
@@ -30,7 +30,7 @@ _NUM_THREADS = 4
 _MAX_LINE_CHARACTERS = 2000
 
 # Characters that are kept from the trainer, which skips whole lines with NUL or U+2585.
-_NOT_LEARNED = re.compile(f"[\0\u2585{SPACE_SIGN}{STAND_INS}]")
+NOT_LEARNED = re.compile(f"[\0\u2585{SPACE_SIGN}{STAND_INS}]")
 
 _REFUSED = 3
 """The exit code if SentencePiece refused to train; its output then says why."""
@@ -165,7 +165,7 @@ class _Feed:
 
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
-            for part in _NOT_LEARNED.split(line):
+            for part in NOT_LEARNED.split(line):
                 for start in range(0, len(part), _MAX_LINE_CHARACTERS):
                     self.count += 1
                     yield part[start : start + _MAX_LINE_CHARACTERS]

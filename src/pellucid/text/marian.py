@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Self, final
 
 import sentencepiece
 
 from pellucid.config import TokenizerConfig
 from pellucid.errors import BundleError
+from pellucid.text.pieces import Piece, append_pieces, learn_pieces, spell_piece
 from pellucid.text.tokenizer import (
     SPACE_SIGN,
+    Lines,
     Tokenizer,
     damaged_model,
     file_names,
+    prepare_lines,
     read_tokens,
     take_file,
     write_tokens,
@@ -100,6 +104,40 @@ class PieceVocabulary:
                 text = text.removeprefix(" ")
         return text.replace(_STAND_IN, self._tokens[self._unk_id])
 
+    def learn_pieces(self, lines: Iterable[str], count: int) -> list[Piece]:
+        """Learn pieces for characters that become ``<unk>``.
+
+        Args:
+            lines: the text, normalized.
+            count: the most pieces to learn.
+        """
+
+        def is_known(letter: str) -> bool:
+            return self._unk_id not in self.encode(letter)
+
+        texts = (self.split_code(line)[1] for line in lines)
+        return learn_pieces(self._model, cache(is_known), texts, count)
+
+    def spell(self, token: str) -> list[int]:
+        """Find the ids that write the text of a piece that the list lacks."""
+        return spell_piece(token, self.encode, self._tokens)
+
+    def with_pieces(self, pieces: Sequence[Piece], tokens: Sequence[str]) -> PieceVocabulary:
+        """Append pieces to the model; ``tokens`` is the list with them.
+
+        Args:
+            pieces: from `learn_pieces`.
+            tokens: the list so far, and then further tokens.
+        """
+        reserved = set(range(len(self._tokens))) - set(self._ids.values())
+        return PieceVocabulary(
+            append_pieces(self._model, pieces),
+            tokens,
+            unk_id=self._unk_id,
+            reserved=reserved,
+            has_codes=bool(self.codes),
+        )
+
     def to_bytes(self) -> bytes:
         """Return the serialized model."""
         return self._model
@@ -122,6 +160,7 @@ class MarianTokenizer(Tokenizer):
     """
 
     _source: PieceVocabulary
+    _target: PieceVocabulary
 
     @classmethod
     def load(cls, config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Self:
@@ -151,6 +190,23 @@ class MarianTokenizer(Tokenizer):
     def language_codes(self) -> tuple[str, ...]:
         """The codes that a source text may begin with, in the order of their ids."""
         return self._source.codes
+
+    def extended(self, count: int, sources: Lines, targets: Lines) -> MarianTokenizer:
+        """Append tokens for characters that the vocabularies lack, as `Tokenizer.extended` says."""
+        pieces = [
+            vocabulary.learn_pieces(prepare_lines(self.config, lines), count)
+            for vocabulary, lines in ((self._source, sources), (self._target, targets))
+        ]
+        names = [[piece.text for piece in side] for side in pieces]
+        if self.config.sharing == "joint":
+            names = [[*names[0], *names[1]]] * 2
+        source, target = (
+            vocabulary.with_pieces(side, list(dict.fromkeys([*vocabulary.tokens, *more])))
+            for vocabulary, side, more in zip(
+                (self._source, self._target), pieces, names, strict=True
+            )
+        )
+        return MarianTokenizer(self.config, source, target)
 
     def unwritten_ids(self) -> list[int]:
         """List the target ids that no translation holds: padding, start, and ids without a token.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
@@ -101,7 +102,11 @@ def length_bound(length: int) -> int:
     return -(-length // step) * step
 
 
-def merge_statistics(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+def merge_statistics(
+    earlier: Mapping[str, Any],
+    later: Mapping[str, Any],
+    num_known: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
     """Combine the counts of two trainings of one model.
 
     Characters and tokens of either count as learned; lengths and sentences are those of the later
@@ -109,7 +114,8 @@ def merge_statistics(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> di
 
     Args:
         earlier: the manifest's ``data.text`` of the model that training started from; may be empty.
-        later: the counts of the new text, made with the same vocabulary.
+        later: the counts of the new text, made with the same vocabulary or an extended one.
+        num_known: the tokens of each side that the earlier training had; unless given, all.
     """
     merged = dict(later)
     for side in ("source", "target"):
@@ -119,7 +125,9 @@ def merge_statistics(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> di
         counts = read_characters(old)
         for character, count in read_characters(new).items():
             counts[character] = max(count, counts.get(character, 0))
-        rare = read_rare_tokens(old) & read_rare_tokens(new)
+        known = (num_known or {}).get(side, sys.maxsize)
+        were_rare, are_rare = read_rare_tokens(old), read_rare_tokens(new)
+        rare = {id_ for id_ in are_rare if id_ >= known or id_ in were_rare}
         merged[side] = {
             **new,
             "characters": _by_magnitude(counts),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, final
 
 import sentencepiece
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
-from pellucid.text.learning import STAND_INS, train_model
+from pellucid.text.learning import NOT_LEARNED, STAND_INS, train_model
 from pellucid.text.merges import MergeDropout
+from pellucid.text.pieces import append_pieces, has_probabilities, learn_pieces, spell_piece
 from pellucid.text.tokenizer import (
     SPACE_SIGN,
     SPECIAL_TOKENS,
@@ -87,11 +88,7 @@ class SubwordVocabulary:
     @property
     def has_probabilities(self) -> bool:
         """True for a unigram model; a byte-pair model has merges instead."""
-        try:
-            self._processor.nbest_encode("a", nbest_size=1)
-        except RuntimeError:
-            return False
-        return True
+        return has_probabilities(self._processor)
 
     def encode_n_best(self, text: str, count: int) -> list[tuple[list[int], float]]:
         """Cut one text in its most probable ways, each with its log-probability.
@@ -128,6 +125,21 @@ class SubwordVocabulary:
         }
         return MergeDropout(ids, ranks, rate=rate, seed=seed)
 
+    def extended(self, lines: Iterable[str], count: int) -> SubwordVocabulary:
+        """Append pieces for characters that only this text has; old ids and old text stay.
+
+        Args:
+            lines: the text, normalized.
+            count: the most pieces to append.
+        """
+        known = {self._tokens[id_] for id_ in range(len(self._tokens)) if self._is_plain(id_)}
+        pieces = learn_pieces(self._model, known.__contains__, map(_without_signs, lines), count)
+        return SubwordVocabulary(append_pieces(self._model, pieces)) if pieces else self
+
+    def spell(self, token: str) -> list[int]:
+        """Find the ids that write the text of a piece that this model lacks."""
+        return spell_piece(token, self.encode, self._tokens)
+
     def _words(self, ids: Sequence[int]) -> list[tuple[str, list[int]]]:
         """Group ids into words: each with its letters, or ``""`` if a piece has none."""
         words: list[list[int]] = []
@@ -157,6 +169,11 @@ class SubwordVocabulary:
 
     def _byte_ids(self, letter: str) -> list[int]:
         return [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in letter.encode()]
+
+
+def _without_signs(line: str) -> str:
+    """Leave out characters that this module gives another meaning."""
+    return NOT_LEARNED.sub(" ", line)
 
 
 def _replace_run(ids: list[int], old: list[int], new: list[int]) -> list[int]:

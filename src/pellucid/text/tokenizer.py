@@ -56,8 +56,18 @@ class Vocabulary(Protocol):
     def decode(self, ids: Sequence[int]) -> str:
         """Join ids into a text."""
 
+    def spell(self, token: str) -> list[int]:
+        """Find the ids that write the text of a token that this vocabulary lacks."""
+
     def to_bytes(self) -> bytes:
         """Return the file that a bundle keeps."""
+
+
+class LearnedVocabulary(Vocabulary, Protocol):
+    """A vocabulary that was learned from text, and can learn more."""
+
+    def extended(self, lines: Iterable[str], count: int) -> LearnedVocabulary:
+        """Append at most ``count`` tokens for normalized text that it lacks; old ids stay."""
 
 
 class Tokenizer(ABC):
@@ -87,6 +97,19 @@ class Tokenizer(ABC):
     @abstractmethod
     def files(self) -> dict[str, bytes]:
         """Return the files that a bundle keeps, by name."""
+
+    @abstractmethod
+    def extended(self, count: int, sources: Lines, targets: Lines) -> Tokenizer:
+        """Append tokens for text that the vocabularies lack.
+
+        Old tokens keep their ids, and text without unknown words or characters is cut as before.
+        The result depends only on the text.
+
+        Args:
+            count: the most tokens to append to each vocabulary.
+            sources: yields the source lines; a joint vocabulary reads both sides.
+            targets: yields the target lines.
+        """
 
     @property
     def source_vocabulary_size(self) -> int:
@@ -158,6 +181,15 @@ class Tokenizer(ABC):
         """List every token of one side, in the order of the ids."""
         return list((self._source if side == "source" else self._target).tokens)
 
+    def spell(self, token: str, side: Literal["source", "target"]) -> list[int]:
+        """Find the ids that write a token's text, for a token of an extended vocabulary.
+
+        Args:
+            token: the token, which this vocabulary lacks.
+            side: the side whose vocabulary spells it.
+        """
+        return (self._source if side == "source" else self._target).spell(token)
+
     def _encode_many(self, vocabulary: Vocabulary, texts: Sequence[str]) -> list[list[int]]:
         encoded = vocabulary.encode_many([self.normalized(text) for text in texts])
         return [[*ids, self.config.eos_id] for ids in encoded]
@@ -168,6 +200,8 @@ class LearnedTokenizer(Tokenizer):
 
     _JOINT_FILE: ClassVar[str]
     """The file of a joint vocabulary."""
+    _source: LearnedVocabulary
+    _target: LearnedVocabulary
 
     @classmethod
     def learn(cls, recipe: TokenizerRecipe, sources: Lines, targets: Lines) -> Self:
@@ -216,16 +250,27 @@ class LearnedTokenizer(Tokenizer):
         sides = (self._source.to_bytes(), self._target.to_bytes())
         return dict(zip(file_names(self.config, self._JOINT_FILE), sides, strict=True))
 
+    def extended(self, count: int, sources: Lines, targets: Lines) -> Self:
+        """Append tokens for text that the vocabularies lack, as `Tokenizer.extended` says."""
+        if self.config.sharing == "joint":
+            joint = self._source.extended(prepare_lines(self.config, sources, targets), count)
+            return type(self)(self.config, joint, joint)
+        return type(self)(
+            self.config,
+            self._source.extended(prepare_lines(self.config, sources), count),
+            self._target.extended(prepare_lines(self.config, targets), count),
+        )
+
     @classmethod
     @abstractmethod
-    def _learn_vocabulary(cls, recipe: TokenizerRecipe, *sides: Lines) -> Vocabulary:
+    def _learn_vocabulary(cls, recipe: TokenizerRecipe, *sides: Lines) -> LearnedVocabulary:
         """Learn one vocabulary from the lines of one side or both."""
 
     @classmethod
     @abstractmethod
     def _load_vocabulary(
         cls, config: TokenizerConfig, files: Mapping[str, bytes], name: str, where: str
-    ) -> Vocabulary:
+    ) -> LearnedVocabulary:
         """Read and check one vocabulary file."""
 
 
@@ -247,11 +292,11 @@ def _prepare(text: str, config: TokenizerConfig) -> str:
     return normalize(text.lower() if config.lowercase else text, config.normalization)
 
 
-def prepare_lines(recipe: TokenizerRecipe, *sides: Lines) -> Iterator[str]:
+def prepare_lines(config: TokenizerConfig, *sides: Lines) -> Iterator[str]:
     """Yield the training lines of some sides, one side after the other, in the form that is cut."""
     for side in sides:
         for line in side():
-            yield _prepare(line, recipe)
+            yield _prepare(line, config)
 
 
 def take_file(files: Mapping[str, bytes], name: str, where: str) -> bytes:

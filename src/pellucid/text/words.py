@@ -110,6 +110,7 @@ class WordVocabulary:
             tokens: the special tokens, then the words, in the order of the ids.
             drop_punctuation: cut texts with `bare_words` instead of `split_words`.
         """
+        self._drop_punctuation = drop_punctuation
         self._tokens = tuple(tokens)
         self._ids = {token: id_ for id_, token in enumerate(tokens)}
         self._unknown = SPECIAL_TOKENS.index("<unk>")
@@ -131,6 +132,26 @@ class WordVocabulary:
     def decode(self, ids: Sequence[int]) -> str:
         """Join ids into a text."""
         return join_words(self._tokens[id_] for id_ in ids)
+
+    def extended(self, lines: Iterable[str], count: int) -> WordVocabulary:
+        """Append the most frequent words that it lacks; old ids stay.
+
+        Args:
+            lines: the text, normalized.
+            count: the most words to append.
+        """
+        counts: Counter[str] = Counter()
+        for line in lines:
+            counts.update(token for token in self._cut(line) if token not in self._ids)
+        words = [word for word in counts if "\n" not in word]
+        words.sort(key=lambda word: (-counts[word], word))
+        tokens = [*self._tokens, *words[:count]]
+        return WordVocabulary(tokens, drop_punctuation=self._drop_punctuation)
+
+    def spell(self, token: str) -> list[int]:
+        """Find the id that stood for a word that this vocabulary lacks: ``<unk>``."""
+        del token
+        return [self._unknown]
 
     def to_bytes(self) -> bytes:
         r"""Return the vocabulary file: one token a line, each ended by ``\n``."""

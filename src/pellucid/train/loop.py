@@ -41,6 +41,7 @@ from pellucid.train.run.resume import check_start, check_validation
 from pellucid.train.run.rollback import must_roll_back, newest_checkpoint, roll_back
 from pellucid.train.run.saving import Saver
 from pellucid.train.run.tensorboard import require_tensorboard
+from pellucid.train.start.extend import extend_bundle
 from pellucid.train.start.from_model import load_start
 from pellucid.train.start.plan import make_plan
 from pellucid.train.start.prepare import PreparedData, prepare_data
@@ -119,6 +120,8 @@ def train(
             prepared = prepare_data(
                 recipe, recipe_folder, run, tokenizer=tokenizer, learned=manifest
             )
+            if start is not None:
+                start = extend_bundle(start, prepared.tokenizer)
             trainer = Trainer(recipe, run, prepared, start=start)
         keep_freed_memory()
         num_batches = trainer.feed.batches_in_epoch(0)
@@ -318,7 +321,8 @@ class Trainer:
             self._metrics.add(
                 "validation", {"step": state.step, "seconds": round(state.seconds, 3), **figures}
             )
-        self.run.log(found.describe(state.step, best_by=self._saver.better_by(found)))
+        best_by, outside = self._saver.better_by(found), self.prepared.validation_outside
+        self.run.log(found.describe(state.step, best_by=best_by, outside=outside))
         if is_far_above_guessing(found.loss, learner.tokenizer):
             self.run.log(describe_guessing(learner.tokenizer))
         return found

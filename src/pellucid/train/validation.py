@@ -12,6 +12,7 @@ from pellucid.evaluate import Form, bleu_for_ranking, choose_tokenizer, corpus_c
 from pellucid.evaluate.statistics import Method
 from pellucid.evaluate.tokenization import DEFAULT
 from pellucid.text import Pair
+from pellucid.text.outside import Outside
 from pellucid.translator import Translator
 
 __all__ = ["MEASURES", "BestBy", "Validation", "describe_measuring", "validate_model"]
@@ -72,13 +73,14 @@ class Validation:
             sum(value * TIE_BREAK**place for place, value in enumerate(rank)) if rank else -math.inf
         )
 
-    def describe(self, step: int, *, best_by: str | None) -> str:
+    def describe(self, step: int, *, best_by: str | None, outside: Outside | None = None) -> str:
         """Format the line of the log, and what the figures leave out.
 
         Args:
             step: the step of the model.
             best_by: the measure by which it is the best so far, such as ``chrF``; None if it is
                 not.
+            outside: the validation text's tokens outside the vocabulary, said if they are many.
         """
         best = "" if best_by is None else " (best so far)"
         if best_by not in (None, "BLEU"):
@@ -87,6 +89,8 @@ class Validation:
             f"step {step:6d}  validation: loss {self.loss:.3f}, BLEU {self.bleu:.2f}, "
             f"chrF {self.chrf:.2f}{best}"
         )
+        if outside is not None and outside.is_loud:
+            text += f"\n             {outside.describe()} are unknown or single bytes."
         if self.num_too_long:
             text += (
                 f"\n             {self.num_too_long:,} of {len(self.translations):,} validation "

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from pellucid.config import Recipe, TrainingConfig
+from pellucid.train.console.outside import describe_outside, describe_shares
 from pellucid.train.console.summary import (
     CorpusOutlook,
     TrainingOutlook,
@@ -127,8 +128,10 @@ def announce(
         kernels=plan.kernels.description,
         settings=_words(recipe, learner),
         choices=choices,
+        outside=describe_shares(prepared.outside),
     )
     yield screen(outlook)
+    yield from describe_outside(recipe, prepared)
     yield from settings_without_effect(recipe)
     yield from describe_measuring(prepared.validation, tokenizer.config, training.best_by)
     budget = plan.max_tokens_per_batch

@@ -62,6 +62,7 @@ class TrainingOutlook:
         kernels: a description of the kernels that passes run on.
         settings: optimizer, schedule, batch and regularization, one sentence each.
         choices: settings chosen for the user and why, one sentence each.
+        outside: a description of the share of unknown and byte tokens; empty if it is not known.
     """
 
     corpora: Sequence[CorpusOutlook]
@@ -85,6 +86,7 @@ class TrainingOutlook:
     kernels: str
     settings: Sequence[str] = field(default=())
     choices: Sequence[str] = field(default=())
+    outside: str = ""
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:
@@ -167,7 +169,8 @@ def _data(outlook: TrainingOutlook) -> list[str]:
     )
     tokens = f"{outlook.source_tokens:,} source tokens, {outlook.target_tokens:,} target tokens"
     validation = _plural(outlook.validation_pairs, "validation pair")
-    return [*lines, *_wrapped(f"{tokens}; {validation}; {vocabulary}")]
+    facts = (tokens, validation, vocabulary, outlook.outside)
+    return [*lines, *_wrapped("; ".join(filter(None, facts)))]
 
 
 def _corpus(corpus: CorpusOutlook) -> str:

@@ -23,6 +23,7 @@ EVENT_STARTS = (
     "Lowered",
     "Stopped",
     "The checkpoint of step",
+    "Outside the vocabulary",
 )
 """The beginnings of the lines of ``log.txt`` that a report shows."""
 

@@ -117,10 +117,16 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
         "max_length": min(256, sizes["max_source_length"], sizes["max_target_length"]),
         **text,
     }
+    given = values.get("start", {})
+    if not isinstance(given, Mapping):
+        return dict(values)
+    if given.get("new_tokens"):
+        # The extended sizes follow from the text, as those of a new vocabulary do.
+        sizes |= {"source_vocabulary_size": 0, "target_vocabulary_size": 0}
     return {
         **values,
         "data": data,
         "model": {**asked, **sizes},
         "tokenizer": {"sharing": sharing},
-        "start": {"model": str(Path(model)), "model_hash": model_hash},
+        "start": {**given, "model": str(Path(model)), "model_hash": model_hash},
     }

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pellucid.bundle import MANIFEST, read_json, to_json, verify_files
-from pellucid.config import Recipe, TokenizerConfig, TrainingConfig
+from pellucid.config import Recipe, TokenizerConfig
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
-from pellucid.data.variants import Variant
 from pellucid.errors import BundleError, ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import hash_file, new_folder, read_bytes, write_bytes, write_text
 from pellucid.text import (
@@ -20,21 +19,21 @@ from pellucid.text import (
     learn_tokenizer,
     load_tokenizer,
     read_pairs,
-    reason_to_drop,
 )
 from pellucid.text.corpus import BadLines, resolve_folder
-from pellucid.text.scan import corpora
+from pellucid.text.outside import Outside, count_outside
 from pellucid.text.statistics import (
     STATISTICS,
     TextStatistics,
     merge_statistics,
     read_text_counts,
 )
-from pellucid.text.subwords import SentencePieceTokenizer
-from pellucid.text.token_words import split_pieces
+from pellucid.text.tokenizer import Lines
 from pellucid.train.run.folder import RunFolder
+from pellucid.train.start.extend import describe_extension
 from pellucid.train.start.lengths import check_lengths
-from pellucid.train.start.links import BrokenLinks, link_tokens, read_links
+from pellucid.train.start.links import BrokenLinks
+from pellucid.train.start.pairs import CorpusCount, KeptPair, KeptPairs
 
 __all__ = ["CorpusCount", "PreparedData", "prepare_data"]
 
@@ -52,16 +51,6 @@ MOST_PAIRS = 2**28
 
 
 @dataclass(frozen=True)
-class CorpusCount:
-    """One training corpus: its file, its pairs, those that were kept, and its weight."""
-
-    name: str
-    pairs: int
-    kept: int
-    weight: float = 1.0
-
-
-@dataclass(frozen=True)
 class PreparedData:
     """Everything training reads.
 
@@ -72,6 +61,9 @@ class PreparedData:
         corpora: the corpora in the store, in its order.
         variants: other segmentations of the pairs, if the recipe asks for them.
         links: between the tokens of each pair, for a guided head.
+        outside: tokens of the training text outside the vocabulary; None if an earlier version
+            prepared it, and did not count them.
+        validation_outside: the same of the validation text.
     """
 
     tokenizer: Tokenizer
@@ -80,6 +72,8 @@ class PreparedData:
     corpora: tuple[CorpusCount, ...]
     variants: VariantStore | None
     links: TokenStore | None = None
+    outside: Outside | None = None
+    validation_outside: Outside | None = None
 
     def longest(self, pad_to: int) -> int:
         """Find the length of the longest sentence that a batch may hold, in tokens.
@@ -177,14 +171,18 @@ def _prepare_into(
     """Write everything; yield sentences about what was left out."""
     hashes = {name: hash_file(path) for name, path in _text_files(recipe, base).items()}
     write_text(folder / TEXT_HASHES, to_json(hashes))
-    tokenizer = tokenizer or learn_tokenizer(
-        recipe.tokenizer,
+    sides: tuple[Lines, Lines] = (
         lambda: (pair.source for pair in read_pairs(recipe.data, "train", base)),
         lambda: (pair.target for pair in read_pairs(recipe.data, "train", base)),
     )
+    former = tokenizer or learn_tokenizer(recipe.tokenizer, *sides)
+    tokenizer = former
+    if recipe.start.new_tokens:
+        tokenizer = former.extended(recipe.start.new_tokens, *sides)
+        yield describe_extension(former, tokenizer)
     dropped: Counter[str] = Counter()
     counts: list[CorpusCount] = []
-    kept = _KeptPairs(recipe, base, tokenizer, dropped, counts)
+    kept = KeptPairs(recipe, base, tokenizer, dropped, counts)
     sizes = {
         "source_vocabulary_size": tokenizer.source_vocabulary_size,
         "target_vocabulary_size": tokenizer.target_vocabulary_size,
@@ -192,7 +190,11 @@ def _prepare_into(
     statistics = TextStatistics(**sizes)
     pairs = (pair.ids for pair in _counted(kept, tokenizer, statistics))
     build_store(folder / TRAIN, pairs, dropped=dropped, **sizes)
-    text_counts = merge_statistics(read_text_counts(learned or {}), statistics.to_manifest())
+    counted = statistics.to_manifest()
+    for side, numbers in kept.outside.to_sides().items():
+        counted[side] |= numbers
+    known = {side: len(former.vocabulary(side)) for side in ("source", "target")}
+    text_counts = merge_statistics(read_text_counts(learned or {}), counted, known)
     write_text(folder / STATISTICS, to_json(text_counts))
     if recipe.training.subword_samples:
         dropped.clear()
@@ -228,128 +230,13 @@ def _describe_bad(bad: BadLines, text: str) -> str:
 
 
 def _counted(
-    pairs: Iterable[_Kept], tokenizer: Tokenizer, statistics: TextStatistics
-) -> Iterator[_Kept]:
+    pairs: Iterable[KeptPair], tokenizer: Tokenizer, statistics: TextStatistics
+) -> Iterator[KeptPair]:
     """Yield the pairs, and count what is in them."""
     for pair in pairs:
         source, target = tokenizer.normalized(pair.source), tokenizer.normalized(pair.target)
         statistics.add(source, target, *pair.ids)
         yield pair
-
-
-class _Kept(NamedTuple):
-    """A training pair, as text and as ids; its word links, and their file and line."""
-
-    source: str
-    target: str
-    ids: tuple[list[int], list[int]]
-    links: str
-    links_place: str
-
-
-class _KeptPairs:
-    """The training pairs that are kept, read from the files in each iteration.
-
-    Iterating counts the pairs left out, by reason, and each corpus at its end.
-    """
-
-    def __init__(
-        self,
-        recipe: Recipe,
-        base: Path,
-        tokenizer: Tokenizer,
-        dropped: Counter[str],
-        counts: list[CorpusCount],
-    ) -> None:
-        self._data = recipe.data
-        self._base = base
-        self._tokenizer = tokenizer
-        self._dropped = dropped
-        self._counts = counts
-        self.bad = BadLines()
-        self._limit = min(recipe.data.max_length, recipe.data.pad_to or recipe.data.max_length)
-
-    def __iter__(self) -> Iterator[_Kept]:
-        parts = corpora(self._data, "train")
-        self.bad = BadLines()
-        for number, corpus in enumerate(parts):
-            num_pairs = num_kept = 0
-            bad = BadLines()
-            pairs = read_pairs(corpus.data, "train", self._base, bad=bad)
-            for pair, links, place in read_links(pairs, self._alignment(number), bad):
-                num_pairs += 1
-                ids = self._ids(pair)
-                if ids is not None:
-                    num_kept += 1
-                    yield _Kept(pair.source, pair.target, ids, links, place)
-            self.bad.extend(bad)
-            weight = self._data.train_weights[number] if self._data.train_weights else 1.0
-            self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
-        if self.bad.count:
-            self._dropped["unreadable"] = self.bad.count
-
-    def segmentations(
-        self, training: TrainingConfig
-    ) -> Iterator[tuple[list[Variant], list[Variant]]]:
-        """Yield several segmentations of both sides of every pair, none too long.
-
-        Raises:
-            ConfigurationError: the tokenizer has no subwords.
-        """
-        if not isinstance(self._tokenizer, SentencePieceTokenizer):
-            what = "of words" if self._tokenizer.config.kind == "words" else "Marian's"
-            raise ConfigurationError(
-                "training.subword_samples needs a tokenizer that SentencePiece learned, but this "
-                f"one is {what}. Set training.subword_samples = 0."
-            )
-        cut_source, cut_target = (
-            self._tokenizer.segmenter(
-                side,
-                training.subword_samples,
-                dropout=training.subword_dropout,
-                seed=training.seed,
-            )
-            for side in ("source", "target")
-        )
-        for pair in self:
-            best_source, best_target = pair.ids
-            yield (
-                self._fitting(cut_source(pair.source), best_source),
-                self._fitting(cut_target(pair.target), best_target),
-            )
-
-    def _fitting(self, ways: list[tuple[list[int], float]], best: list[int]) -> list[Variant]:
-        return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
-
-    def links(self, pair: _Kept, broken: BrokenLinks) -> tuple[list[int], list[int]]:
-        """Find the positions of a pair's linked tokens."""
-        sizes = (len(split_pieces(pair.source)), len(split_pieces(pair.target)))
-        links = broken.check(pair.links, pair.links_place, sizes)
-        return link_tokens(
-            self._tokenizer, pair.source, pair.target, pair.ids, links, pair.links_place
-        )
-
-    def _alignment(self, corpus: int) -> Path | None:
-        if not self._data.train_alignments:
-            return None
-        folder = resolve_folder(self._data.folder, self._base)
-        return folder / self._data.train_alignments[corpus]
-
-    def _ids(self, pair: Pair) -> tuple[list[int], list[int]] | None:
-        source_ids = self._tokenizer.encode_source(pair.source)
-        target_ids = self._tokenizer.encode_target(pair.target)
-        reason = reason_to_drop(
-            pair.source,
-            pair.target,
-            source_ids,
-            target_ids,
-            max_length=self._limit,
-            max_length_ratio=self._data.max_length_ratio,
-        )
-        if reason is None:
-            return source_ids, target_ids
-        self._dropped[reason] += 1
-        return None
 
 
 def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
@@ -359,13 +246,16 @@ def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
     variants = None
     if recipe.training.subword_samples:
         variants = VariantStore(folder / VARIANTS, recipe.training.subword_samples)
+    tokenizer = _load_tokenizer(folder)
     return PreparedData(
-        _load_tokenizer(folder),
+        tokenizer,
         TokenStore.open(folder / TRAIN),
         validation,
         counts,
         variants,
         TokenStore.open(folder / LINKS) if recipe.training.guided_head else None,
+        Outside.read(read_json(folder / STATISTICS)) if (folder / STATISTICS).is_file() else None,
+        count_outside(tokenizer, ((pair.source, pair.target) for pair in validation)),
     )
 
 
