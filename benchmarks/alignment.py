@@ -24,11 +24,11 @@ from side_by_side.results import write_result
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.corpora import Example, make_split
 from pellucid.evaluate.links import GoldLinks, LinkScore, score_links
-from pellucid.files import read_lines
 from pellucid.inside.align.direction import Judged, make_direction
 from pellucid.inside.align.links import LINK_RULES, LinkRule
 from pellucid.inside.align.maps import CONVENTIONS, View
 from pellucid.text.token_words import split_pieces
+from pellucid.text_lines import read_lines
 
 SAMPLE_SIZES = (5, 20, 100)
 NUM_SAMPLES = 5

@@ -29,7 +29,7 @@ from side_by_side.machine import describe, has_fast_bfloat16
 
 from pellucid import load
 from pellucid.evaluate import corpus_bleu_score, evaluate_corpus
-from pellucid.files import read_lines
+from pellucid.text_lines import read_lines
 from pellucid.translator import Translation, Translator
 
 RESULTS = Path(__file__).parent / "results"

@@ -31,9 +31,9 @@ from side_by_side.results import write_result
 
 from pellucid import load
 from pellucid.bundle import resolve_model
-from pellucid.files import read_lines
 from pellucid.inside import Ask, Trace
 from pellucid.inside.look import Replaying
+from pellucid.text_lines import read_lines
 from pellucid.translator import Translator
 
 ROOT = Path(__file__).parents[1]

@@ -16,11 +16,11 @@ import torch
 from pellucid.bundle import Bundle, load_bundle, resolve_model, save_bundle
 from pellucid.config import NAMED_SIZES, BundleConfig, ModelConfig, TokenizerConfig
 from pellucid.evaluate import corpus_bleu_score
-from pellucid.files import read_lines
 from pellucid.formats import export_ctranslate2, export_marian
 from pellucid.model import Transformer, initialize
 from pellucid.text import SentencePieceTokenizer
 from pellucid.text.subwords import SubwordVocabulary
+from pellucid.text_lines import read_lines
 
 VOCABULARIES = {"small": 8_000, "base": 32_000}
 SOURCE_TOKENS = 20

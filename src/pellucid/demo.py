@@ -23,9 +23,10 @@ from pellucid.corpora import (
     seed_examples,
     write_examples,
 )
-from pellucid.files import new_folder, read_lines, write_text
+from pellucid.files import new_folder, write_text
 from pellucid.hardware import describe_machine
 from pellucid.inside import Trace, attention_maps, draw_row, html_page, html_table
+from pellucid.text_lines import read_lines
 from pellucid.train import train
 from pellucid.train.run.folder import RunFolder
 from pellucid.translation import Translation

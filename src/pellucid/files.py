@@ -1,9 +1,4 @@
-r"""Files: lines, gzip, hashes, and writes that survive a crash.
-
-A line ends at ``\n`` and at nothing else; one ``\r`` before it is dropped. Python's
-``splitlines`` also cuts at U+2028, form feeds and others, which shifts parallel files against
-each other, so it is never used.
-"""
+"""Files: gzip, hashes, and writes that survive a crash."""
 
 from __future__ import annotations
 
@@ -15,7 +10,6 @@ import re
 import shutil
 import stat
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,9 +18,7 @@ from typing import BinaryIO
 from pellucid.errors import DataError, OutputError, PellucidError, not_readable, not_writable
 
 __all__ = [
-    "count_lines",
     "create_file",
-    "decode_line",
     "delete_folder",
     "flush_folder",
     "hash_bytes",
@@ -34,12 +26,11 @@ __all__ = [
     "is_device",
     "is_packed",
     "new_folder",
-    "not_utf8",
     "open_binary",
     "open_own",
     "open_to_write",
     "read_bytes",
-    "read_lines",
+    "reading",
     "tidy_folder",
     "write_bytes",
     "write_text",
@@ -47,18 +38,13 @@ __all__ = [
 ]
 
 _GZIP_MAGIC = b"\x1f\x8b"
-LONGEST_LINE = 1 << 24
-"""Maximum length of a line in bytes; a line is held in memory as a whole."""
-
-_BOM = b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/(\d+)")
 _MOST_LINKS = 40
 """Symbolic links to follow, as many as Linux does."""
 
 
 @contextmanager
-def _reading(path: Path | str) -> Iterator[None]:
+def reading(path: Path | str) -> Iterator[None]:
     """Turn the system's errors within the block into ours."""
     try:
         yield
@@ -94,7 +80,7 @@ def open_binary(path: Path | str) -> BinaryIO:
         if sys.stdin is None:
             raise DataError("Standard input must be open, but is closed. Name a file instead.")
         return sys.stdin.buffer
-    with _reading(path):
+    with reading(path):
         # Opened only once: a named pipe can be read a single time.
         stream = Path(path).open("rb")  # noqa: SIM115
         if stream.peek(2)[:2] != _GZIP_MAGIC:
@@ -105,97 +91,6 @@ def open_binary(path: Path | str) -> BinaryIO:
         return unpacked  # type: ignore[return-value]
 
 
-def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str]:
-    r"""Read a text file line by line.
-
-    A line ends at ``\n``; one ``\r`` before it is dropped, and so is a byte-order mark at the
-    start of the file. Nothing else is changed. A last line without ``\n`` counts.
-
-    Args:
-        path: a plain or gzip file; ``-`` is standard input.
-        keeps_damaged: accept a line that is not UTF-8, with each wrong byte as a lone surrogate,
-            which `not_utf8` finds again.
-
-    Yields:
-        Each line without its end.
-
-    Raises:
-        DataError: a line is not UTF-8 (with file and line) or longer than `LONGEST_LINE`, or the
-            gzip data is damaged.
-        InputFileNotFoundError: the file does not exist.
-    """
-    stream = open_binary(path)
-    number = 0
-    # A file that is not text may be one endless line, so reading stops at the limit.
-    lines = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
-    with _reading(path):
-        try:
-            for number, raw in enumerate(lines, start=1):
-                if len(raw) > LONGEST_LINE:
-                    raise DataError(
-                        f"A line must have at most {LONGEST_LINE} bytes, but has more "
-                        f"({path}:{number}). Check that the file is text, and break its lines."
-                    )
-                yield decode_line(raw, path, number, keeps_damaged=keeps_damaged)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(
-                f"A .gz file must be whole, but {path} is damaged after line {number}: {error}. "
-                "Copy or compress it again."
-            ) from error
-        finally:
-            if str(path) != "-":
-                stream.close()
-
-
-def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: bool = False) -> str:
-    """Turn one raw line into text, dropping its end.
-
-    Args:
-        raw: the bytes, with or without the line end.
-        path: the file, for the message.
-        number: the line's number, from 1.
-        keeps_damaged: as for `read_lines`; UTF-16 is refused in any case.
-
-    Raises:
-        DataError: the bytes are not UTF-8.
-    """
-    if number == 1:
-        raw = raw.removeprefix(_BOM)
-    if raw.endswith(b"\n"):
-        raw = raw[:-1].removesuffix(b"\r")
-    is_utf16 = number == 1 and raw.startswith(_UTF16)
-    try:
-        return raw.decode(
-            "utf-8", "surrogateescape" if keeps_damaged and not is_utf16 else "strict"
-        )
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"Text must be UTF-8, but byte {error.start + 1} of the line is "
-            f"0x{raw[error.start]:02x} ({path}:{number}). Convert the file, for instance with "
-            f"iconv -f {'UTF-16' if is_utf16 else 'WINDOWS-1252'} -t UTF-8."
-        ) from error
-
-
-def not_utf8(line: str) -> str | None:
-    """Describe the first character of a line that is not text in a sentence, or return None."""
-    try:
-        line.encode()
-    except UnicodeEncodeError as error:
-        code = ord(line[error.start])
-        # Python's surrogateescape maps a wrong byte b to U+DC00 + b.
-        what = f"byte 0x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"U+{code:04X}"
-        return (
-            f"A line must be UTF-8 text, but after {error.start} characters comes {what}. Convert "
-            "it, for instance with iconv -f WINDOWS-1252 -t UTF-8."
-        )
-    return None
-
-
-def count_lines(path: Path | str, *, keeps_damaged: bool = False) -> int:
-    """Count the lines of a plain or gzip file, read as `read_lines` does."""
-    return sum(1 for _ in read_lines(path, keeps_damaged=keeps_damaged))
-
-
 def read_bytes(path: Path) -> bytes:
     """Read a whole file.
 
@@ -203,7 +98,7 @@ def read_bytes(path: Path) -> bytes:
         InputFileNotFoundError: the file does not exist.
         DataError: it cannot be read.
     """
-    with _reading(path):
+    with reading(path):
         return path.read_bytes()
 
 

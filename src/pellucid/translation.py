@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self
 
-from pellucid.text.sentences import join_sentences
+from pellucid.text.sentences import join_parts
 
 __all__ = ["NOTHING", "NO_NOTES", "Flag", "Notes", "Scored", "TranslatedHypothesis", "Translation"]
 
@@ -71,7 +71,7 @@ class TranslatedHypothesis:
     """One translation of a line.
 
     Attributes:
-        text: the translation, one line.
+        text: the translation, with the line breaks and the white space at the edges of the source.
         tokens: its pieces, ``</s>`` included.
         ids: the pieces' ids.
         token_log_probabilities: natural logs of the model's softmax, one per token, before
@@ -88,10 +88,15 @@ class TranslatedHypothesis:
     score: float = 0.0
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Join the translations of the parts of one line."""
+    def joined(cls, parts: Sequence[Self], gaps: Sequence[str | None]) -> Self:
+        """Join the translations of the parts of one text.
+
+        Args:
+            parts: the translations.
+            gaps: what stands before, between and after them, see `join_parts`.
+        """
         return cls(
-            join_sentences(part.text for part in parts),
+            join_parts([part.text for part in parts], gaps),
             tuple(token for part in parts for token in part.tokens),
             tuple(id_ for part in parts for id_ in part.ids),
             tuple(log for part in parts for log in part.token_log_probabilities),
@@ -101,17 +106,17 @@ class TranslatedHypothesis:
 
 
 NOTHING = TranslatedHypothesis("")
-"""The translation of an empty line."""
+"""A hypothesis without text."""
 
 
 @dataclass(frozen=True)
 class Translation:
-    """The translation of one line.
+    """The translation of one line, or of a text of several lines.
 
     All other properties are those of the best hypothesis, empty if there is an error.
 
     Attributes:
-        source: the line as given.
+        source: the text as given.
         hypotheses: at most ``n_best``, the best first.
         error: one sentence if the line could not be translated, otherwise None.
         notes: what is unusual about the line and its translation.

@@ -18,14 +18,13 @@ from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given, look_at_hypotheses
 from pellucid.inside.traces import Trace
 from pellucid.lines.preparing import Preparer
-from pellucid.lines.ready import Ready, Treatment, make_ready
-from pellucid.lines.results import RETRIED, Unknown, Writer, against_repetition, stream_text
+from pellucid.lines.ready import LineConstraints, Ready, Treatment, make_ready
+from pellucid.lines.results import RETRIED, Unknown, Writer, against_repetition, stream_line
 from pellucid.lines.workers import make_decoder, make_workers
 from pellucid.model import Transformer
 from pellucid.scoring import score_pairs
 from pellucid.text import Tokenizer
 from pellucid.text.learned import LearnedText
-from pellucid.text.sentences import gap_between
 from pellucid.translation import Notes, Scored, Translation
 
 __all__ = ["Translator", "load"]
@@ -86,7 +85,7 @@ class Translator:
         self,
         texts: Sequence[str],
         *,
-        constraints: Constraints | Sequence[Constraints] = UNCONSTRAINED,
+        constraints: Constraints | Sequence[LineConstraints] = UNCONSTRAINED,
         clean: bool = True,
         split: bool = True,
         split_long: bool = False,
@@ -97,14 +96,17 @@ class Translator:
     ) -> list[Translation]:
         """Translate lines.
 
-        Lines of similar length are searched together; results come back in the given order. A
-        blank line has an empty translation. A line that cannot be translated has no hypothesis
-        and an ``error``; the others are translated. Each translation's ``notes`` say what is
-        unusual about it.
+        Lines of similar length are searched together; results come back in the given order. White
+        space at the edges of a line is put around its translation, and a blank line stays as it
+        is. The lines of a text with line breaks are translated one by one. A text that cannot be
+        translated has no hypothesis and an ``error``; the others are translated. Each
+        translation's ``notes`` say what is unusual about it.
 
         Args:
-            texts: lines of one sentence or paragraph each.
-            constraints: what translations may and must contain: one for all, or one for each.
+            texts: lines of one sentence or paragraph each, or texts of several lines.
+            constraints: what translations may and must contain: one for all texts, or for each
+                one, or for each a list with one for each of its lines. A prefix begins the first
+                line; phrases can be required of texts of one line only, or of a single line.
             clean: replace or drop characters that the model has not learned, if it is known what
                 it learned from (as it is for a model that `load` read).
             split: split a line at sentence ends if it has more sentences than the lines that the
@@ -124,7 +126,9 @@ class Translator:
         if isinstance(texts, str):  # a string is a sequence too, of letters
             raise DataError("The texts must be a list of lines, but are one string.")
         config = self.configure(**options)
-        each = [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
+        each: Sequence[LineConstraints] = (
+            [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
+        )
         if len(each) != len(texts):
             raise DataError(
                 "There must be one set of constraints for each text, but there are "
@@ -179,16 +183,7 @@ class Translator:
         if line.error is not None:
             raise InputError(line.error)
         writer = Writer(self.model, self.tokenizer, None)
-        said = line.cleaned.before
-        yield from filter(None, [said])
-        for request in line.requests:
-            begun = ""
-            for piece in stream_text(self.decoder, request, config, writer):
-                gap = "" if begun else gap_between(said.removeprefix(line.cleaned.before), piece)
-                yield gap + piece
-                begun += gap + piece
-            said += begun
-        yield from filter(None, [line.cleaned.after])
+        yield from stream_line(self.decoder, line, config, writer)
 
     def examine(
         self,
@@ -292,6 +287,7 @@ class Translator:
         options = {"precision": "float32", **options}
         decoding = self.configure(**options).model_dump()
         # One search as it is: the replay reads the same line.
+        texts = [_one_line(text) for text in texts]
         found = self.translate(texts, constraints=constraints, clean=False, split=False, **options)
         for translation in found:
             if translation.error is not None:
@@ -316,7 +312,7 @@ class Translator:
     def _ready(
         self,
         texts: Sequence[str],
-        constraints: Sequence[Constraints],
+        constraints: Sequence[LineConstraints],
         config: DecodingConfig,
         how: Treatment,
     ) -> list[Ready]:
@@ -335,7 +331,7 @@ class Translator:
     def _retry(
         self,
         translations: list[Translation],
-        constraints: Sequence[Constraints],
+        constraints: Sequence[LineConstraints],
         options: Mapping[str, Any],
         arguments: Mapping[str, Any],
     ) -> list[Translation]:
@@ -360,6 +356,16 @@ class Translator:
                 notes = replace(other.notes, retried=True)
                 translations[index] = replace(other, notes=notes)
         return translations
+
+
+def _one_line(text: str) -> str:
+    """Cut the edges of a line, and refuse several lines."""
+    text = text.strip()
+    if "\n" in text:
+        raise InputError(
+            "A text to look at must be one line, but has line breaks. Look at its lines one by one."
+        )
+    return text
 
 
 def load(

@@ -24,7 +24,7 @@ import torch
 import typer.testing
 from forked import Forked
 
-import pellucid.files
+import pellucid.text_lines
 import pellucid.translator
 from pellucid.cli.lines import job
 from pellucid.cli.options import CONSTRAINTS, DECODING, flag, useless_options
@@ -429,7 +429,7 @@ def test_interruption_before_the_first_window_leaves_nothing(
 def test_bad_line_of_standard_input_ends_after_the_whole_windows(
     run_here: Run, echo: Echo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pellucid.files, "LONGEST_LINE", 1009)
+    monkeypatch.setattr(pellucid.text_lines, "LONGEST_LINE", 1009)
     output = tmp_path / "out"
     good, bad = text(*lines(10)).encode(), text(*lines(31)).encode()
     done = run_here("translate", "m", "-o", str(output), stdin=good + b"a" * 1010 + b"\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 FLOORS = {
     "errors": 0.0,
     "files": 0.1,  # Floor 0 is ordered too: errors, then files, then config.
+    "text_lines": 0.15,
     "shapes": 0.1,
     "randomness": 0.1,
     "config": 0.2,
@@ -33,6 +34,7 @@ FLOORS = {
     "translator": 5,
     "train": 6,
     "demo": 7,
+    "lessons": 7,
     "cli": 8,
     "__main__": 9,
 }

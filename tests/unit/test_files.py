@@ -15,20 +15,17 @@ import pytest
 
 from pellucid.errors import DataError, InputFileNotFoundError, OutputError
 from pellucid.files import (
-    count_lines,
-    decode_line,
     delete_folder,
     hash_bytes,
     hash_file,
     new_folder,
-    not_utf8,
     open_binary,
     read_bytes,
-    read_lines,
     tidy_folder,
     write_bytes,
     write_text,
 )
+from pellucid.text_lines import count_lines, decode_line, not_utf8, read_lines
 
 
 def names(folder: Path) -> list[str]:

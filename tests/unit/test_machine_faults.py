@@ -24,8 +24,9 @@ from pellucid.errors import (
     not_readable,
     not_writable,
 )
-from pellucid.files import read_lines, write_bytes
+from pellucid.files import write_bytes
 from pellucid.inside import load_trace
+from pellucid.text_lines import read_lines
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.text.sentences import count_sentences, join_sentences, split_sentences
+from pellucid.text.sentences import count_sentences, join_parts, split_sentences
 
 # Sentences are set apart by a bar here, with the white space around it.
 TEXTS = [
@@ -81,7 +81,8 @@ def test_split_sentences_lose_nothing(text: str) -> None:
         ([], ""),
     ],
 )
-def test_join_sentences_with_spaces_where_the_script_has_them(
+def test_join_parts_with_spaces_where_the_script_has_them(
     sentences: list[str], expected: str
 ) -> None:
-    assert join_sentences(sentences) == expected
+    gaps = [None] * len(sentences)
+    assert join_parts(sentences, ["", *gaps[1:], ""][: len(sentences) + 1]) == expected

@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.by_hand.sheet import matrix
 from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.errors import DataError
-from pellucid.files import read_lines
+from pellucid.text_lines import read_lines
 
 __all__ = ["LARGEST_NUMBER", "MAX_NUMBERS", "Given", "read_csv", "read_toml", "shorten"]
 

@@ -93,14 +93,16 @@ class Preparer:
         parts: Sequence[str],
         ids: Sequence[Sequence[int]],
         *,
+        num_lines: int = 1,
         is_whole: bool,
     ) -> Notes:
-        """Gather what is unusual about a line.
+        """Gather what is unusual about a line, or about a text of several lines.
 
         Args:
             cleaned: the line.
             parts: the parts that are translated.
             ids: their tokens.
+            num_lines: the number of lines that the parts belong to.
             is_whole: True if the line was kept whole though it has too many sentences.
         """
         tokens = [id_ for part in ids for id_ in part[:-1]]
@@ -114,7 +116,8 @@ class Preparer:
             is_long = 0 < longest * _FAR_LONGER < max(len(part.strip()) for part in parts)
         is_strange = bool(cleaned.unknown) or rare >= _MANY_RARE
         is_known = not (cleaned.replaced or cleaned.dropped or outside or is_strange)
-        if is_known and len(parts) == 1 and not (is_long or is_whole):
+        num_parts = len(parts) - num_lines + 1
+        if is_known and num_parts == 1 and not (is_long or is_whole):
             return NO_NOTES
         share = 0.0
         if is_strange and self._cleaner is not None:
@@ -126,7 +129,7 @@ class Preparer:
             rare_characters=share,
             rare_tokens=rare if is_strange else 0.0,
             unknown_tokens=outside,
-            parts=len(parts),
+            parts=num_parts,
             is_long=is_long,
             is_whole=is_whole,
         )

@@ -17,9 +17,10 @@ from pellucid.lines.ready import Ready
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
 from pellucid.text.learned import LearnedText
-from pellucid.translation import NOTHING, Flag, TranslatedHypothesis, Translation
+from pellucid.text.sentences import gap_between
+from pellucid.translation import Flag, TranslatedHypothesis, Translation
 
-__all__ = ["RETRIED", "Unknown", "Writer", "against_repetition", "stream_text"]
+__all__ = ["RETRIED", "Unknown", "Writer", "against_repetition", "stream_line"]
 
 Unknown = Literal["token", "source-word"]
 
@@ -81,15 +82,13 @@ class Writer:
             if not hypotheses:
                 return Translation(line.source, (), error=_unmet(request), notes=line.notes)
         if not line.requests:
-            return Translation(line.source, (NOTHING,), notes=line.notes)
+            blank = TranslatedHypothesis("".join(filter(None, line.gaps)))
+            return Translation(line.source, (blank,), notes=line.notes)
         parts = [
             [self._hypothesis(part, request, one) for one in answer]
             for part, request, answer in zip(line.parts, line.requests, found, strict=True)
         ]
-        joined = _join(parts, config)
-        if line.cleaned.before or line.cleaned.after:
-            before, after = line.cleaned.before, line.cleaned.after
-            joined = [replace(one, text=before + one.text + after) for one in joined]
+        joined = _join(parts, line.gaps, config)
         flags = {} if self.learned is None else self._flags(line, found, parts, config)
         notes = replace(line.notes, flags=tuple(flags)) if flags else line.notes
         return Translation(line.source, tuple(joined), notes=notes)
@@ -164,16 +163,17 @@ class Writer:
 
 
 def _join(
-    parts: Sequence[list[TranslatedHypothesis]], config: DecodingConfig
+    parts: Sequence[list[TranslatedHypothesis]], gaps: Sequence[str | None], config: DecodingConfig
 ) -> list[TranslatedHypothesis]:
-    """Join the hypotheses of the parts of one line: the ``n_best`` of all combinations."""
-    if len(parts) == 1:
+    """Join the hypotheses of the parts of one text: the ``n_best`` of all combinations."""
+    if len(parts) == 1 and not any(gaps):
         return parts[0]
+    rows: list[tuple[TranslatedHypothesis, ...]] = [()]
     if config.sample:
-        return [TranslatedHypothesis.joined(row) for row in zip(*parts, strict=False)]
-    best: list[tuple[TranslatedHypothesis, ...]] = [()]
-    best = reduce(lambda rows, part: _combine(rows, part, config.n_best), parts, best)
-    return [TranslatedHypothesis.joined(row) for row in best]
+        rows = list(zip(*parts, strict=False))
+    else:
+        rows = reduce(lambda best, part: _combine(best, part, config.n_best), parts, rows)
+    return [TranslatedHypothesis.joined(row, gaps) for row in rows]
 
 
 def _combine(
@@ -206,7 +206,29 @@ def against_repetition(config: DecodingConfig) -> dict[str, Any]:
     return options
 
 
-def stream_text(
+def stream_line(
+    decoder: Decoder, line: Ready, config: DecodingConfig, writer: Writer
+) -> Iterator[str]:
+    """Yield the translation of a text piece by piece, as soon as it is decided.
+
+    Raises:
+        InputError: nothing obeys the constraints.
+    """
+    yield from filter(None, line.gaps[:1])
+    said = ""
+    for request, gap in zip(line.requests, line.gaps[1:], strict=True):
+        begun = ""
+        for piece in _stream_text(decoder, request, config, writer):
+            joint = "" if begun else gap_between(said, piece)
+            yield joint + piece
+            begun += joint + piece
+        said += begun
+        if gap is not None:
+            yield from filter(None, [gap])
+            said = ""
+
+
+def _stream_text(
     decoder: Decoder, request: Request, config: DecodingConfig, writer: Writer
 ) -> Iterator[str]:
     """Yield the text of one request piece by piece, as soon as it is decided.

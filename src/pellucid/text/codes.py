@@ -61,9 +61,17 @@ def find_code(tokenizer: Tokenizer, language: str) -> str:
 
 
 def with_code(tokenizer: Tokenizer, code: str, source: str) -> str:
-    """Begin a source line with a code, in place of the one that it has; a blank line stays."""
-    _, text = split_code(tokenizer, source)
-    return f"{code} {text.lstrip()}" if text.strip() else source
+    """Begin each line of a text with a code, in place of the one that it has.
+
+    White space at its edges and blank lines stay.
+    """
+    return "\n".join(_line_with_code(tokenizer, code, line) for line in source.split("\n"))
+
+
+def _line_with_code(tokenizer: Tokenizer, code: str, line: str) -> str:
+    _, text = split_code(tokenizer, line)
+    edge = line[: len(line) - len(line.lstrip())]
+    return f"{edge}{code} {text.lstrip()}" if text.strip() else line
 
 
 def find_fault(tokenizer: Tokenizer, source: str) -> str:

@@ -12,10 +12,10 @@ from typing import Literal, get_args
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
-from pellucid.files import decode_line, read_lines
 from pellucid.text.documents import kind_of_document
 from pellucid.text.joining import joiner
 from pellucid.text.rows import Fault, RowReader, json_reader, table_reader
+from pellucid.text_lines import decode_line, read_lines
 
 __all__ = ["BadLine", "BadLines", "Pair", "Split", "check_files", "read_pairs", "resolve_folder"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from pellucid.text.letters import is_unspaced
 
 __all__ = [
     "count_sentences",
     "gap_between",
-    "join_sentences",
+    "join_parts",
     "may_be_several",
     "split_sentences",
 ]
@@ -94,12 +94,21 @@ def count_sentences(text: str) -> int:
     return sum(1 for _ in _spans(text)) if may_be_several(text) else int(bool(text.strip()))
 
 
-def join_sentences(sentences: Iterable[str]) -> str:
-    """Join sentences into one line: with a space, except between those of Chinese and Japanese."""
-    text = ""
-    for sentence in sentences:
-        text += gap_between(text, sentence) + sentence
-    return text
+def join_parts(parts: Sequence[str], gaps: Sequence[str | None]) -> str:
+    """Join the parts of a text.
+
+    Args:
+        parts: sentences, or groups of them.
+        gaps: what stands before, between and after them; None between two sentences of one line,
+            which `gap_between` joins.
+    """
+    text, line = gaps[0] or "", ""
+    for part, gap in zip(parts, gaps[1:], strict=True):
+        line += gap_between(line, part) + part
+        if gap is not None:
+            text += line + gap
+            line = ""
+    return text + line
 
 
 def gap_between(before: str, after: str) -> str:

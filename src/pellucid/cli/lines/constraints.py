@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pellucid.cli.lines.streams import check_standard_input
 from pellucid.cli.options import flag
 from pellucid.errors import InputError
-from pellucid.files import hash_bytes, read_lines
+from pellucid.files import hash_bytes
+from pellucid.text_lines import read_lines
 
 if TYPE_CHECKING:
     from pellucid.decode import Constraints

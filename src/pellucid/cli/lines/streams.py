@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError
-from pellucid.files import count_lines, create_file, is_device, open_to_write, read_lines, writing
+from pellucid.files import create_file, is_device, open_to_write, writing
+from pellucid.text_lines import count_lines, read_lines
 
 __all__ = [
     "STANDARD",

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import final
 
 from pellucid.errors import DataError
-from pellucid.files import read_lines
 from pellucid.text import normalize
 from pellucid.text.letters import word_pattern
+from pellucid.text_lines import read_lines
 
 __all__ = ["Glossary", "load_glossary"]
 

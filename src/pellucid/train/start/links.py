@@ -10,15 +10,17 @@ from pathlib import Path
 from pellucid.config import DataConfig
 from pellucid.errors import DataError, InputFileNotFoundError
 from pellucid.evaluate.links import parse_links
-from pellucid.files import read_lines
 from pellucid.text import Pair, Tokenizer, read_pairs, resolve_folder
+from pellucid.text.codes import split_code
 from pellucid.text.corpus import BadLine, BadLines
 from pellucid.text.findings import Example, Finding
+from pellucid.text.line_words import line_words
 from pellucid.text.rows import Fault
 from pellucid.text.scan import MOST_EXAMPLES, corpora
-from pellucid.text.token_words import source_pieces, split_pieces, words_of_tokens
+from pellucid.text.token_words import words_of_tokens
+from pellucid.text_lines import read_lines
 
-__all__ = ["BrokenLinks", "check_links", "link_tokens", "read_links"]
+__all__ = ["BrokenLinks", "check_links", "link_tokens", "linked_words", "read_links"]
 
 MOST_BROKEN = 0.1
 """The share of lines of word links that may be left out; with more, the file is another text's."""
@@ -67,6 +69,21 @@ def _not_one_each(alignment: Path, word: str, what: str, number: int) -> DataErr
         f"Word links must have one line for each pair, but there are {word}: {alignment} {what} "
         f"line {number}. Make them from this very text."
     )
+
+
+def linked_words(
+    tokenizer: Tokenizer | None, source: str, target: str
+) -> tuple[list[str], list[str]]:
+    """Cut a pair into the words that links count, as ``pellucid align`` does.
+
+    Args:
+        tokenizer: tells the language code of the source, which is no word; None for a model that
+            has no codes.
+        source: the line.
+        target: its translation.
+    """
+    text = source if tokenizer is None else split_code(tokenizer, source)[1]
+    return line_words(text), line_words(target)
 
 
 class BrokenLinks:
@@ -133,12 +150,13 @@ def _find_fault(links: str, place: str, sizes: tuple[int, int]) -> Fault | None:
     return None
 
 
-def check_links(data: DataConfig, base: Path) -> list[Finding]:
+def check_links(data: DataConfig, base: Path, tokenizer: Tokenizer | None = None) -> list[Finding]:
     """Check the word links of the training text, line by line.
 
     Args:
         data: the recipe's data section.
         base: the recipe's folder.
+        tokenizer: of the model to start from, if there is one: it may have language codes.
 
     Returns:
         A finding for each file with lines that cannot be used, or whose links seem to count from 1
@@ -148,7 +166,7 @@ def check_links(data: DataConfig, base: Path) -> list[Finding]:
     findings: list[Finding] = []
     readable = data.model_copy(update={"on_bad_line": "skip"})
     for corpus, name in zip(corpora(readable, "train"), data.train_alignments, strict=False):
-        bad, report = BadLines(), _LinkReport(name)
+        bad, report = BadLines(), _LinkReport(name, tokenizer)
         try:
             pairs = read_pairs(corpus.data, "train", base, bad=bad)
             for pair, line, place in read_links(pairs, folder / name, bad):
@@ -162,8 +180,9 @@ def check_links(data: DataConfig, base: Path) -> list[Finding]:
 class _LinkReport:
     """Counts of one file of word links."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tokenizer: Tokenizer | None) -> None:
         self._name = name
+        self._tokenizer = tokenizer
         self._num_lines = 0
         self._num_links = 0
         self._broken = BadLines()
@@ -173,7 +192,7 @@ class _LinkReport:
 
     def add(self, pair: Pair, line: str, place: str) -> None:
         """Count a pair's line."""
-        source, target = split_pieces(pair.source), split_pieces(pair.target)
+        source, target = linked_words(self._tokenizer, pair.source, pair.target)
         self._num_lines += 1
         fault = _find_fault(line, place, (len(source), len(target)))
         if fault is not None:
@@ -262,13 +281,14 @@ def link_tokens(
     Raises:
         DataError: something is not a link, or leads to a word that does not exist.
     """
-    sizes = (len(source_pieces(tokenizer, source)), len(split_pieces(target)))
+    cut = linked_words(tokenizer, source, target)
+    sizes = (len(cut[0]), len(cut[1]))
     sure = parse_links(links, place, sizes).sure
     positions: tuple[list[int], list[int]] = ([], [])
     if sure:
         words = (
-            words_of_tokens(tokenizer, "source", source, ids[0]),
-            words_of_tokens(tokenizer, "target", target, ids[1]),
+            words_of_tokens(tokenizer, "source", source, ids[0], cut[0]),
+            words_of_tokens(tokenizer, "target", target, ids[1], cut[1]),
         )
         tokens_of = [
             [[t for t, owners in enumerate(one) if word in owners] for word in range(size)]
