@@ -264,8 +264,8 @@ def test_end_share_is_what_a_row_has_left_for_the_end(bundle: Bundle) -> None:
 
 
 def made(source: str, target: str, *links: set[tuple[int, int]]) -> Aligned:
-    sizes = (len(source.split()), len(target.split()))
-    return Aligned(source, target, *sizes, tuple(map(frozenset, links)), (0.0,) * len(links))
+    words = (tuple(source.split()), tuple(target.split()))
+    return Aligned(source, target, *words, tuple(map(frozenset, links)), (0.0,) * len(links))
 
 
 def test_consistency_by_hand() -> None:
@@ -284,7 +284,7 @@ def test_consistency_by_hand() -> None:
 
 def test_consistency_leaves_out_what_could_not_be_aligned() -> None:
     pair = made("the cat", "le chat", {(0, 0)})
-    broken = Aligned("the", "le", 1, 1, (frozenset(),), (0.0,), "too long")
+    broken = Aligned("the", "le", ("the",), ("le",), (frozenset(),), (0.0,), "too long")
     assert consistencies([pair, broken, pair]) == [1]
     with pytest.raises(InputError, match="No pair can be aligned"):
         consistencies([broken])

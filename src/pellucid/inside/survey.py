@@ -11,10 +11,10 @@ from pellucid.errors import InputError, InputFileNotFoundError
 from pellucid.evaluate.links import GoldLinks
 from pellucid.inside.align.links import LinkRule
 from pellucid.inside.align.maps import Convention
+from pellucid.inside.align.units import SIDES, find_units
 from pellucid.inside.heads.rows import Gold, HeadRow, head_rows, mean_rows
 from pellucid.inside.pair import make_pair
 from pellucid.inside.replay import replay
-from pellucid.text.token_words import mark_unknown, words_of_tokens
 
 __all__ = ["Moment", "find_checkpoints", "follow_heads", "table_of_heads"]
 
@@ -51,11 +51,16 @@ def table_of_heads(
         pair = make_pair(bundle, source, target)
         right = None
         if gold is not None:
-            marked = mark_unknown(bundle.tokenizer, target)
+            lines, ids = (source, target), (pair.source_ids, pair.target_ids)
+            sides = zip(SIDES, lines, ids, strict=True)
             right = Gold(
                 gold[index],
-                words_of_tokens(bundle.tokenizer, "source", source, pair.source_ids),
-                words_of_tokens(bundle.tokenizer, "target", marked, pair.target_ids),
+                *(
+                    find_units(bundle.tokenizer, side, line, rule="auto", ids=ids).of_tokens(
+                        bundle.tokenizer, side, line, ids
+                    )
+                    for side, line, ids in sides
+                ),
                 convention,
                 rule,
             )

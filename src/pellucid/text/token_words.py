@@ -65,7 +65,11 @@ def unknown_pieces(tokenizer: Tokenizer, target: str) -> list[str]:
 
 
 def words_of_tokens(
-    tokenizer: Tokenizer, side: Literal["source", "target"], line: str, ids: Sequence[int]
+    tokenizer: Tokenizer,
+    side: Literal["source", "target"],
+    line: str,
+    ids: Sequence[int],
+    words: Sequence[str] | None = None,
 ) -> list[range]:
     """Find the pieces of a line that each of its tokens belongs to.
 
@@ -78,21 +82,30 @@ def words_of_tokens(
         side: the side that the line was cut as.
         line: the line before normalization; a target as `mark_unknown` returns it.
         ids: its tokens, ending in ``</s>``.
+        words: other pieces to take: parts of the line, without its language code, that together
+            have all of its letters; those of `split_pieces` unless given.
 
     Returns:
         The pieces of each token except ``</s>``: nearly always one; several if a token contains
-        spaces.
+        spaces, or letters of several given words.
     """
     code, text = split_code(tokenizer, line) if side == "source" else ("", line)
     # The code is matched as a piece too, and left out in the end.
-    pieces = [tokenizer.normalized(piece) for piece in (*split_pieces(code), *split_pieces(text))]
+    words = split_pieces(text) if words is None else words
+    pieces = [tokenizer.normalized(piece) for piece in (*split_pieces(code), *words)]
     surfaces: list[str | None]
+    read = tokenizer.source_tokens if side == "source" else tokenizer.target_tokens
     if tokenizer.config.kind == "words":
         cut = bare_words if tokenizer.config.drop_punctuation else split_words
         surfaces = [_letters([without_joiner(token)]) for token in cut(tokenizer.normalized(line))]
+        if len(surfaces) != len(ids) - 1:  # a line with other words in place of unknown ones
+            unk_id = tokenizer.config.unk_id
+            surfaces = [
+                None if id_ == unk_id else _letters([without_joiner(token)])
+                for id_, token in zip(ids[:-1], read(ids[:-1]), strict=True)
+            ]
         has_space = [False] * len(surfaces)
     else:
-        read = tokenizer.source_tokens if side == "source" else tokenizer.target_tokens
         surfaces, has_space = _surfaces(read(ids[:-1]), ids[:-1], tokenizer.config.unk_id)
     if set().union(*filter(None, surfaces)) - set(_letters(pieces)):
         # This tokenizer normalizes by itself (some SentencePiece models do): compare in one form.
@@ -100,7 +113,7 @@ def words_of_tokens(
         surfaces = [one and _letters([unicodedata.normalize("NFKC", one)]) for one in surfaces]
     found = _match(surfaces, has_space, pieces)
     if code:
-        return [range(max(words.start - 1, 0), words.stop - 1) for words in found]
+        return [range(max(owners.start - 1, 0), owners.stop - 1) for owners in found]
     return found
 
 

@@ -1,20 +1,24 @@
-"""Alignment of the lines of two files."""
+"""Alignment of the lines of two files, or of one file of pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
 from pellucid.cli.align.history import write_history
+from pellucid.cli.align.lines import Lines, take_lines
 from pellucid.cli.align.links import write_all_links, write_links_of_pairs
 from pellucid.cli.align.remarks import Remarks
 from pellucid.cli.align.report import report_errors
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, read_parallel
+from pellucid.errors import DataError
 from pellucid.evaluate.links import GoldLinks, Symmetrization, parse_gold
 from pellucid.inside.align.direction import Direction, make_direction
 from pellucid.inside.align.maps import CONVENTIONS, MAPS
-from pellucid.text.token_words import source_pieces, split_pieces
+from pellucid.inside.align.units import SIDES, Side, find_units
+from pellucid.text.line_words import line_words
 
 __all__ = ["align_files"]
 
@@ -32,8 +36,9 @@ def align_files(
 
     Args:
         model: the name of a model; a run folder for ``history``.
-        files: path of ``--source``, ``--target`` and perhaps ``--gold``.
-        options: those of `pellucid.cli.align.options.VIEWS`.
+        files: path of ``--source`` and ``--target`` or of ``--pairs``, and perhaps of
+            ``--source-words``, ``--target-words`` and ``--gold``.
+        options: those of `pellucid.cli.align.options.VIEWS` and ``WORDS``.
         output_file: path for the links.
         may_overwrite: True if an existing output may be replaced.
         is_json: True to write JSON.
@@ -43,27 +48,34 @@ def align_files(
     """
     method: Symmetrization = options["symmetrize"] or "grow-diag-final"
     if "--gold" not in files:
-        windows = parallel_windows(files)
+        windows = _windows(files)
         directions = _make_directions(model, options)
         with open_output(output_file, may_overwrite=may_overwrite) as output:
             return write_all_links(windows, directions, method, output, is_json=is_json)
 
-    sources, targets, lines = read_parallel(files)
+    columns = dict(zip(files, read_parallel(files), strict=True))
+    lines = take_lines(columns)
     # A run that keeps its checkpoints need not have a bundle.
     directions = [] if options["history"] else _make_directions(model, options)
-    golds = _parse_gold(lines, sources, targets, files["--gold"], directions)
+    golds = _parse_gold(columns["--gold"], lines, files["--gold"], directions)
     if options["history"]:
-        pairs = list(zip(sources, targets, strict=True))
+        pairs = list(zip(lines.sources, lines.targets, strict=True))
         with open_output(output_file, may_overwrite=may_overwrite) as output:
             write_history(model, pairs, golds, options, output, is_json=is_json)
         return 0
 
-    best, has_errors = report_errors(directions, sources, targets, golds, method, is_json=is_json)
+    best, has_errors = report_errors(directions, lines, golds, method, is_json=is_json)
     if output_file != STANDARD:  # standard output has the report
         with open_output(output_file, may_overwrite=may_overwrite) as output:
             told = Remarks(best)  # the report has told already
-            write_links_of_pairs(best, method, sources, targets, 0, output, told, is_json=is_json)
+            write_links_of_pairs(best, method, lines, 0, output, told, is_json=is_json)
     return 2 if has_errors else 0
+
+
+def _windows(files: Mapping[str, str]) -> Iterator[Lines]:
+    """Check files at once, then read them window by window."""
+    windows = parallel_windows(files)
+    return (take_lines(dict(zip(files, window, strict=True))) for window in windows)
 
 
 def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
@@ -79,23 +91,35 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
             layer=options[f"{prefix}layer"],
             head=options[f"{prefix}head"],
             is_backward=bool(prefix),
+            units="subwords" if options["subwords"] else options["words_by"] or "auto",
         )
         for name, prefix in names
     ]
 
 
 def _parse_gold(
-    lines: Sequence[str],
-    sources: Sequence[str],
-    targets: Sequence[str],
-    path: str,
-    directions: Sequence[Direction],
+    links: Sequence[str], lines: Lines, path: str, directions: Sequence[Direction]
 ) -> list[GoldLinks]:
     """Parse gold links, checking that they join words of the lines; codes do not count as words."""
     lengths = []
-    for pair in zip(sources, targets, strict=True):
-        counts = [len(split_pieces(line)) for line in pair]
-        for one in directions:  # a model that translates back reads the target
-            counts[one.is_backward] = len(source_pieces(one.tokenizer, pair[one.is_backward]))
-        lengths.append((counts[0], counts[1]))
-    return parse_gold(lines, lengths, path)
+    for number, pair in enumerate(zip(lines.sources, lines.targets, strict=True)):
+        given = [lines.given.words(side, number) for side in SIDES]
+        counts = [len(line_words(line)) for line in pair]
+        for one in directions:
+            if one.is_backward:  # it reads the target
+                counts[1] = _count_units(one, "source", pair[1], given[1])
+            else:
+                counts = [_count_units(one, *side) for side in zip(SIDES, pair, given, strict=True)]
+        # A line that is no pair is reported as such.
+        is_pair = number not in lines.given.faults
+        lengths.append((counts[0], counts[1]) if is_pair else (sys.maxsize, sys.maxsize))
+    return parse_gold(links, lengths, path)
+
+
+def _count_units(direction: Direction, side: Side, line: str, words: str | None) -> int:
+    """Count the words of a line that links may name."""
+    try:
+        found = find_units(direction.tokenizer, side, line, rule=direction.units, words=words)
+    except DataError:  # reported with the line
+        return 0 if words is None else len(words.split())
+    return len(found.names)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
+from pellucid.cli.align.lines import Lines
 from pellucid.cli.align.remarks import Remarks
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import to_json_line
@@ -12,11 +14,11 @@ from pellucid.evaluate.links import Link, Symmetrization, symmetrize, write_link
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
 
-__all__ = ["links_of_pairs", "write_all_links", "write_links_of_pairs"]
+__all__ = ["Joined", "links_of_pairs", "write_all_links", "write_links_of_pairs"]
 
 
 def write_all_links(
-    windows: Iterator[tuple[list[str], ...]],
+    windows: Iterator[Lines],
     directions: Sequence[Direction],
     method: Symmetrization,
     output: TextIO,
@@ -31,26 +33,26 @@ def write_all_links(
     chosen: list[Direction] = []
     remarks = Remarks(directions)
     number, has_errors = 0, False
-    for sources, targets in windows:
+    for lines in windows:
         if not chosen:
-            chosen = [_choose_view(direction, sources, targets) for direction in directions]
+            chosen = [_choose_view(direction, lines) for direction in directions]
         for error in write_links_of_pairs(
-            chosen, method, sources, targets, number, output, remarks, is_json=is_json
+            chosen, method, lines, number, output, remarks, is_json=is_json
         ):
             has_errors = True
             warn(error)
-        number += len(sources)
+        number += len(lines.sources)
         output.flush()
     remarks.tell()
     return 2 if has_errors else 0
 
 
-def _choose_view(direction: Direction, sources: Sequence[str], targets: Sequence[str]) -> Direction:
+def _choose_view(direction: Direction, lines: Lines) -> Direction:
     """Keep the recommended view of a direction, and name it on standard error."""
     if len(direction.views) == 1:
         return direction
-    num_pairs = min(len(sources), SAMPLE_PAIRS)
-    best = direction.recommend(sources, targets)[0]
+    num_pairs = min(len(lines.sources), SAMPLE_PAIRS)
+    best = direction.recommend(lines.sources, lines.targets, lines.given)[0]
     whose = "of --reverse " if direction.is_backward else ""
     warn(
         f"Links {whose}are read from {best.view}, whose links are the most consistent of "
@@ -68,8 +70,7 @@ def _choose_view(direction: Direction, sources: Sequence[str], targets: Sequence
 def write_links_of_pairs(
     directions: Sequence[Direction],
     method: Symmetrization,
-    sources: Sequence[str],
-    targets: Sequence[str],
+    lines: Lines,
     first: int,
     output: TextIO,
     remarks: Remarks,
@@ -81,8 +82,7 @@ def write_links_of_pairs(
     Args:
         directions: one or two, each with one view.
         method: how to join the links of two directions.
-        sources: source lines.
-        targets: their translations.
+        lines: the pairs.
         first: number of the first line, from 0.
         output: where to write.
         remarks: receives every line.
@@ -92,40 +92,59 @@ def write_links_of_pairs(
         A sentence for each pair that could not be aligned.
     """
     errors = []
-    found = links_of_pairs(directions, method, sources, targets)
-    for index, (links, error, pieces) in enumerate(found):
-        remarks.add(first + index, sources[index], targets[index])
-        remarks.add_unknown(first + index, pieces)
-        if error is not None:
-            errors.append(f"line {first + index + 1}: {error}")
+    remarks.add(first, lines)
+    for index, found in enumerate(links_of_pairs(directions, method, lines)):
+        remarks.add_unknown(first + index, found.unknown)
+        if found.error is not None:
+            errors.append(f"line {first + index + 1}: {found.error}")
         if is_json:
             record = {
                 "line": first + index,
-                "source": sources[index],
-                "target": targets[index],
-                "error": error,
-                "links": sorted(links),
-                "unknown": pieces,
+                "source": lines.sources[index],
+                "target": lines.targets[index],
+                "error": found.error,
+                "links": sorted(found.links),
+                "source_words": found.source_words,
+                "target_words": found.target_words,
+                "unknown": found.unknown,
             }
             output.write(to_json_line(record))
         else:
-            output.write(write_links(links) + "\n")
+            output.write(write_links(found.links) + "\n")
     return errors
 
 
+@dataclass(frozen=True)
+class Joined:
+    """The links of a pair, of two directions joined.
+
+    Attributes:
+        links: the links.
+        error: the reason why there are none.
+        source_words: the words of the source that links count.
+        target_words: those of the target.
+        unknown: the pieces that a vocabulary cannot write.
+    """
+
+    links: frozenset[Link]
+    error: str | None
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
+    unknown: list[str]
+
+
 def links_of_pairs(
-    directions: Sequence[Direction],
-    method: Symmetrization,
-    sources: Sequence[str],
-    targets: Sequence[str],
-) -> Iterator[tuple[frozenset[Link], str | None, list[str]]]:
-    """Yield the links of each pair, with two directions joined, its error, and unknown pieces."""
-    for pairs in zip(*(one.align(sources, targets) for one in directions), strict=True):
+    directions: Sequence[Direction], method: Symmetrization, lines: Lines
+) -> Iterator[Joined]:
+    """Yield the links of each pair, with two directions joined."""
+    each = (one.align(lines.sources, lines.targets, lines.given) for one in directions)
+    for pairs in zip(*each, strict=True):
         errors = [pair.error for pair in pairs if pair.error is not None]
-        each = [pair.links[0] for pair in pairs]
-        unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
+        links = pairs[0].links[0]
         if errors:
-            yield frozenset(), errors[0], unknown
-        else:
-            links = each[0] if len(each) == 1 else symmetrize(each[0], each[1], method)
-            yield links, None, unknown
+            links = frozenset()
+        elif len(pairs) == 2:
+            links = symmetrize(links, pairs[1].links[0], method)
+        unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
+        words = pairs[0].source_words, pairs[0].target_words
+        yield Joined(links, errors[0] if errors else None, *words, unknown)

@@ -1,4 +1,4 @@
-"""The options of ``pellucid align`` that choose views of attention."""
+"""The options of ``pellucid align`` that choose views of attention, words and files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pellucid.cli.options import Option, flag
 from pellucid.errors import InputError
 
-__all__ = ["VIEWS", "check_options"]
+__all__ = ["VIEWS", "WORDS", "check_options", "gather_files"]
 
 VIEWS: Mapping[str, Option] = {
     "layer": (int, "L", "Decoder layer, from 0."),
@@ -45,16 +45,77 @@ VIEWS: Mapping[str, Option] = {
     ),
 }
 
+WORDS: Mapping[str, Option] = {
+    "words_by": (
+        Literal["auto", "spaces", "script"],
+        None,
+        "What a word is: a piece between spaces; or, in scripts without spaces, a Chinese "
+        "character, a run of kana, or a Thai, Lao, Khmer or Burmese letter with its marks. The "
+        "default, auto, cuts lines without spaces by script, and all others at spaces.",
+    ),
+    "subwords": (bool, "", "Link the model's subword pieces instead of words."),
+}
+"""The words that links count; `pellucid translate --align` has them too."""
 
-def check_options(options: Mapping[str, Any], *, has_gold: bool) -> None:
+
+def gather_files(
+    *, source: str | None, target: str | None, pairs: str | None, others: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Collect the files that are read, by option.
+
+    Args:
+        source: file of the source lines.
+        target: file of their translations.
+        pairs: file of both, instead of these two.
+        others: further files; None for one that was not given.
+
+    Raises:
+        InputError: the lines come from no file, or from two.
+    """
+    files = {"--pairs": pairs, "--source": source, "--target": target}
+    found = {name: path for name, path in files.items() if path is not None}
+    if pairs is not None and len(found) > 1:
+        other = "--source" if source is not None else "--target"
+        raise InputError(f"--pairs cannot be combined with {other}. Leave one of them out.")
+    if pairs is None and len(found) < 2:
+        missing = [name for name in ("--source", "--target") if name not in found]
+        raise InputError(
+            "Lines to align need --source and --target, or --pairs with SOURCE ||| TARGET on each "
+            f"line, but {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. "
+            f"Add {' and '.join(f'{name} FILE' for name in missing)}."
+        )
+    return found | {name: path for name, path in others.items() if path is not None}
+
+
+def check_options(options: Mapping[str, Any], *, has_gold: bool, has_words: bool = False) -> None:
     """Refuse options that contradict or lack each other.
+
+    Args:
+        options: those of `VIEWS` and `WORDS`.
+        has_gold: True if there are gold links.
+        has_words: True if words are given.
 
     Raises:
         InputError: some do.
     """
+    if options["subwords"]:
+        others = {
+            "--words-by": options["words_by"] is not None,
+            "--source-words or --target-words": has_words,
+            "--history": bool(options["history"]),
+            "--reverse": options["reverse"] is not None,
+        }
+        for name, is_given in others.items():
+            if is_given:
+                raise InputError(
+                    f"--subwords cannot be combined with {name}. Leave one of them out."
+                )
     if options["history"]:
         if not has_gold:
             raise InputError("--history needs gold links. Add --gold FILE.")
+        if has_words or options["words_by"] is not None:
+            name = "given words" if has_words else "--words-by"
+            raise InputError(f"--history cannot be combined with {name}. Leave one of them out.")
         for name in VIEWS:
             if options[name] is not None and name not in ("history", "convention", "links"):
                 raise InputError(

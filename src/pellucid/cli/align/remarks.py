@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pellucid.cli.align.lines import Lines
 from pellucid.cli.ending import warn
 from pellucid.inside.align.direction import Direction
+from pellucid.inside.align.units import SIDES
 from pellucid.text.codes import CodeFaults, find_fault
+from pellucid.text.line_words import has_spaced_letters, is_without_spaces
 
 __all__ = ["Remarks"]
 
@@ -15,7 +18,7 @@ MOST_EXAMPLES = 3
 
 
 class Remarks:
-    """Counts lines with letters outside the vocabulary, and with faults of the language code.
+    """Counts lines with letters outside the vocabulary, faults of the code, and without spaces.
 
     Args:
         directions: the models that read the lines.
@@ -24,12 +27,27 @@ class Remarks:
     def __init__(self, directions: Sequence[Direction]) -> None:
         self._codes = [(one, CodeFaults()) for one in directions]
         self._unknown: dict[int, tuple[str, ...]] = {}
+        self._is_auto = any(one.units == "auto" for one in directions)
+        self._by_script: list[int] = []
+        self._at_spaces: list[int] = []
 
-    def add(self, number: int, source: str, target: str) -> None:
-        """Look at the lines of a pair, counted from 0."""
-        for one, faults in self._codes:
-            read = target if one.is_backward else source
-            faults.add(number, find_fault(one.tokenizer, read))
+    def add(self, first: int, lines: Lines) -> None:
+        """Look at some pairs.
+
+        Args:
+            first: number of the first pair, from 0.
+            lines: the pairs.
+        """
+        for index, pair in enumerate(zip(lines.sources, lines.targets, strict=True)):
+            for one, faults in self._codes:
+                faults.add(first + index, find_fault(one.tokenizer, pair[one.is_backward]))
+            if self._is_auto:
+                words = (lines.given.words(side, index) for side in SIDES)
+                cut = [line for line, given in zip(pair, words, strict=True) if given is None]
+                if any(map(is_without_spaces, cut)):
+                    self._by_script.append(first + index)
+                elif any(map(has_spaced_letters, cut)):
+                    self._at_spaces.append(first + index)
 
     def add_unknown(self, number: int, pieces: Sequence[str]) -> None:
         """Note the pieces of a line that a vocabulary cannot write."""
@@ -44,6 +62,19 @@ class Remarks:
                 warn(sentence)
         if self._unknown:
             warn(self._unknown_sentence())
+        if self._by_script:
+            warn(
+                f"{_lines_have(self._by_script)} no spaces between words, and "
+                f"{_are(self._by_script)} cut by script: each Chinese character, run of "
+                "kana, or Thai, Lao, Khmer or Burmese letter with its marks is a word. Give other "
+                "words with --source-words and --target-words, or set --words-by."
+            )
+        elif self._at_spaces:
+            warn(
+                f"{_lines_have(self._at_spaces)} spaces in a script that has none between words, "
+                f"and {_are(self._at_spaces)} cut at the spaces. If these are not words, set "
+                "--words-by script."
+            )
 
     def _unknown_sentence(self) -> str:
         count = len(self._unknown)
@@ -57,3 +88,13 @@ class Remarks:
             f"{lines} letters or words that the model's vocabulary cannot write ({shown}{more}). "
             "They are aligned as <unk>."
         )
+
+
+def _lines_have(numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"1 line (line {numbers[0] + 1}) has"
+    return f"{len(numbers):,} lines (the first is line {numbers[0] + 1}) have"
+
+
+def _are(numbers: Sequence[int]) -> str:
+    return "is" if len(numbers) == 1 else "are"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pellucid.cli.align.lines import Lines
 from pellucid.cli.align.links import links_of_pairs
 from pellucid.cli.align.remarks import Remarks
 from pellucid.cli.ending import warn
@@ -19,8 +20,7 @@ __all__ = ["report_errors"]
 
 def report_errors(
     directions: Sequence[Direction],
-    sources: Sequence[str],
-    targets: Sequence[str],
+    lines: Lines,
     golds: Sequence[GoldLinks],
     method: Symmetrization,
     *,
@@ -39,10 +39,16 @@ def report_errors(
             warn(f"line {index + 1}: {error}")
 
     remarks = Remarks(directions)
-    for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        remarks.add(number, source, target)
+    remarks.add(0, lines)
     judged = [
-        one.judge(sources, targets, golds, tell=warn_once, tell_unknown=remarks.add_unknown)
+        one.judge(
+            lines.sources,
+            lines.targets,
+            golds,
+            lines.given,
+            tell=warn_once,
+            tell_unknown=remarks.add_unknown,
+        )
         for one in directions
     ]
     remarks.tell()
@@ -50,7 +56,7 @@ def report_errors(
     chosen = [one.only(best.view) for one, best in zip(directions, bests, strict=True)]
     joined = None
     if len(chosen) == 2:
-        found = [links for links, *_ in links_of_pairs(chosen, method, sources, targets)]
+        found = [one.links for one in links_of_pairs(chosen, method, lines)]
         joined = score_links(found, golds)
     if is_json:
         sys.stdout.write(to_json_line(_to_record(judged, bests, joined, method)))

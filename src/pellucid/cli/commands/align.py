@@ -6,15 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from pellucid.cli.align.options import VIEWS, check_options
+from pellucid.cli.align.options import VIEWS, WORDS, check_options, gather_files
 from pellucid.cli.lines.streams import STANDARD, check_files, check_target
 from pellucid.cli.options import (
     Json,
     Model,
     OutputFile,
     Overwrite,
-    SourceFile,
-    TargetFile,
     Threads,
     with_options,
 )
@@ -22,11 +20,38 @@ from pellucid.cli.options import (
 __all__ = ["align"]
 
 
-@with_options(VIEWS)
+@with_options(VIEWS, WORDS)
 def align(
     model: Model,
-    source: SourceFile,
-    target: TargetFile,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="FILE", help="Source lines; '-' is standard input."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="FILE", help="Their translations, line by line."),
+    ] = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option(
+            "--pairs",
+            metavar="FILE",
+            help="Both in one file: SOURCE ||| TARGET on each line; '-' is standard input.",
+        ),
+    ] = None,
+    source_words: Annotated[
+        str | None,
+        typer.Option(
+            "--source-words",
+            metavar="FILE",
+            help="The words of each source line that links count, separated by spaces: a "
+            "tokenized text. The model reads the lines of --source.",
+        ),
+    ] = None,
+    target_words: Annotated[
+        str | None,
+        typer.Option("--target-words", metavar="FILE", help="The same for the target lines."),
+    ] = None,
     gold: Annotated[
         str | None,
         typer.Option("--gold", metavar="FILE", help="The gold links: i-j sure, ipj possible."),
@@ -40,19 +65,20 @@ def align(
     """Link the words of lines and their translations by cross-attention.
 
     Each pair gives one line of links in the Pharaoh format: i-j joins word i of the source and
-    word j of the target, both counted from 0 between spaces. If --layer, --head, --map and
+    word j of the target, both counted from 0 between spaces (see --words-by for scripts without
+    spaces). If --layer, --head, --map and
     --convention leave several views, the one with the most consistent links is chosen, and
     standard error names it.
 
     With --gold the alignment error of every view is written instead, with its 95 % bootstrap
     interval, and -o FILE takes the links of the best view.
     """
-    check_options(options, has_gold=gold is not None)
+    others = {"--source-words": source_words, "--target-words": target_words, "--gold": gold}
+    files = gather_files(source=source, target=target, pairs=pairs, others=others)
+    has_words = not files.keys().isdisjoint(("--source-words", "--target-words"))
+    check_options(options, has_gold=gold is not None, has_words=has_words)
     if output_file != STANDARD:
         check_target(output_file, may_overwrite=overwrite)
-    files = {"--source": source, "--target": target}
-    if gold is not None:
-        files["--gold"] = gold
     check_files(files)  # before PyTorch is loaded, so that a mistake shows at once
 
     from pellucid.cli.align.files import align_files

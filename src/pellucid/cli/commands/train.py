@@ -72,7 +72,14 @@ def train(
         from pellucid.config import DataConfig, validate
 
         data = validate(DataConfig, values.get("data", {}), str(path))
-        return check_text(data, folder, model=model, num_worst=worst or NUM_WORST, is_json=json)
+        return check_text(
+            data,
+            folder,
+            start=start if start is not None else _start_of(values),
+            model=model,
+            num_worst=worst or NUM_WORST,
+            is_json=json,
+        )
     _train(values, path, folder, out or Path("runs") / path.stem, start)
     return 0
 

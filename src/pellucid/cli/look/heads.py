@@ -7,16 +7,11 @@ from collections.abc import Sequence
 from pellucid.cli.look.writer import Writer
 from pellucid.evaluate.links import parse_links
 from pellucid.inside.align.maps import Convention
+from pellucid.inside.align.units import find_units
 from pellucid.inside.heads.rows import Gold, HeadRow, head_rows, sort_rows
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import Step
 from pellucid.inside.traces import Trace
-from pellucid.text.token_words import (
-    mark_unknown,
-    source_pieces,
-    split_pieces,
-    words_of_tokens,
-)
 
 __all__ = ["read_gold", "show_heads"]
 
@@ -69,12 +64,14 @@ def read_gold(
     tokenizer = pair.tokenizer
     if target is None:
         target = tokenizer.decode_target(pair.target_ids)
-    target = mark_unknown(tokenizer, target)
-    sizes = (len(source_pieces(tokenizer, source)), len(split_pieces(target)))
+    units = (
+        find_units(tokenizer, "source", source, rule="auto"),
+        find_units(tokenizer, "target", target, rule="auto"),
+    )
     return Gold(
-        parse_links(links, "--gold", sizes),
-        words_of_tokens(tokenizer, "source", source, pair.source_ids),
-        words_of_tokens(tokenizer, "target", target, pair.target_ids),
+        parse_links(links, "--gold", (len(units[0].names), len(units[1].names))),
+        units[0].of_tokens(tokenizer, "source", source, pair.source_ids),
+        units[1].of_tokens(tokenizer, "target", target, pair.target_ids),
         convention or "predicts",
     )
 

@@ -22,13 +22,20 @@ NUM_WORST = 20
 
 
 def check_text(
-    data: DataConfig, folder: Path, *, model: str | None, num_worst: int, is_json: bool
+    data: DataConfig,
+    folder: Path,
+    *,
+    start: str | None,
+    model: str | None,
+    num_worst: int,
+    is_json: bool,
 ) -> int:
     """Check a recipe's text, and print what is odd.
 
     Args:
         data: the recipe's data section.
         folder: the recipe's folder.
+        start: the model that training starts from, if any.
         model: a model whose least likely pairs are listed as well.
         num_worst: the number of these.
         is_json: write one JSON object instead of text.
@@ -40,9 +47,11 @@ def check_text(
 
     report = check_data(data, folder)
     if data.train_alignments:
+        from pellucid.bundle import load_bundle, resolve_model
         from pellucid.train.start.links import check_links
 
-        report = report.with_findings(check_links(data, folder))
+        tokenizer = None if start is None else load_bundle(resolve_model(start)).tokenizer
+        report = report.with_findings(check_links(data, folder, tokenizer))
     found = None if model is None else _score(model, data, folder, num_worst)
     if is_json:
         record = report.to_record()

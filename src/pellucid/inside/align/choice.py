@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from pellucid.errors import InputError
 from pellucid.inside.align.links import Aligned
-from pellucid.text.token_words import split_pieces
 
 __all__ = ["FEW_PAIRS", "consistencies"]
 
@@ -49,7 +48,7 @@ def consistencies(aligned: Sequence[Aligned]) -> list[float]:
         raise InputError(
             "No pair can be aligned, so that no head can be chosen. Name one, or give other pairs."
         )
-    words = [(_bare(pair.source), _bare(pair.target)) for pair in usable]
+    words = [(_bare(pair.source_words), _bare(pair.target_words)) for pair in usable]
     return [_repeat(usable, words, view) for view in range(len(usable[0].links))]
 
 
@@ -80,5 +79,5 @@ def _repeat(
     return found / num_links if num_links else 0.0
 
 
-def _bare(line: str) -> list[str]:
-    return [piece.casefold().strip(_MARKS) or piece for piece in split_pieces(line)]
+def _bare(words: Sequence[str]) -> list[str]:
+    return [word.casefold().strip(_MARKS) or word for word in words]

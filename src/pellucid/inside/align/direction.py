@@ -13,6 +13,7 @@ from pellucid.evaluate.links import GoldLinks, LinkScore, count_links, score_cou
 from pellucid.inside.align.choice import consistencies
 from pellucid.inside.align.links import Aligned, LinkRule, align_pairs
 from pellucid.inside.align.maps import CONVENTIONS, MAPS, Convention, MapName, View, all_views
+from pellucid.inside.align.units import NOTHING_GIVEN, Given, UnitRule
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
 
@@ -63,6 +64,7 @@ class Direction:
         rule: which links to take from a map.
         is_backward: True if the model translates the target into the source. Links are (source,
             target) in either case.
+        units: how lines are cut into the words that links count.
     """
 
     model: Transformer
@@ -70,23 +72,40 @@ class Direction:
     views: tuple[View, ...]
     rule: LinkRule
     is_backward: bool = False
+    units: UnitRule = "auto"
 
-    def align(self, sources: Sequence[str], targets: Sequence[str]) -> Iterator[Aligned]:
-        """Link the words of each pair by every view, in order."""
-        if not self.is_backward:
-            yield from align_pairs(
-                self.model, self.tokenizer, sources, targets, self.views, rule=self.rule
-            )
-            return
-        for pair in align_pairs(
-            self.model, self.tokenizer, targets, sources, self.views, rule=self.rule
-        ):
+    def align(
+        self, sources: Sequence[str], targets: Sequence[str], given: Given = NOTHING_GIVEN
+    ) -> Iterator[Aligned]:
+        """Link the words of each pair by every view, in order.
+
+        Args:
+            sources: one line each.
+            targets: their translations.
+            given: words to take instead of those of the lines.
+        """
+        if self.is_backward:
+            sources, targets, given = targets, sources, given.reversed()
+        found = align_pairs(
+            self.model,
+            self.tokenizer,
+            sources,
+            targets,
+            self.views,
+            rule=self.rule,
+            units=self.units,
+            given=given,
+        )
+        for pair in found:
+            if not self.is_backward:
+                yield pair
+                continue
             yield replace(
                 pair,
                 source=pair.target,
                 target=pair.source,
-                num_source_words=pair.num_target_words,
-                num_target_words=pair.num_source_words,
+                source_words=pair.target_words,
+                target_words=pair.source_words,
                 links=tuple(frozenset((i, j) for j, i in links) for links in pair.links),
             )
 
@@ -94,13 +113,15 @@ class Direction:
         """Return the same direction with a single view."""
         return replace(self, views=(view,))
 
-    def recommend(self, sources: Sequence[str], targets: Sequence[str]) -> list[Recommended]:
+    def recommend(
+        self, sources: Sequence[str], targets: Sequence[str], given: Given = NOTHING_GIVEN
+    ) -> list[Recommended]:
         """Judge the views by the consistency of their links, the best first.
 
         Raises:
             InputError: no pair can be aligned.
         """
-        aligned = list(islice(self.align(sources, targets), SAMPLE_PAIRS))
+        aligned = list(islice(self.align(sources, targets, given), SAMPLE_PAIRS))
         values = consistencies(aligned)
         usable = [pair.end_shares for pair in aligned if pair.error is None]
         shares = np.mean(usable, axis=0).tolist()
@@ -112,6 +133,7 @@ class Direction:
         sources: Sequence[str],
         targets: Sequence[str],
         golds: Sequence[GoldLinks],
+        given: Given = NOTHING_GIVEN,
         *,
         tell: Callable[[int, str], object],
         tell_unknown: Callable[[int, Sequence[str]], object] | None = None,
@@ -122,12 +144,14 @@ class Direction:
             sources: one line each.
             targets: their translations.
             golds: the right links; a pair that cannot be aligned misses all of its links.
+            given: words to take instead of those of the lines.
             tell: is called with the number, from 0, of each such pair, and the reason.
             tell_unknown: is called with the number of each pair, and the pieces of its target that
                 the vocabulary cannot write.
         """
         counts, shares = [], []
-        for index, (pair, gold) in enumerate(zip(self.align(sources, targets), golds, strict=True)):
+        aligned = self.align(sources, targets, given)
+        for index, (pair, gold) in enumerate(zip(aligned, golds, strict=True)):
             counts.append([count_links(links, gold) for links in pair.links])
             if tell_unknown is not None:
                 tell_unknown(index, pair.unknown)
@@ -148,6 +172,7 @@ def make_direction(
     layer: int | None = None,
     head: int | None = None,
     is_backward: bool = False,
+    units: UnitRule = "auto",
 ) -> Direction:
     """Make a direction of a model and the views that are asked for.
 
@@ -159,6 +184,7 @@ def make_direction(
         layer: as in `all_views`.
         head: as in `all_views`.
         is_backward: True if the model translates the target into the source.
+        units: how lines are cut into the words that links count.
 
     Raises:
         InputError: the layer or the head does not exist, or no view fits.
@@ -166,4 +192,4 @@ def make_direction(
     views = all_views(
         bundle.config.model, maps=maps, conventions=conventions, layer=layer, head=head
     )
-    return Direction(bundle.model, bundle.tokenizer, tuple(views), rule, is_backward)
+    return Direction(bundle.model, bundle.tokenizer, tuple(views), rule, is_backward, units)

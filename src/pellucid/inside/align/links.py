@@ -19,18 +19,22 @@ import numpy as np
 from pellucid.errors import DataError
 from pellucid.evaluate.links import Link
 from pellucid.inside.align.maps import PairMaps, View, map_pairs
+from pellucid.inside.align.units import NOTHING_GIVEN, SIDES, Given, UnitRule, Units, find_units
 from pellucid.inside.pair import problem_of
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
 from pellucid.text.codes import split_code
-from pellucid.text.token_words import (
-    mark_unknown,
-    split_pieces,
-    unknown_pieces,
-    words_of_tokens,
-)
+from pellucid.text.token_words import mark_unknown, unknown_pieces
 
-__all__ = ["LINK_RULES", "Aligned", "LinkRule", "align_pairs", "link_words", "tokens_by_words"]
+__all__ = [
+    "LINK_RULES",
+    "Aligned",
+    "LinkRule",
+    "align_pairs",
+    "link_words",
+    "links_of_maps",
+    "tokens_by_words",
+]
 
 LinkRule = Literal["best", "both"]
 LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
@@ -46,8 +50,8 @@ class Aligned:
     Attributes:
         source: the line, without its language code.
         target: its translation.
-        num_source_words: the number of the source's words.
-        num_target_words: the number of the target's words.
+        source_words: the words of the source that links count, or its tokens.
+        target_words: those of the target.
         links: for each view, pairs (source word, target word), from 0.
         end_shares: for each view, the share of its rows on the source's ``</s>``.
         error: the reason why the pair could not be aligned; it then has no links.
@@ -57,12 +61,22 @@ class Aligned:
 
     source: str
     target: str
-    num_source_words: int
-    num_target_words: int
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
     links: tuple[frozenset[Link], ...]
     end_shares: tuple[float, ...]
     error: str | None = None
     unknown: tuple[str, ...] = ()
+
+    @property
+    def num_source_words(self) -> int:
+        """The number of the source's words."""
+        return len(self.source_words)
+
+    @property
+    def num_target_words(self) -> int:
+        """The number of the target's words."""
+        return len(self.target_words)
 
 
 def align_pairs(
@@ -73,6 +87,8 @@ def align_pairs(
     views: Sequence[View],
     *,
     rule: LinkRule = "both",
+    units: UnitRule = "auto",
+    given: Given = NOTHING_GIVEN,
 ) -> Iterator[Aligned]:
     """Link the words of given pairs by each of some views.
 
@@ -83,6 +99,8 @@ def align_pairs(
         targets: their translations.
         views: the maps to read links from, with their conventions.
         rule: which links to take from a map, see `link_words`.
+        units: how lines are cut into the words that links count.
+        given: words to take instead, and pairs that are none.
 
     Yields:
         The links of each pair, in order. A pair with an empty side has none.
@@ -95,10 +113,10 @@ def align_pairs(
             f"The number of targets must be that of the sources, {len(sources)}, but is "
             f"{len(targets)}. Give one target for each source."
         )
+    aligner = _Aligner(model, tokenizer, tuple(views), rule, units)
     pairs = list(zip(sources, targets, strict=True))
     for start in range(0, len(pairs), CHUNK):
-        chunk = pairs[start : start + CHUNK]
-        yield from _align_chunk(model, tokenizer, chunk, views, rule=rule)
+        yield from aligner.align(pairs[start : start + CHUNK], given, start)
 
 
 def link_words(
@@ -156,71 +174,119 @@ def tokens_by_words(words: Sequence[range], num_words: int) -> np.ndarray:
     return is_of
 
 
-def _align_chunk(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    pairs: Sequence[tuple[str, str]],
-    views: Sequence[View],
-    *,
-    rule: LinkRule,
-) -> list[Aligned]:
-    aligned = []
-    ids, places = [], []
-    for index, (source, target) in enumerate(pairs):
-        text = split_code(tokenizer, source)[1]
-        sizes = (len(split_pieces(text)), len(split_pieces(target)))
-        target_ids = tokenizer.encode_target(mark_unknown(tokenizer, target))
-        pair_ids = (tokenizer.encode_source(source), target_ids)
-        problem = problem_of(model, *pair_ids)
-        unknown: tuple[str, ...] = ()
-        if tokenizer.config.unk_id in target_ids:
-            unknown = tuple(unknown_pieces(tokenizer, target))
-        nothing, shares = (frozenset[Link](),) * len(views), (0.0,) * len(views)
-        aligned.append(Aligned(text, target, *sizes, nothing, shares, problem, unknown))
-        if problem is None and all(sizes):
-            ids.append(pair_ids)
-            places.append(index)
-    layers = {view.layer for view in views if view.layer is not None}
-    if any(view.layer is None for view in views):
-        layers = set(range(model.config.num_decoder_layers))
-    all_maps = map_pairs(
-        model,
-        ids,
-        layers,
-        pad_id=tokenizer.config.pad_id,
-        start_id=tokenizer.config.target_start_id,
-        has_norms=any(view.map == "norms" for view in views),
-    )
-    for maps in all_maps:
-        place = places[maps.index]
-        source_words = words_of_tokens(tokenizer, "source", pairs[place][0], ids[maps.index][0])
-        aligned[place] = _align_pair(
-            aligned[place],
-            maps,
-            tokenizer,
-            source_words,
-            ids[maps.index][1],
-            views=views,
-            rule=rule,
+@dataclass(frozen=True)
+class _Prepared:
+    """A pair that can run through the model."""
+
+    ids: tuple[list[int], list[int]]
+    units: tuple[Units, Units]
+    lines: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Aligner:
+    """Aligns some pairs together."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    views: tuple[View, ...]
+    rule: LinkRule
+    units: UnitRule
+
+    def align(self, pairs: Sequence[tuple[str, str]], given: Given, start: int) -> list[Aligned]:
+        """Align pairs, of which the first has the number ``start``."""
+        aligned: list[Aligned] = []
+        ready: dict[int, _Prepared] = {}
+        for index, lines in enumerate(pairs):
+            pair, prepared = self._prepare(lines, given, start + index)
+            aligned.append(pair)
+            if prepared is not None:
+                ready[index] = prepared
+        layers = {view.layer for view in self.views if view.layer is not None}
+        if any(view.layer is None for view in self.views):
+            layers = set(range(self.model.config.num_decoder_layers))
+        places = list(ready)
+        all_maps = map_pairs(
+            self.model,
+            [ready[place].ids for place in places],
+            layers,
+            pad_id=self.tokenizer.config.pad_id,
+            start_id=self.tokenizer.config.target_start_id,
+            has_norms=any(view.map == "norms" for view in self.views),
         )
-    return aligned
+        for maps in all_maps:
+            place = places[maps.index]
+            aligned[place] = self._link(aligned[place], maps, ready[place])
+        return aligned
+
+    def _prepare(
+        self, lines: tuple[str, str], given: Given, number: int
+    ) -> tuple[Aligned, _Prepared | None]:
+        """Cut a pair into tokens and words; None in place of one that cannot be aligned."""
+        tokenizer = self.tokenizer
+        source, target = lines
+        text = split_code(tokenizer, source)[1]
+        nothing = (frozenset[Link](),) * len(self.views)
+        shares = (0.0,) * len(self.views)
+        ids = (
+            tokenizer.encode_source(source),
+            tokenizer.encode_target(mark_unknown(tokenizer, target)),
+        )
+        problem = given.faults.get(number) or problem_of(self.model, *ids)
+        units: list[Units] = []
+        for side, line, one in zip(SIDES, lines, ids, strict=True):
+            words = given.words(side, number)
+            try:
+                units.append(
+                    find_units(tokenizer, side, line, rule=self.units, words=words, ids=one)
+                )
+            except DataError as error:
+                sentence = str(error).replace("The words", f"The {side} words", 1)
+                problem = problem or sentence
+                units.append(Units((), ()))
+        unknown: tuple[str, ...] = ()
+        if tokenizer.config.unk_id in ids[1]:
+            unknown = tuple(unknown_pieces(tokenizer, target))
+        names = (units[0].names, units[1].names)
+        pair = Aligned(text, target, *names, nothing, shares, problem, unknown)
+        if problem is not None or not all(names):
+            return pair, None
+        return pair, _Prepared(ids, (units[0], units[1]), lines)
+
+    def _link(self, pair: Aligned, maps: PairMaps, prepared: _Prepared) -> Aligned:
+        """Read the links of a pair from its maps."""
+        source_words, target_words = (
+            units.of_tokens(self.tokenizer, side, line, ids)
+            for units, side, line, ids in zip(
+                prepared.units, SIDES, prepared.lines, prepared.ids, strict=True
+            )
+        )
+        maps_XTS = np.stack([maps.get(view) for view in self.views])
+        links = links_of_maps(
+            maps_XTS,
+            (source_words, target_words),
+            (pair.num_source_words, pair.num_target_words),
+            self.rule,
+        )
+        end_shares = (maps_XTS[:, :, -1] / maps_XTS.sum(axis=2)).mean(axis=1)
+        return replace(pair, links=tuple(links), end_shares=tuple(end_shares.tolist()))
 
 
-def _align_pair(
-    pair: Aligned,
-    maps: PairMaps,
-    tokenizer: Tokenizer,
-    source_words: Sequence[range],
-    target_ids: Sequence[int],
-    *,
-    views: Sequence[View],
+def links_of_maps(
+    maps_XTS: np.ndarray,
+    words: tuple[Sequence[range], Sequence[range]],
+    sizes: tuple[int, int],
     rule: LinkRule,
-) -> Aligned:
-    marked = mark_unknown(tokenizer, pair.target)
-    target_words = words_of_tokens(tokenizer, "target", marked, target_ids)
+) -> list[frozenset[Link]]:
+    """Turn maps from target tokens to source tokens into links of words.
+
+    Args:
+        maps_XTS: for each map, a row for each target token but ``</s>``, and a column for each
+            source token.
+        words: the words of each source token but ``</s>``, and of each target token.
+        sizes: the number of words of the source and the target.
+        rule: which links to take, see `link_words`.
+    """
     # ``</s>`` comes last and belongs to no word.
-    is_of_SM = tokens_by_words([*source_words, range(0)], pair.num_source_words)
-    maps_XTS = np.stack([maps.get(view) for view in views])
-    links = link_words(maps_XTS @ is_of_SM, target_words, pair.num_target_words, rule)
-    end_shares = (maps_XTS[:, :, -1] / maps_XTS.sum(axis=2)).mean(axis=1)
-    return replace(pair, links=tuple(links), end_shares=tuple(end_shares.tolist()))
+    is_of_SM = tokens_by_words([*words[0], range(0)], sizes[0])
+    return link_words(maps_XTS @ is_of_SM, words[1], sizes[1], rule)
