@@ -78,6 +78,9 @@ class TranslatedHypothesis:
             temperature, penalties and constraints.
         log_probability: their sum.
         score: the ranking value, after the length penalty.
+        parts: the translations of the parts of the source, if it was split.
+        alignment: if it was asked for, the links (source word, target word), both from 0.
+        words: the words of the text that they count.
     """
 
     text: str
@@ -86,6 +89,9 @@ class TranslatedHypothesis:
     token_log_probabilities: tuple[float, ...] = ()
     log_probability: float = 0.0
     score: float = 0.0
+    parts: tuple[Self, ...] = ()
+    alignment: tuple[tuple[int, int], ...] | None = None
+    words: tuple[str, ...] = ()
 
     @classmethod
     def joined(cls, parts: Sequence[Self], gaps: Sequence[str | None]) -> Self:
@@ -102,6 +108,7 @@ class TranslatedHypothesis:
             tuple(log for part in parts for log in part.token_log_probabilities),
             sum(part.log_probability for part in parts),
             sum(part.score for part in parts),
+            parts=tuple(parts),
         )
 
 
@@ -120,12 +127,15 @@ class Translation:
         hypotheses: at most ``n_best``, the best first.
         error: one sentence if the line could not be translated, otherwise None.
         notes: what is unusual about the line and its translation.
+        source_words: the words of the source that the links of the hypotheses count, if they have
+            links.
     """
 
     source: str
     hypotheses: tuple[TranslatedHypothesis, ...]
     error: str | None = None
     notes: Notes = NO_NOTES
+    source_words: tuple[str, ...] = ()
 
     @property
     def best(self) -> TranslatedHypothesis:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pellucid.bundle import RECIPE, Bundle
 from pellucid.config.parsing import read_toml_text
 from pellucid.errors import InputError
 from pellucid.files import read_bytes
 
-__all__ = ["LONGEST", "check_model", "guided_head", "never_written", "sentencepiece_models"]
+__all__ = [
+    "LONGEST",
+    "check_model",
+    "guided_convention",
+    "guided_head",
+    "never_written",
+    "sentencepiece_models",
+]
 
 LONGEST = 65_536
 """Maximum number of positions, because other systems store a table of them."""
@@ -82,6 +89,15 @@ def never_written(bundle: Bundle) -> list[int]:
     """Return the ids that pellucid never writes: padding and the start token."""
     tokenizer = bundle.config.tokenizer
     return sorted({tokenizer.pad_id, tokenizer.target_start_id} - {tokenizer.eos_id})
+
+
+def guided_convention(bundle: Bundle) -> Literal["predicts", "reads"]:
+    """Tell for which token a row of the guided head counts: the predicted one unless said."""
+    if RECIPE in bundle.manifest["files"]:
+        recipe = read_toml_text(read_bytes(bundle.folder / RECIPE).decode())
+        if recipe.get("training", {}).get("guided_convention") == "reads":
+            return "reads"
+    return "predicts"
 
 
 def guided_head(bundle: Bundle) -> tuple[int, int] | None:

@@ -91,6 +91,8 @@ def parts_of_words(words: Sequence[str], parts: Sequence[str]) -> list[list[tupl
         the part.
     """
     text = "".join(parts)
+    if len(parts) == 1 and "".join(words) == "".join(text.split()):  # nearly always
+        return [list(enumerate(words))]
     spelled, owners = _spell(words, merges_dashes=False)
     found, places = _spell(list(text), merges_dashes=False)
     owner_of: dict[int, int] = {}

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pellucid.cli.options import Option, flag
 from pellucid.errors import InputError
 
-__all__ = ["VIEWS", "WORDS", "check_options", "gather_files"]
+__all__ = ["VIEWS", "WORDS", "check_links", "check_options", "gather_files"]
 
 VIEWS: Mapping[str, Option] = {
     "layer": (int, "L", "Decoder layer, from 0."),
@@ -85,6 +85,44 @@ def gather_files(
             f"Add {' and '.join(f'{name} FILE' for name in missing)}."
         )
     return found | {name: path for name, path in others.items() if path is not None}
+
+
+def check_links(
+    options: Mapping[str, Any], layer: int | None, head: int | None, *, is_wanted: bool
+) -> Literal["auto", "spaces", "script", "subwords"]:
+    """Check the options of links that come with translations.
+
+    Args:
+        options: those of `WORDS`.
+        layer: the layer that links are read from.
+        head: the head.
+        is_wanted: True if there are links.
+
+    Returns:
+        How lines are cut into words.
+
+    Raises:
+        InputError: an option needs another one, or contradicts it.
+    """
+    given = {
+        "--align-layer": layer is not None,
+        "--align-head": head is not None,
+        "--words-by": options["words_by"] is not None,
+        "--subwords": bool(options["subwords"]),
+    }
+    for name, is_given in given.items():
+        if is_given and not is_wanted:
+            raise InputError(f"{name} needs --align. Add it, or leave both out.")
+    if head is not None and layer is None:
+        raise InputError("--align-head needs --align-layer. Add it.")
+    if options["subwords"]:
+        if options["words_by"] is not None:
+            raise InputError(
+                "--subwords cannot be combined with --words-by. Leave one of them out."
+            )
+        return "subwords"
+    rule: Literal["auto", "spaces", "script"] = options["words_by"] or "auto"
+    return rule
 
 
 def check_options(options: Mapping[str, Any], *, has_gold: bool, has_words: bool = False) -> None:
