@@ -31,6 +31,7 @@ __all__ = [
     "open_to_write",
     "read_bytes",
     "reading",
+    "refuse_pipe",
     "tidy_folder",
     "write_bytes",
     "write_text",
@@ -99,6 +100,11 @@ def read_bytes(path: Path) -> bytes:
         DataError: it cannot be read.
     """
     with reading(path):
+        if path.is_fifo() and _descriptor(path) is None:
+            raise DataError(
+                f"{path} must be a file, but is a pipe, which may be waited for without an end. "
+                "Write its content into a file first."
+            )
         return path.read_bytes()
 
 
@@ -127,6 +133,23 @@ def is_device(path: Path) -> bool:
     if _descriptor(path) is not None:
         return True
     return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def refuse_pipe(path: Path, what: str) -> None:
+    """Refuse a pipe or a device where a file is read more than once, before anything waits for it.
+
+    Args:
+        path: the file.
+        what: what it is, for the message, such as ``data.train``.
+
+    Raises:
+        DataError: it is one.
+    """
+    if is_device(path):
+        raise DataError(
+            f"{what} must be a file, because it is read more than once, but {path} is a pipe or a "
+            "device. Write its content into a file first."
+        )
 
 
 def _descriptor(path: Path) -> int | None:

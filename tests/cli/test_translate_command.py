@@ -10,85 +10,35 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 import typer.testing
+from echoing import Echo, use_echo
 from forked import Forked
 
-import pellucid.text_lines
-import pellucid.translator
 from pellucid.cli.lines import job
 from pellucid.cli.options import CONSTRAINTS, DECODING, flag, useless_options
 from pellucid.cli.progress import describe_progress
-from pellucid.config import DecodingConfig, validate
+from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
 from pellucid.decode import Constraints
-from pellucid.translation import TranslatedHypothesis, Translation
+from pellucid.translation import Translation
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
 
 
-@dataclass
-class Echo:
-    """A translator that answers at once, and records its calls.
-
-    A line that starts with ``!`` cannot be translated; ``interrupt`` maps the number of a call,
-    from 0, to the exception that it raises.
-    """
-
-    model_hash: str = "a" * 64
-    decoding: DecodingConfig = field(default_factory=DecodingConfig)
-    interrupt: dict[int, BaseException] = field(default_factory=dict)
-    calls: list[dict[str, Any]] = field(default_factory=list)
-    loaded: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def bundle(self) -> SimpleNamespace:
-        return SimpleNamespace(model_hash=self.model_hash)
-
-    def configure(self, **options: Any) -> DecodingConfig:
-        return validate(DecodingConfig, self.decoding.model_dump() | options, "options")
-
-    def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
-        if len(self.calls) in self.interrupt:
-            raise self.interrupt.pop(len(self.calls))
-        self.calls.append({"texts": list(texts), **options})
-        return [self._answer(text, options) for text in texts]
-
-    def _answer(self, text: str, options: dict[str, Any]) -> Translation:
-        if text.startswith("!"):
-            return Translation(text, (), "It must not shout.")
-        hypotheses = tuple(
-            TranslatedHypothesis(
-                text.upper() + "?" * rank, ("T",), (7,), (-1.5,), -1.5, -0.5 - rank
-            )
-            for rank in range(options.get("n_best", 1))
-        )
-        return Translation(text, hypotheses, None)
-
-
 @pytest.fixture
 def echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
-    translator = Echo()
-
-    def load(model: str, **options: Any) -> Echo:
-        translator.loaded = {"model": model, **options}
-        monkeypatch.setattr(torch, "get_num_threads", lambda: options["threads"] or 2)
-        return translator
-
-    monkeypatch.setattr(pellucid.translator, "load", load)
-    monkeypatch.setattr(job, "MAX_LINES", 7)
-    return translator
+    return use_echo(monkeypatch)
 
 
 def lines(count: int) -> list[str]:
@@ -426,18 +376,25 @@ def test_interruption_before_the_first_window_leaves_nothing(
     assert names(tmp_path) == []
 
 
-def test_bad_line_of_standard_input_ends_after_the_whole_windows(
-    run_here: Run, echo: Echo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_bad_line_of_another_file_ends_after_the_whole_windows(
+    run_here: Run, echo: Echo, write_lines: WriteLines, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pellucid.text_lines, "LONGEST_LINE", 1009)
     output = tmp_path / "out"
-    good, bad = text(*lines(10)).encode(), text(*lines(31)).encode()
-    done = run_here("translate", "m", "-o", str(output), stdin=good + b"a" * 1010 + b"\n")
-    assert done.returncode == 2
-    assert "-:11" in done.stderr
-    assert json.loads((tmp_path / "out.state").read_text())["num_lines"] == 7
-    assert run_here("translate", "m", "-o", str(output), stdin=bad).returncode == 0
-    assert output.read_bytes() == bad.upper()
+    fifo = tmp_path / "prefixes"
+    os.mkfifo(fifo)  # A file would be checked before anything is translated.
+    command = ("translate", "m", "-o", str(output), "--prefix-file", str(fifo))
+    stdin = text(*lines(31)).encode()
+    for good, (code, said) in ((10, (2, "prefixes:11")), (31, (0, ""))):
+        prefixes = text(*[""] * good).encode() + (b"" if good == 31 else b"\xff\n")
+        writer = threading.Thread(target=fifo.write_bytes, args=[prefixes])
+        writer.start()
+        done = run_here(*command, stdin=stdin)
+        writer.join()
+        assert done.returncode == code
+        assert said in done.stderr
+        if code:
+            assert json.loads((tmp_path / "out.state").read_text())["num_lines"] == 7
+    assert output.read_bytes() == stdin.upper()
 
 
 @dataclass

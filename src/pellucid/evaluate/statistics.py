@@ -19,7 +19,7 @@ from pellucid.errors import ConfigurationError, DataError, InputError
 from pellucid.evaluate.form import NFC, Form
 from pellucid.evaluate.moses import lowercase_and_tokenize, moses_signature
 from pellucid.evaluate.ter import BoundedTER
-from pellucid.evaluate.tokenization import choose_tokenizer, make_bleu
+from pellucid.evaluate.tokenization import choose_tokenizer, has_no_spaces, make_bleu
 
 __all__ = [
     "Floats",
@@ -97,6 +97,11 @@ class Method:
         bleu.effective_order = 2 * num_long < len(references)
         return bleu
 
+    def ter(self, references: Sequence[str]) -> BoundedTER:
+        """Make the TER that suits these references: of characters if they have no spaces."""
+        is_cut = self.is_tokenized or self.lowercased_tokenized is not None
+        return BoundedTER(in_characters=not is_cut and has_no_spaces(references))
+
 
 @dataclass(frozen=True)
 class Resampled:
@@ -167,7 +172,7 @@ def resample_scores(
     metrics: dict[str, Metric] = {
         "bleu": method.bleu(known[0]),
         "chrf": CHRF(),
-        "ter": BoundedTER(),
+        "ter": method.ter(known[0]),
     }
     found = {}
     for name, metric in metrics.items():

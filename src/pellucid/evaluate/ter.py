@@ -1,4 +1,4 @@
-"""TER in acceptable time for very long lines."""
+"""TER in acceptable time for very long lines, and for text without spaces."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ class BoundedTER(TER):
 
     num_long_lines = 0
 
+    def __init__(self, *, in_characters: bool = False) -> None:
+        """Make the metric.
+
+        Args:
+            in_characters: count edits of characters instead of words, for text without spaces,
+                whose lines would be one word each. The signature then has ``tok:char``.
+        """
+        super().__init__()
+        self._in_characters = in_characters
+
+    def _preprocess_segment(self, sent: str) -> str:
+        segment: str = super()._preprocess_segment(sent)
+        return " ".join("".join(segment.split())) if self._in_characters else segment
+
     def _compute_segment_statistics(
         self, hypothesis: str, ref_kwargs: dict[str, Any]
     ) -> list[float]:
@@ -40,6 +54,8 @@ class BoundedTER(TER):
         """Return sacreBLEU's signature, with the number of lines scored without shifts."""
         info = super().get_signature()
         info.update("noshift", self.num_long_lines or None)
+        if self._in_characters:
+            info.update("tok", "char")
         return info
 
 

@@ -14,7 +14,14 @@ from sacrebleu.metrics.bleu import BLEU
 
 from pellucid.errors import ConfigurationError, PellucidError, suggestion
 
-__all__ = ["DEFAULT", "TOKENIZERS", "check_tokenizer", "choose_tokenizer", "make_bleu"]
+__all__ = [
+    "DEFAULT",
+    "TOKENIZERS",
+    "check_tokenizer",
+    "choose_tokenizer",
+    "has_no_spaces",
+    "make_bleu",
+]
 
 DEFAULT = "13a"
 """sacreBLEU's tokenizer for scripts that have spaces between words."""
@@ -79,6 +86,14 @@ def choose_tokenizer(
     if code in JAPANESE or counts["kana"] > KANA_SHARE * east_asian:
         return "ja-mecab" if may_use_mecab and _is_installed("ja-mecab") else "char"
     return "zh"
+
+
+def has_no_spaces(references: Sequence[str]) -> bool:
+    """Tell whether a text is in a script without spaces between words; Korean has spaces."""
+    counts = _count_scripts(references)
+    return counts["kana"] + counts["han"] + counts["others"] > max(
+        LARGE_SHARE * sum(counts.values()), counts["hangul"]
+    )
 
 
 def check_tokenizer(name: str) -> None:

@@ -20,7 +20,7 @@ from pellucid.text.foreign import (
 from pellucid.text.joining import CUT_KINDS
 from pellucid.text.judging import Hit, judge, shared_pairs, shifted_stretches, unrelated_stretches
 from pellucid.text.languages import release_identifier
-from pellucid.text.oddities import BETWEEN_WORDS
+from pellucid.text.oddities import BETWEEN_WORDS, DECOMPOSED
 from pellucid.text.rows import is_source_name
 from pellucid.text.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
 from pellucid.text.shifts import Shift
@@ -90,6 +90,18 @@ KINDS: Mapping[str, _Kind] = {
     "other spaces": _Kind("other spaces than the usual ones", "They stay in the text.", NEVER),
     "invisible characters": _Kind(
         "invisible characters", "The model learns to write them too: remove them.", 0.01
+    ),
+    "line breaks": _Kind(
+        "line breaks inside",
+        "They are read as spaces. Translation reads one line at a time, so a pair for each line is "
+        "better.",
+        NEVER,
+    ),
+    DECOMPOSED: _Kind(
+        "letters apart from their accents (NFD)",
+        'They are joined as they are read, unless tokenizer.normalization is "none": a model then '
+        "takes the two forms for different letters.",
+        NEVER,
     ),
     "long source": _Kind("source far longer than others", "Lines may be joined there.", 0.01),
     "long target": _Kind("target far longer than others", "Lines may be joined there.", 0.01),

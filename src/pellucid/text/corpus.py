@@ -6,16 +6,17 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from pathlib import Path
 from typing import Literal, get_args
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
+from pellucid.files import refuse_pipe
 from pellucid.text.documents import kind_of_document
 from pellucid.text.joining import joiner
 from pellucid.text.rows import Fault, RowReader, json_reader, table_reader
-from pellucid.text_lines import decode_line, read_lines
+from pellucid.text_lines import CutLine, decode_line, read_lines
 
 __all__ = ["BadLine", "BadLines", "Pair", "Split", "check_files", "read_pairs", "resolve_folder"]
 
@@ -35,12 +36,14 @@ class Pair:
         target: its translation, one line.
         where: ``FILE:LINE`` of the source, lines from 1.
         number: the number of the line from 1, without a header; 0 if the pair is of no file.
+        has_breaks: True if a side had line breaks, which JSON can write; they are spaces here.
     """
 
     source: str
     target: str
     where: str
     number: int = field(default=0, compare=False)
+    has_breaks: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +244,7 @@ def _check_file(path: Path, key: str) -> None:
             f"data.{key} must name a file, but {path} does not exist. Check the name and "
             "data.folder."
         )
+    refuse_pipe(path, f"data.{key}")
     if next(read_lines(path, keeps_damaged=True), None) is None:
         raise DataError(f"A text file must not be empty, but {path} is empty (data.{key}).")
 
@@ -267,7 +271,7 @@ def _read_rows(path: Path, kind: str, data: DataConfig) -> Iterator[Pair | BadLi
     """Read a file with both sides in each line."""
     lines = read_lines(path, keeps_damaged=True)
     reader: RowReader | None = json_reader(data, str(path)) if kind == ".jsonl" else None
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(_without_blank_end(lines), start=1):
         if (damage := _damage(line, path, number)) is not None:
             yield damage
             continue
@@ -280,11 +284,35 @@ def _read_rows(path: Path, kind: str, data: DataConfig) -> Iterator[Pair | BadLi
         if isinstance(row, Fault):
             yield BadLine(where, number, row)
         else:
-            yield Pair(row[0], row[1], where, number - reader.has_header)
+            source, target = map(_in_one_line, row)
+            has_breaks = (source, target) != row
+            yield Pair(source, target, where, number - reader.has_header, has_breaks)
+
+
+def _in_one_line(text: str) -> str:
+    """Put spaces in the place of line breaks, and of the white space around them."""
+    if "\n" not in text:
+        return text
+    return " ".join(filter(None, map(str.strip, text.split("\n"))))
+
+
+def _without_blank_end(lines: Iterator[str]) -> Iterator[str]:
+    """Leave out empty lines at the end of a file; others keep their places."""
+    num_empty = 0
+    for line in lines:
+        if line:
+            yield from repeat("", num_empty)
+            num_empty = 0
+            yield line
+        else:
+            num_empty += 1
 
 
 def _damage(line: str, path: Path, number: int) -> BadLine | None:
-    """Describe a line that is not UTF-8."""
+    """Describe a line that is too long, or not UTF-8."""
+    if isinstance(line, CutLine):
+        sentence = f"{line.fault()} ({path}:{number}). Break it into shorter ones."
+        return BadLine(f"{path}:{number}", number, Fault("too long", sentence))
     try:
         line.encode()
     except UnicodeEncodeError:

@@ -25,6 +25,8 @@ _SIGNS = re.compile(
 
 BETWEEN_WORDS = "no-break spaces between words"
 
+DECOMPOSED = "decomposed characters"
+
 _ODDITIES = {
     "control characters": re.compile(f"[{_CONTROL}]"),
     "carriage returns": re.compile("\r"),
@@ -61,14 +63,22 @@ _TOGETHER = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "KATAKANA-HIRAGANA": "CJK", "
 
 def oddities(line: str) -> list[str]:
     """Name the odd features of a line's characters; nearly all lines have none."""
+    apart = [DECOMPOSED] if _is_decomposed(line) else []
     if _SIGNS.search(line) is None:
-        return []
-    found = [name for name, pattern in _ODDITIES.items() if pattern.search(line)]
+        return apart
+    found = apart + [name for name, pattern in _ODDITIES.items() if pattern.search(line)]
     if "escapes" in found and not any(map(_is_escape, _ODDITIES["escapes"].findall(line))):
         found.remove("escapes")
     if BETWEEN_WORDS in found:
         found.remove("no-break spaces")
     return found
+
+
+def _is_decomposed(line: str) -> bool:
+    """Tell whether a line has letters and marks apart (NFD) that Unicode has in one character."""
+    if line.isascii() or unicodedata.is_normalized("NFC", line):
+        return False
+    return len(unicodedata.normalize("NFC", line)) < len(line)
 
 
 def odd_characters(name: str, line: str) -> list[str]:

@@ -10,7 +10,18 @@ from pellucid.config import DataConfig
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError
 
-__all__ = ["Fault", "RowReader", "is_source_name", "json_reader", "names_of_header", "table_reader"]
+__all__ = [
+    "NESTED",
+    "Fault",
+    "RowReader",
+    "find_key",
+    "is_source_name",
+    "json_reader",
+    "names_of_header",
+    "read_object",
+    "table_reader",
+    "text_of",
+]
 
 SOURCE_NAMES = ("source", "src")
 TARGET_NAMES = ("target", "tgt", "trg")
@@ -183,23 +194,12 @@ class _Objects:
         self._languages = languages
 
     def read(self, line: str, where: str) -> tuple[str, str] | Fault:
-        try:
-            value = read_json_text(line)
-        except ValueError as error:
-            return Fault(
-                "not JSON" if line else "empty",
-                f"A line must be a JSON object, but cannot be read: {error} ({where}). Correct it "
-                "or remove it.",
-            )
-        if not isinstance(value, dict):
-            return Fault(
-                _json_type(value),
-                f"A line must be a JSON object, but is {_json_type(value)} ({where}). Write "
-                '{"source": "…", "target": "…"}.',
-            )
+        value = read_object(line, where, '{"source": "…", "target": "…"}')
+        if isinstance(value, Fault):
+            return value
         sides = []
         for key, holder in self._find(value):
-            text = _json_text(holder, key, where)
+            text = text_of(holder, key, where)
             if isinstance(text, Fault):
                 return self._with_hint(text, value)
             sides.append(text)
@@ -208,7 +208,7 @@ class _Objects:
     def _find(self, value: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """Find the key of each side, and the object that should have it."""
         if self._keys:
-            return [_down(value, key) for key in self._keys]
+            return [find_key(value, key) for key in self._keys]
         if "source" not in value and "target" not in value and all(self._languages):
             nested = value.get(NESTED)
             for holder in (nested, value):
@@ -226,7 +226,31 @@ class _Objects:
         return Fault(fault.kind, fault.sentence + hint)
 
 
-def _down(value: dict[str, Any], path: str) -> tuple[str, dict[str, Any]]:
+def read_object(line: str, where: str, form: str) -> dict[str, Any] | Fault:
+    """Read one line of JSON Lines.
+
+    Args:
+        line: the line.
+        where: its file and number, for the message.
+        form: an object as it should be, for the message.
+    """
+    try:
+        value = read_json_text(line)
+    except ValueError as error:
+        return Fault(
+            "not JSON" if line else "empty",
+            f"A line must be a JSON object, but cannot be read: {error} ({where}). Correct it "
+            "or remove it.",
+        )
+    if not isinstance(value, dict):
+        return Fault(
+            _json_type(value),
+            f"A line must be a JSON object, but is {_json_type(value)} ({where}). Write {form}.",
+        )
+    return value
+
+
+def find_key(value: dict[str, Any], path: str) -> tuple[str, dict[str, Any]]:
     """Follow a dotted key, such as ``translation.en``, to the object that holds its last part."""
     key = path
     while key not in value and "." in key:
@@ -238,8 +262,14 @@ def _down(value: dict[str, Any], path: str) -> tuple[str, dict[str, Any]]:
     return key, value
 
 
-def _json_text(value: dict[str, Any], key: str, where: str) -> str | Fault:
-    """Take one side of a JSON object."""
+def text_of(value: dict[str, Any], key: str, where: str) -> str | Fault:
+    """Take a text, which may have line breaks, out of a JSON object.
+
+    Args:
+        value: the object.
+        key: the text's key.
+        where: the file and number of its line, for the message.
+    """
     if key not in value:
         return Fault(f'no "{key}"', f'A line must have "{key}", but does not ({where}). Add it.')
     text = value[key]
@@ -248,12 +278,6 @@ def _json_text(value: dict[str, Any], key: str, where: str) -> str | Fault:
         return Fault(
             f'"{key}" is {kind}',
             f'"{key}" must be text, but is {kind} ({where}). Put it in quotes.',
-        )
-    if "\n" in text:
-        return Fault(
-            "line break",
-            f'"{key}" must be one line, but contains a line break ({where}). Replace it by a '
-            "space, or make two pairs.",
         )
     try:
         text.encode("utf-8")

@@ -175,7 +175,7 @@ def scan_text(
                 scan.headers.append(len(scan))
             scan.lines.append(int(pair.where.rpartition(":")[2]))
             waiting.add(pair.source, pair.target)
-            _add(scan, pair.source, pair.target, known)
+            _add(scan, pair, known)
     waiting.flush()
     return scan
 
@@ -233,8 +233,9 @@ def _read(
         errors.append(str(error))
 
 
-def _add(scan: Scan, source: str, target: str, known: Sequence[Scan]) -> None:
+def _add(scan: Scan, pair: Pair, known: Sequence[Scan]) -> None:
     index = len(scan)
+    source, target = pair.source, pair.target
     for side, line in ((scan.source, source), (scan.target, target)):
         side.lengths.append(len(line.strip()))
         side.anchors.append(anchors(line))
@@ -242,6 +243,8 @@ def _add(scan: Scan, source: str, target: str, known: Sequence[Scan]) -> None:
     scan.pair_hashes.append(_hash(f"{source}\n{target}"))
     scan.source_hashes.append(_hash(source))
     found = {*oddities(source), *oddities(target)}
+    if pair.has_breaks:
+        found.add("line breaks")
     if not scan.source.lengths[-1] or not scan.target.lengths[-1]:
         found.add("empty")
     # Numbers and the like translate to themselves; text with enough letters does not.

@@ -8,7 +8,7 @@ from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
 from pellucid.cli.align.history import write_history
-from pellucid.cli.align.lines import Lines, take_lines
+from pellucid.cli.align.lines import MAY_BE_DAMAGED, Lines, take_lines
 from pellucid.cli.align.links import write_all_links, write_links_of_pairs
 from pellucid.cli.align.remarks import Remarks
 from pellucid.cli.align.report import report_errors
@@ -53,7 +53,7 @@ def align_files(
         with open_output(output_file, may_overwrite=may_overwrite) as output:
             return write_all_links(windows, directions, method, output, is_json=is_json)
 
-    columns = dict(zip(files, read_parallel(files), strict=True))
+    columns = dict(zip(files, read_parallel(files, damaged_in=MAY_BE_DAMAGED), strict=True))
     lines = take_lines(columns)
     # A run that keeps its checkpoints need not have a bundle.
     directions = [] if options["history"] else _make_directions(model, options)
@@ -74,7 +74,7 @@ def align_files(
 
 def _windows(files: Mapping[str, str]) -> Iterator[Lines]:
     """Check files at once, then read them window by window."""
-    windows = parallel_windows(files)
+    windows = parallel_windows(files, damaged_in=MAY_BE_DAMAGED)
     return (take_lines(dict(zip(files, window, strict=True))) for window in windows)
 
 

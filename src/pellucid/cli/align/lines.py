@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pellucid.inside.align.units import Given
+from pellucid.text_lines import not_a_line
 
-__all__ = ["BETWEEN", "Lines", "take_lines"]
+__all__ = ["BETWEEN", "MAY_BE_DAMAGED", "Lines", "take_lines"]
+
+MAY_BE_DAMAGED = ("--source", "--target", "--pairs")
+"""Files in which a line that is too long or not text costs only its own pair."""
 
 BETWEEN = " ||| "
 """What stands between source and target in a file of both."""
@@ -31,10 +35,12 @@ class Lines:
 def take_lines(columns: Mapping[str, Sequence[str]]) -> Lines:
     """Take the pairs from the lines of each file, by option."""
     given = (columns.get("--source-words"), columns.get("--target-words"))
+    faults: dict[int, str] = {}
     if "--pairs" not in columns:
-        return Lines(columns["--source"], columns["--target"], Given(*given))
-    sources, targets, faults = [], [], {}
-    for number, line in enumerate(columns["--pairs"]):
+        sides = [_usable(columns[name], faults) for name in ("--source", "--target")]
+        return Lines(sides[0], sides[1], Given(*given, faults))
+    sources, targets = [], []
+    for number, line in enumerate(_usable(columns["--pairs"], faults)):
         # An empty side has no word: `SOURCE |||` has no target.
         fields = f" {line} ".split(BETWEEN)
         if len(fields) == 2:
@@ -50,3 +56,13 @@ def take_lines(columns: Mapping[str, Sequence[str]]) -> Lines:
         sources.append(source)
         targets.append(target)
     return Lines(sources, targets, Given(*given, faults))
+
+
+def _usable(lines: Sequence[str], faults: dict[int, str]) -> list[str]:
+    """Empty the lines that are too long or not text, and note the fault of each."""
+    found = []
+    for number, line in enumerate(lines):
+        if (fault := not_a_line(line)) is not None:
+            faults.setdefault(number, fault)
+        found.append("" if fault is not None else line)
+    return found

@@ -79,7 +79,8 @@ def align(
     check_options(options, has_gold=gold is not None, has_words=has_words)
     if output_file != STANDARD:
         check_target(output_file, may_overwrite=overwrite)
-    check_files(files)  # before PyTorch is loaded, so that a mistake shows at once
+    # Before PyTorch is loaded, so that a mistake shows at once.
+    check_files(files, damaged_in=("--source", "--target", "--pairs"))
 
     from pellucid.cli.align.files import align_files
     from pellucid.hardware import set_threads

@@ -102,7 +102,7 @@ def evaluate(
     files |= dict(zip(names, reference, strict=True))
     if baseline is not None:
         files["--baseline"] = baseline
-    columns = dict(zip(files, read_parallel(files), strict=True))
+    columns = dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
 
     from pellucid.evaluate import AS_IT_IS, NFC, Form, compare, evaluate_corpus
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.ending import warn
-from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, to_json_line
+from pellucid.cli.lines.streams import (
+    STANDARD,
+    open_output,
+    parallel_windows,
+    shown,
+    to_json_line,
+)
 from pellucid.cli.options import (
     Ensemble,
     Json,
@@ -46,7 +52,8 @@ def score(
 
     To score several translations of a line, repeat the line in the source file.
     """
-    windows = parallel_windows({"--source": source, "--target": target})
+    files = {"--source": source, "--target": target}
+    windows = parallel_windows(files, damaged_in=files)
     write = _to_json if json else _to_line
     has_errors = False
     number = 0
@@ -84,8 +91,8 @@ def _to_json(number: int, scored: Scored, *, has_tokens: bool) -> str:
     is_scored = scored.error is None
     record: dict[str, Any] = {
         "line": number,
-        "source": scored.source,
-        "target": scored.target,
+        "source": shown(scored.source),
+        "target": shown(scored.target),
         "error": scored.error,
         "log_probability": scored.log_probability if is_scored else None,
     }

@@ -15,8 +15,8 @@ from pellucid.files import hash_bytes
 from pellucid.text_lines import read_lines
 
 if TYPE_CHECKING:
-    from pellucid.decode import Constraints
     from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.lines.ready import LineConstraints
 
 __all__ = ["INPUT", "ConstraintOptions"]
 
@@ -97,20 +97,31 @@ class ConstraintOptions:
             settings,
         )
 
-    def for_lines(self, columns: Mapping[str, Sequence[str]]) -> list[Constraints]:
-        """Build the constraints of each line.
+    def for_lines(self, columns: Mapping[str, Sequence[str]]) -> list[LineConstraints]:
+        """Build the constraints of each line, or of each line of a text with line breaks.
 
         Args:
             columns: lines of each file, by option.
         """
-        from pellucid.decode import Constraints
-
         sources = columns[INPUT]
         prefixes = columns.get(PREFIX_FILE, [self.prefix] * len(sources))
         rows = columns.get(REQUIRE_FILE, [""] * len(sources))
         return [
-            Constraints(prefix, self.forbidden, self._required(source, row))
+            self._for_text(source, prefix, row)
             for source, prefix, row in zip(sources, prefixes, rows, strict=True)
+        ]
+
+    def _for_text(self, source: str, prefix: str, row: str) -> LineConstraints:
+        """Build the constraints of one text; the terms of a glossary belong to single lines."""
+        from pellucid.decode import Constraints
+
+        lines = source.split("\n")
+        if len(lines) == 1 or self.required or row.strip():
+            return Constraints(prefix, self.forbidden, self._required(source, row))
+        first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+        return [
+            Constraints(prefix if number == first else "", self.forbidden, self._required(line, ""))
+            for number, line in enumerate(lines)
         ]
 
     def _required(self, source: str, row: str) -> tuple[str, ...]:

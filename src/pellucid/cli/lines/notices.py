@@ -75,6 +75,7 @@ class Notices:
         yield from self._about_characters()
         if self._counts["outside"]:
             share = self._outside / self._counts["outside"]
+            whose = "its" if self._counts["outside"] == 1 else "their"
             advice = (
                 " Translations of such lines can hardly be right: train on text like it."
                 if share * self._counts["outside"] / max(1, num_lines) >= _LOUD
@@ -82,7 +83,7 @@ class Notices:
             )
             yield (
                 f"{self._have('outside')} text outside the model's vocabulary, which it reads as "
-                f"unknown tokens or single bytes: {share:.1%} of their tokens.{advice}"
+                f"unknown tokens or single bytes: {share:.1%} of {whose} tokens.{advice}"
             )
         if self._counts["parts"]:
             yield (
@@ -96,10 +97,11 @@ class Notices:
                 "sentences may be missing. Split them yourself."
             )
         if self._counts["is_long"]:
+            is_one = self._counts["is_long"] == 1
+            ends = "end of its translation" if is_one else "ends of their translations"
             yield (
                 f"{self._have('is_long', 'is', 'are')} far longer than the lines that the "
-                "model learned from, and cannot be split at sentence ends: read the ends of their "
-                "translations."
+                f"model learned from, and cannot be split at sentence ends: read the {ends}."
             )
         yield from self._about_flags()
 

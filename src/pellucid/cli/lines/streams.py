@@ -8,13 +8,16 @@ import io
 import json
 import math
 import os
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO, cast
 
+from pellucid.cli.lines.terminal import TerminalOutput
+from pellucid.cli.progress import is_terminal
 from pellucid.errors import DataError, InputError
 from pellucid.files import create_file, is_device, open_to_write, writing
 from pellucid.text_lines import count_lines, read_lines
@@ -30,6 +33,7 @@ __all__ = [
     "open_output",
     "parallel_windows",
     "read_parallel",
+    "shown",
     "to_json_line",
 ]
 
@@ -38,6 +42,8 @@ MAX_CHARACTERS = 200_000
 """Size of a window: large enough to group lines by length, small enough for memory."""
 
 STANDARD = "-"
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -60,18 +66,18 @@ class ParallelReader:
 
     Args:
         files: path by the name of the file's option (``--source``).
-        damaged_in: name of the file whose lines need not be UTF-8.
+        damaged_in: names of the files whose lines need not be UTF-8 and may be too long.
 
     Raises:
         InputError: standard input is named twice, or is closed.
     """
 
-    def __init__(self, files: Mapping[str, str], *, damaged_in: str | None = None) -> None:
+    def __init__(self, files: Mapping[str, str], *, damaged_in: Collection[str] = ()) -> None:
         check_standard_input(files)
         self.num_lines = 0
         self._files = files
         self._lines = {
-            name: read_lines(path, keeps_damaged=name == damaged_in) for name, path in files.items()
+            name: read_lines(path, keeps_damaged=name in damaged_in) for name, path in files.items()
         }
         self._digests = {name: hashlib.sha256() for name in files}
 
@@ -141,14 +147,14 @@ class ParallelReader:
         _refuse_lengths(self._files, counts)
 
 
-def check_files(files: Mapping[str, str], *, damaged_in: str | None = None) -> dict[str, int]:
+def check_files(files: Mapping[str, str], *, damaged_in: Collection[str] = ()) -> dict[str, int]:
     """Read files through once, so that a damaged one is refused before any work is done.
 
     Standard input, pipes and devices can be read only once and are skipped.
 
     Args:
         files: path by the name of the file's option (``--source``).
-        damaged_in: name of the file whose lines need not be UTF-8.
+        damaged_in: names of the files whose lines need not be UTF-8 and may be too long.
 
     Returns:
         The number of lines in each file that was read.
@@ -160,7 +166,7 @@ def check_files(files: Mapping[str, str], *, damaged_in: str | None = None) -> d
     """
     check_standard_input(files)
     counts = {
-        name: count_lines(path, keeps_damaged=name == damaged_in)
+        name: count_lines(path, keeps_damaged=name in damaged_in)
         for name, path in files.items()
         if not is_special(path)
     }
@@ -187,11 +193,14 @@ def check_standard_input(files: Mapping[str, str]) -> None:
         raise InputError("Standard input must be open, but is closed. Name a file instead of '-'.")
 
 
-def parallel_windows(files: Mapping[str, str]) -> Iterator[tuple[list[str], ...]]:
+def parallel_windows(
+    files: Mapping[str, str], *, damaged_in: Collection[str] = ()
+) -> Iterator[tuple[list[str], ...]]:
     """Check files at once, then read them in step, line i with line i.
 
     Args:
         files: path by the name of the file's option (``--source``).
+        damaged_in: names of the files whose lines need not be UTF-8 and may be too long.
 
     Returns:
         An iterator over windows: equally many lines of each file.
@@ -201,12 +210,14 @@ def parallel_windows(files: Mapping[str, str]) -> Iterator[tuple[list[str], ...]
         InputError: standard input is named twice, or is closed.
         InputFileNotFoundError: a file does not exist.
     """
-    check_files(files)
-    return _read_windows(files)
+    check_files(files, damaged_in=damaged_in)
+    return _read_windows(files, damaged_in)
 
 
-def _read_windows(files: Mapping[str, str]) -> Iterator[tuple[list[str], ...]]:
-    reader = ParallelReader(files)
+def _read_windows(
+    files: Mapping[str, str], damaged_in: Collection[str]
+) -> Iterator[tuple[list[str], ...]]:
+    reader = ParallelReader(files, damaged_in=damaged_in)
     for window in reader.windows():
         yield tuple(window.columns.values())
     if not reader.num_lines:
@@ -215,10 +226,12 @@ def _read_windows(files: Mapping[str, str]) -> Iterator[tuple[list[str], ...]]:
         )
 
 
-def read_parallel(files: Mapping[str, str]) -> tuple[list[str], ...]:
+def read_parallel(
+    files: Mapping[str, str], *, damaged_in: Collection[str] = ()
+) -> tuple[list[str], ...]:
     """Read whole files into memory, with the checks of `parallel_windows`."""
     columns: tuple[list[str], ...] = tuple([] for _ in files)
-    for window in parallel_windows(files):
+    for window in parallel_windows(files, damaged_in=damaged_in):
         for column, lines in zip(columns, window, strict=True):
             column.extend(lines)
     return columns
@@ -241,7 +254,8 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
     """
     if path == STANDARD:
         sys.stdout.write("")  # fails at once if it is closed
-        yield sys.stdout
+        # What a model or a file holds must not steer a terminal.
+        yield cast("TextIO", TerminalOutput()) if is_terminal("stdout") else sys.stdout
         return
     is_direct = is_special(path)
     target = Path(path) if is_direct else Path(os.path.realpath(path))
@@ -288,7 +302,17 @@ def check_target(path: str, *, may_overwrite: bool) -> None:
 
 def to_json_line(values: Any) -> str:
     """Write one JSON object on one line. Infinite numbers become strings such as ``"-inf"``."""
-    return json.dumps(_finite(values), ensure_ascii=False, allow_nan=False) + "\n"
+    values = _finite(values)
+    line = json.dumps(values, ensure_ascii=False, allow_nan=False)
+    # Half of a surrogate pair has no UTF-8, but an escape.
+    if not line.isascii() and _SURROGATE.search(line):
+        line = json.dumps(values, allow_nan=False)
+    return f"{line}\n"
+
+
+def shown(line: str) -> str:
+    """Put U+FFFD in the place of bytes that are not UTF-8, which lines may have as surrogates."""
+    return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _finite(values: Any) -> Any:

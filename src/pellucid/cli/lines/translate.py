@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
@@ -14,6 +15,10 @@ from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_res
 from pellucid.cli.lines.streams import STANDARD, ParallelReader, Window, is_special
 from pellucid.cli.progress import is_terminal, show_progress
 from pellucid.errors import InputError
+
+if TYPE_CHECKING:
+    from pellucid.cli.lines.objects import ObjectForm
+    from pellucid.translation import Translation
 
 __all__ = ["translate_all", "translate_files"]
 
@@ -29,6 +34,7 @@ def translate_files(
     may_overwrite: bool,
     by_line: bool,
     has_progress: bool | None,
+    objects: ObjectForm | None = None,
 ) -> int:
     """Translate the lines of files, and resume an interrupted output.
 
@@ -40,6 +46,7 @@ def translate_files(
         may_overwrite: True if an existing output may be replaced.
         by_line: True to answer each line before the next one is read.
         has_progress: True to show progress; None shows it only on a terminal.
+        objects: the places of texts and translations, for JSON Lines.
 
     Returns:
         The exit code: 2 if a line could not be translated.
@@ -56,17 +63,17 @@ def translate_files(
         warn(f"--workers has no effect on so few lines at once ({window_lines}).")
     with open_resumable(
         output_file,
-        run={} if is_special(output_file) else job.identify() | {"--stream": by_line},
+        run={} if is_special(output_file) else _identify(job, objects) | {"--stream": by_line},
         may_overwrite=may_overwrite,
         may_resume=not is_typed,
     ) as output:
-        reader = _start_reading(files, output)
+        reader = _start_reading(job, files, output, window_lines)
         windows = reader.windows(window_lines)
         if is_typed and is_read:
             windows = _prompt(windows)
         if has_progress:
             warn(job.describe())
-        answer = _stream if by_line and is_read and job.can_stream else _translate
+        can_stream = by_line and is_read and job.can_stream and objects is None
         notices, first_line = Notices(), reader.num_lines
         with show_progress(
             is_wanted=has_progress, total=num_lines, done=reader.num_lines
@@ -75,12 +82,20 @@ def translate_files(
                 if isinstance(output, ResumableOutput) and not window.is_whole:
                     # Not committed: it grows once the bad line after it is corrected.
                     continue
-                num_failed = output.state.num_failed + answer(job, window, output, notices)
+                num_failed = output.state.num_failed
+                if can_stream:
+                    num_failed += _stream(job, window, output, notices)
+                else:
+                    num_failed += _translate(job, objects, window, output, notices)
                 output.commit(reader.num_lines, num_failed, reader.hashes())
                 update(reader.num_lines)
+                if job.aligner is not None and (sentence := job.aligner.take_sentence()):
+                    warn(sentence)
         for sentence in notices.sentences(reader.num_lines - first_line):
             warn(sentence)
         for sentence in notices.about_codes(job.translator):
+            warn(sentence)
+        if job.aligner is not None and (sentence := job.aligner.closing_sentence()):
             warn(sentence)
     return 2 if output.state.num_failed else 0
 
@@ -102,14 +117,19 @@ def translate_all(model: str | Path, sources: Sequence[str]) -> tuple[list[str],
     return [translation.text for translation in translations], errors
 
 
-def _start_reading(files: Mapping[str, str], output: Output) -> ParallelReader:
+def _start_reading(
+    job: Job, files: Mapping[str, str], output: Output, window_lines: int
+) -> ParallelReader:
     """Skip the lines whose output exists, after checking that it belongs to them."""
-    reader = ParallelReader(files, damaged_in=INPUT)
+    reader = ParallelReader(files, damaged_in=[INPUT])
     if isinstance(output, ResumableOutput) and output.state.num_lines:
+        first = next(reader.windows(window_lines), None) if job.aligner is not None else None
         reader.skip(output.state.num_lines)
         can_restart = not any(map(is_special, files.values()))
         if not output.check_input(reader.num_lines, reader.hashes(), can_restart=can_restart):
-            reader = ParallelReader(files, damaged_in=INPUT)
+            reader = ParallelReader(files, damaged_in=[INPUT])
+        elif first is not None:  # links are read from the head that the first lines chose
+            job.translate(first.columns)
     return reader
 
 
@@ -125,13 +145,32 @@ def _prompt(windows: Iterator[Window]) -> Iterator[Window]:
         yield window
 
 
-def _translate(job: Job, window: Window, output: Output, notices: Notices) -> int:
+def _identify(job: Job, objects: ObjectForm | None) -> dict[str, Any]:
+    """Gather everything except the input that the output depends on."""
+    return job.identify() | ({} if objects is None else objects.settings())
+
+
+def _answers(
+    job: Job, objects: ObjectForm | None, window: Window
+) -> Iterator[tuple[str, Translation]]:
+    """Translate a window; yield what to write for each line, with its translation."""
+    if objects is not None:
+        yield from objects.answer(job, window.first, window.columns)
+        return
+    for number, translation in enumerate(job.translate(window.columns), start=window.first):
+        yield job.write(number, translation), translation
+
+
+def _translate(
+    job: Job, objects: ObjectForm | None, window: Window, output: Output, notices: Notices
+) -> int:
     """Write the translations of a window, report lines that failed, and return their number."""
     from pellucid.translation import NO_NOTES
 
     num_failed = 0
-    for number, translation in enumerate(job.translate(window.columns), start=window.first):
-        output.write(job.write(number, translation))
+    answers = _answers(job, objects, window)
+    for number, (text, translation) in enumerate(answers, start=window.first):
+        output.write(text)
         if translation.notes is not NO_NOTES:
             notices.add(number, translation.notes)
         if translation.error is not None:
@@ -140,17 +179,17 @@ def _translate(job: Job, window: Window, output: Output, notices: Notices) -> in
     return num_failed
 
 
-def _stream(job: Job, window: Window, _output: Output, notices: Notices) -> int:
+def _stream(job: Job, window: Window, output: Output, notices: Notices) -> int:
     """Do the same for a window of one line, writing its text while it is decoded."""
     problem = None
     notices.add(window.first, job.examine(window.columns))
     try:
         for piece in job.stream(window.columns):
-            sys.stdout.write(piece)
+            output.write(piece)
             sys.stdout.flush()
     except InputError as error:
         problem = error
-    sys.stdout.write("\n")
+    output.write("\n")
     if problem is not None:
         warn(f"line {window.first + 1}: {problem}")
     return int(problem is not None)

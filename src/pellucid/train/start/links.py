@@ -10,6 +10,7 @@ from pathlib import Path
 from pellucid.config import DataConfig
 from pellucid.errors import DataError, InputFileNotFoundError
 from pellucid.evaluate.links import parse_links
+from pellucid.files import refuse_pipe
 from pellucid.text import Pair, Tokenizer, read_pairs, resolve_folder
 from pellucid.text.codes import split_code
 from pellucid.text.corpus import BadLine, BadLines
@@ -48,6 +49,7 @@ def read_links(
     if alignment is None:
         yield from ((pair, "", "") for pair in pairs)
         return
+    refuse_pipe(alignment, "A file of word links")
     lines = enumerate(read_lines(alignment, keeps_damaged=True), start=1)
     number = 0
     for pair in pairs:

@@ -1,0 +1,218 @@
+"""JSON Lines: objects that have a text, and get its translation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.constraints import INPUT
+from pellucid.cli.lines.documents import is_json_lines
+from pellucid.cli.lines.job import Job
+from pellucid.cli.lines.streams import to_json_line
+from pellucid.text.rows import NESTED, Fault, find_key, read_object, text_of
+from pellucid.text_lines import not_a_line
+from pellucid.translation import Translation
+
+__all__ = ["ObjectForm", "Row", "choose_objects"]
+
+TEXT_KEYS = ("text", "source")
+"""Keys of a text; then come the code of the source language, and ``translation`` with codes."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of JSON Lines.
+
+    Attributes:
+        text: the text to translate.
+        value: the object; None for a blank line, which stays as it is.
+        fault: the reason that it cannot be translated.
+        key: the key of the translation.
+        holder: the object in ``value`` that gets it.
+    """
+
+    text: str
+    value: dict[str, Any] | None
+    fault: str = ""
+    key: str = ""
+    holder: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ObjectForm:
+    """The places of texts and translations in objects.
+
+    Attributes:
+        path: the input, for messages.
+        is_plain: True if the input has lines of text, from which objects are made.
+        column: the key of the text, with dots between the keys of objects in each other; ``""``
+            looks for the usual ones.
+        into: the key of the translation, likewise.
+        languages: the codes of source and target; ``""`` if unknown.
+        details: ``"n-best"`` or ``"json"`` if objects also get ``hypotheses``, with scores or with
+            everything; otherwise ``""``.
+        has_links: True if they get the links of words as ``alignment``.
+    """
+
+    path: str
+    is_plain: bool = False
+    column: str = ""
+    into: str = ""
+    languages: tuple[str, str] = ("", "")
+    details: str = ""
+    has_links: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """Gather what the output depends on, by its name for users."""
+        return {"the objects": [self.is_plain, self.column, self.into]}
+
+    def read(self, number: int, line: str) -> Row:
+        """Read one line; whatever is wrong with it is the row's fault.
+
+        Args:
+            number: its number, from 0.
+            line: the line.
+        """
+        if sentence := not_a_line(line):
+            return Row("", {}, sentence)
+        if self.is_plain:
+            value: dict[str, Any] | Fault = {TEXT_KEYS[0]: line}
+        elif not line.strip():
+            return Row("", None)
+        else:
+            value = read_object(line, f"{self.path}:{number + 1}", '{"text": "…"}')
+        if isinstance(value, Fault):
+            return Row("", {}, value.sentence)
+        found = self._find(value)
+        if isinstance(found, str):
+            return Row("", value, found)
+        key, holder = found
+        text = text_of(holder, key, f"{self.path}:{number + 1}")
+        if isinstance(text, Fault):
+            return Row("", value, text.sentence)
+        key, holder = self._place(value, holder)
+        taken = [key] if holder.get(key) not in (None, "") else []
+        taken += [name for name in self._further if value.get(name) is not None]
+        if taken:
+            return Row(
+                "",
+                value,
+                f"The translation must have a key of its own, but the object has {taken[0]!r} "
+                f"already ({self.path}:{number + 1}). "
+                f"{'Name another one with --into.' if taken[0] == key else 'Rename it.'}",
+            )
+        return Row(text, value, key=key, holder=holder)
+
+    def write(self, row: Row, translation: Translation) -> str:
+        """Write an object with its translation, or with an error, as one line."""
+        if row.value is None:
+            return "\n"
+        if translation.error is not None:
+            return to_json_line({**row.value, "error": translation.error})
+        row.holder[row.key] = translation.text
+        if self.details:
+            fields = (*_FIELDS[self.details], *(_LINK_FIELDS if self.has_links else ()))
+            row.value["hypotheses"] = [
+                {name: getattr(one, name) for name in fields} for one in translation.hypotheses
+            ]
+        elif self.has_links:
+            row.value["alignment"] = translation.best.alignment
+        if self.details == "json" and (notes := translation.notes.to_json()):
+            row.value["notes"] = notes
+        return to_json_line(row.value)
+
+    @property
+    def _further(self) -> tuple[str, ...]:
+        """The keys that objects get besides their translation."""
+        if self.details:
+            return ("hypotheses",)
+        return ("alignment",) if self.has_links else ()
+
+    def answer(
+        self, job: Job, first: int, columns: Mapping[str, Sequence[str]]
+    ) -> Iterator[tuple[str, Translation]]:
+        """Translate the texts of some lines; yield each line to write, with its translation.
+
+        Args:
+            job: how to translate.
+            first: number of the first line, from 0.
+            columns: lines of each file, by option.
+        """
+        rows = [self.read(number, line) for number, line in enumerate(columns[INPUT], start=first)]
+        found = job.translate({**columns, INPUT: [row.text for row in rows]})
+        for row, one in zip(rows, found, strict=True):
+            translation = replace(one, hypotheses=(), error=row.fault) if row.fault else one
+            yield self.write(row, translation), translation
+
+    def _find(self, value: dict[str, Any]) -> tuple[str, dict[str, Any]] | str:
+        """Find the key of the text and the object that has it, or say that there is none."""
+        if self.column:
+            key, holder = find_key(value, self.column)
+            if key in holder:
+                return key, holder
+            wanted = repr(self.column)
+        else:
+            source = self.languages[0]
+            for key in (*TEXT_KEYS, *filter(None, [source])):
+                if key in value:
+                    return key, value
+            nested = value.get(NESTED)
+            if isinstance(nested, dict) and source in nested:
+                return source, nested
+            wanted = ", ".join(map(repr, TEXT_KEYS)) + (f" or {source!r}" if source else "")
+        names = ", ".join(map(repr, value)) or "no key"
+        return f"An object must have {wanted}, but has {names}. Name its key with --column."
+
+    def _place(self, value: dict[str, Any], holder: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Choose the key of the translation, and the object that gets it."""
+        if self.into:
+            return find_key(value, self.into)
+        if holder is not value and self.languages[1]:
+            return self.languages[1], holder
+        return NESTED, value
+
+
+def choose_objects(
+    job: Job,
+    input_file: str,
+    output_file: str,
+    *,
+    is_jsonl: bool,
+    column: str | None,
+    into: str | None,
+) -> ObjectForm | None:
+    """Choose the form of objects, if input or output is JSON Lines; None for plain lines.
+
+    Args:
+        job: how to translate, and with which model.
+        input_file: the input.
+        output_file: the output; with a name of JSON Lines, plain lines become objects.
+        is_jsonl: True if the input is JSON Lines.
+        column: the key of the text, if it was given.
+        into: the key of the translation, if it was given.
+    """
+    has_objects = is_jsonl or (is_json_lines(output_file) and job.form != "json")
+    if column is not None and not is_jsonl:
+        warn("--column has no effect without JSON Lines.")
+    if into is not None and not has_objects:
+        warn("--into has no effect without JSON Lines.")
+    if not has_objects:
+        return None
+    languages = ("", "")
+    if job.translator.bundle is not None:
+        codes = job.translator.bundle.config.languages
+        languages = (codes.source, codes.target)
+    details = "" if job.form == "plain" else job.form
+    has_links = job.aligner is not None
+    return ObjectForm(
+        input_file, not is_jsonl, column or "", into or "", languages, details, has_links
+    )
+
+
+_LINK_FIELDS = ("words", "alignment")
+_FIELDS = {
+    "n-best": ("text", "log_probability", "score"),
+    "json": ("text", "tokens", "ids", "token_log_probabilities", "log_probability", "score"),
+}
