@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle, load_bundle, resolve_model
@@ -17,13 +17,16 @@ from pellucid.hardware import set_threads
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given, look_at_hypotheses
 from pellucid.inside.traces import Trace
+from pellucid.lines.aligning import Aligner
 from pellucid.lines.preparing import Preparer
 from pellucid.lines.ready import LineConstraints, Ready, Treatment, make_ready
-from pellucid.lines.results import RETRIED, Unknown, Writer, against_repetition, stream_line
+from pellucid.lines.results import Unknown, Writer, against_repetition, stream_line
+from pellucid.lines.retry import retry_flagged
 from pellucid.lines.workers import make_decoder, make_workers
 from pellucid.model import Transformer
 from pellucid.scoring import score_pairs
 from pellucid.text import Tokenizer
+from pellucid.text.codes import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.translation import Notes, Scored, Translation
 
@@ -31,6 +34,7 @@ __all__ = ["Translator", "load"]
 
 BATCH_TOKENS = 4096
 UNCONSTRAINED = Constraints()
+Result = TypeVar("Result", Translation, Scored)
 
 
 class Translator:
@@ -42,6 +46,7 @@ class Translator:
         decoding: default options of a translation.
         bundle: the bundle that the model was loaded from, if any.
         others: further models with the same vocabulary; all softmaxes are averaged.
+        other_hashes: the hashes of those that were loaded from disk.
         workers: processes that translate many lines with the same models, from `make_workers`.
         learned: the text that the model learned from; unless given, lines are neither cleaned nor
             split nor judged.
@@ -55,6 +60,7 @@ class Translator:
         decoding: DecodingConfig | None = None,
         bundle: Bundle | None = None,
         others: Sequence[Transformer] = (),
+        other_hashes: Sequence[str] = (),
         workers: WorkerPool | None = None,
         learned: LearnedText | None = None,
     ) -> None:
@@ -62,6 +68,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.decoding = decoding or DecodingConfig()
         self.bundle = bundle
+        self.other_hashes = tuple(other_hashes)
         self._models = (model, *others)
         self.workers = workers
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._models])
@@ -91,6 +98,8 @@ class Translator:
         split_long: bool = False,
         unknown: Unknown = "token",
         retry: bool = False,
+        align: bool | Aligner = False,
+        to: str | None = None,
         batch_tokens: int = BATCH_TOKENS,
         **options: Any,
     ) -> list[Translation]:
@@ -116,15 +125,20 @@ class Translator:
                 a word that the vocabulary cannot write.
             retry: search again, against repetitions, for a translation whose notes say that it
                 repeats itself, is too long, unfinished, stuck or empty.
+            align: link the words of each hypothesis and the source (its ``alignment``). An
+                `Aligner` says how, and keeps its choice of a head for later calls.
+            to: the language whose code, such as ``>>fra<<``, every line gets, in place of its own.
             batch_tokens: approximate number of positions to compute at once.
             options: fields of `DecodingConfig`, on top of the model's defaults.
 
         Raises:
             ConfigurationError: the options are impossible.
             DataError: constraints and texts differ in number, or the texts are one string.
+            InputError: the model has no code for that language.
         """
         if isinstance(texts, str):  # a string is a sequence too, of letters
             raise DataError("The texts must be a list of lines, but are one string.")
+        given, texts = texts, with_codes(self.tokenizer, to, texts)
         config = self.configure(**options)
         each: Sequence[LineConstraints] = (
             [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
@@ -142,16 +156,27 @@ class Translator:
         found = decoder.decode(requests, config, batch_tokens=batch_tokens)
         writer = Writer(self.model, self.tokenizer, self._preparer.learned, unknown)
         translations = writer.translations(lines, found, config)
+        if align:
+            if isinstance(align, bool):
+                align = Aligner(self.model, self.tokenizer, bundle=self.bundle)
+            translations = align.align(lines, translations)
         if not retry:
-            return translations
-        arguments = {
-            "clean": clean,
-            "split": split,
-            "split_long": split_long,
-            "unknown": unknown,
-            "batch_tokens": batch_tokens,
-        }
-        return self._retry(translations, each, options, arguments)
+            return _with_sources(translations, given, to)
+
+        def search_again(rows: Sequence[int]) -> list[Translation]:
+            return self.translate(
+                [texts[row] for row in rows],
+                constraints=[each[row] for row in rows],
+                clean=clean,
+                split=split,
+                split_long=split_long,
+                unknown=unknown,
+                align=align,
+                batch_tokens=batch_tokens,
+                **{**options, **against_repetition(config)},
+            )
+
+        return _with_sources(retry_flagged(translations, search_again), given, to)
 
     def stream(
         self,
@@ -161,6 +186,7 @@ class Translator:
         clean: bool = True,
         split: bool = True,
         split_long: bool = False,
+        to: str | None = None,
         **options: Any,
     ) -> Iterator[str]:
         """Translate one line and yield its text piece by piece, as soon as it is decided.
@@ -173,13 +199,15 @@ class Translator:
             clean: as for `translate`.
             split: as for `translate`.
             split_long: as for `translate`.
+            to: as for `translate`.
             options: fields of `DecodingConfig`; only the best hypothesis is returned.
 
         Raises:
             InputError: the line cannot be translated.
         """
-        config = self.configure(**options)
-        (line,) = self._ready([text], [constraints], config, Treatment(clean, split, split_long))
+        config, how = self.configure(**options), Treatment(clean, split, split_long)
+        texts = with_codes(self.tokenizer, to, [text])
+        (line,) = self._ready(texts, [constraints], config, how)
         if line.error is not None:
             raise InputError(line.error)
         writer = Writer(self.model, self.tokenizer, None)
@@ -193,34 +221,44 @@ class Translator:
         clean: bool = True,
         split: bool = True,
         split_long: bool = False,
+        to: str | None = None,
         **options: Any,
     ) -> Notes:
         """Say what is unusual about a line, without translating it; arguments as for `stream`."""
         how = Treatment(clean, split, split_long)
-        (line,) = self._ready([text], [constraints], self.configure(**options), how)
+        (line,) = self._ready(
+            with_codes(self.tokenizer, to, [text]), [constraints], self.configure(**options), how
+        )
         return line.notes
 
     def score(
-        self, sources: Sequence[str], targets: Sequence[str], *, batch_tokens: int = BATCH_TOKENS
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        to: str | None = None,
+        batch_tokens: int = BATCH_TOKENS,
     ) -> list[Scored]:
         """Compute log-probabilities of given translations, in float32.
 
         Args:
             sources: the lines to translate.
             targets: a translation of each; an empty one is only ``</s>``.
+            to: as for `translate`.
             batch_tokens: maximum number of positions of one side to compute at once.
 
         Raises:
             DataError: sources and targets differ in number.
         """
-        return score_pairs(
+        scored = score_pairs(
             self._models,
             self.tokenizer,
-            sources,
+            with_codes(self.tokenizer, to, sources),
             targets,
             too_long=self._request_builder.too_long,
             batch_tokens=batch_tokens,
         )
+        return _with_sources(scored, sources, to)
 
     def look(
         self,
@@ -231,6 +269,7 @@ class Translator:
         everything: bool = False,
         float64: bool = False,
         changes: Probe | None = None,
+        to: str | None = None,
         **options: Any,
     ) -> Trace:
         """Look inside the best translation of a line, or inside a given target.
@@ -242,6 +281,7 @@ class Translator:
             everything: keep every stage, so that nothing is missing from token to token.
             float64: keep arrays in double precision instead of rounding them to float32.
             changes: a probe that changes results during the replay.
+            to: as for `translate`; the trace shows the code, which the model reads.
             options: as for `look_at_each`.
 
         Raises:
@@ -256,6 +296,7 @@ class Translator:
                 "Leave one of them out."
             )
         how = Replaying(ask or Ask(everything=everything), float64=float64, changes=changes)
+        (text,) = with_codes(self.tokenizer, to, [text])
         if target is not None:
             return look_at_given(self.own_bundle, text, target, how)
         (traces,) = self.look_at_each([text], how, **options)
@@ -328,34 +369,12 @@ class Translator:
             )
         )
 
-    def _retry(
-        self,
-        translations: list[Translation],
-        constraints: Sequence[LineConstraints],
-        options: Mapping[str, Any],
-        arguments: Mapping[str, Any],
-    ) -> list[Translation]:
-        """Translate flagged lines again, and keep what has fewer flags."""
-        again = [
-            index
-            for index, one in enumerate(translations)
-            if one.error is None and not RETRIED.isdisjoint(one.notes.flags)
-        ]
-        if not again:
-            return translations
-        second = self.translate(
-            [translations[index].source for index in again],
-            constraints=[constraints[index] for index in again],
-            **arguments,
-            **{**options, **against_repetition(self.configure(**options))},
-        )
-        for index, other in zip(again, second, strict=True):
-            if other.error is None and len(other.notes.flags) < len(
-                translations[index].notes.flags
-            ):
-                notes = replace(other.notes, retried=True)
-                translations[index] = replace(other, notes=notes)
-        return translations
+
+def _with_sources(results: list[Result], texts: Sequence[str], to: str | None) -> list[Result]:
+    """Put the given texts into results of texts that got a code."""
+    if to is None:
+        return results
+    return [replace(one, source=text) for one, text in zip(results, texts, strict=True)]
 
 
 def _one_line(text: str) -> str:
@@ -408,6 +427,7 @@ def load(
         decoding=bundle.config.decoding,
         bundle=bundle,
         others=[other.model for other in others],
+        other_hashes=[other.model_hash for other in others],
         workers=None if workers == 1 else make_workers(bundles, workers),
         learned=LearnedText.read(bundle.manifest, bundle.tokenizer),
     )

@@ -7,11 +7,21 @@ not know, the translation may be in any of its languages. A code is not a word o
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pellucid.errors import InputError, suggestion
 from pellucid.text.tokenizer import Tokenizer
+from pellucid.text_lines import CutLine
 
-__all__ = ["MISSING", "CodeFaults", "find_code", "find_fault", "split_code", "with_code"]
+__all__ = [
+    "MISSING",
+    "CodeFaults",
+    "find_code",
+    "find_fault",
+    "split_code",
+    "with_code",
+    "with_codes",
+]
 
 MISSING = "missing"
 """The fault of a line without a code; of others it is the code."""
@@ -63,9 +73,23 @@ def find_code(tokenizer: Tokenizer, language: str) -> str:
 def with_code(tokenizer: Tokenizer, code: str, source: str) -> str:
     """Begin each line of a text with a code, in place of the one that it has.
 
-    White space at its edges and blank lines stay.
+    White space at its edges and blank lines stay, and so does a line that is too long.
     """
+    if isinstance(source, CutLine):
+        return source
     return "\n".join(_line_with_code(tokenizer, code, line) for line in source.split("\n"))
+
+
+def with_codes(tokenizer: Tokenizer, language: str | None, texts: Sequence[str]) -> Sequence[str]:
+    """Begin the lines of some texts with the code of a language; None leaves them as they are.
+
+    Raises:
+        InputError: the model has no such code.
+    """
+    if language is None:
+        return texts
+    code = find_code(tokenizer, language)
+    return [with_code(tokenizer, code, text) for text in texts]
 
 
 def _line_with_code(tokenizer: Tokenizer, code: str, line: str) -> str:

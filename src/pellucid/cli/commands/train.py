@@ -72,9 +72,11 @@ def train(
         from pellucid.config import DataConfig, validate
 
         data = validate(DataConfig, values.get("data", {}), str(path))
+        sizes = values.get("model", {})
         return check_text(
             data,
             folder,
+            sizes=sizes if isinstance(sizes, Mapping) else {},
             start=start if start is not None else _start_of(values),
             model=model,
             num_worst=worst or NUM_WORST,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +13,8 @@ from pellucid.cli.options import flag
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
-    from pellucid.translation import Notes, Translation
+    from pellucid.lines.aligning import Aligner
+    from pellucid.translation import Notes, TranslatedHypothesis, Translation
     from pellucid.translator import Translator
 
 __all__ = ["Form", "Job"]
@@ -38,6 +39,7 @@ class Job:
         ensemble: names of further models.
         workers: number of processes that translate; 1 is this process only.
         to: the language whose code every line gets; None leaves lines as they are.
+        aligner: links the words of translations; None if that was not asked for.
     """
 
     translator: Translator
@@ -48,6 +50,7 @@ class Job:
     ensemble: tuple[str, ...]
     workers: int
     to: str | None = None
+    aligner: Aligner | None = None
 
     @cached_property
     def code(self) -> str:
@@ -73,7 +76,7 @@ class Job:
     def can_stream(self) -> bool:
         """True if the text of a line can be written while it is decoded."""
         is_whole = self.treatment["retry"] or self.treatment["unknown"] != "token"
-        return self.form == "plain" and not is_whole
+        return self.form == "plain" and not is_whole and self.aligner is None
 
     @property
     def max_lines(self) -> int:
@@ -115,35 +118,30 @@ class Job:
         Args:
             columns: lines of each file, by option.
         """
-        lines = columns[INPUT]
-        translations = self.translator.translate(
-            [self._with_code(line) for line in lines],
+        return self.translator.translate(
+            columns[INPUT],
             constraints=self.constraints.for_lines(columns),
+            to=self.to,
+            align=self.aligner or False,
             **self.treatment,
             **self.given,
         )
-        if not self.code:
-            return translations
-        return [replace(one, source=line) for one, line in zip(translations, lines, strict=True)]
 
     def stream(self, columns: Mapping[str, Sequence[str]]) -> Iterator[str]:
         """Translate one line and yield its text piece by piece."""
         (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
         how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
-        text = self._with_code(text)
-        return self.translator.stream(text, constraints=constraints, **how, **self.given)
+        return self.translator.stream(
+            text, constraints=constraints, to=self.to, **how, **self.given
+        )
 
     def examine(self, columns: Mapping[str, Sequence[str]]) -> Notes:
         """Say what is unusual about one line, without translating it."""
         (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
         how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
-        text = self._with_code(text)
-        return self.translator.examine(text, constraints=constraints, **how, **self.given)
-
-    def _with_code(self, line: str) -> str:
-        from pellucid.text.codes import with_code
-
-        return with_code(self.translator.tokenizer, self.code, line) if self.code else line
+        return self.translator.examine(
+            text, constraints=constraints, to=self.to, **how, **self.given
+        )
 
     def write(self, number: int, translation: Translation) -> str:
         """Write a translation in the job's form.
@@ -152,14 +150,20 @@ class Job:
             number: number of its line, from 0.
             translation: the translation of that line.
         """
+        has_links = self.aligner is not None
         if self.form == "json":
-            return to_json_line(_to_record(number, translation))
+            return to_json_line(_to_record(number, translation, has_links=has_links))
         if self.form == "plain":
-            return f"{translation.text}\n"
+            links = f" ||| {_to_links(translation.best)}" if has_links else ""
+            return f"{translation.text}{links}\n"
         rows = [
-            (h.text, f"{h.log_probability:.6f}", f"{h.score:.6f}") for h in translation.hypotheses
+            (one.text, f"{one.log_probability:.6f}", f"{one.score:.6f}", _to_links(one))
+            for one in translation.hypotheses
         ]
-        return "".join(" ||| ".join((str(number), *row)) + "\n" for row in rows or [("", "", "")])
+        return "".join(
+            " ||| ".join((str(number), *row[: 3 + has_links])) + "\n"
+            for row in rows or [("", "", "", "")]
+        )
 
     def identify(self) -> dict[str, Any]:
         """Gather everything except the input that the output depends on, by its name for users.
@@ -170,10 +174,8 @@ class Job:
         import torch
 
         from pellucid import __version__
-        from pellucid.bundle import load_bundle, resolve_model
 
         bundle = self.translator.bundle
-        others = [load_bundle(resolve_model(name)).model_hash for name in self.ensemble]
         # Left out for one worker, so that outputs begun before this option existed can resume.
         shared = {} if self.workers == 1 else {"--workers": self.workers}
         searches = {flag(name): value for name, value in self.decoding.model_dump().items()}
@@ -184,8 +186,9 @@ class Job:
             "--threads": torch.get_num_threads(),
             **shared,
             **({"--to": self.code} if self.code else {}),
+            **({} if self.aligner is None else {"--align": self.aligner.settings}),
             "MODEL": bundle.model_hash if bundle is not None else None,
-            "--ensemble": others,
+            "--ensemble": list(self.translator.other_hashes),
             "the form": self.form,
             **{flag(name): value for name, value in self.treatment.items()},
             **searches,
@@ -193,13 +196,20 @@ class Job:
         }
 
 
-def _to_record(number: int, translation: Translation) -> dict[str, Any]:
-    fields = ("text", "tokens", "ids", "token_log_probabilities", "log_probability", "score")
+def _to_links(hypothesis: TranslatedHypothesis) -> str:
+    """Write the links of a hypothesis in the Pharaoh format."""
+    return " ".join(f"{i}-{j}" for i, j in hypothesis.alignment or ())
+
+
+def _to_record(number: int, translation: Translation, *, has_links: bool) -> dict[str, Any]:
+    fields = ["text", "tokens", "ids", "token_log_probabilities", "log_probability", "score"]
+    fields += ["words", "alignment"] if has_links else []
     notes = translation.notes.to_json()
     return {
         "line": number,
         "source": translation.source.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
         "error": translation.error,
+        **({"source_words": translation.source_words} if has_links else {}),
         "hypotheses": [
             {name: getattr(hypothesis, name) for name in fields}
             for hypothesis in translation.hypotheses

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.progress import show_progress
 
@@ -25,6 +25,7 @@ def check_text(
     data: DataConfig,
     folder: Path,
     *,
+    sizes: Mapping[str, Any],
     start: str | None,
     model: str | None,
     num_worst: int,
@@ -35,6 +36,7 @@ def check_text(
     Args:
         data: the recipe's data section.
         folder: the recipe's folder.
+        sizes: the recipe's model section.
         start: the model that training starts from, if any.
         model: a model whose least likely pairs are listed as well.
         num_worst: the number of these.
@@ -44,14 +46,15 @@ def check_text(
         The exit code: 2 if something must be wrong.
     """
     from pellucid.text.check import check_data
+    from pellucid.train.start.fit import ModelLimits, check_fit
 
+    limits = ModelLimits.read(sizes, start)
     report = check_data(data, folder)
+    report = report.with_findings(check_fit(data, folder, limits))
     if data.train_alignments:
-        from pellucid.bundle import load_bundle, resolve_model
         from pellucid.train.start.links import check_links
 
-        tokenizer = None if start is None else load_bundle(resolve_model(start)).tokenizer
-        report = report.with_findings(check_links(data, folder, tokenizer))
+        report = report.with_findings(check_links(data, folder, limits.tokenizer))
     found = None if model is None else _score(model, data, folder, num_worst)
     if is_json:
         record = report.to_record()
