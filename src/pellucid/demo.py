@@ -110,12 +110,13 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
     translator = load(out)
     findings = _test(translator, out / "corpus", seed=recipe.training.seed)
     _show(findings)
-    _write_report(out, recipe, findings, summary.seconds)
+    _write_results(out, recipe, findings, summary.seconds)
     _write_page(out, findings, translator)
     minutes, training_minutes = (time.monotonic() - started) / 60, summary.seconds / 60
     console.print(
         f"\nDone in {minutes:.1f} minutes ({training_minutes:.1f} of training). The model is in "
-        f"{out / 'bundle'}; open {out / 'report.html'} and {out / 'look.html'}.\n"
+        f"{out / 'bundle'}; open {out / 'demo.html'} (results), "
+        f"{out / 'look.html'} (attention) and {out / 'report.html'} (training).\n"
         f'Try: echo "The soup was next to the car and it was too salty." | '
         f"pellucid translate {out}",
         highlight=False,
@@ -199,7 +200,7 @@ def row_of_piece(trace: Trace, piece: int) -> int | None:
     return starts[piece] if piece < len(starts) else None
 
 
-def _write_report(out: Path, recipe: Recipe, findings: _Findings, seconds: float) -> None:
+def _write_results(out: Path, recipe: Recipe, findings: _Findings, seconds: float) -> None:
     rows: list[tuple[str, str, str, str]] = []
     for name, result in zip(TESTS, findings.results, strict=True):
         rows.append((name, TESTS[name], f"{result.num_examples}", f"{result.exact_match:.1%}"))
@@ -229,7 +230,7 @@ def _write_report(out: Path, recipe: Recipe, findings: _Findings, seconds: float
         f"<p>Made by <code>pellucid demo --out {escape(_printable(out))}</code>, seed "
         f"{recipe.training.seed}.</p>",
     )
-    write_text(out / "report.html", page)
+    write_text(out / "demo.html", page)
 
 
 def _printable(path: Path) -> str:

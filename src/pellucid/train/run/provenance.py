@@ -54,7 +54,12 @@ def provenance(
             "skipped_updates": state.skipped_updates,
             **({"started_from": start.model_hash} if start.model else {}),
         },
-        "metrics": {"validation_bleu": state.best_bleu, "best_step": state.best_step},
+        "metrics": {
+            "validation_bleu": state.best_bleu,
+            # Below 0 before the first validation, and in runs that early versions began.
+            **({"validation_chrf": state.best_chrf} if state.best_chrf >= 0 else {}),
+            "best_step": state.best_step,
+        },
         "durations": {"training_seconds": round(state.seconds, 1)},
         "machine": describe_machine(),
     }
