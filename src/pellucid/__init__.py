@@ -39,6 +39,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    if name != "PellucidError":
+        import_module("pellucid.waiting").bound_spinning()
     found = getattr(import_module(_HOMES[name]), name)
     globals()[name] = found
     return found

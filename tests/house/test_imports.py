@@ -12,6 +12,7 @@ FLOORS = {
     "files": 0.1,  # Floor 0 is ordered too: errors, then files, then config.
     "text_lines": 0.15,
     "shapes": 0.1,
+    "waiting": 0.1,
     "randomness": 0.1,
     "config": 0.2,
     "attention": 1,

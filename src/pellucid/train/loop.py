@@ -12,7 +12,12 @@ from typing import Any
 from pellucid.bundle import Bundle
 from pellucid.config import Recipe
 from pellucid.errors import OutputError, TrainingError
-from pellucid.hardware import choose_device, keep_freed_memory, leave_lasting_objects
+from pellucid.hardware import (
+    choose_device,
+    keep_freed_memory,
+    leave_lasting_objects,
+    some_threads,
+)
 from pellucid.text import check_files
 from pellucid.text.check import check_data
 from pellucid.train.console.messages import (
@@ -46,6 +51,7 @@ from pellucid.train.start.from_model import load_start
 from pellucid.train.start.plan import make_plan
 from pellucid.train.start.prepare import PreparedData, prepare_data
 from pellucid.train.update.memory import require_memory
+from pellucid.train.update.threads import ThreadTrials
 from pellucid.train.validation import Validation, validate_model
 from pellucid.train.weights.schedule import learning_rate
 from pellucid.translator import Translator
@@ -172,6 +178,7 @@ class Trainer:
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)
         self._metrics = MetricsWriter(run, training, state.step)
         self._interval = Interval()
+        self._threads = ThreadTrials(plan.threads if plan.has_same_bits_on_any_threads else 1)
         self._started = time.monotonic()
         self._first_step = state.step
 
@@ -234,7 +241,11 @@ class Trainer:
     def _advance(self, update: Update, bar: TrainingProgress) -> bool:
         """Make one update; return False if the run went back to a checkpoint instead."""
         learner = self.learner
+        began = time.monotonic()
         updated = learner.update(update.batches)
+        changed = self._threads.count(updated.num_target_tokens, time.monotonic() - began)
+        if changed is not None:
+            self.run.log(changed)
         state = learner.state
         state.seconds = time.monotonic() - self._started
         if updated.was_made:
@@ -314,7 +325,8 @@ class Trainer:
         learner, state = self.learner, self.learner.state
         learner.require_finite_weights()
         translator = Translator(learner.judged_model(), learner.tokenizer)
-        found = validate_model(translator, self.prepared.validation)
+        with some_threads(learner.plan.threads):  # Last digits of a search may depend on them.
+            found = validate_model(translator, self.prepared.validation)
         figures = {"loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
         # A validation that is repeated after an interruption is recorded once.
         if state.step != state.validated_step:

@@ -46,6 +46,11 @@ class TrainingPlan:
     available_bytes: int | None
     is_budget_new: bool
 
+    @property
+    def has_same_bits_on_any_threads(self) -> bool:
+        """Whether an update's numbers are independent of the number of threads."""
+        return self.kernels.kernels is not None and self.processes == 1
+
     def note_in(self, state: TrainingState) -> None:
         """Keep in a run's state what a later start, maybe on another machine, must not change."""
         state.precision = self.precision

@@ -1,0 +1,110 @@
+"""Fewer threads as long as fewer are faster, because other programs use the processor too."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+import torch
+
+__all__ = ["ThreadTrials"]
+
+USUAL_UPDATES = 8
+"""Latest updates whose speed a trial is compared with."""
+
+TRIAL_UPDATES = 3
+"""Updates of a trial; the first only starts the threads and is not counted."""
+
+LEAST_GAIN = 1.05
+"""Speed of a trial, relative to the usual one, from which its number of threads is kept."""
+
+SHORTEST_PAUSE, LONGEST_PAUSE = 5, 50
+"""Time between trials, relative to the time of a trial. After a change the shortest, because a
+trial of so few updates can be wrong; then three times as long each time."""
+
+
+class ThreadTrials:
+    """Tries half and twice the threads now and then, and keeps what is faster.
+
+    Two threads that share every product wait for each other. If another program holds one core,
+    both run at the pace of the thread that is held up, and one thread is faster. A trial in 50
+    costs less than a hundredth of the time. Only for updates whose numbers do not depend on
+    the number of threads, as those of our own kernels.
+
+    Args:
+        most: the highest number of threads; with 1 nothing is tried.
+        use: sets the number of threads.
+        clock: returns the time in seconds.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        *,
+        use: Callable[[int], None] = torch.set_num_threads,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = self.threads = most
+        self._use, self._clock = use, clock
+        self._usual: deque[tuple[int, float]] = deque(maxlen=USUAL_UPDATES)
+        self._trial: list[tuple[int, float]] = []
+        self._tried = most
+        self._num_trials = 0
+        self._pause = SHORTEST_PAUSE
+        self._next_trial = clock()
+
+    def count(self, num_tokens: int, seconds: float) -> str | None:
+        """Count an update, and set the threads of the next.
+
+        Args:
+            num_tokens: the target tokens of its batches.
+            seconds: the time that it took.
+
+        Returns:
+            A sentence for the log if the number of threads changes from here on.
+        """
+        if self._tried == self.threads:
+            self._usual.append((num_tokens, seconds))
+            if len(self._usual) == USUAL_UPDATES and self._clock() >= self._next_trial:
+                self._start_trial()
+            return None
+        self._trial.append((num_tokens, seconds))
+        if len(self._trial) < TRIAL_UPDATES:
+            return None
+        return self._end_trial()
+
+    def _start_trial(self) -> None:
+        others = [n for n in (self.threads // 2, 2 * self.threads) if 1 <= n <= self._most]
+        if others:
+            self._tried = others[self._num_trials % len(others)]
+            self._num_trials += 1
+            self._use(self._tried)
+
+    def _end_trial(self) -> str | None:
+        trial, self._trial = self._trial, []
+        is_faster = _speed(trial[1:]) > LEAST_GAIN * _speed(self._usual)
+        said = None
+        if is_faster:
+            said = (
+                f"Updates are faster with {_threads(self._tried)} than with "
+                f"{_threads(self.threads)} now"
+                + (", as other programs use the processor." if self._tried < self.threads else ".")
+            )
+            self.threads, self._pause = self._tried, SHORTEST_PAUSE
+            self._usual.clear()
+        else:
+            self._tried = self.threads
+            self._use(self.threads)
+            self._pause = min(LONGEST_PAUSE, 3 * self._pause)
+        self._next_trial = self._clock() + self._pause * sum(seconds for _, seconds in trial)
+        return said
+
+
+def _speed(updates: list[tuple[int, float]] | deque[tuple[int, float]]) -> float:
+    """Return the tokens per second of some updates."""
+    return sum(tokens for tokens, _ in updates) / max(1e-9, sum(time for _, time in updates))
+
+
+def _threads(number: int) -> str:
+    return "1 thread" if number == 1 else f"{number} threads"

@@ -1,0 +1,145 @@
+"""Waiting threads: how long they spin, and how many an update uses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from pellucid.train.update.threads import LONGEST_PAUSE, ThreadTrials
+from pellucid.waiting import SPINS, bound_spinning
+
+
+class Machine:
+    """A machine with a clock, on which an update takes as long as its number of threads says."""
+
+    def __init__(self, seconds: Callable[[int], float], most: int) -> None:
+        self.seconds, self.now, self.used = seconds, 0.0, most
+        self.said: list[str] = []
+        self.trials = ThreadTrials(most, use=self.use, clock=lambda: self.now)
+
+    def use(self, threads: int) -> None:
+        self.used = threads
+
+    def run(self, updates: int) -> float:
+        """Make updates of 1,000 tokens; return the seconds that they took."""
+        began = self.now
+        for _ in range(updates):
+            took = self.seconds(self.used)
+            self.now += took
+            if (said := self.trials.count(1000, took)) is not None:
+                self.said.append(said)
+        return self.now - began
+
+
+def test_threads_idle_machine_trials_cost_less_than_a_fiftieth() -> None:
+    machine = Machine({1: 0.15, 2: 0.1}.__getitem__, most=2)
+
+    seconds = machine.run(2000)
+
+    assert machine.trials.threads == 2
+    assert not machine.said
+    assert seconds < 2000 * 0.1 * 1.02
+
+
+def test_threads_busy_machine_uses_fewer_and_is_near_the_best() -> None:
+    machine = Machine({1: 0.1, 2: 0.3}.__getitem__, most=2)
+
+    machine.run(20)
+
+    assert machine.trials.threads == 1
+    assert machine.said == [
+        "Updates are faster with 1 thread than with 2 threads now, as other programs use the "
+        "processor."
+    ]
+    assert machine.run(2000) < 2000 * 0.1 * 1.1
+
+
+def test_threads_other_programs_end_all_threads_return() -> None:
+    machine = Machine({1: 0.1, 2: 0.3}.__getitem__, most=2)
+    machine.run(500)
+    machine.seconds = {1: 0.15, 2: 0.1}.__getitem__
+
+    machine.run(5 * LONGEST_PAUSE)
+
+    assert machine.used == machine.trials.threads == 2
+    assert machine.said[-1] == "Updates are faster with 2 threads than with 1 thread now."
+
+
+def test_threads_many_cores_finds_the_best_in_between() -> None:
+    machine = Machine({1: 0.4, 2: 0.2, 4: 0.1, 8: 0.3, 16: 0.5}.__getitem__, most=16)
+
+    machine.run(500)
+
+    assert machine.trials.threads == 4
+
+
+def test_threads_of_three_never_exceeds_the_most() -> None:
+    used: set[int] = set()
+    machine = Machine(lambda threads: used.add(threads) or 0.1, most=3)  # type: ignore[func-returns-value]
+
+    machine.run(700)
+
+    assert used == {1, 3}
+
+
+def test_threads_one_thread_tries_nothing() -> None:
+    machine = Machine({1: 0.1}.__getitem__, most=1)
+
+    assert machine.run(300) == pytest.approx(30)
+    assert machine.used == 1
+
+
+@pytest.mark.parametrize("chosen", ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY"])
+def test_spinning_chosen_by_user_stays(chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setenv(chosen, "17")
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+
+    bound_spinning()
+
+    assert os.environ[chosen] == "17"
+    assert ("GOMP_SPINCOUNT" in os.environ) is (chosen == "GOMP_SPINCOUNT")
+
+
+def test_spinning_torch_is_loaded_environment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", sys)
+
+    bound_spinning()
+
+    assert "GOMP_SPINCOUNT" not in os.environ
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pellucid; pellucid.load",
+        "from pellucid.cli.main import run; run(['attend', 'toy-four'])",
+    ],
+)
+def test_spinning_is_bounded_before_the_library_loads(code: str) -> None:
+    program = f"""
+import builtins, os, sys
+real, found = builtins.__import__, []
+def watch(name, *arguments, **named):
+    if name == "torch" and not found:
+        found.append(os.environ.get("GOMP_SPINCOUNT"))
+    return real(name, *arguments, **named)
+builtins.__import__ = watch
+{code}
+print(found[0], file=sys.stderr)
+"""
+    left_out = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert done.stderr.splitlines()[-1] == str(SPINS)
