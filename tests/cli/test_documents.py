@@ -50,7 +50,10 @@ def test_document_is_refused_before_the_model_is_loaded(
     done = run_here("translate", "no-such-model", "-i", path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert f"must be lines of text, but {path} is {kind_of_document(name)}" in done.stderr
+    assert (
+        f"must be lines of text or JSON Lines, but {path} is {kind_of_document(name)}"
+        in done.stderr
+    )
     assert "--format lines" in done.stderr
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
+import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -402,6 +404,36 @@ def test_odd_characters_are_named_by_number(
     assert (finding.severity, finding.count) == ("note", 1)
     assert finding.examples[0].source_where == "train.xx:42"
     assert f"({named})" in finding.sentence or not named
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_letters_apart_from_their_accents_are_told(check: Check, side: int) -> None:
+    pair = ["something is here", "quelque chose ici"]
+    pair[side] = unicodedata.normalize("NFD", "un café près d'ici")
+    finding = found(
+        check(with_changes(make_pairs(300), {41: tuple(pair)})), "decomposed characters"
+    )
+    assert (finding.severity, finding.count) == ("note", 1)
+    assert "(NFD). They are joined as they are read, unless tokenizer.norm" in finding.sentence
+    assert finding.examples[0].source_where == "train.xx:42"
+
+
+@pytest.mark.parametrize("text", ["un café", "हिन्दी में", "t̄ here", "한국어 문장"])
+def test_text_in_nfc_is_not_apart(check: Check, text: str) -> None:
+    pair = (f"{text} is here and there", f"{text} quelque chose ici")
+    report = check(with_changes(make_pairs(300), {41: pair}))
+    assert not [one for one in report.findings if one.kind == "decomposed characters"]
+
+
+def test_line_breaks_inside_json_lines_are_told(tmp_path: Path) -> None:
+    values = [{"source": source, "target": target} for source, target in make_pairs(150)]
+    values[6] = {"source": "one thing\nand another", "target": "une chose\net une autre"}
+    text = "".join(f"{json.dumps(value)}\n" for value in values)
+    (tmp_path / "a.jsonl").write_text(text)
+    report = check_data(DataConfig(train="a.jsonl", validation="a.jsonl"), tmp_path)
+    finding = next(f for f in report.findings if (f.kind, f.split) == ("line breaks", "train"))
+    assert (finding.severity, finding.count) == ("note", 1)
+    assert finding.examples[0].source_where.endswith("a.jsonl:7")
 
 
 @pytest.mark.parametrize("escape", ["&eacute;", "&nbsp;", "&#233;", "&#xE9;", "&amp;"])

@@ -72,6 +72,25 @@ def test_a_perfect_translation_scores_100_in_every_script(lines: list[str]) -> N
     assert 0 < corpus_bleu_score(worse, lines) < 80
 
 
+@pytest.mark.parametrize("lines", [CHINESE, JAPANESE, THAI, KHMER])
+def test_ter_of_text_without_spaces_counts_characters(lines: list[str]) -> None:
+    worse = [f"{line[:5]}x{line[6:]}" for line in lines]
+    evaluation = evaluate_corpus(worse, lines, num_resamples=3)
+    num_characters = sum(len("".join(line.split())) for line in lines)
+    assert evaluation.ter.score == pytest.approx(100 * len(lines) / num_characters)
+    assert "|tok:char|" in evaluation.ter.signature
+    tokenized = evaluate_corpus(worse, lines, is_tokenized=True, num_resamples=3)
+    assert tokenized.ter.score == 100
+    assert "|tok:tercom|" in tokenized.ter.signature
+
+
+@pytest.mark.parametrize("lines", [KOREAN, FRENCH, ARABIC])
+def test_ter_of_text_with_spaces_counts_words(lines: list[str]) -> None:
+    evaluation = evaluate_corpus(lines[::-1], lines, num_resamples=3)
+    assert evaluation.ter.score == TER().corpus_score(lines[::-1], [lines]).score
+    assert "|tok:tercom|" in evaluation.ter.signature
+
+
 def test_the_signature_names_the_tokenizer() -> None:
     theirs = sacrebleu.corpus_bleu(CHINESE[::-1], [CHINESE], tokenize="zh").score
     chosen = evaluate_corpus(CHINESE[::-1], CHINESE, num_resamples=3).bleu

@@ -8,11 +8,13 @@ import io
 import os
 import shutil
 import threading
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from pellucid import text_lines
 from pellucid.errors import DataError, InputFileNotFoundError, OutputError
 from pellucid.files import (
     delete_folder,
@@ -25,7 +27,7 @@ from pellucid.files import (
     write_bytes,
     write_text,
 )
-from pellucid.text_lines import count_lines, decode_line, not_utf8, read_lines
+from pellucid.text_lines import count_lines, decode_line, not_a_line, not_utf8, read_lines
 
 
 def names(folder: Path) -> list[str]:
@@ -148,6 +150,51 @@ def test_read_lines_keeps_damaged_lines_byte_by_byte_where_asked(tmp_path: Path)
     assert count_lines(path, keeps_damaged=True) == 3
     assert [not_utf8(line) is None for line in lines] == [True, False, True]
     assert "after 2 characters comes byte 0xe9" in (not_utf8(lines[1]) or "")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_read_lines_cuts_a_line_that_is_too_long_where_asked(
+    tmp_path: Path, pack: Callable[[bytes], bytes], end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 1009)
+    monkeypatch.setattr(text_lines, "_CHUNK", 101)
+    raw = b"un\n" + b"b" * 1008 + b"\n" + "é".encode() * 3001 + end
+    path = write(tmp_path, pack(raw + (b"dernier\n" if end else b"")))
+    lines = list(read_lines(path, keeps_damaged=True))
+    assert lines[:2] == ["un", "b" * 1008]
+    assert lines[2] == "é" * 40 + "…"
+    assert lines[3:] == (["dernier"] if end else [])
+    size = 6002 + end.startswith(b"\r")
+    said = f"A line must have at most 1,009 bytes, but has {size:,}. Break it into shorter ones."
+    assert not_a_line(lines[2]) == said
+    assert [not_a_line(line) for line in lines[:2]] == [None, None]
+    with pytest.raises(DataError, match=rf"at most 1,009 bytes.*{path.name}:3"):
+        list(read_lines(path))
+
+
+def test_read_lines_takes_little_memory_for_an_endless_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 1 << 20)
+    path = tmp_path / "long"
+    with path.open("wb") as stream:
+        stream.seek(47 << 20)
+        stream.write(b"x\nlast\n")
+    tracemalloc.start()
+    try:
+        first, last = read_lines(path, keeps_damaged=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(first), last) == (81, "last")
+    assert peak < 7 << 20
+
+
+def test_read_bytes_of_a_pipe_does_not_wait(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="must be a file, but is a pipe"):
+        read_bytes(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("kind", ["utf-16", "utf-16-be"])

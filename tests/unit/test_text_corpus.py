@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.text import Pair, check_files, read_pairs, resolve_folder
 from pellucid.text.corpus import BadLines
+
+
+GOOD = '{"source": "one", "target": "un"}'
 
 
 def data(**settings: object) -> DataConfig:
@@ -72,7 +76,7 @@ def test_read_pairs_json_lines_ignores_other_keys(tmp_path: Path, name: str, pac
     assert read(mixed(name), tmp_path) == [("one", "u\tn")]
 
 
-@pytest.mark.parametrize("line", ["one", "one\tun\tuno", ""])
+@pytest.mark.parametrize("line", ["one", "one\tun\tuno", "\ntwo\tdeux"])
 def test_read_pairs_tsv_wrong_columns_says_file_and_line(tmp_path: Path, line: str) -> None:
     write(tmp_path / "a.tsv", f"one\tun\n{line}\n")
     with pytest.raises(DataError, match=r"source, tab, target, but has [13] .*a\.tsv:2"):
@@ -83,14 +87,13 @@ def test_read_pairs_tsv_wrong_columns_says_file_and_line(tmp_path: Path, line: s
     ("line", "message"),
     [
         ("{", "cannot be read"),
-        ("", "cannot be read"),
+        (f"\n{GOOD}", "cannot be read"),
         ("[" * 100_000, "cannot be read"),
         ("[1]", "but is a list"),
         ("null", "but is null"),
         ('{"source": "one"}', 'must have "target"'),
         ('{"source": 1, "target": "un"}', '"source" must be text, but is a number'),
         ('{"source": "a", "target": true}', '"target" must be text, but is true or false'),
-        ('{"source": "a\\nb", "target": "un"}', '"source" must be one line'),
         ('{"source": "a\\ud800", "target": "un"}', "character 2 is half of a surrogate pair"),
     ],
 )
@@ -241,7 +244,6 @@ def test_skipped_lines_leave_the_numbers_of_the_others(tmp_path: Path) -> None:
     ("line", "kind"),
     [
         ('{"source": "a", "target": null}', '"target" is null'),
-        ('{"source": "a\\nb", "target": "x"}', "line break"),
         ('{"source": "a"}', 'no "target"'),
         ('["a", "b"]', "a list"),
         ("source,target", "not JSON"),
@@ -254,6 +256,54 @@ def test_skipped_json_lines_have_a_kind(tmp_path: Path, line: str, kind: str) ->
     config, bad = mixed("a.jsonl").model_copy(update={"on_bad_line": "skip"}), BadLines()
     assert len(list(read_pairs(config, "train", tmp_path, bad=bad))) == 1
     assert dict(bad.kinds) == {kind: 1}
+
+
+def test_line_breaks_in_json_lines_are_spaces_of_one_pair(tmp_path: Path) -> None:
+    values = [("One.\nTwo.", "Un.\r\n\r\nDeux.\n"), (" a\tb ", "c"), ("\nx", "\n")]
+    lines = [json.dumps({"source": source, "target": target}) for source, target in values]
+    write(tmp_path / "a.jsonl", "\n".join(lines))
+    pairs = list(read_pairs(mixed("a.jsonl"), "train", tmp_path))
+    assert [(pair.source, pair.target, pair.has_breaks) for pair in pairs] == [
+        ("One. Two.", "Un. Deux.", True),
+        (" a\tb ", "c", False),
+        ("x", "", True),
+    ]
+    assert [pair.number for pair in pairs] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [("a.tsv", "a\tb"), ("a.jsonl", '{"source": "a", "target": "b"}')]
+)
+@pytest.mark.parametrize("end", ["\n", "\n\n", "\n\r\n\n"])
+def test_empty_lines_at_the_end_of_a_file_do_not_count(
+    tmp_path: Path, name: str, line: str, end: str
+) -> None:
+    write(tmp_path / name, line + end)
+    assert read(mixed(name), tmp_path) == [("a", "b")]
+    write(tmp_path / name, f"{line}\n\n{line}{end}")
+    with pytest.raises(DataError, match=rf"{name}:2"):
+        read(mixed(name), tmp_path)
+
+
+def test_line_that_is_too_long_is_a_bad_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pellucid.text_lines.LONGEST_LINE", 31)
+    write(tmp_path / "a.tsv", f"a\tb\n{'x' * 97}\ty\nc\td\n")
+    bad = BadLines()
+    config = mixed("a.tsv").model_copy(update={"on_bad_line": "skip"})
+    assert [pair.source for pair in read_pairs(config, "train", tmp_path, bad=bad)] == ["a", "c"]
+    assert dict(bad.kinds) == {"too long": 1}
+    with pytest.raises(DataError, match=r"at most 31 bytes, but has 99 .*a\.tsv:2"):
+        read(mixed("a.tsv"), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl.gz"])
+def test_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    for use in (lambda: check_files(mixed(name), tmp_path), lambda: read(mixed(name), tmp_path)):
+        with pytest.raises(DataError, match=rf"read more than once, but .*{name} is a pipe"):
+            use()
 
 
 def test_pair_with_a_side_that_is_not_utf_8_is_skipped_in_both_files(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from pellucid.cli.align.options import WORDS, check_links
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
-from pellucid.cli.lines.documents import FileFormat, check_is_lines
-from pellucid.cli.lines.job import Job
+from pellucid.cli.lines.documents import Column, FileFormat, Into, choose_format
+from pellucid.cli.lines.job import Form, Job
 from pellucid.cli.lines.streams import STANDARD, check_files, check_target, is_special
 from pellucid.cli.lines.translate import translate_files
 from pellucid.cli.options import (
@@ -70,6 +71,22 @@ Retry = Annotated[
         "empty.",
     ),
 ]
+Align = Annotated[
+    bool,
+    typer.Option(
+        "--align",
+        help='Write word links after each translation: TEXT ||| 0-0 1-2; in --json as "alignment".',
+    ),
+]
+AlignLayer = Annotated[
+    int | None,
+    typer.Option(
+        "--align-layer", metavar="L", help="With --align: the decoder layer to read links from."
+    ),
+]
+AlignHead = Annotated[
+    int | None, typer.Option("--align-head", metavar="H", help="The head of that layer.")
+]
 Stream = Annotated[
     bool, typer.Option("--stream", help="Answer each line before the next one is read.")
 ]
@@ -87,7 +104,7 @@ Workers = Annotated[
 ]
 
 
-@with_options(DECODING, CONSTRAINTS)
+@with_options(DECODING, CONSTRAINTS, WORDS)
 def translate(
     model: Model,
     input_file: Annotated[
@@ -104,16 +121,24 @@ def translate(
     split_long: SplitLong = False,
     unknown: Unknown = "token",
     retry: Retry = False,
+    align: Align = False,
+    align_layer: AlignLayer = None,
+    align_head: AlignHead = None,
     ensemble: Ensemble = None,
     threads: Threads = None,
     file_format: FileFormat = None,
+    column: Column = None,
+    into: Into = None,
     workers: Workers = 1,
     **options: Any,
 ) -> int:
-    """Translate lines of text, keeping their order.
+    """Translate lines of text, or the texts of JSON Lines, keeping their order.
 
     Without -i and -o, or with '-', the standard streams are used. A line that cannot be
     translated gives an empty line and a sentence on standard error, and the exit code is 2.
+
+    Each object of JSON Lines (-i FILE.jsonl, or --format jsonl) is written with its translation
+    added, or with "error"; a text with line breaks is translated line by line.
 
     Lines unlike the text that the model learned from, and translations that look wrong, are
     counted on standard error at the end, and described one by one under "notes" in --json.
@@ -122,22 +147,37 @@ def translate(
     not given keep the model's defaults.
     """
     given = {name: options[name] for name in DECODING if options[name] is not None}
+    units = check_links(options, align_layer, align_head, is_wanted=align)
     # Files are checked before the model is loaded, so that a mistake shows at once.
-    check_is_lines(input_file, file_format)
+    choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}
-    num_lines = check_files(files, damaged_in=INPUT).get(INPUT)
+    num_lines = check_files(files, damaged_in=[INPUT]).get(INPUT)
     if not is_special(output_file):
         check_target(output_file, may_overwrite=overwrite)
 
+    from pellucid.cli.lines.objects import choose_objects
+    from pellucid.lines.aligning import Aligner
     from pellucid.translator import load
 
     ensemble_models = tuple(ensemble or ())
+    translator = load(model, threads=threads, ensemble=ensemble_models, workers=workers)
+    form: Form = "json" if json else "n-best" if "n_best" in given else "plain"
+    aligner = None
+    if align:
+        aligner = Aligner(
+            translator.model,
+            translator.tokenizer,
+            bundle=translator.bundle,
+            units=units,
+            layer=align_layer,
+            head=align_head,
+        )
     job = Job(
-        load(model, threads=threads, ensemble=ensemble_models, workers=workers),
+        translator,
         given,
         constraints,
-        form="json" if json else "n-best" if "n_best" in given else "plain",
+        form=form,
         treatment={
             "clean": clean,
             "split": split,
@@ -148,6 +188,7 @@ def translate(
         ensemble=ensemble_models,
         workers=workers,
         to=to,
+        aligner=aligner,
     )
     _ = job.code  # a language that the model does not have shows before anything is read
     useless = useless_options(given, job.decoding, is_score_shown=job.form != "plain")
@@ -161,4 +202,7 @@ def translate(
         may_overwrite=overwrite,
         by_line=stream,
         has_progress=progress,
+        objects=choose_objects(
+            job, input_file, output_file, is_jsonl=choice == "jsonl", column=column, into=into
+        ),
     )

@@ -1,4 +1,4 @@
-"""The format of an input file: plain lines, unless its name says that it is a document."""
+"""The format of an input file: plain lines or JSON Lines; documents are refused."""
 
 from __future__ import annotations
 
@@ -9,16 +9,47 @@ import typer
 from pellucid.cli.lines.streams import is_special
 from pellucid.errors import InputError
 
-__all__ = ["FileFormat", "check_is_lines"]
+__all__ = ["Column", "FileFormat", "Format", "Into", "choose_format", "is_json_lines"]
+
+Format = Literal["lines", "jsonl"]
 
 FileFormat = Annotated[
-    Literal["lines"] | None,
-    typer.Option("--format", help="Translate every line, whatever the input's name ends in."),
+    Format | None,
+    typer.Option(
+        "--format",
+        help="What the input holds: lines of text, whatever its name ends in, or JSON Lines. "
+        "[default: by its name]",
+    ),
+]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        "--column",
+        metavar="KEY",
+        help="Key of the text in JSON Lines, such as text or translation.en. [default: text, "
+        "source, or the code of the source language]",
+    ),
+]
+Into = Annotated[
+    str | None,
+    typer.Option(
+        "--into",
+        metavar="KEY",
+        help="Key of the translation in JSON Lines. [default: translation, or the code of the "
+        "target language next to that of the source]",
+    ),
 ]
 
 
-def check_is_lines(path: str, file_format: str | None) -> None:
-    """Refuse a file whose keywords, tags or time codes would be translated as if they were text.
+def is_json_lines(path: str) -> bool:
+    """Tell whether a file's name says that it holds JSON Lines."""
+    return path.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+
+
+def choose_format(path: str, file_format: Format | None) -> Format:
+    """Choose the format of the input.
+
+    A file whose keywords, tags or time codes would be translated as if they were text is refused.
 
     Args:
         path: the input; streams, pipes and devices may have any name.
@@ -29,9 +60,15 @@ def check_is_lines(path: str, file_format: str | None) -> None:
     """
     from pellucid.text.documents import kind_of_document
 
+    if file_format is not None:
+        return file_format
+    if is_json_lines(path):
+        return "jsonl"
     kind = kind_of_document(path)
-    if file_format is None and kind is not None and not is_special(path):
+    if kind is not None and not is_special(path):
         raise InputError(
-            f"The input must be lines of text, but {path} is {kind} by its name. Write its texts "
-            "into a file of lines first, or add --format lines to translate every line as it is."
+            f"The input must be lines of text or JSON Lines, but {path} is {kind} by its name. "
+            "Write its texts into a file of lines first, or add --format lines to translate every "
+            "line as it is."
         )
+    return "lines"
