@@ -1,0 +1,56 @@
+"""``pellucid why``: one-minute measurements of what the texts claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pellucid.cli.options import Json, Threads
+from pellucid.errors import InputError, suggestion
+
+__all__ = ["why"]
+
+
+def why(
+    claim: Annotated[
+        str | None,
+        typer.Argument(metavar="[CLAIM]", help="The claim to measure; without one they are listed."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the claims.")] = False,
+    png: Annotated[
+        Path | None,
+        typer.Option("--png", metavar="FILE", help="Draw it: FILE ends in .png, .svg or .pdf."),
+    ] = None,
+    json: Json = False,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Seed of everything drawn.")
+    ] = 1,
+    threads: Threads = None,
+    size: Annotated[str, typer.Option("--size", hidden=True)] = "quick",
+) -> None:
+    """Measure a claim of the texts on this machine, in less than a minute on two cores.
+
+    The answer has the statement of the text, a number, the tables behind it, and a verdict: holds,
+    holds only if, or fails. The verdict follows from the numbers by a rule that is shown. Times
+    are those of this machine, everything else depends on the seed.
+    """
+    from pellucid.lessons.why.registry import CLAIMS
+
+    if claim is None or list_:
+        from pellucid.cli.why.show import list_claims
+
+        list_claims(is_json=json)
+        return
+    if claim not in CLAIMS:
+        raise InputError(
+            f"CLAIM must be one of those that pellucid why lists, but is {claim!r}. "
+            + suggestion(claim, CLAIMS)
+        )
+    if size not in ("quick", "toy"):
+        raise InputError(f"--size must be quick or toy, but is {size!r}. Leave it out.")
+
+    from pellucid.cli.why.show import answer
+
+    answer(claim, size=size, seed=seed, threads=threads, picture=png, is_json=json)

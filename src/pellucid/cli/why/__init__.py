@@ -1,0 +1,3 @@
+"""The terminal's view of a measurement."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Lessons of the five texts: so far `why`, which measures what they claim."""
+
+__all__: list[str] = []

@@ -1,0 +1,11 @@
+"""Measurements of what the texts claim, each with numbers, a plot and a verdict.
+
+`CLAIMS` lists them. `measure_claim` measures one and returns a `Measurement`, which is data: the
+terminal, JSON and pictures are made from it.
+"""
+
+from pellucid.lessons.why.registry import CLAIMS, Claim, measure_claim
+from pellucid.lessons.why.result import Measurement
+from pellucid.lessons.why.setting import Setting
+
+__all__ = ["CLAIMS", "Claim", "Measurement", "Setting", "measure_claim"]

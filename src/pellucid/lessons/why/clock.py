@@ -1,0 +1,79 @@
+"""Time and memory of a function."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+__all__ = ["peak_bytes", "seconds_of"]
+
+_SHORTEST = 0.02
+"""Seconds that one timing lasts at least: a shorter call is repeated within it."""
+
+
+def seconds_of(run: Callable[[], Any], *, repeats: int = 5) -> float:
+    """Measure the median time of a call, in seconds, after one call to warm up.
+
+    Args:
+        run: the call to time.
+        repeats: the number of timings. A call that is too short to time is made several times in
+            each.
+    """
+    started = time.perf_counter()
+    run()
+    first = time.perf_counter() - started
+    calls = max(1, int(_SHORTEST / max(first, 1e-7)))
+    found = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        for _ in range(calls):
+            run()
+        found.append((time.perf_counter() - started) / calls)
+    return statistics.median(found)
+
+
+def peak_bytes(run: Callable[[], Any]) -> int:
+    """Count the most bytes of results that exist at once during a call.
+
+    Every operation of PyTorch is watched, and its results count until nothing refers to them. The
+    count is the same on every machine. Room that one operation takes for itself and gives back at
+    its end does not count.
+    """
+    watch = _Watch()
+    with watch:
+        result = run()
+    del result
+    return watch.most
+
+
+class _Watch(TorchDispatchMode):
+    """Adds up the storage that the results of operations hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: dict[int, tuple[StorageWeakRef, int]] = {}
+        self.most = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation and count its results."""
+        given = {
+            leaf.untyped_storage()._cdata
+            for leaf in tree_leaves((args, kwargs))
+            if isinstance(leaf, Tensor)
+        }
+        result = func(*args, **(kwargs or {}))
+        self._held = {key: held for key, held in self._held.items() if not held[0].expired()}
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor):
+                storage = leaf.untyped_storage()
+                if storage._cdata not in given:  # A view holds nothing of its own.
+                    self._held[storage._cdata] = (StorageWeakRef(storage), storage.nbytes())
+        self.most = max(self.most, sum(size for _, size in self._held.values()))
+        return result

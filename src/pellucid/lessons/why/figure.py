@@ -1,0 +1,190 @@
+"""The picture of a measurement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from pellucid.inside.show.figures.style import (
+    INK,
+    Lettering,
+    Sheet,
+    check_ending,
+    save_figure,
+    wrap,
+)
+from pellucid.lessons.why.result import Measurement, Panel, Series
+
+__all__ = ["draw_measurement"]
+
+ACCENT = "#d9801f"
+_PLAINS = ("#3d3d3d", "#8a8a8a", "#bdbdbd")
+_FAINT = "#b5b5b5"
+_MARKS = ("s", "^", "D")
+_PANEL, _HEIGHT, _LEFT, _GAP = 3.5, 2.35, 0.68, 0.85
+_LINE = 0.145
+
+
+def draw_measurement(measurement: Measurement, path: str | Path) -> None:
+    """Draw the plot of a measurement with its question, verdicts and number.
+
+    Args:
+        measurement: what to draw.
+        path: the file, ending in ``.svg``, ``.png`` or ``.pdf``.
+
+    Raises:
+        InputError: the file's ending is not known.
+        OutputError: the file cannot be written.
+    """
+    path = check_ending(path)
+    panels = measurement.plot.panels
+    width = max(2 * 0.12 + _LEFT + len(panels) * (_PANEL + _GAP) - _GAP + 0.15, 5.4)
+    caption = [measurement.number]
+    for finding in measurement.findings:
+        said = f"“{finding.statement.says}” ({finding.statement.text})"
+        caption.append(f"{said}: {finding.verdict.sentence}.")
+    if measurement.machine:
+        caption.append(f"Times of this machine: {measurement.machine}.")
+    texts = [measurement.question, *caption]
+    for panel in panels:
+        texts += [panel.title, panel.x_label, panel.y_label, *panel.names]
+        texts += [series.name for series in panel.series]
+    lettering = Lettering(path, texts)
+    lines = wrap([lettering.write(line) for line in caption], width - 0.24, 7.5)
+    num_legend = max(_rows_of_legend(panel) for panel in panels)
+    tilt = any(_is_tilted(panel) for panel in panels)
+    below = 0.62 + (0.42 if tilt else 0.0) + 0.16 * num_legend
+    top = 0.72
+    with lettering.settings():
+        sheet = Sheet(width, top + _HEIGHT + below + _LINE * len(lines) + 0.12)
+        sheet.text(0.12, 0.12, lettering.write(measurement.question), size=10, weight="bold")
+        for index, panel in enumerate(panels):
+            left = 0.12 + _LEFT + index * (_PANEL + _GAP)
+            axes = sheet.axes(left, top, _PANEL, _HEIGHT)
+            _draw_panel(axes, panel)
+            drop = (0.48 + (0.42 if tilt else 0.0)) / _HEIGHT
+            if len(panel.series) > 1 or panel.series[0].name:
+                axes.legend(
+                    loc="upper left",
+                    bbox_to_anchor=(-0.02, -drop),
+                    ncols=_columns_of_legend(panel),
+                    frameon=False,
+                    fontsize=7,
+                    borderaxespad=0,
+                    handlelength=1.8,
+                    columnspacing=1.2,
+                    labelspacing=0.3,
+                )
+        for index, line in enumerate(lines):
+            sheet.text(0.12, top + _HEIGHT + below + index * _LINE, line, size=7.5)
+        save_figure(sheet.figure, path, title=lettering.write(measurement.question))
+
+
+def _columns_of_legend(panel: Panel) -> int:
+    longest = max(len(series.name) for series in panel.series)
+    return max(1, min(len(panel.series), int(58 / (longest + 7))))
+
+
+def _rows_of_legend(panel: Panel) -> int:
+    if not panel.series[0].name:
+        return 0
+    return -(-len(panel.series) // _columns_of_legend(panel))
+
+
+def _is_tilted(panel: Panel) -> bool:
+    return bool(panel.names) and sum(len(name) + 2 for name in panel.names) > 52
+
+
+def _draw_panel(axes: Any, panel: Panel) -> None:
+    (_draw_bars if panel.kind == "bars" else _draw_lines)(axes, panel)
+    axes.set_title(panel.title, loc="left", size=8.5, color=INK, pad=6)
+    axes.set_xlabel(panel.x_label, size=7.5)
+    axes.set_ylabel(panel.y_label, size=7.5)
+    axes.tick_params(labelsize=7, length=2.5, width=0.5)
+    axes.grid(axis="y", color="#e6e6e6", linewidth=0.5)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set(color="#8a8a8a", linewidth=0.6)
+    if panel.y_log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(_write_power))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.tick_params(axis="y", which="minor", length=0)
+    if panel.y_range is not None:
+        axes.set_ylim(*panel.y_range)
+    elif not panel.y_log:
+        low, high = axes.get_ylim()
+        axes.set_ylim(min(0.0, low), high)
+
+
+def _write_power(value: float, _place: int) -> str:
+    """Write a number of a logarithmic axis."""
+    return f"{value:g}" if 1e-3 <= value < 1e5 else f"{value:.0e}".replace("e-0", "e−")
+
+
+def _draw_lines(axes: Any, panel: Panel) -> None:
+    for series, look in _looks(panel):
+        order = 3 if series.role == "accent" else 2
+        x, y = np.array(series.x), np.array(series.y)
+        is_shown = np.isfinite(y) & ((y > 0) if panel.y_log else True)
+        marks = {"marker": look["marker"], "markersize": 3.5} if len(x) <= 12 else {}
+        if series.role == "faint":
+            marks = {}
+        axes.plot(
+            x[is_shown],
+            y[is_shown],
+            color=look["color"],
+            linestyle=look["line"],
+            linewidth=1.8 if series.role == "accent" else 1.1,
+            label=series.name,
+            zorder=order,
+            **marks,
+        )
+    if panel.x_log:
+        axes.set_xscale("log", base=2)
+        places = sorted({place for series in panel.series for place in series.x if place > 0})
+        if len(places) <= 12:
+            axes.set_xticks(places)
+            axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    elif panel.names:
+        axes.set_xticks(range(len(panel.names)), labels=panel.names)
+
+
+def _draw_bars(axes: Any, panel: Panel) -> None:
+    shown = [series for series in panel.series if series.role != "faint"]
+    width = 0.8 / len(shown)
+    for series, look in _looks(panel):
+        if series.role == "faint":
+            axes.axhline(
+                series.y[0], color=_FAINT, linewidth=1, linestyle="--", label=series.name, zorder=1
+            )
+            continue
+        shift = (shown.index(series) - (len(shown) - 1) / 2) * width
+        places = np.array(series.x) + shift
+        bars = {"color": look["color"], "label": series.name, "zorder": 2}
+        axes.bar(places, np.nan_to_num(np.array(series.y)), width * 0.94, **bars)
+    tilted = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if _is_tilted(panel) else {}
+    axes.set_xticks(range(len(panel.names)), labels=panel.names, **tilted)
+
+
+def _looks(panel: Panel) -> list[tuple[Series, dict[str, Any]]]:
+    """Give each series its color, mark and line: one is orange, the others are gray."""
+    found = []
+    plain = 0
+    for series in panel.series:
+        if series.role == "accent":
+            found.append((series, {"color": ACCENT, "marker": "o", "line": "-"}))
+        elif series.role == "faint":
+            found.append((series, {"color": _FAINT, "marker": None, "line": "--"}))
+        else:
+            place = plain % len(_PLAINS)
+            look = {"color": _PLAINS[place], "marker": _MARKS[place], "line": "-"}
+            found.append((series, look))
+            plain += 1
+    return found

@@ -1,0 +1,60 @@
+"""A power law through points: the exponent of a cost that grows with a length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pellucid.errors import InputError
+
+__all__ = ["PowerLaw", "fit_power_law"]
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    r"""A cost of the form $c\,n^e$.
+
+    Attributes:
+        factor: c, the cost at a length of 1.
+        exponent: e, the slope of the line through the logarithms.
+    """
+
+    factor: float
+    exponent: float
+
+    def at(self, length: float) -> float:
+        """Compute the cost at a length."""
+        return self.factor * length**self.exponent
+
+    def length_at(self, cost: float) -> float:
+        """Compute the length whose cost this is."""
+        return float((cost / self.factor) ** (1 / self.exponent))
+
+    def meets(self, other: PowerLaw) -> float:
+        """Compute the length at which two costs are equal; infinite if they are parallel."""
+        slope = self.exponent - other.exponent
+        if slope == 0:
+            return math.inf
+        return float((other.factor / self.factor) ** (1 / slope))
+
+
+def fit_power_law(lengths: Sequence[float], costs: Sequence[float]) -> PowerLaw:
+    r"""Fit $\log\text{cost} = \log c + e \log n$ by least squares.
+
+    Raises:
+        InputError: there are fewer than two lengths, or a number is not positive.
+    """
+    if len(lengths) < 2 or len(lengths) != len(costs):
+        raise InputError(
+            "A power law needs two or more lengths with one cost each, but got "
+            f"{len(lengths)} and {len(costs)}. Measure more lengths."
+        )
+    if min(*lengths, *costs) <= 0:
+        raise InputError(
+            "Lengths and costs must be above 0 for a power law, but one is not. Leave it out."
+        )
+    exponent, constant = np.polyfit(np.log(lengths), np.log(costs), 1)
+    return PowerLaw(math.exp(constant), float(exponent))

@@ -1,0 +1,30 @@
+"""A measurement as a record for JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from pellucid.lessons.why.result import Measurement
+
+__all__ = ["to_record"]
+
+
+def to_record(measurement: Measurement) -> dict[str, Any]:
+    """Turn a measurement into lists and dictionaries; a number that is not finite becomes null."""
+    record = _plain(asdict(measurement))
+    for finding in record["findings"]:
+        verdict = finding["verdict"]
+        verdict["sentence"] = f"{verdict['outcome']} {verdict['condition']}".strip()
+    return dict(record)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

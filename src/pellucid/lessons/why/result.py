@@ -1,0 +1,185 @@
+"""The result of a measurement as data: numbers, verdicts and a plot.
+
+Terminal, JSON, picture and pages are all made from this. Nothing here computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "LECTURE",
+    "NOTES",
+    "OBJECTIVES",
+    "SLIDES",
+    "STUDY_NOTES",
+    "Cell",
+    "Finding",
+    "Measurement",
+    "Outcome",
+    "Panel",
+    "Plot",
+    "Series",
+    "Statement",
+    "Table",
+    "Verdict",
+]
+
+LECTURE = "a lecture on self-attention"
+SLIDES = 'slides "Self-Attention"'
+NOTES = 'notes "Transformers"'
+OBJECTIVES = '"Self-attention mechanism: objectives"'
+STUDY_NOTES = 'notes "Self-Attention for Transformer Neural Networks"'
+
+Outcome = Literal["holds", "holds only if", "fails"]
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A claim of a text.
+
+    Attributes:
+        text: the title of the text.
+        place: the section or equation, if the text numbers them.
+        says: the claim in a line.
+    """
+
+    text: str
+    place: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The judgment of a claim, which follows from numbers by a rule.
+
+    Attributes:
+        outcome: the judgment.
+        condition: completes "holds only if"; empty otherwise.
+        rule: the rule, with its limits.
+        numbers: the numbers that the rule was applied to.
+    """
+
+    outcome: Outcome
+    condition: str
+    rule: str
+    numbers: str
+
+    @property
+    def sentence(self) -> str:
+        """The outcome with its condition."""
+        return f"{self.outcome} {self.condition}".strip()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim and what was measured about it."""
+
+    statement: Statement
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of numbers.
+
+    Attributes:
+        title: its caption.
+        columns: the names, with units.
+        forms: a format of Python for the numbers of each column; empty for words.
+        rows: the cells, None for a number that does not exist.
+        is_of_this_machine: True if it has times or speeds, which another machine would change.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    forms: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    is_of_this_machine: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line or one set of bars of a plot.
+
+    Attributes:
+        name: for the legend.
+        x: the places; bars count them from 0.
+        y: the heights.
+        role: ``accent`` is the one to look at, ``plain`` what it is compared with, ``faint`` a
+            reference such as chance.
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    role: Literal["accent", "plain", "faint"] = "plain"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes.
+
+    Attributes:
+        title: what is shown.
+        x_label: of the horizontal axis, with the unit.
+        y_label: of the vertical axis, with the unit.
+        series: what to draw.
+        kind: lines through points, or bars side by side.
+        x_log: True for a logarithmic horizontal axis.
+        y_log: True for a logarithmic vertical axis.
+        names: of the places on the horizontal axis, for bars.
+        y_range: the ends of the vertical axis; None takes them from the numbers.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    kind: Literal["lines", "bars"] = "lines"
+    x_log: bool = False
+    y_log: bool = False
+    names: tuple[str, ...] = ()
+    y_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Plot:
+    """The data of a picture: one to three panels from left to right."""
+
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Everything that a measurement found.
+
+    Attributes:
+        claim: its name, as in `pellucid.lessons.why.CLAIMS`.
+        question: the question that it answers.
+        number: the most telling number, in a sentence.
+        method: what was measured, and how.
+        findings: a verdict for each statement.
+        tables: the numbers.
+        plot: the data of the picture.
+        notes: what else a reader should know.
+        to_try: commands that continue from here.
+        seed: of everything drawn.
+        size: ``quick``, or ``toy`` for a test of the measurement itself.
+        machine: what times were measured on; empty if nothing was timed.
+    """
+
+    claim: str
+    question: str
+    number: str
+    method: str
+    findings: tuple[Finding, ...]
+    tables: tuple[Table, ...]
+    plot: Plot
+    notes: tuple[str, ...]
+    to_try: tuple[str, ...]
+    seed: int
+    size: str
+    machine: str = ""

@@ -1,0 +1,3 @@
+"""Tiny models that learn a tiny language in seconds, to take the architecture apart."""
+
+__all__: list[str] = []

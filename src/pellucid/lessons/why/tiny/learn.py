@@ -1,0 +1,160 @@
+"""Training and use of a tiny model, with the updates that every model gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.data import make_source_batch
+from pellucid.decode import decode_greedily
+from pellucid.hardware import some_threads
+from pellucid.lessons.why.tiny.words import END, PAD, START, Pair, Vocabulary, make_pair_batch
+from pellucid.model import Transformer, initialize
+from pellucid.randomness import generator
+from pellucid.train.plain import compute_loss, make_update
+from pellucid.train.update.pieces import make_pieces
+from pellucid.train.weights.optimizer import Optimizer
+from pellucid.train.weights.schedule import learning_rate
+
+__all__ = ["Tiny", "count_exact", "loss_on", "make_tiny", "train_tiny", "translate_tiny"]
+
+_SIZES: dict[str, Any] = {
+    "d_model": 64,
+    "d_ff": 128,
+    "num_heads": 4,
+    "num_encoder_layers": 1,
+    "num_decoder_layers": 1,
+    "tied_embeddings": "decoder",
+    "max_source_length": 256,
+    "max_target_length": 256,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Tiny:
+    """A tiny model with its vocabularies and the course of its training.
+
+    Attributes:
+        model: the model.
+        source: the words that it reads.
+        target: the words that it writes.
+        losses: of each update, on the batch that it was made from: −log p of a word, in nats.
+    """
+
+    model: Transformer
+    source: Vocabulary
+    target: Vocabulary
+    losses: tuple[float, ...] = ()
+
+
+def make_tiny(pairs: Sequence[Pair], *, seed: int, **changes: Any) -> Tiny:
+    """Make an untrained model for the words of some pairs.
+
+    Args:
+        pairs: everything that it will read and write.
+        seed: of the first weights.
+        changes: fields of `pellucid.config.ModelConfig` that differ from the usual tiny model.
+    """
+    source = Vocabulary.of(pair[0] for pair in pairs)
+    target = Vocabulary.of(pair[1] for pair in pairs)
+    sizes = {"source_vocabulary_size": len(source), "target_vocabulary_size": len(target)}
+    model = Transformer(ModelConfig.model_validate(_SIZES | sizes | changes))
+    initialize(model, seed)
+    return Tiny(model, source, target)
+
+
+def train_tiny(
+    tiny: Tiny, pairs: Sequence[Pair], *, steps: int, seed: int, rate: float = 3e-3, rows: int = 64
+) -> Tiny:
+    """Train a model in place.
+
+    Args:
+        tiny: the model.
+        pairs: the text.
+        steps: the number of updates.
+        seed: decides the order of the text.
+        rate: the peak of the learning rate, which rises over a tenth of the updates, then falls to
+            0 along a line.
+        rows: pairs in each batch.
+
+    Returns:
+        The model with its losses. An update whose loss is not finite has the loss infinity.
+    """
+    sources = tiny.source.encode_all([pair[0] for pair in pairs])
+    targets = tiny.target.encode_all([pair[1] for pair in pairs])
+    training = TrainingConfig(
+        seed=seed,
+        learning_rate=rate,
+        warmup_steps=max(1, steps // 10),
+        max_steps=steps,
+        schedule="linear",
+        label_smoothing=0.0,
+        dropout=0.0,
+    )
+    optimizer = Optimizer(tiny.model, training)
+    d_model = tiny.model.config.d_model
+    losses = []
+    # So small a model is as fast on one thread, and its numbers do not depend on their number.
+    with some_threads(1):
+        for step, chosen in enumerate(_batches(len(pairs), rows, steps, seed), start=1):
+            batch = make_pair_batch([sources[i] for i in chosen], [targets[i] for i in chosen])
+            pace = learning_rate(step, training, d_model)
+            result = make_update(
+                tiny.model,
+                optimizer,
+                make_pieces([batch]),
+                training,
+                step=step,
+                rate=pace,
+                muon_rate=pace,
+            )
+            losses.append(result.loss if np.isfinite(result.loss) else float("inf"))
+    return Tiny(tiny.model, tiny.source, tiny.target, tuple(losses))
+
+
+def _batches(count: int, rows: int, steps: int, seed: int) -> list[np.ndarray]:
+    """Cut the text into batches, in another order each time that it was read."""
+    order = np.concatenate(
+        [
+            generator(seed, "tiny order", epoch).permutation(count)
+            for epoch in range(rows * steps // count + 1)
+        ]
+    )
+    return [order[rows * step : rows * (step + 1)] for step in range(steps)]
+
+
+@torch.inference_mode()
+def translate_tiny(tiny: Tiny, sentences: Sequence[str]) -> list[str]:
+    """Translate sentences, each time taking the likeliest word."""
+    source_BS, mask_BS = make_source_batch(tiny.source.encode_all(sentences), pad_id=PAD)
+    limit = min(2 * source_BS.shape[1] + 5, tiny.model.config.max_target_length)
+    found = decode_greedily(
+        tiny.model,
+        source_BS,
+        mask_BS,
+        start_id=START,
+        eos_id=END,
+        max_lengths=[limit] * len(sentences),
+    )
+    return [tiny.target.decode(one.ids) for one in found]
+
+
+def count_exact(tiny: Tiny, pairs: Sequence[Pair]) -> float:
+    """Compute the share of sentences that are translated exactly."""
+    written = translate_tiny(tiny, [pair[0] for pair in pairs])
+    return sum(a == b for a, (_, b) in zip(written, pairs, strict=True)) / len(pairs)
+
+
+@torch.inference_mode()
+def loss_on(tiny: Tiny, pairs: Sequence[Pair]) -> float:
+    """Compute the mean −log p of the words of true translations, with teacher forcing, in nats."""
+    batch = make_pair_batch(
+        tiny.source.encode_all([pair[0] for pair in pairs]),
+        tiny.target.encode_all([pair[1] for pair in pairs]),
+    )
+    return float(compute_loss(tiny.model, batch, 0.0, None)[1])
