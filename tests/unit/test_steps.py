@@ -166,8 +166,31 @@ def test_steps_fit_a_window_and_are_said_in_full(whole: Trace, translator: Trans
     console = Console(width=80, record=True, file=None, force_terminal=False)
     with console.capture() as capture:
         for step in steps:
-            console.print(draw_step(step))
+            console.print(*draw_step(step, width=80), sep="\n")
             said = list(say_step(step))
             assert len(said) == 1 + len(step.rows)
     assert max(map(len, capture.get().splitlines())) <= 80
     assert not re.search(r"\d…", capture.get())
+
+
+def test_whole_vectors_have_every_number_in_blocks_that_fit(
+    whole: Trace, translator: Translator
+) -> None:
+    view, config = View(whole, "decoder", 1, "cross", 0), translator.model.config
+    steps = {step.title: step for step in follow(view, config, 2, shown=None)}
+    network = steps["The feed-forward network of layer 1"]
+    inner = next(row for row in network.rows if row[0] == "inner")
+    numbers = whole.get("decoder.1.feed_forward.inner")[2]
+    np.testing.assert_array_equal(inner[1:-1], numbers)
+    entering = next(row for row in network.rows if row[0] == "input")
+    np.testing.assert_array_equal(
+        entering[1 : 1 + config.d_model], whole.get("decoder.1.feed_forward.input")[2]
+    )
+    assert set(entering[1 + config.d_model : -1]) == {""}
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as capture:
+        console.print(*draw_step(network, width=80), sep="\n")
+    printed = capture.get()
+    assert max(map(len, printed.splitlines())) <= 80
+    for number in numbers:
+        assert f"{number:.4f}" in printed

@@ -85,7 +85,9 @@ class Writer:
             step = _visible(step)
             self._console.print(Text(step.title, "bold"))
             self.lines([step.formula] if step.formula else [])
-            self._console.print(draw_step(step))
+            for number, table in enumerate(draw_step(step, width=self._console.width)):
+                self.lines([""] if number else [])
+                self._console.print(table)
 
     def _draw(self, lines: Iterable[Text]) -> None:
         for line in lines:

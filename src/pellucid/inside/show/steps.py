@@ -17,6 +17,9 @@ __all__ = ["Step", "follow"]
 
 Cell = str | float
 
+SHOWN = 5
+"""Numbers of a vector that are shown unless all are asked for."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -36,7 +39,12 @@ class Step:
 
 
 def follow(
-    view: View, model: ModelConfig, row: int, *, column: int | None = None
+    view: View,
+    model: ModelConfig,
+    row: int,
+    *,
+    column: int | None = None,
+    shown: int | None = SHOWN,
 ) -> Iterator[Step]:
     """Follow one row through one head, and then on to the token that is chosen.
 
@@ -46,6 +54,7 @@ def follow(
         row: the position that attends, from 0.
         column: the position whose product with the row is shown dimension by dimension; by
             default the one with the largest weight.
+        shown: how many numbers of each vector to show; None for all.
 
     Raises:
         InputError: the row or column does not exist, or the trace lacks a stage.
@@ -54,16 +63,16 @@ def follow(
     check_number("row", row, len(view.rows), "this sentence", advice=advice)
     column = int(view.cells[row].argmax()) if column is None else column
     check_number("column", column, len(view.columns), "this sentence", advice=advice)
-    yield _way_in(view, model, row)
-    yield from _vectors(view, model, row, column)
+    yield _way_in(view, model, row, shown)
+    yield from _vectors(view, model, row, column, shown)
     yield _weighing(view, model, row)
-    yield _mixing(view, row)
-    yield from _way_out(view, model, row)
+    yield _mixing(view, row, shown)
+    yield from _way_out(view, model, row, shown)
     if view.part == "decoder":
         yield _choosing(view.trace, row)
 
 
-def _way_in(view: View, model: ModelConfig, row: int) -> Step:
+def _way_in(view: View, model: ModelConfig, row: int, shown: int | None) -> Step:
     trace, part = view.trace, view.part
     ids = trace.source_ids if part == "encoder" else trace.target_ids
     scale = f" · √{model.d_model}" if model.embedding_scale == "sqrt" else ""
@@ -76,7 +85,7 @@ def _way_in(view: View, model: ModelConfig, row: int) -> Step:
     if model.norm == "pre":
         found.append(("after layer norm", trace.get(f"{view.site}.norm")[row]))
     position = " + P[position]" if model.positions != "none" else ""
-    return _table("The token's vector", f"x = E[id]{scale}{position}", found)
+    return _table("The token's vector", f"x = E[id]{scale}{position}", found, shown)
 
 
 _PROJECTIONS = {
@@ -87,7 +96,9 @@ _PROJECTIONS = {
 """Formulas by ``model.projections``."""
 
 
-def _vectors(view: View, model: ModelConfig, row: int, column: int) -> Iterator[Step]:
+def _vectors(
+    view: View, model: ModelConfig, row: int, column: int, shown: int | None
+) -> Iterator[Step]:
     word = view.columns[column]
     query_K, key_K, value_E = (
         view.at("query")[row],
@@ -98,6 +109,7 @@ def _vectors(view: View, model: ModelConfig, row: int, column: int) -> Iterator[
         f"Query of the row; key and value of {word}",
         _PROJECTIONS[model.projections],
         [("query", query_K), ("key", key_K), ("value", value_E)],
+        shown,
     )
     products = query_K.astype(np.float64) * key_K
     yield Step(
@@ -135,7 +147,7 @@ def _weighing(view: View, model: ModelConfig, row: int) -> Step:
     )
 
 
-def _mixing(view: View, row: int) -> Step:
+def _mixing(view: View, row: int, shown: int | None) -> Step:
     found = [
         (f"{float(weight):.4f} · value of {word}", weight * value_E)
         for word, weight, value_E in zip(
@@ -143,17 +155,17 @@ def _mixing(view: View, row: int) -> Step:
         )
     ]
     found.append(("sum: the context", view.at("context")[row]))
-    return _table("Weights times values", "c = Σⱼ αⱼ vⱼ", found)
+    return _table("Weights times values", "c = Σⱼ αⱼ vⱼ", found, shown)
 
 
-def _way_out(view: View, model: ModelConfig, row: int) -> Iterator[Step]:
+def _way_out(view: View, model: ModelConfig, row: int, shown: int | None) -> Iterator[Step]:
     trace, site = view.trace, view.site
     found = [(f"output: {model.num_heads} heads' contexts · W_O", trace.get(f"{site}.output")[row])]
     word = "plus what entered (residual)" if model.residual else "no residual"
     found.append((word, trace.get(f"{site}.residual")[row]))
     if model.norm == "post":
         found.append(("after layer norm", trace.get(f"{site}.norm")[row]))
-    yield _table("Out of the attention", "o = Concat(c₁ … c_h) W_O", found)
+    yield _table("Out of the attention", "o = Concat(c₁ … c_h) W_O", found, shown)
     site = f"{view.part}.{view.layer}.feed_forward"
     before, after = (["norm"] if model.norm == when else [] for when in ("pre", "post"))
     stages = ["input", *before, "inner", "activated", "output", "residual", *after]
@@ -161,10 +173,11 @@ def _way_out(view: View, model: ModelConfig, row: int) -> Iterator[Step]:
         f"The feed-forward network of layer {view.layer}",
         f"{model.activation}(x W₁ + b₁) W₂ + b₂",
         [(stage, trace.get(f"{site}.{stage}")[row]) for stage in stages],
+        shown,
     )
     end = f"{view.part}.norm"
     if end in trace.arrays:
-        yield _table("The last layer norm", "", [(end, trace.get(end)[row])])
+        yield _table("The last layer norm", "", [(end, trace.get(end)[row])], shown)
 
 
 def _choosing(trace: TraceData, row: int) -> Step:
@@ -186,15 +199,23 @@ def _choosing(trace: TraceData, row: int) -> Step:
     )
 
 
-SHOWN = 5
+def _table(
+    title: str, formula: str, vectors: Sequence[tuple[str, np.ndarray]], shown: int | None
+) -> Step:
+    """Show the numbers of some vectors, or the first of them, and the norm of each.
 
-
-def _table(title: str, formula: str, vectors: Sequence[tuple[str, np.ndarray]]) -> Step:
-    """Show the first numbers of some vectors, and the norm of each."""
-    shown = min(SHOWN, *(len(vector) for _, vector in vectors))
+    With all numbers, vectors of different widths stand in one table; the shorter have empty cells.
+    """
+    widest = max(len(vector) for _, vector in vectors)
+    if shown is not None:
+        widest = min(shown, *(len(vector) for _, vector in vectors))
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, *vector[:shown].tolist(), float(np.linalg.norm(vector.astype(np.float64))))
+        (
+            name,
+            *vector[:widest].tolist(),
+            *[""] * (widest - len(vector)),
+            float(np.linalg.norm(vector.astype(np.float64))),
+        )
         for name, vector in vectors
     )
-    numbers = tuple(str(index) for index in range(shown))
-    return Step(title, formula, ("", *numbers, "length"), rows)
+    return Step(title, formula, ("", *map(str, range(widest)), "length"), rows)

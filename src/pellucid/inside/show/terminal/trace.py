@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -83,14 +84,25 @@ def draw_tokens(trace: TraceData) -> Iterator[str]:
         yield f"row {row} reads {read} → predicts {predicted}  {probability:.3f}{other}"
 
 
-def draw_step(step: Step) -> Table:
-    """Draw one step as a table."""
-    table = Table(box=None, padding=(0, 1, 0, 0))
-    for index, name in enumerate(step.header):
-        table.add_column(name, justify="right" if index else "left", no_wrap=True)
-    for row in step.rows:
-        table.add_row(*map(_cell, row))
-    return table
+def draw_step(step: Step, *, width: int) -> Iterator[Table]:
+    """Draw one step as a table, or as several if its columns do not fit into the width."""
+    cells = [step.header, *(tuple(map(_cell, row)) for row in step.rows)]
+    widths = [1 + max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    columns = list(range(1, len(widths)))
+    while columns:
+        fitting = 0
+        left = width - widths[0]
+        while fitting < len(columns) and left >= widths[columns[fitting]]:
+            left -= widths[columns[fitting]]
+            fitting += 1
+        taken, columns = columns[: max(fitting, 1)], columns[max(fitting, 1) :]
+        table = Table(box=None, padding=(0, 1, 0, 0))
+        for index in (0, *taken):
+            name = step.header[index]
+            table.add_column(name, justify="right" if index else "left", no_wrap=True)
+        for row in cells[1:]:
+            table.add_row(*(row[index] for index in (0, *taken)))
+        yield table
 
 
 def say_step(step: Step) -> Iterator[str]:
