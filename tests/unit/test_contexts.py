@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.shared.small_runs import make_recipe
 
 from pellucid.bundle import Bundle
 from pellucid.config import TokenizerRecipe
@@ -15,7 +16,6 @@ from pellucid.inside.contexts import compare_contexts
 from pellucid.model import Transformer, initialize
 from pellucid.text import learn_tokenizer
 from pellucid.train.learner import make_bundle_config
-from tests.shared.small_runs import make_recipe
 
 TEXT = ["The bank is near the river.", "A man robbed the bank, then the bank called.", "Show me."]
 
