@@ -2,18 +2,28 @@
 
 TOML has either ``x`` with any of ``w_query``, ``w_key`` and ``w_value`` (a missing one is the
 identity), or ``query``, ``key`` and ``value`` as they are; optionally also ``tokens``,
-``key_tokens``, ``mask`` and ``scale``. CSV has one matrix, which is queries, keys and values at
-once; its first line may name the tokens.
+``key_tokens``, ``mask`` and ``scale``, and what `pellucid.by_hand.around` reads. CSV has one
+matrix, which is queries, keys and values at once; its first line may name the tokens.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
+from pellucid.by_hand.around import (
+    KEYS,
+    add_layers,
+    position_part,
+    read_norm,
+    read_surroundings,
+    split_heads,
+)
+from pellucid.by_hand.layer import norm_steps
 from pellucid.by_hand.reading import (
     LARGEST_NUMBER,
     MAX_NUMBERS,
@@ -32,14 +42,20 @@ from pellucid.by_hand.sheet import (
     table,
     write_number,
 )
-from pellucid.by_hand.stages import stage_steps
-from pellucid.errors import DataError, InputError, suggestion
+from pellucid.by_hand.stages import Product, stage_steps
+from pellucid.errors import DataError, InputError
 
 __all__ = ["read_example"]
 
 _AS_THEY_ARE = ("query", "key", "value")
 _WEIGHTS = ("w_query", "w_key", "w_value")
-_KNOWN = ("x", *_WEIGHTS, *_AS_THEY_ARE, "tokens", "key_tokens", "mask", "scale")
+_KNOWN = ("x", *_WEIGHTS, *_AS_THEY_ARE, "tokens", "key_tokens", "mask", "scale", *KEYS)
+
+_GIVEN_NOTE = "Each row of x times a matrix is that token's query, key or value."
+_HEAD_NOTE = "Each head has its own block of columns of the queries, the keys and the values."
+_ATTENTION_NOTE = (
+    "Every query meets every key; the scores become shares of 1, and the values are mixed by them."
+)
 
 
 def read_example(path: Path) -> Example:
@@ -61,39 +77,85 @@ def read_example(path: Path) -> Example:
 
 def _work_out(path: Path, given: Given) -> Example:
     _check_keys(given)
+    x_LD, source = None, None
+    before: list[Part] = []
     if "x" in given.values:
         x_LD = given.matrix("x")
-        parts, roles, formulas = _project(given, x_LD)
+        names, _ = _names(given, len(x_LD), len(x_LD))
+        place, x_LD = position_part(given, names, x_LD)
+        before += [place] if place is not None else []
+        source, normed = _normed_first(given, names, x_LD)
+        before += [normed] if normed is not None else []
+        parts, roles, formulas, products = _project(given, names, source)
+        before += parts
     else:
-        parts = ()
         roles = tuple(given.matrix(name) for name in _AS_THEY_ARE)
-        formulas = dict.fromkeys(_AS_THEY_ARE, "as given")
-    query_LK, key_MK, value_ME = roles
-    _check_widths(given, query_LK, key_MK, value_ME)
-    query_names, key_names = _names(given, len(query_LK), len(key_MK))
-    attention = attend_by_hand(
-        query_LK,
-        key_MK,
-        value_ME,
-        query_names=query_names,
-        key_names=key_names,
-        mask_LM=_read_mask(given, len(query_LK), len(key_MK)),
-        divisor=_read_divisor(given),
-    )
-    steps = stage_steps(attention, formulas=formulas)
-    stages = Part("Attention, stage by stage", steps=steps, attention=attention)
+        formulas, products = dict.fromkeys(_AS_THEY_ARE, "as given"), {}
+    _check_widths(given, *roles)
+    around = read_surroundings(given, x_LD, roles[0].shape[-1], roles[2].shape[-1])
+    attended = _attend(given, roles, formulas, products, around.num_heads)
+    attentions = [part.attention for part in attended if part.attention is not None]
+    after = add_layers(around, attentions[0].query_names, x_LD, attentions)
     title = "Attention with your own matrices"
-    return Example(str(path), title, "", _describe(attention), (*parts, stages))
+    described = _describe(attentions[0], around.num_heads)
+    return Example(str(path), title, "", described, (*before, *attended, *after))
+
+
+def _normed_first(given: Given, names: tuple[str, ...], x_LD: Tensor) -> tuple[Tensor, Part | None]:
+    """Apply the layer norm that stands before the attention, if there is one."""
+    place = read_norm(given, x_LD)
+    if place is None or not place.is_before:
+        return x_LD, None
+    steps, normed_LD = norm_steps(names, x_LD, place.norm)
+    note = "Pre-norm: each row is shifted to mean 0 and stretched to variance 1 before attention."
+    return normed_LD, Part("Norm", note, steps)
+
+
+def _attend(
+    given: Given,
+    roles: tuple[Tensor, ...],
+    formulas: dict[str, str],
+    products: dict[str, Product],
+    num_heads: int,
+) -> list[Part]:
+    """Let each head attend with its block of columns; a single one has all of them."""
+    query_LK, key_MK, _ = roles
+    query_names, key_names = _names(given, len(query_LK), len(key_MK))
+    # The same matrix stays the same object, so that it is shown once.
+    blocks = {id(role): split_heads(role, num_heads) for role in roles} if num_heads > 1 else {}
+    found = []
+    for head in range(num_heads):
+        query, key, value = (blocks[id(role)][head] if blocks else role for role in roles)
+        attention = attend_by_hand(
+            query,
+            key,
+            value,
+            query_names=query_names,
+            key_names=key_names,
+            mask_LM=_read_mask(given, len(query_LK), len(key_MK)),
+            divisor=_read_divisor(given),
+        )
+        own = {
+            name: replace(p, weight_DK=split_heads(p.weight_DK, num_heads)[head])
+            for name, p in products.items()
+        }
+        steps = stage_steps(attention, formulas=formulas, products=own)
+        if num_heads > 1:
+            title, note = f"Head {head + 1} of {num_heads}", _HEAD_NOTE
+        else:
+            title, note = "Attention, stage by stage", _ATTENTION_NOTE
+        found.append(Part(title, note, steps, attention))
+    return found
 
 
 def _check_keys(given: Given) -> None:
+    given.check_keys(_KNOWN)
     names = set(given.values)
-    for name in given.values:
-        if name not in _KNOWN:
-            raise DataError(
-                f"Every key must be known, but {name!r} is not ({given.where(name)}). "
-                + suggestion(name, _KNOWN)
-            )
+    if "x" not in names and "positions" in names:
+        raise DataError(
+            "positions must come with x, to which they are added, but x is missing "
+            f"({given.where('positions')}). Give x, or leave positions out."
+        )
     as_they_are = names & set(_AS_THEY_ARE)
     if "x" in names and as_they_are:
         name = next(n for n in _AS_THEY_ARE if n in names)
@@ -116,12 +178,12 @@ def _check_keys(given: Given) -> None:
 
 
 def _project(
-    given: Given, x_LD: Tensor
-) -> tuple[tuple[Part, ...], tuple[Tensor, ...], dict[str, str]]:
+    given: Given, names: tuple[str, ...], x_LD: Tensor
+) -> tuple[tuple[Part, ...], tuple[Tensor, ...], dict[str, str], dict[str, Product]]:
     """Multiply x by each given matrix; a missing one leaves x as it is."""
     width = x_LD.shape[-1]
     roles, steps, formulas = [], [], {"query = key = value": "x", "key = value": "x"}
-    names, _ = _names(given, len(x_LD), len(x_LD))
+    products: dict[str, Product] = {}
     for name, role in zip(_WEIGHTS, _AS_THEY_ARE, strict=True):
         if name not in given.values:
             roles.append(x_LD)
@@ -136,11 +198,13 @@ def _project(
             )
         roles.append(x_LD @ weight)
         formulas[role] = f"x · {name}"
+        products[role] = Product(names, x_LD, weight)
         steps.append(make_weight_step(name, weight))
     if not steps:
-        return (), tuple(roles), formulas
-    first = make_step("x", "one row per token", table(names, x_LD, "x"))
-    return (Part("What is given", steps=(first, *steps)),), tuple(roles), formulas
+        return (), tuple(roles), formulas, products
+    first = make_step("x", "one row per token", table(names, x_LD, "x"), is_given=True)
+    part = Part("What is given", _GIVEN_NOTE, (first, *steps))
+    return (part,), tuple(roles), formulas, products
 
 
 def _check_widths(given: Given, query_LK: Tensor, key_MK: Tensor, value_ME: Tensor) -> None:
@@ -229,10 +293,10 @@ def _read_divisor(given: Given) -> float | None:
     )
 
 
-def _describe(a: AttentionByHand) -> str:
+def _describe(a: AttentionByHand, num_heads: int) -> str:
     divided = a.divisor_words or write_number(a.divisor)
     masked = "without a mask" if a.mask_LM is None else "with a mask"
     return (
         f"Queries: {len(a.query_names)}; keys: {len(a.key_names)}; scores divided by {divided}; "
-        f"{masked}."
+        f"{masked}{f'; heads: {num_heads}' if num_heads > 1 else ''}."
     )

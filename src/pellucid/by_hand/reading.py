@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.by_hand.sheet import matrix
 from pellucid.config.parsing import ExcessError, read_toml_text
-from pellucid.errors import DataError
+from pellucid.errors import DataError, suggestion
 from pellucid.text_lines import read_lines
 
 __all__ = ["LARGEST_NUMBER", "MAX_NUMBERS", "Given", "read_csv", "read_toml", "shorten"]
@@ -36,12 +36,61 @@ class Given:
     values: Mapping[str, Any]
     lines: Mapping[str, int]
     path: Path
+    prefix: str = ""
 
     def where(self, name: str, *places: int) -> str:
         """Write the place of a value: ``file.toml:3, query[2][0]``."""
         inside = "".join(f"[{place}]" for place in places)
         line = f":{self.lines[name]}" if name in self.lines else ""
-        return f"{self.path}{line}, {name}{inside}"
+        return f"{self.path}{line}, {self.prefix}{name}{inside}"
+
+    def check_keys(self, known: Sequence[str]) -> None:
+        """Check that every key is known.
+
+        Raises:
+            DataError: one is not, with the nearest name.
+        """
+        for name in self.values:
+            if name not in known:
+                raise DataError(
+                    f"Every key must be known, but {self.prefix + name!r} is not "
+                    f"({self.where(name)}). {suggestion(name, known)}"
+                )
+
+    def table(self, name: str, known: Sequence[str]) -> Given:
+        """Return a value that must be a table with known keys.
+
+        Raises:
+            DataError: it is not a table, or has other keys.
+        """
+        values = self.values[name]
+        if not isinstance(values, dict):
+            raise DataError(
+                f"{name} must be a table with {', '.join(known)}, but is {shorten(values)} "
+                f"({self.where(name)}). Write [{name}] on a line and its keys below."
+            )
+        own = self.lines.get(name, 0)
+        lines = {key: max(self.lines.get(key, own), own) for key in values} if own else {}
+        inside = Given(values, lines, self.path, f"{name}.")
+        inside.check_keys(known)
+        return inside
+
+    def vector(self, name: str, width: int, meaning: str) -> Tensor:
+        """Check a value that must be a row of numbers, and return it.
+
+        Raises:
+            DataError: it is not a list of as many finite numbers.
+        """
+        row = self.values[name]
+        if not isinstance(row, list) or len(row) != width:
+            has = f"has {len(row)}" if isinstance(row, list) else f"is {shorten(row)}"
+            raise DataError(
+                f"{self.prefix}{name} must be a list of {width} numbers, {meaning}, but {has} "
+                f"({self.where(name)}). Write it so."
+            )
+        for index, value in enumerate(row):
+            _check_number(value, self.where(name, index))
+        return matrix(row)
 
     def matrix(self, name: str) -> Tensor:
         """Check a value that must be a matrix, and return it.
@@ -52,8 +101,8 @@ class Given:
         rows = self.values[name]
         if not isinstance(rows, list) or not rows or not all(isinstance(r, list) for r in rows):
             raise DataError(
-                f"A matrix must be a list of rows such as [[1, 2], [3, 4]], but {name} is "
-                f"{shorten(rows)} ({self.where(name)}). Write it so."
+                "A matrix must be a list of rows such as [[1, 2], [3, 4]], but "
+                f"{self.prefix}{name} is {shorten(rows)} ({self.where(name)}). Write it so."
             )
         for index, row in enumerate(rows):
             if not row:

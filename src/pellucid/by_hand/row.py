@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 from pellucid.attention.stages import mix
@@ -16,33 +15,88 @@ from pellucid.by_hand.sheet import (
     write_number,
 )
 from pellucid.by_hand.stages import write_mixture
+from pellucid.by_hand.sums import bracket, write_sum_of_products
 from pellucid.errors import InputError
 
-__all__ = ["follow_row", "follow_row_of"]
+__all__ = ["follow_row", "follow_row_of", "name_rows"]
+
+_ROLES = ("key", "value", "key = value", "query = key = value")
+_STAGES = ("query", *_ROLES)
+_MOST_LINES_OF_ROLE = 40
+_MOST_NAMED = 12
 
 
 def follow_row_of(example: Example, row: int) -> Example:
-    """Write out one row of every attention of an example, number by number.
+    """Write out one row of every attention and product of an example, number by number.
 
     Args:
         example: the example.
-        row: the query, from 0. Attentions with fewer queries are left out.
+        row: the query, from 0. Parts with fewer rows are left out.
 
     Raises:
-        InputError: no attention has that row.
+        InputError: no part has that row.
     """
     parts = tuple(
-        Part(part.title, part.note, follow_row(part.attention, row), part.attention)
+        replace(part, steps=steps)
         for part in example.parts
-        if part.attention is not None and 0 <= row < len(part.attention.query_names)
+        if row >= 0 and (steps := _steps_of_row(part, row))
     )
     if parts:
         return replace(example, parts=parts)
-    sizes = [len(part.attention.query_names) for part in example.parts if part.attention]
+    rows = name_rows(example)
+    if not rows:
+        raise InputError(
+            f"No row of {example.name} can be followed, but --row {row} is given. Leave it out."
+        )
+    listed = ", ".join(f"{index} {name}" for index, name in enumerate(rows[:_MOST_NAMED]))
+    more = ", …" if len(rows) > _MOST_NAMED else ""
     raise InputError(
-        f"The row must be from 0 to {max(sizes) - 1}, but is {row} (--row, {example.name}). "
-        "Choose one of those."
+        f"The row must be from 0 to {len(rows) - 1}, but is {row} (--row, {example.name}). "
+        f"Choose one of: {listed}{more}."
     )
+
+
+def name_rows(example: Example) -> tuple[str, ...]:
+    """Name the rows that can be followed, in order; different names of one row have a slash."""
+    groups = [names for part in example.parts if (names := _row_names(part))]
+    return tuple(
+        "/".join(dict.fromkeys(names[index] for names in groups if index < len(names)))
+        for index in range(max(map(len, groups), default=0))
+    )
+
+
+def _row_names(part: Part) -> tuple[str, ...]:
+    if part.attention is not None:
+        return part.attention.query_names
+    return next((step.tables[0].rows for step in part.steps if step.arithmetic), ())
+
+
+def _steps_of_row(part: Part, row: int) -> tuple[Step, ...]:
+    """Write out a row of a part: what leads to its attention, the attention, what follows."""
+    attention = part.attention
+    if row >= len(_row_names(part)):
+        return ()
+    written = [
+        (step.name in _STAGES, _arithmetic_of_row(step, row))
+        for step in part.steps
+        if step.arithmetic
+    ]
+    if attention is None:
+        return tuple(step for _, step in written)
+    before = (step for is_role, step in written if is_role)
+    after = (step for is_role, step in written if not is_role)
+    return (*before, *follow_row(attention, row), *after)
+
+
+def _arithmetic_of_row(step: Step, row: int) -> Step:
+    """Keep the lines of one row; keys and values are needed for all rows if there is room."""
+    groups = step.arithmetic
+    is_needed_whole = step.name in _ROLES or row >= len(groups)
+    if is_needed_whole and sum(map(len, groups)) <= _MOST_LINES_OF_ROLE:
+        lines = tuple(line for group in groups for line in group)
+    else:
+        lines = groups[min(row, len(groups) - 1)]
+    return replace(step, tables=(), printed=(), lines=lines)
 
 
 def follow_row(attention: AttentionByHand, row: int) -> tuple[Step, ...]:
@@ -59,7 +113,7 @@ def _score_steps(a: AttentionByHand, row: int) -> list[Step]:
     sums = [""] * len(scores)
     if a.query_LK is not None and a.key_MK is not None:
         query = a.query_LK[row].tolist()
-        sums = [f"{_sum_of_products(query, key)} = " for key in a.key_MK.tolist()]
+        sums = [f"{write_sum_of_products(query, key)} = " for key in a.key_MK.tolist()]
     steps = [
         make_step(
             "scores",
@@ -95,7 +149,7 @@ def _softmax_steps(a: AttentionByHand, row: int) -> list[Step]:
         note = "This row may attend nowhere, so all its weights are 0."
         return [make_step("weights", note=note)]
     raised = [
-        f"{key}: exp({write_number(value)} − {_bracket(largest)}) = "
+        f"{key}: exp({write_number(value)} − {bracket(largest)}) = "
         f"exp({write_number(value - largest)}) = {write_number(result)}"
         for key, value, result in zip(a.key_names, masked, exponentials, strict=True)
     ]
@@ -119,24 +173,15 @@ def _mix_steps(a: AttentionByHand, row: int) -> list[Step]:
         return [make_step("context", "weights · V", lines=[write_mixture(weights, a.key_names)])]
     mixed = mix(a.weights_LM[row : row + 1], a.value_ME)[0].tolist()
     lines = [
-        f"c{feature} = {_sum_of_products(weights, column_M.tolist())} = {write_number(total)}"
+        f"c{feature} = {write_sum_of_products(weights, column_M.tolist())} = {write_number(total)}"
         for feature, (column_M, total) in enumerate(zip(a.value_ME.T, mixed, strict=True))
     ]
     steps = [make_step("context", "weights · V, feature by feature", lines=lines)]
     if a.added_LE is not None:
         own, context = a.added_LE[row].tolist(), a.context_LE[row].tolist()
         lines = [
-            f"c{feature} = {write_number(first)} + {_bracket(second)} = {write_number(total)}"
+            f"c{feature} = {write_number(first)} + {bracket(second)} = {write_number(total)}"
             for feature, (first, second, total) in enumerate(zip(own, mixed, context, strict=True))
         ]
         steps.append(make_step("context", "its own embedding as it is + that", lines=lines))
     return steps
-
-
-def _sum_of_products(first: Sequence[float], second: Sequence[float]) -> str:
-    return " + ".join(f"{_bracket(a)}·{_bracket(b)}" for a, b in zip(first, second, strict=True))
-
-
-def _bracket(value: float) -> str:
-    text = write_number(value)
-    return f"({text})" if text.startswith("−") else text

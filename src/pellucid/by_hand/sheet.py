@@ -67,6 +67,8 @@ class Step:
         tables: the result.
         lines: arithmetic that is written out.
         printed: the numbers that a text prints here, next to the same computed.
+        arithmetic: the sums and products of each row of the table, for following one row.
+        is_given: True if nothing is computed here.
     """
 
     name: str
@@ -75,6 +77,8 @@ class Step:
     tables: tuple[Table, ...] = ()
     lines: tuple[str, ...] = ()
     printed: tuple[WorkedNumber, ...] = ()
+    arithmetic: tuple[tuple[str, ...], ...] = ()
+    is_given: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +144,21 @@ class AttentionByHand:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some steps that belong together; those of an attention can be followed row by row."""
+    """Some steps that belong together; those of an attention can be followed row by row.
+
+    Attributes:
+        title: one line.
+        note: an explanation, shown before the steps.
+        steps: in the order of computing.
+        attention: the attention that the steps write down, if they do.
+        corrections: sentences about errors of the text, shown after the steps.
+    """
 
     title: str
     note: str = ""
     steps: tuple[Step, ...] = ()
     attention: AttentionByHand | None = None
+    corrections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,15 +218,20 @@ def make_step(
     note: str = "",
     lines: Iterable[str] = (),
     printed: Iterable[WorkedNumber] = (),
+    arithmetic: Iterable[tuple[str, ...]] = (),
+    is_given: bool = False,
 ) -> Step:
     """Make a step from whatever it has."""
-    return Step(name, formula, note, tables, tuple(lines), tuple(printed))
+    return Step(
+        name, formula, note, tables, tuple(lines), tuple(printed), tuple(arithmetic), is_given
+    )
 
 
 def make_weight_step(name: str, weight: Any, formula: str = "", note: str = "") -> Step:
     """Make a step that shows a matrix of weights, one row for each feature of x."""
     features = name_columns("x", len(weight))
-    return make_step(name, formula, table(features, matrix(weight), ""), note=note)
+    values_DK = matrix(weight)
+    return make_step(name, formula, table(features, values_DK, ""), note=note, is_given=True)
 
 
 def table(rows: Sequence[str], values_LX: Tensor, letter: str, title: str = "") -> Table:

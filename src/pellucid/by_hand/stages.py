@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -19,13 +19,28 @@ from pellucid.by_hand.sheet import (
     table,
     write_number,
 )
+from pellucid.by_hand.sums import Arithmetic, shown_lines, write_products
 
-__all__ = ["stage_steps", "write_mixture"]
+__all__ = ["Product", "stage_steps", "write_mixture"]
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """The origin of queries, keys or values: rows with names, times a matrix."""
+
+    names: tuple[str, ...]
+    x_LD: Tensor
+    weight_DK: Tensor
+
+    def write(self, letter: str) -> Arithmetic:
+        """Write out each sum of products."""
+        return write_products(self.names, self.x_LD, self.weight_DK, letter)
 
 
 def stage_steps(
     attention: AttentionByHand,
     *,
+    products: Mapping[str, Product] | None = None,
     formulas: Mapping[str, str] | None = None,
     notes: Mapping[str, str] | None = None,
     printed: Mapping[str, Sequence[WorkedNumber]] | None = None,
@@ -34,14 +49,22 @@ def stage_steps(
 
     Args:
         attention: the computed stages.
+        products: the x and W of queries, keys and values, by the name of the step; their
+            arithmetic is written out.
         formulas: other formulas than the usual ones, by the name of the step.
         notes: other notes, by the name of the step.
         printed: the numbers that a text prints, by the name of the step.
     """
     formulas, notes, printed = formulas or {}, notes or {}, printed or {}
+    written = {
+        name: product.write("x" if " = " in name else name[0])
+        for name, product in (products or {}).items()
+    }
     return tuple(
         replace(
             step,
+            arithmetic=written.get(step.name, ()),
+            lines=(*step.lines, *shown_lines(written.get(step.name, ()))),
             formula=formulas.get(step.name, step.formula),
             note=notes.get(step.name, step.note),
             printed=tuple(printed.get(step.name, ())),

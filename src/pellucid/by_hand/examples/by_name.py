@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from pellucid.by_hand.examples.encoder_layer import encoder_layer
+from pellucid.by_hand.examples.heads import heads
 from pellucid.by_hand.examples.help_me import help_me
 from pellucid.by_hand.examples.lets_go import lets_go
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
 from pellucid.by_hand.examples.pizza import pizza
+from pellucid.by_hand.examples.positions import positions
 from pellucid.by_hand.examples.room_number import room_number
 from pellucid.by_hand.examples.show_me_the_money import show_me_the_money
 from pellucid.by_hand.examples.toy_four import toy_four
@@ -23,5 +26,8 @@ EXAMPLES: Mapping[str, Callable[[], Example]] = {
     "room-number": room_number,
     "show-me-the-money": show_me_the_money,
     "lets-go": lets_go,
+    "positions": positions,
+    "heads": heads,
+    "encoder-layer": encoder_layer,
 }
 """``not_on_your_life`` also takes a d_k."""

@@ -24,7 +24,7 @@ from pellucid.by_hand.sheet import (
     table,
     write_number,
 )
-from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.stages import Product, stage_steps
 from pellucid.by_hand.texts import HELP_ME_SCORES
 
 __all__ = ["HELP_ME_EMBEDDINGS", "HELP_ME_KEY", "HELP_ME_QUERY", "HELP_ME_VALUE", "help_me"]
@@ -51,6 +51,11 @@ _TRANSPOSE = (
     "a column of 4 from the left: it takes the transpose, 16 × 4, as here."
 )
 
+_ONE_WORD = (
+    "The word “help” asks: its query meets the key of each word. Every number of q, k and v is a "
+    "row of the transposed matrix times the word's column."
+)
+
 
 def help_me() -> Example:
     """Work out both words as vectors, and both at once as the rows of a matrix."""
@@ -69,7 +74,12 @@ def help_me() -> Example:
         "vectors below are ours, whole numbers from which these scores come out; the widths are "
         "those of the notes, d = 4 and d_q = d_k = 16.",
         parts=(
-            Part("Matrices, the same for every word", steps=given),
+            Part(
+                "Matrices, the same for every word",
+                "A word's vector is a column of 4 here. Three matrices make its query, its key and "
+                "its value; they serve every word.",
+                given,
+            ),
             *(_one_word(x_LD, index) for index in range(len(_WORDS))),
             _both_words(x_LD),
         ),
@@ -99,11 +109,20 @@ def _one_word(x_LD: Tensor, index: int) -> Part:
     first, second = map(write_number, attention.weights_LM[0].tolist())
     return Part(
         f"Input: {word}",
-        _TRANSPOSE if index == 0 else "Keys and values are those computed before.",
+        _ONE_WORD
+        if index == 0
+        else "Keys and values are those computed before; only the query is "
+        "new. It asks for something else, so the weights are others.",
         (
-            make_step("embedding", f"x{number}", table((word,), x_LD[index : index + 1], "x")),
+            make_step(
+                "embedding",
+                f"x{number}",
+                table((word,), x_LD[index : index + 1], "x"),
+                is_given=True,
+            ),
             *stage_steps(
                 attention,
+                products=_products(x_LD, index),
                 formulas={
                     "query": f"q{number} = (W^q)ᵀ x{number}",
                     "key": "k₁ = (W^k)ᵀ x₁, k₂ = (W^k)ᵀ x₂",
@@ -115,7 +134,21 @@ def _one_word(x_LD: Tensor, index: int) -> Part:
             ),
         ),
         attention,
+        (_TRANSPOSE,) if index == 0 else (),
     )
+
+
+def _products(x_LD: Tensor, index: int) -> dict[str, Product]:
+    """List the products that are new for a word: all for the first, its query for the second."""
+    word = _WORDS[index]
+    query = Product((word,), x_LD[index : index + 1], matrix(HELP_ME_QUERY))
+    if index:
+        return {"query": query}
+    weights = {"key": HELP_ME_KEY, "value": HELP_ME_VALUE}
+    return {
+        "query": query,
+        **{name: Product(_WORDS, x_LD, matrix(weight)) for name, weight in weights.items()},
+    }
 
 
 def _both_words(x_LD: Tensor) -> Part:

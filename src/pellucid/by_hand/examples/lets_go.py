@@ -24,7 +24,7 @@ from pellucid.by_hand.sheet import (
     matrix,
     table,
 )
-from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.stages import Product, stage_steps
 from pellucid.randomness import generator
 
 __all__ = ["LETS_GO_EMBEDDINGS", "NUM_BEGINNINGS", "lets_go", "share_of_own_weight_first"]
@@ -53,14 +53,18 @@ def lets_go() -> Example:
         parts=(
             Part(
                 "Position-encoded values",
-                steps=(
-                    make_step("embedding", "ours", table(_WORDS, embeddings_LD, "e")),
+                "Each word has an embedding, and each place a vector of sines and cosines; their "
+                "sum is where attention begins.",
+                (
+                    make_step(
+                        "embedding", "ours", table(_WORDS, embeddings_LD, "e"), is_given=True
+                    ),
                     make_step("position", "sines, cosines", table(_WORDS, positions_LD, "p")),
                     make_step("x", "their sum", table(_WORDS, x_LD, "x")),
                 ),
             ),
             _weights_part(weights),
-            _attention_part(attention),
+            _attention_part(attention, x_LD, weights),
             _table_part(weights[1]),
             _similarity_part(x_LD, float(attention.weights_LM[0, 0])),
         ),
@@ -89,13 +93,17 @@ def _weights_part(weights: list[Tensor]) -> Part:
     )
 
 
-def _attention_part(attention: AttentionByHand) -> Part:
+def _attention_part(attention: AttentionByHand, x_LD: Tensor, weights: list[Tensor]) -> Part:
     return Part(
         "The three steps: query, similarity, value",
-        "Keys and values are computed once, for both words, and used by both queries. The notes "
-        "leave the division by √d_k out of their steps; the paper and this computation have it.",
+        "A word's row times W^q is its query; the query meets every key; the values are mixed. "
+        "Keys and values are computed once, for both words, and used by both queries.",
         stage_steps(
             attention,
+            products={
+                name: Product(_WORDS, x_LD, weight)
+                for name, weight in zip(("query", "key", "value"), weights, strict=True)
+            },
             formulas={
                 "query": "step 1: x · W^q",
                 "key": "x · W^k",
@@ -105,6 +113,10 @@ def _attention_part(attention: AttentionByHand) -> Part:
             },
         ),
         attention,
+        (
+            "The notes leave the division by √d_k out of their steps; the paper and this "
+            "computation have it.",
+        ),
     )
 
 
@@ -116,10 +128,10 @@ def _table_part(key_DK: Tensor) -> Part:
     keys = table([f"go ({place})" for place in places], keys_LK, "k")
     return Part(
         "Are keys a table with an entry for each word?",
-        "The notes say so. The matrices are kept, not the keys: a key is computed at every "
-        "occurrence, and the same word has another one in another place, in deeper layers also "
-        "among other words.",
+        "The matrices are kept, not the keys: a key is computed at every occurrence. The same "
+        "word has another one in another place, and in deeper layers also among other words.",
         (make_step("key", "of “go” by its position", keys),),
+        corrections=("The notes say “Keys are a table … There are keys for each word”.",),
     )
 
 
@@ -135,10 +147,13 @@ def _similarity_part(x_LD: Tensor, own_weight: float) -> Part:
     )
     return Part(
         "Is “Let's” weighted more heavily than “go”?",
-        "The notes say that it is, being so much more similar to itself. With the random matrices "
-        f"above it gives itself {own_weight:.2f}. With x itself for queries and keys, as below, a "
-        "word scores itself highest unless another vector reaches farther in its own direction. "
-        "With separate matrices nothing makes it so.",
+        f"With the random matrices above “Let's” gives itself {own_weight:.2f}. With x itself for "
+        "queries and keys, as below, a word scores itself highest unless another vector reaches "
+        "farther in its own direction. With separate matrices nothing makes it so.",
         (*stage_steps(unprojected), beginnings),
         unprojected,
+        (
+            "The notes say that “Let's” is weighted much more heavily, being so much more similar "
+            "to itself. Before training that is chance.",
+        ),
     )

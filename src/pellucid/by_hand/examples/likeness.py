@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from pellucid.attention.similarity import compare_strings
 from pellucid.errors import InputError
 
-__all__ = ["ngram_similarity", "ngrams", "sound_similarity", "soundex"]
+__all__ = ["edit_path", "edit_table", "ngram_similarity", "ngrams", "sound_similarity", "soundex"]
 
 _DIGITS = {
     letter: digit
@@ -28,6 +29,52 @@ _DIGITS = {
     }.items()
     for letter in letters
 }
+
+
+def edit_table(word: str, other: str) -> Tensor:
+    """Fill the table of edit distances between the beginnings of two words.
+
+    An entry is the least of three: above + 1 (drop a letter), left + 1 (put one in), and above
+    left, + 1 if the letters differ (change it).
+
+    Returns:
+        Distances, with a row for each beginning of the word and a column for each of the other,
+        both starting with the empty one. The last entry is the distance of the words.
+
+    Source:
+        Wagner and Fischer 1974.
+    """
+    rows = [[float(column) for column in range(len(other) + 1)]]
+    for index, letter in enumerate(word, start=1):
+        row = [float(index)]
+        for column, known in enumerate(other, start=1):
+            changed = rows[-1][column - 1] + (letter != known)
+            row.append(min(rows[-1][column] + 1, row[-1] + 1, changed))
+        rows.append(row)
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def edit_path(word: str, other: str) -> tuple[str, ...]:
+    """List the changes that make one word the other, as few as possible, from left to right."""
+    distances, row, column = edit_table(word, other).tolist(), len(word), len(other)
+    path: list[str] = []
+    while row or column:
+        here = distances[row][column]
+        if (
+            row
+            and column
+            and here == distances[row - 1][column - 1] + (word[row - 1] != other[column - 1])
+        ):
+            row, column = row - 1, column - 1
+            old, new = word[row], other[column]
+            path.append(f"keep {old}" if old == new else f"change {old} to {new}")
+        elif row and here == distances[row - 1][column] + 1:
+            row -= 1
+            path.append(f"drop {word[row]}")
+        else:
+            column -= 1
+            path.append(f"put in {other[column]}")
+    return tuple(reversed(path))
 
 
 def ngrams(word: str, length: int = 2) -> tuple[str, ...]:

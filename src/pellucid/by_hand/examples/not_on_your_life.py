@@ -9,6 +9,9 @@ Source:
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+
+import torch
 
 from pellucid.attention.masks import additive_mask, causal_mask, mask_then_scale
 from pellucid.attention.stages import weigh
@@ -24,11 +27,13 @@ from pellucid.by_hand.sheet import (
     Part,
     Table,
     make_step,
+    make_weight_step,
     matrix,
     write_number,
     write_root,
 )
 from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.sums import make_product_step
 from pellucid.by_hand.texts import NOT_ON_YOUR_LIFE_SCORES, NOT_ON_YOUR_LIFE_TOKENS
 from pellucid.errors import InputError
 
@@ -61,7 +66,7 @@ def not_on_your_life(d_key: int = 64) -> Example:
         note="The notes print the scores, the mask and the weights S′, but not d_k. This is "
         f"computed with d_k = {d_key} (--d-key). No d_k gives the printed weights: the nearest is "
         f"{best}, and with it a weight is still off by {error:.2f}.",
-        parts=(_mask_part(), _attention_part(d_key), _five_rows_part(d_key)),
+        parts=(_vectors_part(), _mask_part(), _attention_part(d_key), _five_rows_part(d_key)),
     )
 
 
@@ -74,10 +79,31 @@ def _mask_part() -> Part:
     return Part(
         "The mask as it is printed",
         "B is 0 on and below the diagonal: a token attends to those before it and to itself. "
-        "(The notes say “those that precede it”; their B has the token itself too.)",
+        "Above the diagonal it is −∞, which leaves a weight of exactly 0.",
         (
-            make_step("B", "", Table(_TOKENS, _TOKENS, additive_LM)),
+            make_step("B", "", Table(_TOKENS, _TOKENS, additive_LM), is_given=True),
             make_step("QKᵀ + B", "", added, printed=rows),
+        ),
+        corrections=(
+            "The notes say “those that precede it”; their B has the token itself too, rightly.",
+        ),
+    )
+
+
+def _vectors_part() -> Part:
+    """Give vectors from which the printed scores come out."""
+    x_LD, scores_LM = torch.eye(len(_TOKENS), dtype=torch.float64), matrix(NOT_ON_YOUR_LIFE_SCORES)
+    numbers = tuple(f"x{index}" for index in range(len(_TOKENS)))
+    query = make_product_step("query", "x · W^q", _TOKENS, x_LD, scores_LM, "q")
+    return Part(
+        "Vectors that give these scores",
+        "The notes print scores without vectors. The simplest that give them are ours: each word "
+        "is a row with a single 1, W^q holds the scores, and W^k changes nothing. Such a row "
+        "times a matrix picks one of its rows; that is how an embedding is looked up.",
+        (
+            make_step("x", "one row a word", Table(_TOKENS, numbers, x_LD), is_given=True),
+            make_weight_step("W^q", scores_LM, "the printed scores"),
+            replace(query, tables=()),
         ),
     )
 
@@ -94,17 +120,18 @@ def _attention_part(d_key: int) -> Part:
     weights = find_numbers(", S′, `", masked_numbers(d_key))
     return Part(
         "Attention, stage by stage",
-        "",
+        "The scores are scaled and masked; then each row becomes shares of what is left.",
         stage_steps(
             attention,
             formulas={"scores": "Q·Kᵀ as printed"},
-            notes={
-                "masked": "Equation 18 adds B before dividing. For 0 and −∞ the order does not "
-                f"matter: the weights differ by {apart}. For a finite B they would differ."
-            },
+            notes={"masked": "A later word is out of reach, whatever its score."},
             printed={"weights": weights},
         ),
         attention,
+        (
+            "Equation 18 adds B before dividing. For 0 and −∞ the order does not matter: the "
+            f"weights differ by {apart}. For a finite B they would differ.",
+        ),
     )
 
 
@@ -118,4 +145,5 @@ def _five_rows_part(d_key: int) -> Part:
         "read: five rows suffice. Because of the mask they are the first five above "
         f"(largest difference {write_number(five.computed[0])}).",
         (make_step("weights", "", Table(_TOKENS[:5], _TOKENS[:5], steps.weights), lines=lines),),
+        corrections=("The notes have <end> among the decoder's inputs.",),
     )

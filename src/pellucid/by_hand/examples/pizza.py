@@ -26,11 +26,22 @@ from pellucid.by_hand.sheet import (
     write_number,
 )
 from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.sums import make_product_step
 from pellucid.by_hand.texts import PIZZA_EMBEDDINGS, PIZZA_TOKENS, PIZZA_WEIGHT
 
 __all__ = ["pizza"]
 
 _EOS = "<EOS>"
+_ROLES = (
+    "Each row of x times each column of W: multiply feature by feature, and add. The result serves "
+    "as query, as key and as value of the word.",
+    "The same with the rows of W for columns. The scores come out larger, but the weights tell "
+    "the same story.",
+)
+_COMPARED = (
+    "Every word is compared with every word. “awesome” has the longest vector, so it fits every "
+    "query best: with one matrix for all three roles, length counts more than meaning."
+)
 
 
 def pizza() -> Example:
@@ -39,7 +50,9 @@ def pizza() -> Example:
         "Two encoded values take a 2 × 2 matrix; 512 could take one of 512 × 512, or of 512 × d_k."
     )
     given = (
-        make_step("x", "one embedding a word", table(PIZZA_TOKENS, _embeddings(), "x")),
+        make_step(
+            "x", "one embedding a word", table(PIZZA_TOKENS, _embeddings(), "x"), is_given=True
+        ),
         make_weight_step(
             "W", PIZZA_WEIGHT, "the one matrix that stands for W^q, W^k and W^v", sizes
         ),
@@ -52,7 +65,12 @@ def pizza() -> Example:
         "transpose; both are worked out. With one matrix for all three roles, queries, keys and "
         "values are equal.",
         parts=(
-            Part("What is given", steps=given),
+            Part(
+                "What is given",
+                "Each word is a row of two numbers. One matrix turns the rows into queries, keys "
+                "and values.",
+                given,
+            ),
             *_reading(is_transposed=False),
             *_reading(is_transposed=True),
             _slides_own_part(),
@@ -71,10 +89,15 @@ def _reading(*, is_transposed: bool) -> tuple[Part, Part, Part]:
     projected_LK = _embeddings() @ (weight.T if is_transposed else weight)
     cause = f"one matrix for all three must give Q = K = V; computed as {formula}"
     printed = [replace(number, cause=cause) for number in find_numbers("of “awesome”")]
-    roles = make_step(
-        "query = key = value",
-        formula,
-        table(PIZZA_TOKENS, projected_LK, "q"),
+    roles = replace(
+        make_product_step(
+            "query = key = value",
+            formula,
+            PIZZA_TOKENS,
+            _embeddings(),
+            weight.T if is_transposed else weight,
+            "q",
+        ),
         printed=_recompute(printed, 3 * [projected_LK[2].tolist()], formula),
     )
     three_LK = projected_LK[:3]
@@ -89,10 +112,10 @@ def _reading(*, is_transposed: bool) -> tuple[Part, Part, Part]:
             "context": _recompute(find_numbers("final row"), contexts, formula),
         },
     )[1:]  # queries, keys and values stand above
-    note = f"From here on the slides drop {_EOS} without saying so."
+    dropped = f"From here on the slides drop {_EOS} without saying so."
     return (
-        Part(f"{title}: queries, keys, values", steps=(roles,)),
-        Part(f"{title}: three words", note, stages, three),
+        Part(f"{title}: queries, keys, values", _ROLES[is_transposed], (roles,)),
+        Part(f"{title}: three words", _COMPARED, stages, three, (dropped,)),
         _four_words_part(projected_LK, title, three),
     )
 
@@ -136,8 +159,8 @@ def _slides_own_part() -> Part:
     printed = [replace(number, cause=cause) for number in (in_digits, in_words)]
     return Part(
         "What the slides compute with the weights they print",
-        "A row of weights times a column of values is one number (1 × 3 times 3 × 1 is 1 × 1), "
-        "not the 3 × 2 matrix that they show at the end; its second column has no source.",
+        "The context of a word is its row of weights times the column of values: each value is "
+        "taken as much as its weight says, and the products are added.",
         (
             make_step("value", "the column that the slides show", Table(words, ("v",), column)),
             make_step(
@@ -146,5 +169,9 @@ def _slides_own_part() -> Part:
                 *tables,
                 printed=(*printed, *find_numbers("“0.38 % similar”")),
             ),
+        ),
+        corrections=(
+            "A row of weights times a column of values is one number (1 × 3 times 3 × 1 is "
+            "1 × 1), not the 3 × 2 matrix that the slides show at the end.",
         ),
     )

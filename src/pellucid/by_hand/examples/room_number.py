@@ -14,6 +14,8 @@ from torch import Tensor
 
 from pellucid.attention.similarity import attention_pooling, edit_similarity, exact_match
 from pellucid.by_hand.examples.likeness import (
+    edit_path,
+    edit_table,
     ngram_similarity,
     ngrams,
     sound_similarity,
@@ -55,7 +57,13 @@ def room_number() -> Example:
         "An average of room numbers is not a room: softness helps where values are vectors that "
         "can be mixed.",
         parts=(
-            Part("The table", steps=(make_step("keys and values", "", rooms),)),
+            Part(
+                "The table",
+                "Names are keys, rooms are values. A query is a name, in the table or not. "
+                "Nothing is multiplied by a matrix here: names are compared letter by letter.",
+                (make_step("keys and values", "", rooms, is_given=True),),
+            ),
+            _edits_part(),
             *_parts(
                 "edit distance",
                 "minus the fewest letters to put in, take out or change",
@@ -106,7 +114,40 @@ def _parts(
         make_step("context", "weights · V", found, printed=[answer]),
     )
     title = name[0].upper() + name[1:]
-    return Part(f"{title}, soft", "", stages, soft), Part(f"{title}, hard", "", steps)
+    return (
+        Part(
+            f"{title}, soft",
+            "Every similarity becomes a weight, and the answer is a mixture of all rooms.",
+            stages,
+            soft,
+        ),
+        Part(
+            f"{title}, hard",
+            "Only the most alike counts, as if the softmax were infinitely sharp.",
+            steps,
+        ),
+    )
+
+
+def _edits_part() -> Part:
+    """Show how each edit distance comes about."""
+    letters = ("–", *_NAME)
+    steps = []
+    for name in _NAMES:
+        distances_LM = edit_table(_NAME, name)
+        path = [change for change in edit_path(_NAME, name) if not change.startswith("keep")]
+        line = f"{_NAME} → {name}: {', '.join(path)}: {write_number(float(distances_LM[-1, -1]))}"
+        values = Table(letters, ("–", *name), distances_LM)
+        steps.append(
+            make_step(f"to {name}", "the last number is the distance", values, lines=[line])
+        )
+    return Part(
+        "Edit distances, letter by letter",
+        "A row is a beginning of Summeth, a column one of the other name. Each number is the least "
+        "of three: the one above + 1 (drop a letter), the one to the left + 1 (put one in), the "
+        "one above left, + 1 if the letters differ (change it).",
+        tuple(steps),
+    )
 
 
 def _first_match_part() -> Part:

@@ -11,7 +11,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +20,8 @@ from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
 from pellucid.attention.positions import sinusoidal_positions
+from pellucid.by_hand.examples.trained_answer import trained_parts
+from pellucid.by_hand.learning import Learned, learn, train_answers
 from pellucid.by_hand.printed import find_numbers
 from pellucid.by_hand.sheet import (
     AttentionByHand,
@@ -74,8 +76,14 @@ class DecoderPass:
     states_TD: Tensor
 
 
-def show_me_the_money() -> Example:
-    """Work out the encoder's input, its attention, the decoding loop, and the loop in one pass."""
+def show_me_the_money(watch: Callable[[int, float], None] | None = None) -> Example:
+    """Work out the encoder's input, its attention, the decoding loop, and the loop in one pass.
+
+    Then a small model is trained, with and without the mask.
+
+    Args:
+        watch: is called with the step and the loss while the model is trained.
+    """
     x_SD = _add_positions(matrix(SHOW_ME_THE_MONEY_EMBEDDINGS))
     encoder = attend_by_hand(x_SD, x_SD, x_SD, query_names=_SOURCE)
     memory_SD = _add_and_norm(x_SD, encoder.context_LE)
@@ -89,7 +97,7 @@ def show_me_the_money() -> Example:
         "small model that decodes here is ours: queries, keys and values are the input itself, "
         "one encoder and one decoder layer with add and norm, no feed-forward network, and an "
         "output layer that knows this one answer by heart. Its numbers show how decoding goes, "
-        "not what a trained model would say.",
+        "not what a trained model would say. The last pages train one, in about two seconds.",
         parts=(
             _input_part(),
             _filter_part(),
@@ -98,8 +106,17 @@ def show_me_the_money() -> Example:
             _loop_part(turns, forced.states_TD),
             *_forced_parts(forced, turns),
             _unmasked_part(forced, memory_SD),
+            *trained_parts(*_train(watch)),
         ),
     )
+
+
+def _train(watch: Callable[[int, float], None] | None) -> tuple[Learned, Learned]:
+    """Train with and without the mask; only watched training is done again."""
+    if watch is None:
+        return learn(True), learn(False)
+    masked, unmasked = (train_answers(has_mask=has, watch=watch) for has in (True, False))
+    return masked, unmasked
 
 
 def run_decoder(read: Sequence[str], memory_SD: Tensor, *, has_mask: bool = True) -> DecoderPass:
@@ -164,15 +181,16 @@ def _input_part() -> Part:
     names = tuple(f"{word} ({position})" for position, word in enumerate(_SOURCE))
     return Part(
         "The encoder's input: X = X′ + P",
-        "Positions count from 0, and angles are in radians.",
+        "A word's embedding plus the encoding of its place. Positions count from 0, and angles are "
+        "in radians. (The example positions writes every angle out.)",
         (
-            make_step("X′", "one embedding a word", table(_SOURCE, embeddings_SD, "x")),
+            make_step(
+                "X′", "one embedding a word", table(_SOURCE, embeddings_SD, "x"), is_given=True
+            ),
             make_step(
                 "P",
                 "sin(i ÷ 10000^(2j/4)), cos(i ÷ 10000^(2j/4)) for the pairs j = 0, 1",
                 table(names, positions_SD, "p"),
-                note="The notes say that the frequency rises as i gets smaller; it rises as j "
-                "does.",
                 printed=find_numbers("PE"),
             ),
             make_step(
@@ -182,6 +200,9 @@ def _input_part() -> Part:
                 printed=find_numbers("equation 5, “money”"),
             ),
         ),
+        corrections=(
+            "The notes say that the frequency rises as i gets smaller; it rises as j does.",
+        ),
     )
 
 
@@ -189,8 +210,9 @@ def _filter_part() -> Part:
     weights = Table(_SOURCE, _SOURCE, matrix(ATTENTION_FILTER))
     return Part(
         "The attention filter S as it is printed",
-        "No queries, keys or scores are given for it, so it cannot be recomputed. It can be "
-        "checked: its rows sum to 1, and the diagonal is the largest of each row.",
+        "A row says how much its word attends to each word. No queries, keys or scores are given "
+        "for it, so it cannot be recomputed. It can be checked: its rows sum to 1, and the "
+        "diagonal is the largest of each row.",
         (make_step("weights", "S, printed", weights, printed=find_numbers("section 3.3")),),
     )
 
@@ -205,7 +227,8 @@ def _encoder_part(encoder: AttentionByHand, memory_SD: Tensor) -> Part:
     )
     return Part(
         "The encoder's self-attention, with X for queries, keys and values",
-        "",
+        "Without matrices a word's vector is query, key and value at once. Attention mixes the "
+        "rows; add and norm keeps each word's own row in the sum.",
         (*stage_steps(encoder), normed),
         encoder,
     )
@@ -220,7 +243,11 @@ def _turn_part(index: int, turn: DecoderPass, known_TD: Tensor) -> Part:
     across = Table(read, _SOURCE, turn.across.weights_LM)
     return Part(
         f"Turn {index + 1}: the decoder's input is {' '.join(read)}",
-        "",
+        "The decoder reads all tokens so far, attends to them and to the question, and its last "
+        "row chooses the next token."
+        if index == 0
+        else f"One token more, {read[-1]}. Its row is new; the mask keeps the rows before as they "
+        "were.",
         (
             make_step("input", "embedding + position", table(read, turn.input_TD, "y")),
             make_step("weights", "masked self-attention, every row", itself),
@@ -244,10 +271,12 @@ def _loop_part(turns: Sequence[DecoderPass], known_TD: Tensor) -> Part:
     ]
     return Part(
         "The loop in short",
-        "Each turn reads everything so far: t rows in, t rows out, of which the last is used. "
-        "(The notes say “one token to one token”; that holds only with a cache of keys and "
-        "values.)",
+        "Each turn reads everything so far: t rows in, t rows out, of which the last is used.",
         (make_step("decoder's input → next token", lines=lines),),
+        corrections=(
+            "The notes say “one token to one token”; that holds only with a cache of keys and "
+            "values.",
+        ),
     )
 
 

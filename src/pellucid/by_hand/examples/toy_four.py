@@ -25,7 +25,8 @@ from pellucid.by_hand.sheet import (
     matrix,
     table,
 )
-from pellucid.by_hand.stages import stage_steps
+from pellucid.by_hand.stages import Product, stage_steps
+from pellucid.by_hand.sums import make_product_step
 from pellucid.by_hand.texts import TOY_FOUR_SCORES
 
 __all__ = ["TOY_FOUR_EMBEDDINGS", "TOY_FOUR_KEY", "TOY_FOUR_QUERY", "TOY_FOUR_VALUE", "toy_four"]
@@ -63,7 +64,11 @@ def toy_four() -> Example:
         "prints the scores 40 and 26. It gives no embeddings and no matrices: those below are "
         "ours, small whole numbers from which these scores come out.",
         parts=(
-            Part("The words", steps=(make_step("x", "one embedding a word", words),)),
+            Part(
+                "The words",
+                "Three words, each a row of four numbers. The second one is encoded.",
+                (make_step("x", "one embedding a word", words, is_given=True),),
+            ),
             _first_form(x_LD),
             _second_form(x_LD),
             _third_form(x_LD, is_own_left_out=True),
@@ -102,8 +107,9 @@ def _second_form(x_LD: Tensor) -> Part:
     return Part(
         "Second form: queries and keys",
         "Queries are compared with keys, and the weights multiply the keys.",
-        (*steps, *_stages(attention, {"key = value": "X · W^k", "context": "weights · K"})),
+        (*steps, *_stages(attention, {"key = value": "X · W^k", "context": "weights · K"}, x_LD)),
         attention,
+        (_OWN,),
     )
 
 
@@ -112,11 +118,14 @@ def _third_form(x_LD: Tensor, *, is_own_left_out: bool) -> Part:
     value_ME = x_LD @ matrix(TOY_FOUR_VALUE)
     if is_own_left_out:
         attention = _attend(query_LK, key_MK, value_ME)
-        steps = _stages(attention, {"key": "X · W^k", "value": "X · W^v"})
-        note = "The final form: the weights multiply the values."
+        steps = _stages(attention, {"key": "X · W^k", "value": "X · W^v"}, x_LD)
+        note = (
+            "The final form: the weights multiply the values. A word can be found by one thing "
+            "(its key) and hand over another (its value)."
+        )
         title = "Third form: queries, keys and values"
         weight = make_weight_step("W^v", TOY_FOUR_VALUE, "ours")
-        return Part(title, note, (weight, *steps), attention)
+        return Part(title, note, (weight, *steps), attention, (_OWN,))
     attention = attend_by_hand(
         query_LK, key_MK, value_ME, query_names=_WORDS[_READ : _READ + 1], key_names=_WORDS
     )
@@ -138,8 +147,10 @@ def _network_form(x_LD: Tensor) -> Part:
     attention = _attend(query_LK, key_MK, x_LD @ matrix(TOY_FOUR_VALUE))
     name = (_WORDS[_READ],)
     steps = (
-        make_step("inner", "max(0, x·W₁ + b₁)", table(name, inner_LF, "h")),
-        make_step("query", "inner·W₂ + b₂", table(name, query_LK, "q")),
+        make_product_step(
+            "inner", "max(0, x·W₁ + b₁)", name, own_LD, inner, "h", bias_K=bias, is_rectified=True
+        ),
+        make_product_step("query", "inner·W₂ + b₂", name, inner_LF, outer, "q", bias_K=outer_bias),
     )
     return Part(
         "Queries by a small network",
@@ -150,14 +161,22 @@ def _network_form(x_LD: Tensor) -> Part:
     )
 
 
-def _stages(attention: AttentionByHand, formulas: dict[str, str]) -> tuple[Step, ...]:
+def _stages(attention: AttentionByHand, formulas: dict[str, str], x_LD: Tensor) -> tuple[Step, ...]:
     first, _, third = attention.scores_LM[0].tolist()
+    weights = {"key": TOY_FOUR_KEY, "key = value": TOY_FOUR_KEY, "value": TOY_FOUR_VALUE}
+    others = {name: weight for name, weight in weights.items() if name in formulas}
     printed = tuple(f"{score:.0f}" for score in TOY_FOUR_SCORES[0])
     scores = WorkedNumber(_TEXT, "scores of the other two words", printed, (first, third))
     return stage_steps(
         attention,
+        products={
+            "query": Product(
+                attention.query_names, x_LD[_READ : _READ + 1], matrix(TOY_FOUR_QUERY)
+            ),
+            **{name: Product(_WORDS, x_LD, matrix(weight)) for name, weight in others.items()},
+        },
         formulas={"query": "X · W^q", **formulas},
-        notes={"masked": _OTHERS, "weights": _OWN},
+        notes={"masked": _OTHERS},
         printed={"scores": [scores]},
     )
 

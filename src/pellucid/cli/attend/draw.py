@@ -9,48 +9,69 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from pellucid.by_hand.pages import Page, correction_groups
 from pellucid.by_hand.printed import WorkedNumber
 from pellucid.by_hand.sheet import Example, Step, Table, write_number
-from pellucid.cli.attend.words import drop_backquotes, format_numbers, prefix_unless_empty
+from pellucid.cli.attend.words import COMPARED, drop_backquotes, format_numbers, prefix_unless_empty
 from pellucid.errors import make_printable
 from pellucid.inside.show.colors import ink_on, shade
 
-__all__ = ["draw_example"]
+__all__ = ["draw_comparison", "draw_heading", "draw_opening", "draw_step", "draw_text"]
 
 _NARROWEST = 24
 _WIDEST_NAME = 16
-_MOST_ROWS_NAMED = 8
 
 
-def draw_example(example: Example, *, has_hint: bool) -> None:
-    """Print an example with aligned tables, and with colors if the terminal has them.
-
-    Args:
-        example: the example.
-        has_hint: True to say at the end which rows can be followed.
-    """
-    console = Console(highlight=False, soft_wrap=True)
+def draw_heading(example: Example) -> None:
+    """Print the title of an example, its source, and what is given."""
+    console = _console()
     _print(console, Text(example.title, "bold"))
     if example.text:
         _print(console, Text(f"From: {example.text}"))
     _print(console, Text(example.note))
-    for part in example.parts:
-        console.print()
-        _print(console, Text(part.title, "bold underline"))
-        if part.note:
-            _print(console, Text(part.note))
-        for step in part.steps:
-            console.print()
-            _print(
-                console, Text.assemble((step.name, "bold"), prefix_unless_empty("  ", step.formula))
-            )
-            _draw_step(console, step)
-    if has_hint and (hint := _hint(example)):
-        console.print()
-        _print(console, Text(hint))
 
 
-def _draw_step(console: Console, step: Step) -> None:
+def draw_opening(page: Page) -> None:
+    """Print the title of a page and its explanation."""
+    console, part = _console(), page.part
+    console.print()
+    _print(console, Text(f"Page {page.number} of {page.count}: {part.title}", "bold underline"))
+    if part.note:
+        _print(console, Text(part.note))
+
+
+def draw_comparison(page: Page) -> None:
+    """Print the numbers that are right, those that differ with their cause, and remarks."""
+    if not page.printed and not page.part.corrections:
+        return
+    console = _console()
+    console.print()
+    _print(console, Text(COMPARED, "bold"))
+    for number in page.printed:
+        if number.is_right:
+            verdict = f"printed {' '.join(number.printed)} ({drop_backquotes(number.place)}): right"
+            cause = prefix_unless_empty("; ", drop_backquotes(number.cause))
+            _print(console, Text(verdict + cause), "  ", "      ")
+    for cause, numbers in correction_groups(page):
+        for number in numbers:
+            _draw_number(console, number)
+        _print(console, Text(f"why: {drop_backquotes(cause)}"), "      ", "          ")
+    for sentence in page.part.corrections:
+        _print(console, Text(sentence), "  ")
+
+
+def draw_text(text: str) -> None:
+    """Print a sentence that wraps, after an empty line."""
+    console = _console()
+    console.print()
+    _print(console, Text(text))
+
+
+def draw_step(step: Step) -> None:
+    """Print one step, with aligned tables, and with colors if the terminal has them."""
+    console = _console()
+    console.print()
+    _print(console, Text.assemble((step.name, "bold"), prefix_unless_empty("  ", step.formula)))
     if step.note:
         _print(console, Text(step.note), "  ")
     for line in step.lines:
@@ -60,24 +81,21 @@ def _draw_step(console: Console, step: Step) -> None:
             _print(console, Text(table.title), "  ")
         for line_text in _draw_table(table, _width(console) - 2, is_shaded=step.name == "weights"):
             console.print(Text("  ") + line_text, no_wrap=True, overflow="ignore", crop=False)
-    for number in step.printed:
-        _draw_number(console, number)
+
+
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=True)
 
 
 def _draw_number(console: Console, number: WorkedNumber) -> None:
-    """Print a number from a text, the computed one, their difference and its cause."""
-    place, cause = drop_backquotes(number.place), drop_backquotes(number.cause)
-    if number.is_right:
-        verdict = f"printed {' '.join(number.printed)} ({place}): right"
-        _print(console, Text(verdict + prefix_unless_empty("; ", cause)), "  ", "      ")
-        return
+    """Print a number from a text, the computed one, and their difference."""
+    place = drop_backquotes(number.place)
     _print(console, Text.assemble(("differs ", "bold yellow"), f"({place})"), "  ", "      ")
     rows = (number.printed, format_numbers(number.computed), _differences(number))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, texts in zip(("printed", "computed", "off by"), rows, strict=True):
         cells = (text.rjust(width) for text, width in zip(texts, widths, strict=True))
         _print(console, Text(f"{name:<9} {' '.join(cells)}"), "      ", "          ")
-    _print(console, Text(f"why: {cause}"), "      ", "          ")
 
 
 def _differences(number: WorkedNumber) -> list[str]:
@@ -158,20 +176,6 @@ def _format_cell(value: float, *, decimals: int) -> str:
     if value == 0 or math.isinf(value):
         return write_number(value) + " " * (decimals + 1 if decimals else 0)
     return f"{value:.{decimals}f}".replace("-", "−")
-
-
-def _hint(example: Example) -> str:
-    """Say which rows can be followed."""
-    names = [part.attention.query_names for part in example.parts if part.attention]
-    if not names:
-        return ""
-    longest = max(map(len, names))
-    rows = [
-        f"{index} {'/'.join(dict.fromkeys(row[index] for row in names if index < len(row)))}"
-        for index in range(min(longest, _MOST_ROWS_NAMED))
-    ]
-    rows += ["…"] if longest > len(rows) else []
-    return f"Number by number: pellucid attend {example.name} --row N ({', '.join(rows)})."
 
 
 def _print(console: Console, text: Text, first: str = "", later: str | None = None) -> None:

@@ -12,7 +12,10 @@ __all__ = ["example_to_record"]
 def example_to_record(example: Example) -> dict[str, Any]:
     """Turn an example into plain dictionaries."""
     parts = [
-        {**_pick(part, "title", "note"), "steps": [_step_to_record(step) for step in part.steps]}
+        {
+            **_pick(part, "title", "note", "corrections"),
+            "steps": [_step_to_record(step) for step in part.steps],
+        }
         for part in example.parts
     ]
     return {**_pick(example, "name", "title", "text", "note"), "parts": parts}

@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
+from pellucid.by_hand.pages import Page
 from pellucid.by_hand.printed import WorkedNumber
 from pellucid.by_hand.sheet import Example, Step, write_number
-from pellucid.cli.attend.words import drop_backquotes, format_numbers, prefix_unless_empty
+from pellucid.cli.attend.words import COMPARED, drop_backquotes, format_numbers, prefix_unless_empty
 from pellucid.errors import make_printable
 
-__all__ = ["say_example"]
+__all__ = ["say_comparison", "say_heading", "say_opening", "say_step", "say_text"]
 
 
-def say_example(example: Example) -> Iterator[str]:
-    """Write an example to be listened to: one thing a line, with a name for each number."""
-    for line in _say_parts(example):
-        # A screen reader would skip these signs.
-        yield make_printable(line.replace("−∞", "minus infinity").replace("−", "-"))
+def say_heading(example: Example) -> None:
+    """Print the title of an example, its source, and what is given."""
+    source = [f"From: {example.text}."] if example.text else []
+    _say(f"{example.title}.", *source, example.note)
 
 
-def _say_parts(example: Example) -> Iterator[str]:
-    yield f"{example.title}."
-    if example.text:
-        yield f"From: {example.text}."
-    yield example.note
-    for part in example.parts:
-        yield ""
-        yield f"{part.title}."
-        if part.note:
-            yield part.note
-        for step in part.steps:
-            yield from _say_step(step)
+def say_opening(page: Page) -> None:
+    """Print the title of a page and its explanation."""
+    _say("", f"Page {page.number} of {page.count}: {page.part.title}.", page.part.note)
+
+
+def say_step(step: Step) -> None:
+    """Print one step, with a name for each number."""
+    _say(*_say_step(step))
+
+
+def say_comparison(page: Page) -> None:
+    """Print how the page compares with its text."""
+    if page.printed or page.part.corrections:
+        _say(f"{COMPARED}.", *map(_say_number, page.printed), *page.part.corrections)
+
+
+def say_text(text: str) -> None:
+    """Print a sentence after an empty line."""
+    _say("", text)
+
+
+def _say(*lines: str) -> None:
+    for index, line in enumerate(lines):
+        if line or index == 0:
+            # A screen reader would skip these signs.
+            speakable = line.replace("−∞", "minus infinity").replace("−", "-")
+            sys.stdout.write(f"{make_printable(speakable)}\n")
 
 
 def _say_step(step: Step) -> Iterator[str]:
@@ -43,7 +59,6 @@ def _say_step(step: Step) -> Iterator[str]:
             pairs = zip(table.columns, format_numbers(row), strict=True)
             numbers = "; ".join(f"{column} {number}".strip() for column, number in pairs)
             yield f"{step.name}{prefix_unless_empty(' ', table.title)}, {name}: {numbers}."
-    yield from map(_say_number, step.printed)
 
 
 def _say_number(number: WorkedNumber) -> str:

@@ -1,44 +1,108 @@
-"""Worked examples by name or from a file, shown in one of three forms."""
+"""Worked examples by name or from a file: in pages, as sentences, as JSON or as a quiz."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pellucid.by_hand.examples.by_name import EXAMPLES
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
 from pellucid.by_hand.matrices import read_example
-from pellucid.by_hand.row import follow_row_of
+from pellucid.by_hand.pages import choose_page, pages_of
+from pellucid.by_hand.row import follow_row_of, name_rows
 from pellucid.by_hand.sheet import Example
-from pellucid.cli.attend.draw import draw_example
+from pellucid.cli.attend.ask import is_terminal
+from pellucid.cli.attend.forms import DRAWN, SPOKEN
+from pellucid.cli.attend.quiz import run_quiz
 from pellucid.cli.attend.record import example_to_record
-from pellucid.cli.attend.say import say_example
+from pellucid.cli.attend.turn import turn_pages
 from pellucid.cli.lines.streams import to_json_line
+from pellucid.errors import InputError
 
-__all__ = ["show_example"]
+__all__ = ["Wanted", "show_example"]
+
+_MOST_ROWS_NAMED = 8
 
 
-def show_example(
-    name: str, *, row: int | None, d_key: int | None, is_json: bool, is_plain: bool
-) -> None:
+@dataclass(frozen=True)
+class Wanted:
+    """The options of ``pellucid attend``.
+
+    Attributes:
+        row: the row to follow number by number, or None for the whole example.
+        page: the page, from 1; None for all.
+        has_pauses: True to wait after each page, if there is a terminal.
+        d_key: d_k of the example ``not-on-your-life``.
+        is_json: True to write JSON.
+        is_plain: True to write sentences instead of tables.
+        is_quiz: True to ask for the numbers.
+    """
+
+    row: int | None = None
+    page: int | None = None
+    has_pauses: bool = True
+    d_key: int | None = None
+    is_json: bool = False
+    is_plain: bool = False
+    is_quiz: bool = False
+
+
+def show_example(name: str, wanted: Wanted) -> None:
     """Write a worked example to standard output.
 
     Args:
         name: the name of an example, or a file.
-        row: the row to follow number by number, or None to show the whole example.
-        d_key: d_k of the example ``not-on-your-life``.
-        is_json: True to write JSON.
-        is_plain: True to write sentences instead of tables.
+        wanted: the options.
+
+    Raises:
+        InputError: the row or the page is not there, or a quiz has no terminal.
     """
-    example = _find(name, d_key)
-    if row is not None:
-        example = follow_row_of(example, row)
-    if is_json:
+    if wanted.is_quiz and not is_terminal():
+        raise InputError(
+            "--quiz must have a terminal to ask in, but standard input or output is not one. "
+            "Leave --quiz out, or run it in a terminal."
+        )
+    whole = _find(name, wanted.d_key)
+    example = whole if wanted.row is None else follow_row_of(whole, wanted.row)
+    if wanted.page is not None and wanted.is_json:
+        example = replace(example, parts=(choose_page(example, wanted.page).part,))
+    if wanted.is_json:
         sys.stdout.write(to_json_line(example_to_record(example)))
-    elif is_plain:
-        sys.stdout.writelines(f"{line}\n" for line in say_example(example))
+        return
+    _show_pages(example, whole, wanted)
+
+
+def _show_pages(example: Example, whole: Example, wanted: Wanted) -> None:
+    form = SPOKEN if wanted.is_plain else DRAWN
+    pages = pages_of(example) if wanted.page is None else (choose_page(example, wanted.page),)
+    if wanted.is_quiz:
+        run_quiz(example, pages, form, is_row=wanted.row is not None)
+        return
+    if wanted.page is None and wanted.has_pauses and is_terminal():
+        if not turn_pages(example, form):
+            return
     else:
-        draw_example(example, has_hint=row is None)
+        form.heading(example)
+        for page in pages:
+            form.page(page)
+    if hint := _hint(whole, wanted):
+        form.text(hint)
+
+
+def _hint(example: Example, wanted: Wanted) -> str:
+    """Say what else can be asked for."""
+    if wanted.page is not None:
+        row = "" if wanted.row is None else f" --row {wanted.row}"
+        last = len(pages_of(follow_row_of(example, wanted.row) if row else example))
+        command = f"pellucid attend {example.name}{row} --page"
+        return f"Next: {command} {wanted.page + 1} of {last}." if wanted.page < last else ""
+    names = name_rows(example)
+    if wanted.row is not None or wanted.is_plain or not names:
+        return ""
+    rows = [f"{index} {name}" for index, name in enumerate(names[:_MOST_ROWS_NAMED])]
+    rows += ["…"] if len(names) > len(rows) else []
+    return f"Number by number: pellucid attend {example.name} --row N ({', '.join(rows)})."
 
 
 def _find(name: str, d_key: int | None) -> Example:

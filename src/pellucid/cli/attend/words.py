@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from pellucid.by_hand.sheet import write_number
 
-__all__ = ["drop_backquotes", "format_numbers", "prefix_unless_empty"]
+__all__ = ["COMPARED", "drop_backquotes", "format_numbers", "prefix_unless_empty"]
+
+COMPARED = "Compared with the text"
 
 
 def drop_backquotes(text: str) -> str:

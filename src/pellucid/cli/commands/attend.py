@@ -20,6 +20,9 @@ NAMES = (
     "room-number",
     "show-me-the-money",
     "lets-go",
+    "positions",
+    "heads",
+    "encoder-layer",
 )
 """They are spelled out because importing the examples would make ``--help`` import PyTorch."""
 
@@ -37,6 +40,17 @@ def attend(
         int | None,
         typer.Option("--row", metavar="N", help="Follow row N, from 0, number by number."),
     ] = None,
+    page: Annotated[
+        str | None,
+        typer.Option(
+            "--page",
+            metavar="N",
+            help="Show page N, from 1, or all without a pause. In a terminal the pages pause.",
+        ),
+    ] = None,
+    quiz: Annotated[
+        bool, typer.Option("--quiz", help="Ask for the next number before it is shown.")
+    ] = False,
     d_key: Annotated[
         int | None,
         typer.Option(
@@ -59,13 +73,16 @@ def attend(
     A TOML file has x, with one row for each token, and any of w_query, w_key and w_value, which
     are the identity by default. Or it has query, key and value directly. It may also have
     tokens = ["a", "b"] and key_tokens; mask = "causal", or rows of true and false (true = may
-    attend); and scale = false, or a number to divide the scores by instead of √d_k.
+    attend); scale = false, or a number to divide the scores by instead of √d_k; heads = 2 and
+    w_output; positions = "sinusoidal", or rows to add to x; norm = "post" or "pre", for residual
+    connections and layer norms; and feed_forward with inner, inner_bias, outer and outer_bias.
 
     A CSV file has one matrix, with a token on each line, that is used as queries, keys and values.
     Its first line may name the tokens.
     """
-    if json and plain:
-        warn("--plain has no effect with --json.")
+    for option, is_given in (("--plain", plain), ("--quiz", quiz)):
+        if json and is_given:
+            warn(f"{option} has no effect with --json.")
     if d_key is not None and example != "not-on-your-life":
         warn("--d-key has no effect except on not-on-your-life.")
     if example not in NAMES and not example.lower().endswith(ENDINGS):
@@ -74,6 +91,31 @@ def attend(
             + suggestion(example, NAMES)
         )
 
-    from pellucid.cli.attend.show import show_example
+    number = _read_page(page)
 
-    show_example(example, row=row, d_key=d_key, is_json=json, is_plain=plain)
+    from pellucid.cli.attend.show import Wanted, show_example
+
+    show_example(
+        example,
+        Wanted(
+            row=row,
+            page=number,
+            has_pauses=page is None,
+            d_key=d_key,
+            is_json=json,
+            is_plain=plain,
+            is_quiz=quiz and not json,
+        ),
+    )
+
+
+def _read_page(page: str | None) -> int | None:
+    """Read the number of a page; None means all of them."""
+    if page is None or page == "all":
+        return None
+    if page.isdecimal():
+        return int(page)
+    raise InputError(
+        f"--page must be a number from 1 or the word all, but is {page!r}. Leave it out to read "
+        "page by page."
+    )

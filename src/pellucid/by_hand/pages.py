@@ -1,0 +1,132 @@
+"""An example cut into pages: an explanation, some steps, and then how they compare with the text.
+
+A part is a page; a long part is cut between its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pellucid.by_hand.printed import WorkedNumber
+from pellucid.by_hand.sheet import Example, Part, Step
+from pellucid.errors import InputError
+
+__all__ = ["Page", "choose_page", "correction_groups", "pages_of"]
+
+_MOST_LINES = 34
+_HEAD_LINES = 4
+
+_EXPLANATIONS = {
+    "query": "A query is what a word looks for, a key what it is found by, a value what it hands "
+    "over. Each is the word's vector times a matrix.",
+    "scores": "Each query meets each key: their products, feature by feature, are added up. The "
+    "larger the sum, the better the two fit. Dividing by √d_k keeps wide keys from making "
+    "all scores large.",
+    "exponentials": "The exponential makes every number positive and large differences larger. "
+    "Dividing by the sum of the row turns the row into shares of 1: the weights.",
+    "weights × values": "Each word hands over its value, as much of it as its weight says. "
+    "The sum is the context vector.",
+}
+_SAME_AS = {
+    "query = key = value": "query",
+    "key": "query",
+    "value": "query",
+    "key = value": "query",
+    "scaled": "scores",
+    "masked": "scores",
+    "weights": "exponentials",
+    "context": "weights × values",
+}
+_PLAIN = "These steps continue the page before."
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """One page of an example.
+
+    Attributes:
+        number: from 1.
+        count: of all pages of the example.
+        part: its title, explanation, steps and corrections.
+    """
+
+    number: int
+    count: int
+    part: Part
+
+    @property
+    def printed(self) -> tuple[WorkedNumber, ...]:
+        """The numbers that a text prints, of all steps of the page."""
+        return tuple(number for step in self.part.steps for number in step.printed)
+
+
+def pages_of(example: Example) -> tuple[Page, ...]:
+    """Cut an example into pages that are read one at a time."""
+    parts = [piece for part in example.parts for piece in _cut(part)]
+    return tuple(Page(number, len(parts), part) for number, part in enumerate(parts, start=1))
+
+
+def choose_page(example: Example, number: int) -> Page:
+    """Return one page, counted from 1.
+
+    Raises:
+        InputError: the example does not have it.
+    """
+    pages = pages_of(example)
+    if not 1 <= number <= len(pages):
+        raise InputError(
+            f"The page must be from 1 to {len(pages)}, but is {number} (--page, {example.name}). "
+            "Choose one of those, or all."
+        )
+    return pages[number - 1]
+
+
+def correction_groups(page: Page) -> tuple[tuple[str, tuple[WorkedNumber, ...]], ...]:
+    """Group the printed numbers that differ from the computed ones by the cause they share."""
+    groups: dict[str, list[WorkedNumber]] = {}
+    for number in page.printed:
+        if not number.is_right:
+            groups.setdefault(number.cause, []).append(number)
+    return tuple((cause, tuple(numbers)) for cause, numbers in groups.items())
+
+
+def _cut(part: Part) -> Iterator[Part]:
+    """Cut a part between steps, so that a page has few lines."""
+    groups: list[list[Step]] = [[]]
+    used = _HEAD_LINES + _text_lines(part.note)
+    for step in part.steps:
+        lines = _count_lines(step)
+        if groups[-1] and used + lines > _MOST_LINES:
+            groups.append([])
+            used = _HEAD_LINES + 2
+        groups[-1].append(step)
+        used += lines
+    for index, steps in enumerate(groups):
+        first, last = index == 0, index == len(groups) - 1
+        yield replace(
+            part,
+            title=part.title if first and last else f"{part.title} ({index + 1} of {len(groups)})",
+            note=part.note or _explain(steps) if first else _explain(steps),
+            steps=tuple(steps),
+            corrections=part.corrections if last else (),
+        )
+
+
+def _explain(steps: list[Step]) -> str:
+    """Explain the first step that has an explanation."""
+    for step in steps:
+        name = _SAME_AS.get(step.name, step.name)
+        if name in _EXPLANATIONS:
+            return _EXPLANATIONS[name]
+    return _PLAIN
+
+
+def _count_lines(step: Step) -> int:
+    tables = sum(len(table.rows) + (2 if table.title else 1) for table in step.tables)
+    written = sum(_text_lines(line) for line in step.lines)
+    return 2 + _text_lines(step.note) + written + tables
+
+
+def _text_lines(text: str) -> int:
+    return -(-len(text) // 76)

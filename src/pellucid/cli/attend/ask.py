@@ -1,0 +1,26 @@
+"""Reading what a user types in a terminal: the next page, or the answer to a question."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["ask", "is_terminal"]
+
+
+def is_terminal() -> bool:
+    """Return True if a user reads standard output and types standard input."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def ask(prompt: str) -> str | None:
+    """Show a prompt and read a line; None if the user ends it by Ctrl-C or Ctrl-D."""
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    try:
+        line = sys.stdin.readline()
+    except (KeyboardInterrupt, UnicodeDecodeError):
+        line = ""
+    if not line:
+        sys.stdout.write("\n")
+        return None
+    return line.strip()
