@@ -24,6 +24,14 @@ def look(
     prefix: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Begin the translation with TEXT.")
     ] = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--not",
+            metavar="OTHER",
+            help="With --why: the word that might stand there instead.",
+        ),
+    ] = None,
     float64: Annotated[bool, typer.Option("--float64", help="Replay in double precision.")] = False,
     threads: Threads = None,
     **options: Any,
@@ -34,6 +42,7 @@ def look(
     a file holds the weights of everything; the terminal shows one head and says which. With
     --n-best K files are numbered F.0, F.1 and so on, before the ending.
     """
+    options["not"] = other
     check_options(options, has_target=target is not None, has_prefix=bool(prefix))
     files = to_files(options)
     for path in files.values():

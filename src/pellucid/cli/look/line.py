@@ -10,9 +10,10 @@ from typing import Any
 
 from pellucid.cli.ending import warn
 from pellucid.cli.look.compare import choose_side, draw_difference, show_difference
+from pellucid.cli.look.contrast import show_contrast
 from pellucid.cli.look.files import numbered, write_files
 from pellucid.cli.look.heads import read_gold, show_heads
-from pellucid.cli.look.measures import show_lenses, show_measures, show_trust
+from pellucid.cli.look.measures import show_lenses, show_measures, show_trust, to_place
 from pellucid.cli.look.options import is_compared, to_ask
 from pellucid.cli.look.trace import Focus, show_trace
 from pellucid.cli.look.what_if import show_changes
@@ -181,10 +182,15 @@ def _show(
         elif options["change"]:
             num_random = options["random"] or 0
             show_changes(pair, line.text, options["change"], line.prefix, num_random, writer)
+        elif options["why"] is not None:
+            target = translator.tokenizer.decode_target(trace.predicted_ids)
+            target = target if line.target is None else line.target
+            words = (target, options["why"], options["not"])
+            show_contrast(pair, words, options["measure"], to_place(ask, options), writer)
         elif options["measure"]:
-            show_measures(pair, options["measure"], ask, writer)
+            show_measures(pair, options["measure"], to_place(ask, options), writer)
         elif options["trust"]:
-            show_trust(pair, options["trust"], ask, writer)
+            show_trust(pair, options["trust"], to_place(ask, options), writer)
         elif options["lens"]:
             show_lenses(pair, writer)
         else:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from pellucid.cli.look.writer import Writer
 from pellucid.errors import InputError
@@ -25,22 +27,46 @@ from pellucid.inside.measures import (
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import Step
 
-__all__ = ["show_lenses", "show_measures", "show_trust"]
+__all__ = ["describe_map", "of_measure", "show_lenses", "show_measures", "show_trust", "to_place"]
+
+_MOST_OFF = 0.05
+"""The error of an integral, as a share of its largest value, above which more steps are advised."""
 
 
-def _make_maps(pair: Pair, names: Sequence[str], ask: Ask) -> list[Map]:
+def to_place(ask: Ask, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect what a measure is asked for besides its name, as `measure` takes it.
+
+    Args:
+        ask: the place, at most one of each kind.
+        options: ``steps`` and ``baseline`` of integrals.
+
+    Raises:
+        InputError: an option names several.
+    """
+    return {
+        "part": _only(ask.parts, "--part") or "decoder",
+        "kind": _only(ask.kinds, "--kind"),
+        "layer": _only(ask.layers, "--layer"),
+        "head": _only(ask.heads, "--head"),
+        "steps": options["steps"],
+        "baseline": options["baseline"],
+    }
+
+
+def of_measure(place: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Leave out what only other measures of the same call take: the options of integrals."""
+    takes = MEASURES[name].takes if name in MEASURES else ()
+    own = ("steps", "baseline")
+    return {what: value for what, value in place.items() if what not in own or what in takes}
+
+
+def _make_maps(pair: Pair, names: Sequence[str], place: Mapping[str, Any]) -> list[Map]:
     """Compute the map of each measure at the place that was asked for.
 
     Raises:
         InputError: a measure does not exist, or does not apply to that place.
     """
-    place: Any = {
-        "part": _only(ask.parts, "--part") or "decoder",
-        "kind": _only(ask.kinds, "--kind"),
-        "layer": _only(ask.layers, "--layer"),
-        "head": _only(ask.heads, "--head"),
-    }
-    return [measure(pair, name, **place) for name in names]
+    return [measure(pair, name, **of_measure(place, name)) for name in names]
 
 
 def _only(asked: Any, option: str) -> Any:
@@ -50,15 +76,17 @@ def _only(asked: Any, option: str) -> Any:
     return found[0] if found else None
 
 
-def show_measures(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) -> None:
+def show_measures(
+    pair: Pair, names: Sequence[str], place: Mapping[str, Any], writer: Writer
+) -> None:
     """Show maps, and how similarly several of them order the source words.
 
     Raises:
         InputError: a measure does not exist, or does not apply to the place asked for.
     """
-    maps = _make_maps(pair, names, ask)
+    maps = _make_maps(pair, names, place)
     for map_ in maps:
-        writer.lines(["", *_describe(map_)])
+        writer.lines(["", *describe_map(map_)])
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=map_.sums_to_one)
     if len(maps) > 1:
         writer.step(_to_table(agreement(pair, maps)))
@@ -70,10 +98,22 @@ def show_measures(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) ->
         )
 
 
-def _describe(map_: Map) -> Iterator[str]:
+def describe_map(map_: Map) -> Iterator[str]:
+    """Describe a map: its place, its paper, the meaning of its numbers, and its check."""
     about = MEASURES[map_.name]
     yield f"{map_.title}. {map_.source}."
     yield f"A number is {about.meaning}."
+    if map_.differences is not None:
+        off = np.abs(map_.matrix.sum(axis=1) - map_.differences)
+        is_one = len(map_.differences) == 1
+        size = max(1e-6, float(np.abs(map_.differences).max()))
+        yield (
+            f"Completeness: {'the numbers' if is_one else 'the numbers of a row'} add up to "
+            f"{f'{map_.differences[0]:.2f}, ' if is_one else ''}the difference between the two "
+            f"ends of the integral; off by {'' if is_one else 'at most '}{off.max():.3f}."
+        )
+        if off.max() > _MOST_OFF * size:
+            yield "That is much: take more --steps."
     if map_.kind == "whole" and map_.part == "decoder" and not map_.is_signed:
         shares = ", ".join(
             f"{token} {share:.2f}"
@@ -91,13 +131,13 @@ def _to_table(found: Agreement) -> Step:
     return Step("How similarly they order the source words", "", ("measure", *names), tuple(rows))
 
 
-def show_trust(pair: Pair, names: Sequence[str], ask: Ask, writer: Writer) -> None:
+def show_trust(pair: Pair, names: Sequence[str], place: Mapping[str, Any], writer: Writer) -> None:
     """Test how far maps can be trusted: remove words in their order, and in random orders.
 
     Raises:
         InputError: a measure does not exist, or its map is not of decoder rows by source words.
     """
-    maps = _make_maps(pair, names, ask)
+    maps = _make_maps(pair, names, place)
     writer.lines(map_.title for map_ in maps)
     writer.step(_trust_table(maps, faithfulness(pair, maps)))
     writer.lines(

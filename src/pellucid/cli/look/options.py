@@ -73,8 +73,21 @@ SHOWN: Mapping[str, Option] = {
     "measure": (
         list[str],
         "NAME",
-        "Show a measure: weights, norms, residual-norms, alti, rollout, gradients, value-zeroing "
-        "or occlusion. May be repeated, to see how similar the measures are.",
+        "Show a measure: weights, norms, residual-norms, alti, rollout, gradients, "
+        "integrated-gradients, value-zeroing or occlusion. May be repeated, to see how similar "
+        "the measures are.",
+    ),
+    "steps": (int, "N", "With --measure integrated-gradients: points of the integral."),
+    "baseline": (
+        Literal["zero", "unknown"],
+        None,
+        "With it: begin the integral at embeddings of zeros (default), or at unknown words.",
+    ),
+    "why": (
+        str,
+        "WORD",
+        "With --not: show why the translation has WORD, or word number N from 0, and not another "
+        "one: every --measure as the difference of the two.",
     ),
     "trust": (
         list[str],
@@ -99,7 +112,7 @@ FILES: Mapping[str, Option] = {
 }
 """The files to write instead."""
 
-WAYS = ("row", "heads", "change", "measure", "trust", "lens")
+WAYS = ("row", "heads", "change", "measure", "trust", "lens", "why")
 COMPARED = ("compare", "compare_head", "compare_model")
 
 MOST_RANDOM = 100_000
@@ -147,13 +160,30 @@ def check_options(options: Mapping[str, Any], *, has_target: bool, has_prefix: b
             "--target cannot be combined with --compare: it translates one line only. Leave one "
             "of them out."
         )
+    _check_contrast(options)
     ways = [flag(name) for name in WAYS if options[name] not in (None, [])]
+    if options["why"] is not None and options["measure"]:
+        ways.remove("--measure")  # it says what the difference is of
     ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
     drawn = ("svg", "png", "pdf") if is_compared(options) else ()
     files = [flag(name) for name in FILES if options[name] is not None and name not in drawn]
     if len(ways) > 1 or (ways and files):
         first, second = [*ways, *files][:2]
         raise InputError(f"{first} cannot be combined with {second}. Leave one of them out.")
+
+
+def _check_contrast(options: Mapping[str, Any]) -> None:
+    """Check the options of measures of two words, and of integrals."""
+    for name, other in (("why", "not"), ("not", "why")):
+        if options[name] is not None and options[other] is None:
+            raise InputError(f"--{name} needs --{other}. Add it, or leave both out.")
+    is_used = "integrated-gradients" in [*(options["measure"] or ()), *(options["trust"] or ())]
+    is_used |= options["why"] is not None and not options["measure"]
+    for name in ("steps", "baseline"):
+        if options[name] is not None and not is_used:
+            raise InputError(
+                f"{flag(name)} needs --measure integrated-gradients. Add it, or leave both out."
+            )
 
 
 def is_compared(options: Mapping[str, Any]) -> bool:

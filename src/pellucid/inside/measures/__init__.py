@@ -7,6 +7,7 @@ tell.
 
 from pellucid.inside.measures.agreement import Agreement, agreement, kendall, spearman
 from pellucid.inside.measures.alti import alti
+from pellucid.inside.measures.contrast import Contrast, contrast_measure, find_contrast
 from pellucid.inside.measures.contributions import Contributions, contributions
 from pellucid.inside.measures.faithfulness import (
     Faithfulness,
@@ -16,6 +17,7 @@ from pellucid.inside.measures.faithfulness import (
     find_raises,
 )
 from pellucid.inside.measures.gradients import gradients
+from pellucid.inside.measures.integrated import integrated_gradients
 from pellucid.inside.measures.lens import DecoderDepth, Depth, Guess, decoder_lens, logit_lens
 from pellucid.inside.measures.maps import Map, merge_source_words, source_words
 from pellucid.inside.measures.norms import mixing_ratio, norms, residual_norms
@@ -27,6 +29,7 @@ from pellucid.inside.measures.zeroing import value_zeroing
 __all__ = [
     "MEASURES",
     "Agreement",
+    "Contrast",
     "Contributions",
     "DecoderDepth",
     "Depth",
@@ -38,11 +41,14 @@ __all__ = [
     "Score",
     "agreement",
     "alti",
+    "contrast_measure",
     "contributions",
     "decoder_lens",
     "faithfulness",
+    "find_contrast",
     "find_raises",
     "gradients",
+    "integrated_gradients",
     "kendall",
     "log_probabilities_of",
     "logit_lens",

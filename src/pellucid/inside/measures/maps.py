@@ -53,6 +53,8 @@ class Map:
         is_signed: True if negative numbers have a meaning.
         sums_to_one: True if each row sums to 1 unless it is empty.
         note: an addition to captions.
+        differences: what the numbers of each row add up to, up to rounding and the error of an
+            integral, for measures that have such a sum.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Map:
     is_signed: bool = False
     sums_to_one: bool = False
     note: str = ""
+    differences: tuple[float, ...] | None = None
 
     @property
     def row_labels(self) -> tuple[str, ...]:
@@ -123,6 +126,7 @@ def make_map(
     sums_to_one: bool = False,
     note: str = "",
     words: Sequence[Sequence[int]] | None = None,
+    differences: tuple[float, ...] | None = None,
 ) -> Map:
     """Label the rows and columns of a matrix by its part and kind.
 
@@ -153,6 +157,7 @@ def make_map(
         is_signed=is_signed,
         sums_to_one=sums_to_one,
         note=note,
+        differences=differences,
     )
 
 

@@ -12,6 +12,7 @@ from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import Part, check_number
 from pellucid.inside.measures.alti import alti
 from pellucid.inside.measures.gradients import gradients
+from pellucid.inside.measures.integrated import Baseline, integrated_gradients
 from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map
 from pellucid.inside.measures.norms import norms, residual_norms
 from pellucid.inside.measures.occlusion import occlusion
@@ -33,9 +34,11 @@ class Measure:
         kinds: the attentions that it can measure, as ``part.kind``; the first of a part is the
             default.
         make: computes it for a pair.
-        takes: the other arguments of `make`, of part, kind, layer and head.
+        takes: the other arguments of `make`, of part, kind, layer, head, steps and baseline.
         is_signed: True if negative numbers have a meaning.
         sums_to_one: True if each row sums to 1.
+        is_of_word: True if it is of the word that a row predicts, False if it is of the vectors
+            that the row works with, whatever it predicts.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Measure:
     takes: tuple[str, ...] = ()
     is_signed: bool = False
     sums_to_one: bool = False
+    is_of_word: bool = False
 
 
 def measure(
@@ -56,6 +60,8 @@ def measure(
     kind: Kind | None = None,
     layer: int | None = None,
     head: int | None = None,
+    steps: int | None = None,
+    baseline: Baseline | None = None,
 ) -> Map:
     """Measure a sentence.
 
@@ -67,6 +73,8 @@ def measure(
             if it has that, otherwise ``cross``.
         layer: from 0; the last unless given. With ``whole``, all layers up to its end.
         head: from 0; all heads together unless given.
+        steps: of an integral; measures without one take none.
+        baseline: where an integral begins; measures without one take none.
 
     Raises:
         InputError: the measure, part, kind, layer or head does not exist, or the measure does not
@@ -87,15 +95,24 @@ def measure(
             f"{part}.{kind}. Name one of these, or another measure."
         )
     given = {"part": part, "kind": kind, "layer": layer, "head": head}
-    for what in ("head", "layer"):
+    given |= {"steps": steps, "baseline": baseline}
+    for what, why in _REASONS.items():
         if given[what] is not None and what not in asked.takes:
+            article = "" if what == "steps" else "a "
             raise InputError(
-                f"{name} cannot be combined with a {what}: it measures the whole. Leave the {what} "
-                "out."
+                f"{name} cannot be combined with {article}{what}: {why}. Leave the {what} out."
             )
     if head is not None:
         check_number("head", head, pair.model.config.num_heads)
     return asked.make(pair, **{what: given[what] for what in asked.takes})
+
+
+_REASONS = {
+    "head": "it measures the whole",
+    "layer": "it measures the whole",
+    "steps": "it has no integral",
+    "baseline": "it has no integral",
+}
 
 
 @torch.inference_mode()
@@ -177,6 +194,17 @@ _ALL = (
         ("decoder.whole", "decoder.cross", "decoder.self"),
         gradients,
         takes=("kind", "layer"),
+        is_of_word=True,
+    ),
+    Measure(
+        "integrated-gradients",
+        "Sundararajan et al. 2017",
+        "a token's part in the log-probability of the predicted one, compared with a baseline",
+        ("decoder.whole",),
+        integrated_gradients,
+        takes=("steps", "baseline"),
+        is_signed=True,
+        is_of_word=True,
     ),
     Measure(
         "value-zeroing",
@@ -194,6 +222,7 @@ _ALL = (
         ("decoder.whole",),
         occlusion,
         is_signed=True,
+        is_of_word=True,
     ),
 )
 

@@ -1,0 +1,282 @@
+r"""Why this word and not that one: measures as the difference of two continuations.
+
+A measure of one word answers "what made it likely?", and much of the answer is shared by every word
+that could stand there: that a pronoun comes, that the sentence is past tense. The difference to
+another word leaves what tells the two apart.
+
+Both continuations follow the same beginning of the translation. The word that was written and the
+other one may have several pieces, and their log-probabilities are added up:
+
+$$F = \sum_t \log p(a_t \mid x, y, a_{<t}) - \sum_t \log p(b_t \mid x, y, b_{<t})$$
+
+A measure of a contrast is the sum of the rows that predict the pieces of $a$, minus that of $b$;
+for measures that are not of the predicted word but of the vector that a row works with, it is the
+difference of the means. The first piece of both is predicted by the same row, which such a measure
+cannot tell apart: with one piece each, all of its numbers are 0.
+
+Source:
+    Yin and Neubig 2022, "Interpreting Language Models with Contrastive Explanations", section 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from pellucid.errors import InputError, suggestion
+from pellucid.inside.measures.maps import OWN, Map
+from pellucid.inside.measures.registry import MEASURES, measure
+from pellucid.inside.pair import Pair, problem_of
+from pellucid.text.line_words import line_words
+from pellucid.text.token_words import is_punctuation, mark_unknown, words_of_tokens
+
+__all__ = ["Contrast", "contrast_measure", "find_contrast"]
+
+_MARKS = ".,;:!?\"'()\u00ab\u00bb\u2026\u3002\uff0c\uff01\uff1f"
+_LATER = "(later pieces)"
+_LATER_BYTE = re.compile(r"<0x[89AB][0-9A-F]>")
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """Two continuations of the same beginning of a translation.
+
+    Attributes:
+        why: the source with the beginning and the continuation that was written.
+        other: the source with the beginning and the other one.
+        start: the decoder row that predicts the first piece of both.
+        words: the two words.
+    """
+
+    why: Pair
+    other: Pair
+    start: int
+    words: tuple[str, str]
+
+    @property
+    def pieces(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The pieces of each continuation."""
+        start = self.start
+        return self.why.predicted_tokens[start:], self.other.predicted_tokens[start:]
+
+    @cached_property
+    def log_probabilities(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Natural logs of each piece."""
+        with torch.inference_mode():
+            first, second = (
+                tuple(pair.log_probabilities()[self.start :].tolist())
+                for pair in (self.why, self.other)
+            )
+        return first, second
+
+    @property
+    def difference(self) -> float:
+        """How much likelier the first continuation is, in nats."""
+        first, second = self.log_probabilities
+        return sum(first) - sum(second)
+
+
+def find_contrast(pair: Pair, target: str, why: str, other: str) -> Contrast:
+    """Find the word of a translation, and put another one in its place.
+
+    The continuations begin where their pieces begin to differ.
+
+    Args:
+        pair: the sentence with its translation.
+        target: the text of the translation.
+        why: a word of it, or its number, from 0.
+        other: what might stand there instead, one word or several.
+
+    Raises:
+        InputError: there is no such word, or several; the other one is equal or empty, or cannot
+            be written with the model's vocabulary.
+    """
+    tokenizer = pair.tokenizer
+    target = mark_unknown(tokenizer, target)
+    words = line_words(target)
+    number = _find(why, words)
+    word = words[number]
+    bare = word if why == word else word.strip(_MARKS) or word
+    wanted = other.strip()
+    if not wanted or wanted == bare:
+        raise InputError(
+            f"--not must be another word than {bare!r}, but is {other!r}. Name the word that you "
+            "would have expected."
+        )
+    others = list(words)
+    others[number] = word.replace(bare, wanted, 1)
+    text = _replaced(target, words, number, others[number])
+    other_ids = tokenizer.encode_target(text)
+    new = line_words(text)
+    last = number + max(len(new) - len(words), 0)  # the other may be several words
+    first = _tokens(pair, target, pair.target_ids, words, range(number, number + 1))
+    second = _tokens(pair, text, other_ids, new, range(number, last + 1))
+    if not first or not second:
+        raise InputError(
+            f"The words must have tokens of their own, but {bare!r} or {wanted!r} has none in this "
+            "model. Name others."
+        )
+    return _make(pair, other_ids, first, second, (bare, wanted))
+
+
+def contrast_measure(contrast: Contrast, name: str, **place: Any) -> Map:
+    """Measure both continuations, and subtract the other from the one that was written.
+
+    Args:
+        contrast: the two.
+        name: of the measure, one of `MEASURES`.
+        place: part, kind, layer, head, steps and baseline, as `measure` takes them.
+
+    Returns:
+        A signed map of one row: above 0 speaks for the word that was written.
+
+    Raises:
+        InputError: as `measure`; or the map is of the encoder, which reads no translation.
+    """
+    if place.get("part") == "encoder":
+        raise InputError(
+            "A difference of two words needs the decoder, but --part is encoder, which does not "
+            "read them. Leave --part out."
+        )
+    maps = [measure(pair, name, **place) for pair in (contrast.why, contrast.other)]
+    is_of_word = MEASURES[name].is_of_word
+    is_one = [len(pieces) for pieces in contrast.pieces] == [1, 1]
+    rows = []
+    for map_ in maps:
+        matrix, labels = _without_later(map_, contrast.start, has_later=not is_one)
+        own = matrix[contrast.start :]
+        rows.append(own.sum(axis=0) if is_of_word else own.mean(axis=0))
+    first, second = contrast.pieces
+    differences = None
+    if all(map_.differences is not None for map_ in maps):
+        sums = [sum((map_.differences or ())[contrast.start :]) for map_ in maps]
+        differences = (sums[0] - sums[1],)
+    return replace(
+        maps[0],
+        matrix=(rows[0] - rows[1])[None],
+        row_tokens=(contrast.why.read_tokens[contrast.start],),
+        predicted_tokens=(f"{''.join(first)} − {''.join(second)}",),
+        column_tokens=labels,
+        is_signed=True,
+        sums_to_one=False,
+        differences=differences,
+        note=_note(maps[0], is_of_word=is_of_word, is_one=is_one),
+    )
+
+
+def _note(map_: Map, *, is_of_word: bool, is_one: bool) -> str:
+    note = map_.note.partition(", completeness")[0]
+    said = "difference of the two words"
+    if not is_of_word:
+        said += ", not of the predicted word" + (": all 0" if is_one else "")
+    return f"{note}, {said}" if note else said
+
+
+def _without_later(map_: Map, start: int, *, has_later: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Add up the columns of a continuation's own pieces, which the other does not have."""
+    num_source = map_.num_source_columns
+    has_own = map_.column_tokens[-1:] == (OWN,)
+    end = len(map_.column_tokens) - has_own
+    # Columns after the source are the tokens that rows read; row `start` reads the last shared one.
+    shared = min(num_source + start + 1, end)
+    parts = [map_.matrix[:, :shared]]
+    labels = list(map_.column_tokens[:shared])
+    if has_later and end > num_source:
+        parts.append(map_.matrix[:, shared:end].sum(axis=1, keepdims=True))
+        labels.append(_LATER)
+    if has_own:
+        parts.append(map_.matrix[:, end:])
+        labels.append(OWN)
+    return np.concatenate(parts, axis=1), tuple(labels)
+
+
+def _find(wanted: str, words: Sequence[str]) -> int:
+    """Return the number of a word that is given by its letters or by its number."""
+    places = [number for number, word in enumerate(words) if wanted in (word, word.strip(_MARKS))]
+    if not places and wanted.isascii() and wanted.isdigit() and int(wanted) < len(words):
+        return int(wanted)
+    if len(places) == 1:
+        return places[0]
+    bare = [word.strip(_MARKS) or word for word in words]
+    if places:
+        raise InputError(
+            f"--why must be a word that occurs once in the translation, but {wanted!r} occurs "
+            f"{len(places)} times. Give its number: {', '.join(map(str, places))}."
+        )
+    numbered = ", ".join(f"{number} {word}" for number, word in enumerate(bare[:_MOST_NAMED]))
+    more = ", …" if len(bare) > _MOST_NAMED else ""
+    raise InputError(
+        f"--why must be a word of the translation, or its number, but is {wanted!r}. The words are "
+        f"{numbered}{more}. {suggestion(wanted, bare)}"
+    )
+
+
+_MOST_NAMED = 12
+
+
+def _replaced(text: str, words: Sequence[str], number: int, word: str) -> str:
+    """Put another word in the place of one."""
+    place = 0
+    for index in range(number + 1):
+        place = text.index(words[index], place)
+        if index < number:
+            place += len(words[index])
+    return text[:place] + word + text[place + len(words[number]) :]
+
+
+def _tokens(
+    pair: Pair, text: str, ids: Sequence[int], words: Sequence[str], wanted: range
+) -> range:
+    """Find the tokens of some words, without the punctuation marks after them."""
+    owners = words_of_tokens(pair.tokenizer, "target", text, ids, words)
+    places = [place for place, one in enumerate(owners) if any(number in wanted for number in one)]
+    tokens = pair.tokenizer.target_tokens(ids)
+    while len(places) > 1 and is_punctuation(tokens[places[-1]]):
+        places.pop()
+    if not places:
+        return range(0)
+    end = places[-1] + 1
+    while _LATER_BYTE.fullmatch(tokens[end]):  # of the last letter; it has no letter of its own
+        end += 1
+    return range(places[0], end)
+
+
+def _make(
+    pair: Pair, other_ids: Sequence[int], first: range, second: range, words: tuple[str, str]
+) -> Contrast:
+    """Cut both continuations so that they begin where their pieces differ."""
+    ids = pair.target_ids
+    start = first.start
+    why, other = list(ids[start : first.stop]), list(other_ids[second.start : second.stop])
+    rest, other_rest = list(ids[first.stop :]), list(other_ids[second.stop :])
+    while why and other and why[0] == other[0]:
+        why.pop(0)
+        other.pop(0)
+        start += 1
+    # One may be the beginning of the other: then what follows it is compared.
+    for own, following in ((why, rest), (other, other_rest)):
+        if not own and following:
+            own.append(following[0])
+    if not why or not other or why[0] == other[0]:
+        raise InputError(
+            f"--not must be told apart from --why by the model, but its pieces are the same for "
+            f"{words[0]!r} and {words[1]!r}. Name another word."
+        )
+    if pair.tokenizer.config.unk_id in pair.tokenizer.encode_target(words[1]):
+        raise InputError(
+            f"--not must be a word that the model can write, but its vocabulary cannot write "
+            f"{words[1]!r}. Name another word."
+        )
+    pairs = [
+        Pair(pair.model, pair.tokenizer, pair.source_ids, (*ids[:start], *continuation))
+        for continuation in (why, other)
+    ]
+    if problem := problem_of(pair.model, pair.source_ids, pairs[1].target_ids):
+        raise InputError(problem)
+    return Contrast(pairs[0], pairs[1], start, words)
