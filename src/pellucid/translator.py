@@ -78,7 +78,7 @@ class Translator:
     def configure(self, **options: Any) -> DecodingConfig:
         """Put options on top of the model's defaults.
 
-        Sampling replaces a beam that only the defaults ask for.
+        Sampling replaces a beam that only the defaults ask for, and a beam such sampling.
 
         Raises:
             ConfigurationError: an option is unknown, impossible, or contradicts another.
@@ -86,6 +86,8 @@ class Translator:
         defaults = self.decoding.model_dump()
         if options.get("sample"):
             defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
+        elif "beam" in options or options.get("strict") or options.get("alternatives"):
+            defaults["sample"] = False
         return validate(DecodingConfig, defaults | options, "options")
 
     def translate(

@@ -26,11 +26,19 @@ USUAL = {
 }
 
 
+MODEL = ModelConfig(
+    max_target_length=47,
+    source_vocabulary_size=97,
+    target_vocabulary_size=97,
+    tied_embeddings="none",
+)
+
+
 def read(folder: Path, *, beam: int | None = 4, **changes: Any) -> Generation:
     """Read settings, which are the usual ones with some changes; None leaves one out."""
     values = {**USUAL, "num_beams": beam, **changes}
     (folder / "generation_config.json").write_text(json.dumps(values))
-    return read_generation(folder, USUAL, ModelConfig(max_target_length=47), [PAD])
+    return read_generation(folder, USUAL, MODEL, [PAD])
 
 
 def test_usual_settings_are_all_carried_over(tmp_path: Path) -> None:
@@ -52,6 +60,14 @@ def test_usual_settings_are_all_carried_over(tmp_path: Path) -> None:
         ({"max_length": 31, "max_new_tokens": 13}, {"max_length": 13}),
         ({"length_penalty": 0.7}, {"alpha": 0.7}),
         ({"num_beam_groups": 2, "diversity_penalty": 0.3}, {"diverse_groups": 2, "diversity": 0.3}),
+        (
+            {"bad_words_ids": [[PAD], [1], [5, 7], [0]], "renormalize_logits": None},
+            {"forbidden_tokens": ((1,), (5, 7))},
+        ),
+        (
+            {"suppress_tokens": [5, 1, 0], "bad_words_ids": [[5]], "renormalize_logits": None},
+            {"forbidden_tokens": ((5,), (1,))},
+        ),
     ],
     ids=lambda value: "-".join(value),
 )
@@ -67,8 +83,11 @@ def test_setting_with_the_same_meaning_is_carried_over(
 @pytest.mark.parametrize(
     ("theirs", "named"),
     [
-        ({"bad_words_ids": [[PAD], [1], [5, 7]]}, "bad_words_ids [[1], [5, 7]]"),
-        ({"suppress_tokens": [5]}, "suppress_tokens [5]"),
+        ({"bad_words_ids": [[PAD], [1], [5, 97], "x"]}, "bad_words_ids [[5, 97], 'x']"),
+        ({"bad_words_ids": [[5]]}, "renormalize_logits True"),
+        ({"suppress_tokens": [5, -1, 97]}, "suppress_tokens [-1, 97]"),
+        ({"do_sample": True}, "do_sample True (a beam of 4 is searched instead; see --sample)"),
+        ({"beam": 1, "do_sample": True, "min_p": 0.1}, "min_p 0.1"),
         ({"begin_suppress_tokens": [5]}, "begin_suppress_tokens [5]"),
         ({"forced_bos_token_id": 7}, "forced_bos_token_id 7"),
         ({"forced_eos_token_id": 0}, "forced_eos_token_id 0 (only a translation of the maximum"),
@@ -92,15 +111,14 @@ def test_setting_without_a_form_here_is_named(
     assert all(len(dropped) < 130 for dropped in found.dropped)
 
 
-def test_sampling_is_named_with_the_options_that_do_the_same(tmp_path: Path) -> None:
-    found = read(tmp_path, beam=1, do_sample=True, temperature=0.7, top_p=0.9)
-    assert found.decoding == DecodingConfig()
-    assert found.dropped == (
-        "do_sample True, temperature 0.7, top_p 0.9 "
-        "(give --sample --top-k 50 --temperature 0.7 --top-p 0.9)",
-    )
+def test_sampling_becomes_the_default_with_their_settings(tmp_path: Path) -> None:
+    found = read(tmp_path, beam=1, do_sample=True, temperature=0.7, top_p=0.9, typical_p=1.0)
+    assert found.decoding == DecodingConfig(sample=True, temperature=0.7, top_p=0.9, top_k=50)
+    assert found.dropped == ()
     # Without sampling its settings have no effect.
-    assert read(tmp_path, do_sample=False, temperature=0.7, top_p=0.9).dropped == ()
+    found = read(tmp_path, do_sample=False, temperature=0.7, top_p=0.9)
+    assert found.decoding.temperature == 1.0
+    assert found.dropped == ()
 
 
 @pytest.mark.parametrize(
@@ -118,9 +136,10 @@ def test_setting_without_effect_is_not_named(theirs: dict[str, Any], tmp_path: P
 
 def test_older_folder_keeps_its_settings_with_the_model(tmp_path: Path) -> None:
     config = {**USUAL, "suppress_tokens": [5], "min_length": 3, "d_model": 512, "dropout": 0.1}
-    found = read_generation(tmp_path, config, ModelConfig(max_target_length=47), [PAD])
+    found = read_generation(tmp_path, config, MODEL, [PAD])
     assert (found.decoding.beam, found.decoding.min_length) == (4, 3)
-    assert found.dropped == ("suppress_tokens [5]",)
+    assert found.decoding.forbidden_tokens == ((5,),)
+    assert found.dropped == ("renormalize_logits True (scores are those of the whole softmax)",)
 
 
 def test_impossible_value_is_refused_by_its_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from pellucid.config.base import Strict
+from pellucid.config.base import Several, Strict
 
 __all__ = ["DecodingConfig", "Precision"]
 
@@ -83,6 +83,11 @@ class DecodingConfig(Strict):
     """Never write the same sequence of this many tokens twice; 0 allows it."""
     repetition_penalty: float = Field(default=1.0, ge=1)
     """Factor of the log-probability of a token that was written before."""
+
+    # Tokens
+    forbidden_tokens: Several[Several[NonNegativeInt]] = ()
+    """Sequences of ids of the target vocabulary that no translation holds, as imported models may
+    have them. Forbid words of yours as text instead."""
 
     # What to return, and how exactly
     alternatives: bool = False

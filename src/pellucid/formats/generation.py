@@ -20,7 +20,7 @@ __all__ = ["Generation", "read_generation"]
 _JUDGED = (
     *("num_beams", "length_penalty", "max_length", "max_new_tokens", "min_length"),
     *("min_new_tokens", "no_repeat_ngram_size", "repetition_penalty", "num_beam_groups"),
-    *("diversity_penalty", "bad_words_ids", "renormalize_logits", "do_sample"),
+    *("diversity_penalty", "bad_words_ids", "suppress_tokens", "renormalize_logits", "do_sample"),
 )
 
 # Settings that are dropped, with the values that change nothing.
@@ -40,7 +40,6 @@ _DROPPED: dict[str, tuple[Any, ...]] = {
     "penalty_alpha": (0,),
     "sequence_bias": ({}, []),
     "stop_strings": ([],),
-    "suppress_tokens": ([],),
 }
 _ADVICE = {
     "early_stopping": "see --stopping",
@@ -48,17 +47,23 @@ _ADVICE = {
     "num_return_sequences": "see --n-best",
 }
 
-# Settings of sampling, with our option for each if there is one.
-_SAMPLING = {
-    "temperature": "--temperature",
-    "top_k": "--top-k",
-    "top_p": "--top-p",
-    "epsilon_cutoff": "--epsilon",
-    "eta_cutoff": "",
-    "min_p": "",
-    "top_h": "",
-    "typical_p": "",
+# Settings of sampling, and ours with the same meaning.
+_OURS = {
+    "temperature": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "epsilon_cutoff": "epsilon",
 }
+# Further ones, with the values that change nothing.
+_OTHER_SAMPLING: dict[str, tuple[Any, ...]] = {
+    "eta_cutoff": (0,),
+    "min_p": (0,),
+    "top_h": (),
+    "typical_p": (1,),
+}
+_SAMPLING = (*_OURS, *_OTHER_SAMPLING)
+_DEFAULT_TOP_K = 50
+"""Theirs draws among the 50 likeliest tokens unless told otherwise."""
 
 # Settings of speed, memory and output, by the beginning of their names.
 _IGNORED = (
@@ -114,13 +119,22 @@ def read_generation(
         **_read_beam(values),
         **_read_lengths(values, model),
         **_read_repetition(values),
+        **_read_sampling(values),
     }
-    banned, other_words = _split_bad_words(values.get("bad_words_ids"), unwritten)
+    banned, words = _split_bad_words(values.get("bad_words_ids"), unwritten)
+    forbidden, other_words = _read_forbidden(words, model, values.get("eos_token_id"))
+    suppressed, other_tokens = _read_forbidden(
+        _each_alone(values.get("suppress_tokens")), model, values.get("eos_token_id")
+    )
+    if forbidden or suppressed:
+        decoding["forbidden_tokens"] = tuple(dict.fromkeys((*forbidden, *suppressed)))
     is_normalized_again = values.get("renormalize_logits") is True
     dropped = list(_list_dropped(values, config))
     if other_words:
         dropped.append(_word("bad_words_ids", other_words))
-    if is_normalized_again and (other_words or "no_repeat_ngram" in decoding):
+    if other_tokens:
+        dropped.append(_word("suppress_tokens", [word[0] for word in other_tokens]))
+    if is_normalized_again and decoding.keys() & {"forbidden_tokens", "no_repeat_ngram"}:
         dropped.append(_word("renormalize_logits", True, "scores are those of the whole softmax"))
     return Generation(
         validate(DecodingConfig, decoding, str(path)),
@@ -170,6 +184,14 @@ def _read_repetition(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _read_sampling(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the settings of sampling; a beam that is sampled does not exist here."""
+    if not values.get("do_sample") or values.get("num_beams", 1) != 1:
+        return {}
+    given = {"top_k": _DEFAULT_TOP_K, **values}
+    return {"sample": True} | {ours: given[name] for name, ours in _OURS.items() if name in given}
+
+
 def _can_penalize(values: Mapping[str, Any]) -> bool:
     """Tell whether a repetition penalty means the same here.
 
@@ -191,10 +213,39 @@ def _split_bad_words(words: Any, unwritten: Collection[int]) -> tuple[tuple[int,
     return tuple(banned), [word for word in words if word not in [[one] for one in banned]]
 
 
+def _each_alone(tokens: Any) -> list[Any]:
+    """Write a list of tokens as sequences of one token each."""
+    tokens = tokens if isinstance(tokens, list) else [] if tokens is None else [tokens]
+    return [[token] for token in tokens]
+
+
+def _read_forbidden(
+    words: list[Any], model: ModelConfig, eos_id: Any
+) -> tuple[list[tuple[int, ...]], list[Any]]:
+    """Split forbidden sequences into those of the vocabulary, and others.
+
+    The end alone cannot be forbidden: no translation would have one. Theirs leaves that out too.
+    """
+    forbidden: list[tuple[int, ...]] = []
+    others: list[Any] = []
+    for word in words:
+        is_usable = (
+            isinstance(word, list)
+            and bool(word)
+            and all(type(id_) is int and 0 <= id_ < model.target_vocabulary_size for id_ in word)
+            and word != [eos_id]
+        )
+        if is_usable:
+            forbidden.append(tuple(word))
+        elif word != [eos_id]:
+            others.append(word)
+    return forbidden, others
+
+
 def _list_dropped(values: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
     """Word the settings that can change a translation and have no form here."""
     if values.get("do_sample"):
-        yield _word_sampling(values)
+        yield from _word_sampling(values)
     alpha = values.get("length_penalty")
     if _is_negative(alpha) and values.get("num_beams", 1) != 1:
         yield _word("length_penalty", alpha, "the length has no influence instead")
@@ -212,18 +263,15 @@ def _list_dropped(values: Mapping[str, Any], config: Mapping[str, Any]) -> Itera
             yield _word(name, value)
 
 
-def _word_sampling(values: Mapping[str, Any]) -> str:
-    """Word settings of sampling, with the options that do the same."""
-    given = {name: values[name] for name in _SAMPLING if name in values}
-    # Theirs draws among the 50 likeliest unless told otherwise.
-    options = {"top_k": 50, **given}
-    advice = " ".join(
-        f"{_SAMPLING[name]} {value}" for name, value in options.items() if _SAMPLING[name]
-    )
-    what = ", ".join(
-        f"{name} {_short(value)}" for name, value in {"do_sample": True, **given}.items()
-    )
-    return f"{what} (give --sample {advice})"
+def _word_sampling(values: Mapping[str, Any]) -> Iterator[str]:
+    """Word settings of sampling without an equivalent here."""
+    beam = values.get("num_beams", 1)
+    if beam != 1:
+        yield _word("do_sample", True, f"a beam of {beam} is searched instead; see --sample")
+        return
+    for name, neutral in _OTHER_SAMPLING.items():
+        if name in values and values[name] not in neutral:
+            yield _word(name, values[name])
 
 
 def _is_negative(value: Any) -> bool:

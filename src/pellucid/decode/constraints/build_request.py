@@ -79,6 +79,7 @@ class RequestBuilder:
             max_length=limit,
             min_length=shortest,
             prefix_ids=prefix,
+            forbidden=config.forbidden_tokens,
             required=required,
             key=text,
             forbidden_texts=tuple(
