@@ -16,10 +16,11 @@ from pellucid.decode.constraints.request import Request
 from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.fast.engine import Engine
 from pellucid.decode.fast.ensemble import Ensemble
-from pellucid.decode.hypothesis import Hypothesis
+from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
 from pellucid.decode.search.batching import group_by_length
 from pellucid.decode.search.loop import Found, Search, SpecialIds, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
+from pellucid.errors import InputError
 from pellucid.model import Transformer
 
 __all__ = ["Decoder"]
@@ -52,7 +53,8 @@ class Decoder:
     ) -> list[tuple[Hypothesis, ...]]:
         """Find the ``n_best`` hypotheses for each request, the best first.
 
-        A request may get fewer, and gets none if nothing within its length obeys its rules.
+        A request may get fewer, and gets none if nothing within its length obeys its rules. If
+        logits on its way were not finite, it gets `OVERFLOWED` instead.
 
         Args:
             requests: in any order.
@@ -75,6 +77,9 @@ class Decoder:
         Yields:
             The ids that are decided so far, each time there are more; finally the whole answer,
             which is empty if nothing obeys the rules.
+
+        Raises:
+            InputError: logits were not finite.
         """
         stepper = self._stepper(config, torch.float64 if config.strict else None)
         request = _number_sample(request, 0)
@@ -84,6 +89,8 @@ class Decoder:
             answers = search.step()
             if answers:
                 hypotheses = answers[0][1].hypotheses
+                if hypotheses and hypotheses[0].has_overflowed:
+                    raise InputError(OVERFLOW)
                 yield hypotheses[0].ids if hypotheses else ()
                 return
             agreed = search.agreed_ids()
@@ -158,14 +165,16 @@ class Decoder:
             replace(request, prefix_ids=first.ids)
             for request, answer in zip(requests, firsts, strict=True)
             for first in answer
-            if not first.is_finished
+            if not (first.is_finished or first.has_overflowed)
         ]
         rest = config.model_copy(update={"alternatives": False, "n_best": 1})
         ends = iter(self._search(continued, rest, batch_tokens=batch_tokens))
         return [
             tuple(
                 chain.from_iterable(
-                    self._as_answer(first, request, config) if first.is_finished else next(ends)
+                    self._as_answer(first, request, config)
+                    if first.is_finished or first.has_overflowed
+                    else next(ends)
                     for first in answer
                 )
             )
@@ -176,6 +185,8 @@ class Decoder:
         self, ended: Hypothesis, request: Request, config: DecodingConfig
     ) -> tuple[Hypothesis, ...]:
         """Score a hypothesis that ends right after the prefix, if it has all required phrases."""
+        if ended.has_overflowed:
+            return (ended,)
         vocabulary = self._models[0].config.target_vocabulary_size
         phrases = RequiredPhrases([request], vocabulary_size=vocabulary, device="cpu")
         progress = phrases.start(torch.zeros(1, dtype=torch.long))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-__all__ = ["Hypothesis"]
+__all__ = ["OVERFLOW", "OVERFLOWED", "Hypothesis"]
+
+OVERFLOW = (
+    "The model's logits must be finite numbers, but its weights are so large that these are not. "
+    "Take an earlier checkpoint, or train again with a lower training.learning_rate."
+)
+"""The sentence about a model whose results overflow."""
 
 
 @dataclass(frozen=True)
@@ -28,3 +35,12 @@ class Hypothesis:
     def log_probability(self) -> float:
         """The sum over the tokens, ``</s>`` included."""
         return sum(self.token_log_probabilities)
+
+    @property
+    def has_overflowed(self) -> bool:
+        """True for `OVERFLOWED`."""
+        return math.isnan(self.score)
+
+
+OVERFLOWED = Hypothesis((), (), is_finished=False, score=math.nan)
+"""The only answer to a request on whose way logits were not finite."""

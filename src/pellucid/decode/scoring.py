@@ -31,7 +31,8 @@ def score_tokens(
             look-ahead mask, which would see the padding.
 
     Returns:
-        ``log_probabilities_BT``, natural logs; columns of padding mean nothing.
+        ``log_probabilities_BT``, natural logs; columns of padding mean nothing. If the logits of a
+        position are not finite, it is not a number.
     """
     memory_BSD = model.encode(source_BS, source_mask_BS)
     own_mask_BT = None if model.config.look_ahead_mask else target_mask_BT
@@ -41,5 +42,8 @@ def score_tokens(
     for states_TD, target_T in zip(states_BTD, target_out_BT, strict=True):
         logits_1TV = model.logits(states_TD[None])
         true_1T = logits_1TV.gather(2, target_T[None, :, None])[:, :, 0]
-        rows.append(true_1T - logits_1TV.logsumexp(dim=-1))
+        normalizer_1T = logits_1TV.logsumexp(dim=-1)
+        log_1T = true_1T - normalizer_1T
+        # Less an infinite normalizer, any finite logit would look like an impossible token.
+        rows.append(log_1T.masked_fill_(~normalizer_1T.isfinite(), torch.nan))
     return torch.cat(rows)

@@ -8,6 +8,7 @@ one process would not be: they wait for each other at Python's lock.
 from __future__ import annotations
 
 import json
+import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -77,6 +78,7 @@ class WorkerPool:
         self._arguments = {"load": load, "arguments": dict(arguments), "threads": self.threads}
         self._running: list[Child] = []
         self._lock = threading.RLock()
+        self._process = os.getpid()
         weakref.finalize(self, end_all, self._running)
 
     @property
@@ -90,6 +92,7 @@ class WorkerPool:
         Raises:
             PellucidError: a worker failed to start; the message gives the reason.
         """
+        self._leave_to_parent()
         with self._lock:
             if self._running:
                 return
@@ -118,6 +121,7 @@ class WorkerPool:
         Raises:
             PellucidError: a worker ended, or raised this error.
         """
+        self._leave_to_parent()
         with self._lock:
             self.start()
             try:
@@ -126,6 +130,19 @@ class WorkerPool:
                 # The other workers' answers would be taken for answers to the next requests.
                 self.close()
                 raise
+
+    def _leave_to_parent(self) -> None:
+        """In a fork of the process that started the workers, leave them to it, and need own ones.
+
+        Both would read each other's answers; and a lock that is held at the fork stays locked.
+        """
+        if self._process == os.getpid():
+            return
+        self._process, self._lock = os.getpid(), threading.RLock()
+        for worker in self._running:
+            worker.connection.close()
+            worker.process.returncode = 0  # They are no children of this process.
+        self._running.clear()
 
     def close(self) -> None:
         """End the workers at once; a later request starts new ones."""

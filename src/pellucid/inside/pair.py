@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
+from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
 from pellucid.hardware import available_memory
 from pellucid.inside.ask import Part
@@ -75,9 +77,20 @@ class Pair:
         Args:
             probe: sees every result, and may replace it.
             source_ids: another source to read instead.
+
+        Raises:
+            InputError: they are not finite.
         """
         source_1S = torch.tensor([list(self.source_ids if source_ids is None else source_ids)])
         logits_1TV: Tensor = self.model(source_1S, torch.tensor([self.read_ids]), probe=probe)
+        if not math.isfinite(logits_1TV.detach().logsumexp(dim=-1).sum()):
+            if probe is None:
+                raise InputError(OVERFLOW)
+            self.logits(source_ids=source_ids)
+            raise InputError(
+                "The logits must be finite numbers, but with these changes they are not. Change "
+                "less."
+            )
         return logits_1TV[0]
 
     def log_probabilities(

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pellucid.config import DecodingConfig
 from pellucid.decode import Decoder, Hypothesis, Request
+from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
 from pellucid.lines.attention import is_stuck, replace_unknown
 from pellucid.lines.judging import judge, mean_log_probability
@@ -79,8 +80,8 @@ class Writer:
         if line.error is not None:
             return Translation(line.source, (), error=line.error, notes=line.notes)
         for request, hypotheses in zip(line.requests, found, strict=True):
-            if not hypotheses:
-                return Translation(line.source, (), error=_unmet(request), notes=line.notes)
+            if error := _error_of(request, hypotheses):
+                return Translation(line.source, (), error=error, notes=line.notes)
         if not line.requests:
             blank = TranslatedHypothesis("".join(filter(None, line.gaps)))
             return Translation(line.source, (blank,), notes=line.notes)
@@ -234,7 +235,7 @@ def _stream_text(
     """Yield the text of one request piece by piece, as soon as it is decided.
 
     Raises:
-        InputError: nothing obeys the constraints.
+        InputError: nothing obeys the constraints, or the model's logits are not finite.
     """
     ids: tuple[int, ...] = ()
     said = whole = ""
@@ -248,6 +249,13 @@ def _stream_text(
     if not ids:
         raise InputError(_unmet(request))
     yield whole[len(said) :]
+
+
+def _error_of(request: Request, hypotheses: Sequence[Hypothesis]) -> str | None:
+    """Say why a request has no translation, if it has none."""
+    if any(one.has_overflowed for one in hypotheses):
+        return OVERFLOW
+    return None if hypotheses else _unmet(request)
 
 
 def _unmet(request: Request) -> str:

@@ -22,7 +22,7 @@ from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.constraints.rules import make_rules
-from pellucid.decode.hypothesis import Hypothesis
+from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
 from pellucid.decode.logits import log_normalizer
 from pellucid.decode.search.beams import NO_REQUEST, Beams
 from pellucid.decode.search.phrases import choose_with_phrases
@@ -65,7 +65,8 @@ class Found:
     """The answer to one request.
 
     Attributes:
-        hypotheses: finished ones first, each part by score; empty if nothing obeys the rules.
+        hypotheses: finished ones first, each part by score; empty if nothing obeys the rules, and
+            `OVERFLOWED` if logits were not finite.
         margin: the smallest lead, in natural logs, by which any decision was taken.
     """
 
@@ -127,6 +128,7 @@ class Search:
         self._memory: Any = None
         self._memory_start = 0
         self._found: defaultdict[int, list[Hypothesis]] = defaultdict(list)
+        self._overflowed: set[int] = set()
         with torch.inference_mode():
             self.beams = Beams(requests, config, self._size, self._device)
             self._state = stepper.new_state(self._size, config.beam)
@@ -151,6 +153,9 @@ class Search:
         beams = self.beams
         logits_AV = self._stepper.step(self._state, self._newest_A)
         normalizer_A = log_normalizer(logits_AV)
+        # One number to look at, which is not finite if any of them is not.
+        if not math.isfinite(normalizer_A.sum()):
+            self._give_up_overflowed(logits_AV, normalizer_A)
         values_AV, logs_AV = self._apply_rules(logits_AV, normalizer_A)
         choice = self._choose(values_AV, normalizer_A)
         beams.margin_B = torch.minimum(beams.margin_B, choice.margin_B)
@@ -177,6 +182,17 @@ class Search:
             total_BW = total_BW.masked_fill(is_last_B1 & ~is_met_BW, -math.inf)
         self._newest_A = tokens_A
         return self._collect(total_BW, choice.token_BW == self._special.eos)
+
+    def _give_up_overflowed(self, logits_AV: Tensor, normalizer_A: Tensor) -> None:
+        """End the search of sentences whose logits are not finite, and make them finite."""
+        beams = self.beams
+        is_finite_A = normalizer_A.isfinite()
+        is_over_BW = ~is_finite_A.view_as(beams.total_BW) & (beams.total_BW > -math.inf)
+        is_over_B = is_over_BW.any(dim=1)
+        self._overflowed.update(beams.request_B[is_over_B].tolist())
+        beams.total_BW[is_over_B] = -math.inf
+        logits_AV[~is_finite_A] = 0.0
+        normalizer_A[~is_finite_A] = math.log(logits_AV.shape[1])
 
     def agreed_ids(self) -> tuple[int, ...]:
         """Find the first tokens that all hypotheses share, in a search for one request."""
@@ -257,6 +273,8 @@ class Search:
 
     def _answer(self, request: int, margin: float) -> Found:
         found = self._found.pop(request, [])
+        if request in self._overflowed:
+            return Found((OVERFLOWED,), math.inf)
         # Python's sort keeps the order of equals: what was found first stays first.
         found.sort(key=lambda hypothesis: (not hypothesis.is_finished, -hypothesis.score))
         ranked = pairwise(found[: self._config.n_best + 1])

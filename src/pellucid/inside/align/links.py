@@ -16,6 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import DataError
 from pellucid.evaluate.links import Link
 from pellucid.inside.align.maps import PairMaps, View, map_pairs
@@ -262,6 +263,8 @@ class _Aligner:
             )
         )
         maps_XTS = np.stack([maps.get(view) for view in self.views])
+        if not np.isfinite(maps_XTS).all():
+            return replace(pair, error=OVERFLOW)
         links = links_of_maps(
             maps_XTS,
             (source_words, target_words),

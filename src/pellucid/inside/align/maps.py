@@ -174,7 +174,7 @@ def map_pairs(
         has_norms: compute norms as well as weights.
 
     Yields:
-        The maps of each pair, in any order.
+        The maps of each pair, in any order. They hold no numbers if the model's states overflow.
     """
     layers = sorted(layers)
     sites = [f"decoder.{layer}.cross" for layer in layers]
@@ -185,7 +185,8 @@ def map_pairs(
         target_BT[:, 0] = start_id
         keeper = Keeper(("weights", "value"), sites)
         memory_BSD = model.encode(source_BS, source_mask_BS)
-        model.decode(target_BT, memory_BSD, source_mask_BS, probe=keeper)
+        states_BTD = model.decode(target_BT, memory_BSD, source_mask_BS, probe=keeper)
+        is_finite_BT = states_BTD.isfinite().all(dim=-1)
         maps = {
             layer: _make_maps(model, site, keeper.found, has_norms=has_norms)
             for layer, site in zip(layers, sites, strict=True)
@@ -193,6 +194,8 @@ def map_pairs(
         for row, index in enumerate(group):
             sizes = tuple(map(len, pairs[index]))
             cut = {layer: one[row, :, : sizes[1], : sizes[0]] for layer, one in maps.items()}
+            if not is_finite_BT[row, : sizes[1]].all():
+                cut = {layer: np.full_like(one, np.nan) for layer, one in cut.items()}
             yield PairMaps(index, cut, model.config.num_heads)
 
 
