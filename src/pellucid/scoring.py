@@ -10,6 +10,7 @@ import torch
 
 from pellucid.data import make_source_batch
 from pellucid.decode import score_tokens
+from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import DataError
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
@@ -85,6 +86,9 @@ def _score_group(
     for row, index in enumerate(group):
         ids = pairs[index][1]
         logs = tuple(logs_BT[row, : len(ids)].tolist())
+        if any(map(math.isnan, logs)):
+            scored[index] = replace(scored[index], error=OVERFLOW)
+            continue
         scored[index] = replace(
             scored[index],
             tokens=tuple(tokenizer.target_tokens(ids)),
