@@ -172,7 +172,7 @@ class Trainer:
         run.write_plan(plan.to_record())
         self.learner = Learner(training, config, prepared.tokenizer, plan, start, checkpoint)
         state = self.learner.state
-        run.drop_after(state.step)
+        run.drop_after(state.step, state.validated_step)
         check_validation(state, prepared.validation)
         self._saver = Saver(run, recipe, prepared.store, self.learner)
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)
@@ -344,7 +344,7 @@ class Trainer:
         learner, state = self.learner, self.learner.state
         samples = zip(self.prepared.validation, found.translations, strict=True)
         for number, (pair, translation) in enumerate(samples):
-            if number == self.training.validation_samples:
+            if number == self.training.validation_samples or state.step == state.validated_step:
                 break
             sample = {"step": state.step, "source": pair.source, "reference": pair.target}
             self._metrics.add_sample(number, {**sample, "translation": translation})

@@ -29,6 +29,10 @@ PLAN_FILE = "plan.json"
 CHOSEN_FILE = "chosen.json"
 """The settings, ``section.name``, that were chosen for the text of a new run, with their values."""
 
+NO_CHECKPOINT_FILE = "no-checkpoint-yet"
+"""A file of a new run, deleted with the first checkpoint, which a full disk allows. A run that has
+it and no checkpoint never had one; one without it has lost them."""
+
 MAY_CHANGE = frozenset(
     {
         "data.folder",
@@ -121,6 +125,7 @@ class RunFolder:
         self._log_file = path / "log.txt"
         self._metrics_file = path / "metrics.jsonl"
         self._samples_file = path / "samples.jsonl"
+        self._no_checkpoint_file = path / NO_CHECKPOINT_FILE
         self._has_warned = False
         self.recipe_toml = to_toml(recipe)
         for what, text in (("name of a run folder", str(path)), ("recipe", self.recipe_toml)):
@@ -179,6 +184,7 @@ class RunFolder:
                 with suppress(OSError):
                     self._recipe_file.unlink(missing_ok=True)
                     self._chosen_file.unlink(missing_ok=True)
+                    self._no_checkpoint_file.unlink(missing_ok=True)
                     (self.path / PLAN_FILE).unlink(missing_ok=True)
                     self._log_file.unlink(missing_ok=True)
                     shutil.rmtree(self.data, ignore_errors=True)
@@ -217,15 +223,32 @@ class RunFolder:
             return 0
         return max((_step_of(line) for line in lines), default=0)
 
-    def drop_after(self, step: int) -> None:
-        """Drop damaged lines, and metrics and samples of steps that will be computed again."""
+    @property
+    def never_had_checkpoint(self) -> bool:
+        """True if no checkpoint of this run was ever saved."""
+        return self._no_checkpoint_file.is_file()
+
+    def note_checkpoint(self) -> None:
+        """Remember that this run has had a checkpoint."""
+        with suppress(OSError):
+            self._no_checkpoint_file.unlink(missing_ok=True)
+
+    def drop_after(self, step: int, validated_step: int) -> None:
+        """Drop damaged lines, and metrics and samples of what will be computed again.
+
+        Args:
+            step: updates after this one will be made again.
+            validated_step: validations after this step will be made again.
+        """
         for path in (self._metrics_file, self._samples_file):
             if not path.exists():
                 continue
             try:
                 before = read_bytes(path)
                 after = b"".join(
-                    line + b"\n" for line in before.split(b"\n") if 0 <= _step_of(line) <= step
+                    line + b"\n"
+                    for line in before.split(b"\n")
+                    if 0 <= _step_of(line) <= (validated_step if _is_validated(line) else step)
                 )
                 if after != before:
                     write_bytes(path, after)
@@ -250,6 +273,7 @@ class RunFolder:
             is_new = not self._recipe_file.exists()
             if is_new:
                 write_text(self._chosen_file, to_json(self._chosen))
+                write_text(self._no_checkpoint_file, "")
             if is_new or read_bytes(self._recipe_file) != self.recipe_toml.encode():
                 write_text(self._recipe_file, self.recipe_toml)
             flush_folder(self.path)
@@ -296,7 +320,8 @@ class RunFolder:
             )
         if not self._recipe_file.exists():
             # Files that a crash at the very beginning leaves.
-            begun = {f"{RECIPE_FILE}.part", CHOSEN_FILE, f"{CHOSEN_FILE}.part"}
+            names = (RECIPE_FILE, CHOSEN_FILE, NO_CHECKPOINT_FILE)
+            begun = {CHOSEN_FILE, NO_CHECKPOINT_FILE, *(f"{name}.part" for name in names)}
             if any(path.name not in begun for path in self.path.iterdir()):
                 raise ConfigurationError(
                     f"The run folder must be new or hold this run, but {self.path} holds something "
@@ -338,6 +363,11 @@ def _step_of(line: bytes) -> int:
     except (ValueError, KeyError, TypeError):
         return -1
     return step if isinstance(step, int) else -1
+
+
+def _is_validated(line: bytes) -> bool:
+    """Tell whether a line is of a validation: a sample or its figures, not those of an update."""
+    return read_json_text(line).get("kind", "sample") != "train"
 
 
 def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,8 @@ def check_start(
     """Refuse to continue with other tokens, or to replace a later model by starting over.
 
     The first validation keeps its model before the first checkpoint is saved. After a crash in
-    between, that part is trained again.
+    between, that part is trained again. So is everything if no checkpoint could ever be saved,
+    because the disk was full: the same models are made again.
 
     Args:
         checkpoint: the checkpoint to continue from; None if the run has none.
@@ -32,13 +33,27 @@ def check_start(
         ConfigurationError: the tokens differ, or the checkpoints are gone.
     """
     if checkpoint is None:
-        _require_no_later_model(run, validate_every)
-    elif checkpoint.fingerprint not in ("", fingerprint):
+        if run.never_had_checkpoint:
+            _announce_start_over(run)
+        else:
+            _require_no_later_model(run, validate_every)
+        return
+    run.note_checkpoint()  # in case the run was killed right after saving the first
+    if checkpoint.fingerprint not in ("", fingerprint):
         raise ConfigurationError(
             f"The text must be what this run started with, but the tokens in {run.data} differ "
             f"(their fingerprint is not that in {checkpoint.folder}). Delete {run.data} and put "
             "the earlier text back, or train on with the new text in another --out, with --from "
             f"{run.path}."
+        )
+
+
+def _announce_start_over(run: RunFolder) -> None:
+    step = run.last_step()
+    if step:
+        run.log(
+            f"No checkpoint could be saved before this run stopped after step {step}, so it starts "
+            f"over. It makes the same models again, which replace that in {run.bundle}."
         )
 
 

@@ -54,7 +54,7 @@ def roll_back(learner: Learner, run: RunFolder, training: TrainingConfig) -> Non
     """
     before = learner.state
     learner.restore(newest_checkpoint(run, to_go_back_every=training.validate_every))
-    run.drop_after(learner.state.step)
+    run.drop_after(learner.state.step, learner.state.validated_step)
     state = learner.state
     state.roll_backs, state.rate_factor = 1, RATE_AFTER_ROLL_BACK
     state.skipped_updates, state.skipped_in_a_row = before.skipped_updates, 0

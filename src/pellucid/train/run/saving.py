@@ -103,6 +103,7 @@ class Saver:
                 raise
             self._run.log(f"The checkpoint of step {learner.state.step} was not saved. {error}")
             return False
+        self._run.note_checkpoint()
         return True
 
     def keep_best(self, found: Validation) -> None:
