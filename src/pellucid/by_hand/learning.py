@@ -1,6 +1,6 @@
 """A small translator that learns eight answers by heart in a second, with or without the mask.
 
-One encoder and one decoder layer with one head of width 8, as in the notes but without
+One encoder and one decoder layer with one head of width 4, as in the notes but without
 feed-forward network: masked self-attention, cross-attention, each with add and norm. Everything is
 computed in float64, and is small enough for a reader to wait for it.
 
@@ -49,8 +49,8 @@ PAIRS = (
 )
 """Questions and answers. The answers share their words, so no word tells which one follows."""
 
-WIDTH = 8
-NUM_STEPS = 300
+WIDTH = 4
+NUM_STEPS = 500
 RECORDED_EVERY = 50
 
 _LEARNING_RATE = 0.02

@@ -14,8 +14,11 @@ from pellucid.errors import InputError
 
 __all__ = ["Page", "choose_page", "correction_groups", "pages_of"]
 
-_MOST_LINES = 34
+_MOST_LINES = 38
 _HEAD_LINES = 4
+_MOST_COMPARED = 14
+_WIDTH = 78
+_COLUMN = 10
 
 _EXPLANATIONS = {
     "query": "A query is what a word looks for, a key what it is found by, a value what it hands "
@@ -25,6 +28,19 @@ _EXPLANATIONS = {
     "all scores large.",
     "exponentials": "The exponential makes every number positive and large differences larger. "
     "Dividing by the sum of the row turns the row into shares of 1: the weights.",
+    "output": "Each number of a joined row times a number of the matrix, column by column, and "
+    "added: the heads' findings are mixed into one row of the input's width.",
+    "sum": "Added up, the shares of the heads are what the joined rows times W⁰ gave before.",
+    "M · PE": "Each row of M times an encoding is a number of the encoding three places farther.",
+    "mean and variance": "The mean of a row is taken away from it, and the root of its variance "
+    "divides it. Each row is treated by itself.",
+    "inner": "The first layer: products, a bias, and every negative result becomes 0.",
+    "feed-forward": "The second layer brings each row back to its width.",
+    "probabilities": "The output layer gives each token a score; the softmax turns the scores of "
+    "a row into probabilities.",
+    "cross-entropy": "The loss of a row is −ln of the probability that it gave the right token.",
+    "state": "After attention, each row is added to its input and normed.",
+    "compared": "The numbers that the text prints for these steps, next to those computed.",
     "weights × values": "Each word hands over its value, as much of it as its weight says. "
     "The sum is the context vector.",
 }
@@ -38,7 +54,6 @@ _SAME_AS = {
     "weights": "exponentials",
     "context": "weights × values",
 }
-_PLAIN = "These steps continue the page before."
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +110,27 @@ def _cut(part: Part) -> Iterator[Part]:
     """Cut a part between steps, so that a page has few lines."""
     groups: list[list[Step]] = [[]]
     used = _HEAD_LINES + _text_lines(part.note)
-    for step in part.steps:
+    compared = sum(_comparison_lines(step) for step in part.steps)
+    steps = part.steps
+    if compared > _MOST_COMPARED:
+        steps = tuple(replace(step, printed=()) for step in steps)
+    for step in steps:
         lines = _count_lines(step)
         if groups[-1] and used + lines > _MOST_LINES:
             groups.append([])
             used = _HEAD_LINES + 2
         groups[-1].append(step)
         used += lines
-    for index, steps in enumerate(groups):
+    if compared > _MOST_COMPARED:
+        printed = tuple(number for step in part.steps for number in step.printed)
+        groups.append([Step("compared", printed=printed)])
+    for index, group in enumerate(groups):
         first, last = index == 0, index == len(groups) - 1
         yield replace(
             part,
             title=part.title if first and last else f"{part.title} ({index + 1} of {len(groups)})",
-            note=part.note or _explain(steps) if first else _explain(steps),
-            steps=tuple(steps),
+            note=part.note or _explain(group) if first else _explain(group),
+            steps=tuple(group),
             corrections=part.corrections if last else (),
         )
 
@@ -119,14 +141,26 @@ def _explain(steps: list[Step]) -> str:
         name = _SAME_AS.get(step.name, step.name)
         if name in _EXPLANATIONS:
             return _EXPLANATIONS[name]
-    return _PLAIN
+    return f"The same, continued: {', '.join(dict.fromkeys(step.name for step in steps))}."
 
 
 def _count_lines(step: Step) -> int:
-    tables = sum(len(table.rows) + (2 if table.title else 1) for table in step.tables)
+    tables = sum(
+        (len(table.rows) + 1) * _count_blocks(len(table.columns)) + bool(table.title)
+        for table in step.tables
+    )
     written = sum(_text_lines(line) for line in step.lines)
-    return 2 + _text_lines(step.note) + written + tables
+    return 2 + _text_lines(step.note) + written + tables + _comparison_lines(step)
+
+
+def _count_blocks(num_columns: int) -> int:
+    """Estimate into how many blocks of columns a table is cut."""
+    return -(-(num_columns + 1) * _COLUMN // _WIDTH)
+
+
+def _comparison_lines(step: Step) -> int:
+    return sum(1 if number.is_right else 6 for number in step.printed)
 
 
 def _text_lines(text: str) -> int:
-    return -(-len(text) // 76)
+    return -(-len(text) // 74)

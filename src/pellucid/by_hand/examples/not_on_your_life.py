@@ -9,7 +9,6 @@ Source:
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import torch
 
@@ -103,7 +102,7 @@ def _vectors_part() -> Part:
         (
             make_step("x", "one row a word", Table(_TOKENS, numbers, x_LD), is_given=True),
             make_weight_step("W^q", scores_LM, "the printed scores"),
-            replace(query, tables=()),
+            query,
         ),
     )
 

@@ -101,7 +101,7 @@ def _loop_part(masked: Learned) -> Part:
         "Nobody tells the decoder the right word now: each turn reads its own words so far, and "
         "the most probable token of the last row is chosen, until it is the end token.",
         (
-            make_step("decoder's input → next token", lines=lines),
+            make_step("loop", "all words so far → the next one", lines=lines),
             make_step(
                 "probabilities", "of the last row of each turn", Table(names, TARGET_WORDS, rows)
             ),
@@ -116,8 +116,7 @@ def _itself_part(masked: Learned) -> Part:
     stages = stage_steps(
         itself,
         products={
-            name: Product(_READ, x_TD, weights[name[0].replace("k", "k")])
-            for name in ("query", "key", "value")
+            name: Product(_READ, x_TD, weights[name[0]]) for name in ("query", "key", "value")
         },
         formulas={name: f"x · W^{name[0]}" for name in ("query", "key", "value")},
     )
@@ -149,9 +148,9 @@ def _cheating_part(masked: Learned, unmasked: Learned) -> Part:
         f"without: {unmasked.num_forced_right} of {_NUM_TOKENS}",
     ]
     return Part(
-        "The same training without the mask: a perfect loss",
-        "Same pairs, same first weights, same steps; only the mask is gone. The loss falls to 0 "
-        "even faster, and every row is right. Judged by the loss, this is the better model.",
+        "The same training without the mask: the loss falls to 0",
+        "Same pairs, same first weights, same steps; only the mask is gone. The loss falls "
+        "toward 0 as well. Judged by its loss, nothing is wrong with this model.",
         (
             make_step("loss", "by step", losses),
             make_step("rows predicted right", "the right words are read", lines=lines),
@@ -161,11 +160,12 @@ def _cheating_part(masked: Learned, unmasked: Learned) -> Part:
 
 def _glance_part(unmasked: Learned) -> Part:
     itself, _ = unmasked.attend(_SOURCE, _READ)
+    glance = float(itself.weights_LM[0, 1:].sum())
     return Part(
         "Without the mask: where the rows look",
-        "Each row should predict the word to the right of the one it reads, and that word now "
-        "stands in the next row. Weights above the diagonal are glances at words that do not "
-        "exist yet when decoding.",
+        "Each row should predict the word that the next row reads, and now it can look there. "
+        "Weights above the diagonal are glances at words that do not exist yet when decoding: "
+        f"the row of {START} gives them {glance:.2f} of its attention.",
         (_weights_step(itself), *_ahead_step(itself)),
     )
 

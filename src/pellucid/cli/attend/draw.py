@@ -69,6 +69,8 @@ def draw_text(text: str) -> None:
 
 def draw_step(step: Step) -> None:
     """Print one step, with aligned tables, and with colors if the terminal has them."""
+    if not (step.tables or step.lines or step.note or step.formula):
+        return  # It only holds printed numbers, which the comparison shows.
     console = _console()
     console.print()
     _print(console, Text.assemble((step.name, "bold"), prefix_unless_empty("  ", step.formula)))

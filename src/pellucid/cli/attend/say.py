@@ -27,7 +27,8 @@ def say_opening(page: Page) -> None:
 
 def say_step(step: Step) -> None:
     """Print one step, with a name for each number."""
-    _say(*_say_step(step))
+    if step.tables or step.lines or step.note or step.formula:
+        _say(*_say_step(step))
 
 
 def say_comparison(page: Page) -> None:

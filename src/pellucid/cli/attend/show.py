@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pellucid.by_hand.examples.by_name import EXAMPLES
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
+from pellucid.by_hand.examples.show_me_the_money import show_me_the_money
+from pellucid.by_hand.learning import NUM_STEPS
 from pellucid.by_hand.matrices import read_example
 from pellucid.by_hand.pages import choose_page, pages_of
 from pellucid.by_hand.row import follow_row_of, name_rows
@@ -110,4 +112,18 @@ def _find(name: str, d_key: int | None) -> Example:
         return read_example(Path(name))
     if name == "not-on-your-life" and d_key is not None:
         return not_on_your_life(d_key)
+    if name == "show-me-the-money" and sys.stderr is not None and sys.stderr.isatty():
+        return _train_in_sight()
     return EXAMPLES[name]()
+
+
+def _train_in_sight() -> Example:
+    """Work out the example that trains, and show its loss on standard error meanwhile."""
+
+    def watch(step: int, loss: float) -> None:
+        sys.stderr.write(f"\rTraining: step {step} of {NUM_STEPS}, loss {loss:.4f} ")
+        sys.stderr.flush()
+
+    example = show_me_the_money(watch)
+    sys.stderr.write("\r" + " " * 50 + "\r")
+    return example
