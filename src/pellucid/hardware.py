@@ -6,14 +6,16 @@ import ctypes
 import gc
 import os
 import platform
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from pellucid.errors import ConfigurationError
+from pellucid.errors import ConfigurationError, PellucidError, fault_of_machine
 
 __all__ = [
     "available_memory",
@@ -31,21 +33,72 @@ __all__ = [
 
 
 def set_threads(threads: int | None) -> int:
-    """Use this many processor threads; None keeps PyTorch's choice.
+    """Use this many processor threads, at most one for each processor; None keeps PyTorch's choice.
+
+    A process that is forked from this one uses one thread, because a fork copies none of them, and
+    PyTorch would wait for those that are missing.
 
     Returns:
         The number of threads in use.
 
     Raises:
-        ConfigurationError: fewer than one, or more than a thousand.
+        ConfigurationError: fewer than one, more than a thousand, or several in a process that was
+            forked from one with threads.
+        PellucidError: the system does not start as many.
     """
+    first_process = _process_with_threads()
     if threads is not None:
         if not 1 <= threads <= 1000:
             raise ConfigurationError(
                 f"The number of threads must be between 1 and 1000, but is {threads} (--threads)."
             )
+        threads = min(threads, _num_processors())
+        if threads > 1 and os.getpid() != first_process:
+            raise ConfigurationError(
+                f"A process that is forked after a model was loaded must use one thread, but is to "
+                f"use {threads}. Leave threads out, or start the process with "
+                'multiprocessing.get_context("spawn").'
+            )
         torch.set_num_threads(threads)
-    return torch.get_num_threads()
+    in_use = torch.get_num_threads()
+    _require_threads(in_use)
+    return in_use
+
+
+@cache
+def _process_with_threads() -> int:
+    """Return the process that set its threads first, and let its forks use one thread each."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+    return os.getpid()
+
+
+def _num_processors() -> int:
+    """Count the processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _require_threads(count: int) -> None:
+    """Start threads for a moment: if OpenMP cannot start its own, it ends the process.
+
+    Raises:
+        PellucidError: the system does not start as many.
+    """
+    may_end = threading.Event()
+    started: list[threading.Thread] = []
+    try:
+        for _ in range(count - 1):
+            thread = threading.Thread(target=may_end.wait, daemon=True)
+            thread.start()
+            started.append(thread)
+    except RuntimeError as error:
+        raise PellucidError(fault_of_machine(error) or str(error)) from None
+    finally:
+        may_end.set()
+        for thread in started:
+            thread.join()
 
 
 def share_threads(processes: int) -> int:

@@ -109,7 +109,7 @@ def test_a_second_training_is_kept_out_and_takes_nothing(tmp_path: Path) -> None
         ):
             raise AssertionError
         assert caught.value.exit_code == 2
-        assert names(tmp_path / "run") == ["chosen.json", "log.txt", "recipe.toml"]
+        assert names(tmp_path / "run") == ["chosen.json", "log.txt", "no-checkpoint-yet", "recipe.toml"]
     make_run(tmp_path / "run")
 
 
@@ -137,7 +137,7 @@ def test_crash_before_the_recipe_was_there_leaves_a_folder_that_can_be_used(tmp_
     run.mkdir()
     (run / "recipe.toml.part").write_text("[da")
     make_run(run)
-    assert names(run) == ["chosen.json", "recipe.toml"]
+    assert names(run) == ["chosen.json", "no-checkpoint-yet", "recipe.toml"]
 
 
 def test_best_bundle_that_had_to_make_room_is_put_back(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_earlier_run_stays_where_a_beginning_fails(tmp_path: Path) -> None:
     run.log("one")
     with pytest.raises(KeyboardInterrupt), run.locked(), run.created():
         raise KeyboardInterrupt
-    assert names(run.path) == ["chosen.json", "log.txt", "recipe.toml"]
+    assert names(run.path) == ["chosen.json", "log.txt", "no-checkpoint-yet", "recipe.toml"]
 
 
 def test_folder_that_cannot_be_written_raises_output_error_and_leaves_nothing(
@@ -203,13 +203,25 @@ def test_records_of_later_steps_and_damaged_lines_are_forgotten(tmp_path: Path) 
     for name in ("metrics.jsonl", "samples.jsonl"):
         with (run.path / name).open("ab") as stream:
             stream.write(b'\xff\xfe\n[3]\n{"step": "4"}\n\n{"kind": "train", "st')
-    run.drop_after(5)
+    run.drop_after(5, 5)
     metrics, samples = (read(run.path / name) for name in ("metrics.jsonl", "samples.jsonl"))
     assert metrics == [{"kind": "train", "step": step, "loss": step / 3} for step in (3, 5)]
     assert [sample["step"] for sample in samples] == [3, 5]
     assert samples[0]["source"] == "é\u2028"
     run.add_metrics("train", {"step": 6, "loss": 2.0})
     assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [3, 5, 6]
+
+
+def test_validation_that_will_be_repeated_is_forgotten_and_its_update_stays(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    for step in (3, 7):
+        run.add_metrics("train", {"step": step})
+        run.add_metrics("validation", {"step": step})
+        run.add_sample({"step": step, "source": "s", "reference": "r", "translation": "t"})
+    run.drop_after(7, 3)
+    kinds = [(record["kind"], record["step"]) for record in read(run.path / "metrics.jsonl")]
+    assert kinds == [("train", 3), ("validation", 3), ("train", 7)]
+    assert [sample["step"] for sample in read(run.path / "samples.jsonl")] == [3]
 
 
 def test_full_disk_while_logging_is_said_once_and_training_goes_on(
@@ -271,7 +283,7 @@ def test_records_that_cannot_be_rewritten_stay_and_it_is_said(
     run.add_metrics("train", {"step": 9})
     with monkeypatch.context() as patch:
         FailingDisk(patch, failing=0, forever=True)
-        run.drop_after(5)
+        run.drop_after(5, 5)
     assert "Training continues" in capsys.readouterr().err
     assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [3, 9]
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
+
+from pellucid.cli.ending import warn
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
@@ -24,6 +27,7 @@ __all__ = [
     "SourceFile",
     "TargetFile",
     "Threads",
+    "To",
     "flag",
     "useless_options",
     "with_options",
@@ -48,10 +52,36 @@ OutputFile = Annotated[
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
 ]
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="LANGUAGE",
+        help="Begin every line with this language code, for a model that has several (see "
+        "pellucid inspect): fra stands for >>fra<<.",
+    ),
+]
+
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+
+
+def _at_most_processors(threads: int | None) -> int | None:
+    """Lower a number of threads to that of the processors, and say so."""
+    processors = os.cpu_count() or 1
+    if threads is None or not processors < threads <= 1000:
+        return threads
+    warn(f"--threads {threads:,} asks for more threads than processors, so {processors} are used.")
+    return processors
+
+
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", metavar="N", help="Processor threads to use; all by default."),
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="Processor threads to use; all by default.",
+        callback=_at_most_processors,
+    ),
 ]
 Ensemble = Annotated[
     list[str] | None,
@@ -129,6 +159,12 @@ CONSTRAINTS: Mapping[str, Option] = {
         "FILE",
         "Translate terms as FILE says: SOURCE TERM, tab, TARGET TERM on each line; may be "
         "repeated.",
+    ),
+    "glossary_match": (
+        Literal["auto", "exact", "forms"],
+        None,
+        "Find terms as they are, with attached particles and articles (auto, the default), or in "
+        "all common forms, plurals too (forms).",
     ),
 }
 
