@@ -55,7 +55,7 @@ NEVER = 2.0
 KINDS: Mapping[str, _Kind] = {
     "in training": _Kind("also in the training text", "BLEU will look better than it is.", 0.01),
     "empty": _Kind("an empty side", "They are left out.", 0.01),
-    "equal": _Kind("source equal to target", "The model learns to copy.", 0.01),
+    "equal": _Kind("source equal to target, but for case", "The model learns to copy.", 0.01),
     "source script": _Kind("source in another script", "It may be another language.", 0.005),
     "target script": _Kind("target in another script", "It may be another language.", 0.005),
     "mojibake": _Kind(
@@ -111,6 +111,38 @@ KINDS: Mapping[str, _Kind] = {
     ),
     "source language": _Kind("source in another language", "Leave these pairs out.", 0.01),
     "target language": _Kind("target in another language", "Leave these pairs out.", 0.01),
+    "placeholders": _Kind(
+        "placeholders such as %s or {name} that differ between the sides",
+        "The model learns to lose and to translate them: correct these pairs, or leave them out.",
+        0.005,
+    ),
+    "tags": _Kind(
+        "tags such as <b> that differ between the sides",
+        "The model learns to lose them: correct these pairs, or leave them out.",
+        0.005,
+    ),
+    "addresses": _Kind(
+        "web or mail addresses that differ between the sides", "Are they meant to?", 0.01
+    ),
+    "accelerators": _Kind(
+        "a mark of a menu's key (& or _) in the source only",
+        "Remove these marks from all sources, or set them in all targets.",
+        0.01,
+    ),
+    "numbers": _Kind("numbers that differ between the sides", "Are they meant to?", 0.05),
+    "unfinished": _Kind(
+        "FIXME, TODO or the like on one side only", "Leave these pairs out.", 0.001
+    ),
+    "ends": _Kind("another mark at the end (?, ! or :) on the other side", "", NEVER),
+    "edges": _Kind(
+        "white space at an edge of one side only", "Remove it: the model learns it too.", NEVER
+    ),
+    "doubled": _Kind("a word twice in a row in the target", "", NEVER),
+    "quoted": _Kind(
+        'a field in the quotes of a table, such as "She said ""yes"""',
+        "The quotes are read as text: convert the table to plain tabs without quotes.",
+        0.01,
+    ),
     "copy": _Kind("exact copies of earlier ones", "They count twice.", 0.1),
     "several targets": _Kind("a source that had another target before", "", NEVER),
     "source in training": _Kind("source in the training text, with another target", "", NEVER),

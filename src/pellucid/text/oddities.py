@@ -51,6 +51,9 @@ _BY_NAME = frozenset(
 )
 """Oddities of which the report names the characters."""
 
+# Quotes around the field, and each quote within it doubled.
+_IN_TABLE_QUOTES = re.compile(r'"(?:[^"]|"")*"')
+
 _NUMBER = re.compile(r"\d+")
 _NOT_WORD = re.compile(r"[\W_]+")
 _BEYOND_LATIN = re.compile("[^\0-\u024f\u1e00-\u20cf]")
@@ -64,6 +67,8 @@ _TOGETHER = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "KATAKANA-HIRAGANA": "CJK", "
 def oddities(line: str) -> list[str]:
     """Name the odd features of a line's characters; nearly all lines have none."""
     apart = [DECOMPOSED] if _is_decomposed(line) else []
+    if '""' in line and _IN_TABLE_QUOTES.fullmatch(line.strip()):
+        apart.append("quoted")
     if _SIGNS.search(line) is None:
         return apart
     found = apart + [name for name, pattern in _ODDITIES.items() if pattern.search(line)]

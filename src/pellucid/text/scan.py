@@ -15,6 +15,7 @@ from typing import Any
 from pellucid.config import DataConfig
 from pellucid.errors import DataError
 from pellucid.text.corpus import BadLines, Pair, Split, read_pairs
+from pellucid.text.kept import not_kept
 from pellucid.text.languages import TextLanguages
 from pellucid.text.oddities import (
     anchors,
@@ -247,9 +248,11 @@ def _add(scan: Scan, pair: Pair, known: Sequence[Scan]) -> None:
         found.add("line breaks")
     if not scan.source.lengths[-1] or not scan.target.lengths[-1]:
         found.add("empty")
-    # Numbers and the like translate to themselves; text with enough letters does not.
-    elif source.strip() == target.strip() and scan.source.scripts[-1]:
-        found.add("equal")
+    else:
+        found.update(not_kept(source, target))
+        # Numbers and the like translate to themselves; text with enough letters does not.
+        if scan.source.scripts[-1] and _is_copy(source, target):
+            found.add("equal")
     for name in found:
         scan.counts[name] += 1
         for line in (source, target):
@@ -258,6 +261,14 @@ def _add(scan: Scan, pair: Pair, known: Sequence[Scan]) -> None:
             scan.examples[name].append(index)
     if "empty" not in found:
         _compare(scan, index, source, target, known)
+
+
+def _is_copy(source: str, target: str) -> bool:
+    """Tell whether a target is its source, but for case."""
+    source, target = source.strip(), target.strip()
+    return source == target or (
+        len(source) == len(target) and source.casefold() == target.casefold()
+    )
 
 
 def _compare(scan: Scan, index: int, source: str, target: str, known: Sequence[Scan]) -> None:
