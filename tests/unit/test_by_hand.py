@@ -275,6 +275,7 @@ def test_lets_go_same_word_has_another_key_in_another_place() -> None:
 def evaluate(text: str) -> float:
     """Evaluate a written piece of arithmetic."""
     symbols = {"−∞": "(-math.inf)", "−": "-", "·": "*", "÷": "/", "exp": "math.exp"}
+    symbols |= {"²": "**2", "√": "math.sqrt", "sin": "math.sin", "cos": "math.cos", "^": "**"}
     for symbol, code in symbols.items():
         text = text.replace(symbol, code)
     return float(eval(text, {"math": math}))
@@ -289,7 +290,9 @@ def test_row_every_written_equation_holds(name: str) -> None:
             for line in step.lines:
                 sides = re.split(r" = ", line.rpartition(": ")[2])
                 numeric = [
-                    side for side in sides if not re.search(r"[a-zA-Z]", side.replace("exp", ""))
+                    side
+                    for side in sides
+                    if not re.search(r"[a-zA-Zμσε]", re.sub("exp|max|sin|cos|e[+−]", "", side))
                 ]
                 numeric = [side for side in numeric if not side.startswith("#")]
                 values = [evaluate(side) for side in numeric]
@@ -300,7 +303,8 @@ def test_row_every_written_equation_holds(name: str) -> None:
 
 
 def test_row_that_is_not_there_is_refused_with_the_range() -> None:
-    with pytest.raises(InputError, match=r"from 0 to 5, but is 6 \(--row, not-on-your-life\)"):
+    rows = r"from 0 to 5, but is 6 \(--row, not-on-your-life\)\. Choose one of: 0 <start>, 1 not,"
+    with pytest.raises(InputError, match=rows):
         follow_row_of(WORKED["not-on-your-life"], 6)
     with pytest.raises(InputError, match="is -1"):
         follow_row_of(WORKED["pizza"], -1)
@@ -387,7 +391,7 @@ def test_csv_is_queries_keys_and_values_at_once(tmp_path: Path, header: str) -> 
 def test_toml_and_csv_of_the_guide_are_worked_out(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "guides" / "attention-by-hand.md"
     blocks = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         assert attentions(read_example(write(tmp_path, "guide.toml", block)))
     (table,) = re.findall(r"```\n(Pizza,.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["ask", "is_terminal"]
+__all__ = ["ask", "is_terminal", "read_line"]
 
 
 def is_terminal() -> bool:
@@ -12,12 +12,17 @@ def is_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
+def read_line() -> str:
+    """Read a line of standard input; empty at its end."""
+    return sys.stdin.readline()
+
+
 def ask(prompt: str) -> str | None:
     """Show a prompt and read a line; None if the user ends it by Ctrl-C or Ctrl-D."""
     sys.stdout.write(prompt)
     sys.stdout.flush()
     try:
-        line = sys.stdin.readline()
+        line = read_line()
     except (KeyboardInterrupt, UnicodeDecodeError):
         line = ""
     if not line:
