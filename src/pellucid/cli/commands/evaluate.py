@@ -11,7 +11,7 @@ import typer
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate import translate_all
-from pellucid.cli.options import Json
+from pellucid.cli.options import Json, To
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def evaluate(
     ] = None,
     source: Source = None,
     hypothesis: Hypothesis = None,
+    to: To = None,
     baseline: Baseline = None,
     lowercased_tokenized: Lowercased = None,
     tokenized: Tokenized = False,
@@ -98,6 +99,8 @@ def evaluate(
     interval and the signature that says how it was computed.
     """
     files = _choose_given(model, source=source, hypothesis=hypothesis)
+    if to is not None and model is None:
+        raise InputError("--to needs MODEL, which translates, but none was given. Leave it out.")
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference) + 1))]
     files |= dict(zip(names, reference, strict=True))
     if baseline is not None:
@@ -115,7 +118,9 @@ def evaluate(
     }
     errors: list[str] = []
     if model is not None:
-        columns["--hypothesis"], errors = translate_all(model, columns["--source"])
+        columns["--hypothesis"], errors, codes = translate_all(model, columns["--source"], to=to)
+        if codes:
+            warn(codes)
         config = _read_config(model)
         how |= {"language": config.languages.target, "form": Form.of_model(config.tokenizer)}
     if no_normalize:

@@ -107,9 +107,9 @@ def _export_bundle(
     with TemporaryDirectory() as folder:
         trial = Path(folder) / "bundle"
         export_bundle(bundle, trial, precision)
-        texts, errors = translate_all(bundle.folder, sources)
+        texts, errors, _ = translate_all(bundle.folder, sources)
         before = evaluate_corpus(texts, references).bleu
-        texts, _ = translate_all(trial, sources)
+        texts = translate_all(trial, sources).texts
         after = evaluate_corpus(texts, references).bleu
     for error in errors:
         warn(error)

@@ -23,6 +23,7 @@ from pellucid.cli.options import (
     SourceFile,
     TargetFile,
     Threads,
+    To,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def score(
         bool, typer.Option("--tokens", help="Add each token and its log-probability.")
     ] = False,
     json: Json = False,
+    to: To = None,
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
     ensemble: Ensemble = None,
@@ -64,15 +66,16 @@ def score(
         translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
         codes = CodeFaults()
         for sources, targets in windows:
-            for scored in translator.score(sources, targets):
+            for scored in translator.score(sources, targets, to=to):
                 if scored.error is not None:
                     has_errors = True
                     warn(f"line {number + 1}: {scored.error}")
-                codes.add(number, find_fault(translator.tokenizer, scored.source))
+                if to is None:
+                    codes.add(number, find_fault(translator.tokenizer, scored.source))
                 output.write(write(number, scored, has_tokens=tokens))
                 number += 1
             output.flush()
-    if sentence := codes.sentence(translator.tokenizer):
+    if sentence := codes.sentence(translator.tokenizer, "--to LANGUAGE"):
         warn(sentence)
     return 2 if has_errors else 0
 

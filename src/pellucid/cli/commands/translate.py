@@ -22,6 +22,7 @@ from pellucid.cli.options import (
     OutputFile,
     Overwrite,
     Threads,
+    To,
     useless_options,
     with_options,
 )
@@ -45,15 +46,6 @@ SplitLong = Annotated[
     bool,
     typer.Option(
         "--split-long", help="With --no-split: split only lines that are too long for the model."
-    ),
-]
-To = Annotated[
-    str | None,
-    typer.Option(
-        "--to",
-        metavar="LANGUAGE",
-        help="Begin every line with this language code, for a model that has several (see "
-        "pellucid inspect): fra stands for >>fra<<.",
     ),
 ]
 Unknown = Annotated[
@@ -173,10 +165,11 @@ def translate(
             layer=align_layer,
             head=align_head,
         )
+    language = "" if translator.bundle is None else translator.bundle.config.languages.source
     job = Job(
         translator,
         given,
-        constraints,
+        constraints.for_language(language),
         form=form,
         treatment={
             "clean": clean,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.lines.streams import check_standard_input
@@ -17,6 +17,7 @@ from pellucid.text_lines import read_lines
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
     from pellucid.lines.ready import LineConstraints
+    from pellucid.text.forms import Match
 
 __all__ = ["INPUT", "ConstraintOptions"]
 
@@ -80,13 +81,17 @@ class ConstraintOptions:
         forbid_file = options["forbid_file"]
         lines = () if forbid_file is None else read_lines(forbid_file)
         listed = [line for line in lines if line.strip()]
-        glossary, glossary_hash = _read_glossary(glossaries)
+        match = options["glossary_match"]
+        if match is not None and not glossaries:
+            raise InputError("--glossary-match needs --glossary, but none was given. Leave it out.")
+        glossary, glossary_hash = _read_glossary(glossaries, match or "auto")
         settings = {
             "--prefix": prefix,
             "--forbid": list(forbidden),
             "--forbid-file": hash_bytes("\n".join(listed).encode()) if listed else None,
             "--require": list(required),
             "--glossary": glossary_hash,
+            **({"--glossary-match": match or "auto"} if glossaries else {}),
         }
         return cls(
             prefix,
@@ -96,6 +101,12 @@ class ConstraintOptions:
             {name: paths[name] for name in (PREFIX_FILE, REQUIRE_FILE) if name in paths},
             settings,
         )
+
+    def for_language(self, language: str) -> ConstraintOptions:
+        """Find the glossary's terms in the forms of a source language, such as ``en``."""
+        if self.glossary is None:
+            return self
+        return replace(self, glossary=self.glossary.for_language(language))
 
     def for_lines(self, columns: Mapping[str, Sequence[str]]) -> list[LineConstraints]:
         """Build the constraints of each line, or of each line of a text with line breaks.
@@ -141,11 +152,11 @@ def _check_text(name: str, text: str) -> None:
         raise InputError(f"{name} must be UTF-8 text, but is {text!a}. Type it again.")
 
 
-def _read_glossary(paths: Sequence[str]) -> tuple[Glossary | None, str | None]:
+def _read_glossary(paths: Sequence[str], match: Match) -> tuple[Glossary | None, str | None]:
     """Join glossaries and hash their terms."""
     if not paths:
         return None, None
     from pellucid.decode.constraints.glossary import load_glossary
 
-    glossary = load_glossary(*paths)
+    glossary = load_glossary(*paths, match=match)
     return glossary, hash_bytes(json.dumps(glossary.terms).encode())

@@ -178,7 +178,8 @@ class Job:
         bundle = self.translator.bundle
         # Left out for one worker, so that outputs begun before this option existed can resume.
         shared = {} if self.workers == 1 else {"--workers": self.workers}
-        searches = {flag(name): value for name, value in self.decoding.model_dump(mode="json").items()}
+        decoding = self.decoding.model_dump(mode="json")
+        searches = {flag(name): value for name, value in decoding.items()}
         return {
             "the version of pellucid": __version__,
             "the version of PyTorch": torch.__version__,

@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pellucid.cli.lines.terms import TermCounts
+
 if TYPE_CHECKING:
-    from pellucid.translation import Notes
+    from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.translation import Notes, Translation
     from pellucid.translator import Translator
 
 __all__ = ["Notices"]
@@ -29,11 +32,16 @@ _FLAGS = {
 
 
 class Notices:
-    """Counts what is unusual about lines and their translations."""
+    """Counts what is unusual about lines and their translations.
 
-    def __init__(self) -> None:
+    Args:
+        glossary: terms to look for in lines and translations.
+    """
+
+    def __init__(self, glossary: Glossary | None = None) -> None:
         from pellucid.text.codes import CodeFaults
 
+        self._terms = TermCounts(glossary)
         self._codes = CodeFaults()
         self._lines: dict[str, list[int]] = {}
         self._counts = Counter[str]()
@@ -65,6 +73,11 @@ class Notices:
         ):
             if is_found:
                 self._count(name, number)
+
+    def add_terms(self, number: int, translation: Translation) -> None:
+        """Count the glossary's terms in one line, numbered from 0, and in its translation."""
+        if translation.error is None:
+            self._terms.add(number, translation.source, translation.text)
 
     def sentences(self, num_lines: int) -> Iterator[str]:
         """Yield one sentence for each kind of note.
@@ -104,6 +117,7 @@ class Notices:
                 f"model learned from, and cannot be split at sentence ends: read the {ends}."
             )
         yield from self._about_flags()
+        yield from self._terms.sentences()
 
     def about_codes(self, translator: Translator) -> Iterator[str]:
         """Yield a sentence about language codes, if a line has none of the model's."""

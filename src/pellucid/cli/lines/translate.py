@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
@@ -20,9 +20,23 @@ if TYPE_CHECKING:
     from pellucid.cli.lines.objects import ObjectForm
     from pellucid.translation import Translation
 
-__all__ = ["translate_all", "translate_files"]
+__all__ = ["AllTranslated", "translate_all", "translate_files"]
 
 Output = DirectOutput | ResumableOutput
+
+
+class AllTranslated(NamedTuple):
+    """The translations of a list of lines.
+
+    Attributes:
+        texts: empty for lines that failed.
+        errors: a sentence for each of those.
+        about_codes: a sentence about lines without one of the model's language codes, or ``""``.
+    """
+
+    texts: list[str]
+    errors: list[str]
+    about_codes: str
 
 
 def translate_files(
@@ -74,7 +88,7 @@ def translate_files(
         if has_progress:
             warn(job.describe())
         can_stream = by_line and is_read and job.can_stream and objects is None
-        notices, first_line = Notices(), reader.num_lines
+        notices, first_line = Notices(job.constraints.glossary), reader.num_lines
         with show_progress(
             is_wanted=has_progress, total=num_lines, done=reader.num_lines
         ) as update:
@@ -100,21 +114,31 @@ def translate_files(
     return 2 if output.state.num_failed else 0
 
 
-def translate_all(model: str | Path, sources: Sequence[str]) -> tuple[list[str], list[str]]:
+def translate_all(
+    model: str | Path, sources: Sequence[str], *, to: str | None = None
+) -> AllTranslated:
     """Translate lines with a model's own options.
 
-    Returns:
-        The translations, empty for lines that failed, and a sentence for each of those.
+    Args:
+        model: a bundle folder, a run folder, or ``demo``.
+        sources: the lines.
+        to: the language whose code every line gets.
     """
+    from pellucid.text.codes import CodeFaults
     from pellucid.translator import load
 
-    translations = load(model).translate(sources)
-    errors = [
-        f"line {number}: {translation.error}"
-        for number, translation in enumerate(translations, start=1)
-        if translation.error is not None
-    ]
-    return [translation.text for translation in translations], errors
+    translator = load(model)
+    translations = translator.translate(sources, to=to)
+    errors, codes = [], CodeFaults()
+    for number, translation in enumerate(translations):
+        codes.add(number, translation.notes.language_code)
+        if translation.error is not None:
+            errors.append(f"line {number + 1}: {translation.error}")
+    return AllTranslated(
+        [translation.text for translation in translations],
+        errors,
+        codes.sentence(translator.tokenizer, "--to LANGUAGE"),
+    )
 
 
 def _start_reading(
@@ -171,6 +195,7 @@ def _translate(
     answers = _answers(job, objects, window)
     for number, (text, translation) in enumerate(answers, start=window.first):
         output.write(text)
+        notices.add_terms(number, translation)
         if translation.notes is not NO_NOTES:
             notices.add(number, translation.notes)
         if translation.error is not None:

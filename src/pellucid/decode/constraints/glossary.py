@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import final
 
 from pellucid.errors import DataError
 from pellucid.text import normalize
+from pellucid.text.forms import Match, base_forms
 from pellucid.text.letters import word_pattern
 from pellucid.text_lines import read_lines
 
 __all__ = ["Glossary", "load_glossary"]
 
 _Words = tuple[str, ...]
+
+_CACHE_SIZE = 2**16
+"""Words whose forms are remembered."""
 
 # A sentence begins after one of these,
 _SENTENCE_ENDS = frozenset(".!?…。！？")
@@ -27,13 +31,20 @@ _BETWEEN = frozenset(" \"'“”„«»‘’‚‹›()[]¿¡-–—")
 class Glossary:
     """Source terms and the target terms that translate them."""
 
-    def __init__(self, terms: Mapping[str, str]) -> None:
+    def __init__(
+        self, terms: Mapping[str, str], *, match: Match = "auto", language: str = ""
+    ) -> None:
         """Index the terms by their words.
 
         Args:
             terms: the target term of each source term.
+            match: the forms of a term that are found, see `base_forms`.
+            language: the language of the source terms, such as ``en``.
         """
         self.terms = dict(terms)
+        self._match: Match = match
+        self._language = language
+        self._bases = lru_cache(_CACHE_SIZE)(self._list_bases)
         self._targets: dict[_Words, str] = {}
         self._targets_of_capitalized: dict[_Words, str] = {}
         for source, target in self.terms.items():
@@ -45,6 +56,14 @@ class Glossary:
         for words in (*self._targets, *self._targets_of_capitalized):
             lengths.setdefault(words[0], set()).add(len(words))
         self._lengths = {word: sorted(sizes, reverse=True) for word, sizes in lengths.items()}
+        self._terms_from: dict[str, list[tuple[_Words, str]]] = {}
+        for targets in (self._targets, self._targets_of_capitalized):
+            for term, target in targets.items():
+                self._terms_from.setdefault(term[0], []).append((term, target))
+
+    def for_language(self, language: str) -> Glossary:
+        """Return the same glossary for source terms of another language."""
+        return Glossary(self.terms, match=self._match, language=language)
 
     def terms_for(self, source: str) -> tuple[str, ...]:
         """Find the target terms whose source terms a text holds.
@@ -52,7 +71,8 @@ class Glossary:
         Terms are found as whole words, in the order of the text, as often as they occur. If
         several begin at the same place, the longest counts; terms do not overlap. All runs of
         white space are equal. Case matters, except that a term in lower case is also found with
-        a capital at the beginning of a sentence.
+        a capital at the beginning of a sentence. A term as it is comes before one of which the
+        text has another form.
 
         Args:
             source: the text.
@@ -71,6 +91,19 @@ class Glossary:
 
     def _longest(self, words: _Words, place: int, is_start: bool) -> tuple[int, str | None]:
         """Find the longest term at a place: its length and translation, or 1 and None."""
+        found = self._longest_as_it_is(words, place, is_start)
+        if self._match == "exact":
+            return found
+        for first in self._bases(words[place]):
+            for term, target in self._terms_from.get(first, ()):
+                is_longer = found[1] is None or len(term) > found[0]
+                if is_longer and self._is_there(term, words, place, is_start):
+                    found = (len(term), target)
+        return found
+
+    def _longest_as_it_is(
+        self, words: _Words, place: int, is_start: bool
+    ) -> tuple[int, str | None]:
         for length in self._lengths.get(words[place], ()):
             term = words[place : place + length]
             target = self._targets.get(term)
@@ -80,13 +113,25 @@ class Glossary:
                 return len(term), target
         return 1, None
 
+    def _is_there(self, term: _Words, words: _Words, place: int, is_start: bool) -> bool:
+        """Tell whether each word of a text at a place is a form of the term's word."""
+        there = words[place : place + len(term)]
+        if len(there) < len(term) or not (is_start or term in self._targets):
+            return False
+        return all(word in self._bases(other) for word, other in zip(term, there, strict=True))
 
-def load_glossary(*paths: Path | str) -> Glossary:
+    def _list_bases(self, word: str) -> tuple[str, ...]:
+        return base_forms(word, self._language, self._match)
+
+
+def load_glossary(*paths: Path | str, match: Match = "auto", language: str = "") -> Glossary:
     """Read a glossary from one file or several.
 
     Args:
         paths: UTF-8 files, plain or gzip: source term, tab, target term on each line. Empty lines
             and lines that begin with ``#`` are skipped.
+        match: the forms of a term that are found, see `base_forms`.
+        language: the language of the source terms, such as ``en``.
 
     Raises:
         DataError: a line has another form, or a source term has two translations; the message
@@ -105,7 +150,7 @@ def load_glossary(*paths: Path | str) -> Glossary:
                     f"A source term must have one translation, but {source!r} has {target!r} and "
                     f"also {known!r} in {place} ({path}:{number}). Remove one of them."
                 )
-    return Glossary(terms)
+    return Glossary(terms, match=match, language=language)
 
 
 def _read_terms(path: Path | str) -> Iterator[tuple[int, str, str]]:
