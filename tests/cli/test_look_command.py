@@ -356,3 +356,60 @@ def test_a_file_behind_standard_output_is_added_to_and_never_replaced(
     assert before == b"# before"
     assert after.startswith(expected)
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+def test_contexts_compare_a_word_in_several_sentences(run_here: Run) -> None:
+    sentences = ("The dog was next to the oven.", "The oven is good.")
+    done = run_here("look", "demo", "--contexts", "oven", *sentences)
+
+    assert done.returncode == 0, done.stderr
+    assert "The word 'oven' in the encoder, 2 times:" in done.stdout
+    assert sentences[1] in done.stdout
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith(("emb", "layer"))]
+    assert rows[0] == ["embedding", "1.0000"]
+    assert len(rows) >= 3
+    assert float(rows[-1][-1]) < 1
+
+
+def test_links_name_every_word_once(run_here: Run) -> None:
+    done = run_here(
+        "look", "demo", "The dog was sleeping.", "--links", "--target", "Le chien dormait."
+    )
+
+    assert done.returncode == 0, done.stderr
+    left = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert [word for word in left if word != "(nothing)"] == ["The", "dog", "was", "sleeping."]
+
+
+def test_whole_shows_every_number_of_a_vector(run_here: Run) -> None:
+    some, whole = (
+        run_here("look", "demo", "The dog", "--row", "0", *more) for more in ((), ("--whole",))
+    )
+
+    assert "Vectors: their length and first 5 numbers. All: --whole." in some.stdout
+    assert "All: --whole." not in whole.stdout
+    assert max(map(len, whole.stdout.splitlines())) <= 80
+    assert len(whole.stdout) > 3 * len(some.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("a", "b"), "look takes one line, but 2 are given."),
+        (
+            ("dog", "--contexts", "dog", "--layer", "0"),
+            "--contexts cannot be combined with --layer",
+        ),
+        (("dog", "--contexts", "dog", "--beam", "2"), "--contexts cannot be combined with --beam"),
+        (("dog", "--contexts", "dog", "--links"), "--links cannot be combined with --contexts"),
+        (("dog", "--contexts", "cat"), "The sentence must have the word 'cat'"),
+        (("dog", "--whole"), "--whole needs --row."),
+    ],
+)
+def test_texts_and_options_that_do_not_fit_are_refused(
+    run_here: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    done = run_here("look", "demo", *arguments)
+
+    assert done.returncode == 2
+    assert message in done.stderr

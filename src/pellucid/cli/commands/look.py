@@ -7,7 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from pellucid.cli.lines.streams import check_target, is_special
-from pellucid.cli.look.options import FILES, PLACE, SHOWN, check_options, to_files
+from pellucid.cli.look.options import (
+    FILES,
+    PLACE,
+    SHOWN,
+    check_options,
+    check_texts,
+    to_files,
+)
 from pellucid.cli.options import DECODING, Model, Threads, with_options
 
 __all__ = ["look"]
@@ -16,7 +23,10 @@ __all__ = ["look"]
 @with_options(PLACE, SHOWN, FILES, DECODING)
 def look(
     model: Model,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The line to look inside.")],
+    text: Annotated[
+        list[str],
+        typer.Argument(metavar="TEXT", help="The line to look inside; several with --contexts."),
+    ],
     target: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Look at this translation instead of the model's own."),
@@ -40,16 +50,23 @@ def look(
 
     The terminal shows it unless a file is asked for. Without --layer, --head, --kind and --stage
     a file holds the weights of everything; the terminal shows one head and says which. With
-    --n-best K files are numbered F.0, F.1 and so on, before the ending.
+    --n-best K files are numbered F.0, F.1 and so on, before the ending. With --contexts TEXT may
+    be repeated: it needs the word at least twice.
     """
     options["not"] = other
     check_options(options, has_target=target is not None, has_prefix=bool(prefix))
+    check_texts(text, options)
     files = to_files(options)
     for path in files.values():
         if not is_special(str(path)):
             check_target(str(path), may_overwrite=True)
 
+    if options["contexts"] is not None:
+        from pellucid.cli.look.contexts import show_contexts
+
+        return show_contexts(model, options["contexts"], text, is_plain=bool(options["plain"]))
+
     from pellucid.cli.look.line import Line, look_at_line
 
-    line = Line(text, target, prefix)
+    line = Line(text[0], target, prefix)
     return look_at_line(model, line, files, options, float64=float64, threads=threads)

@@ -70,9 +70,10 @@ def _name(place: str) -> str:
 
 def _explain(found: Contexts) -> Iterator[str]:
     last = found.cosines()[-1]
+    ends = sorted({f"{last.min():.2f}", f"{last.max():.2f}"})
     yield (
         "1 is the same direction, 0 a right angle. The embedding is the same wherever the word "
-        f"stands; after the last layer the cosine is {last.min():.2f} to {last.max():.2f}."
+        f"stands; after the last layer the cosine is {' to '.join(ends)}."
     )
     if any(len(one.tokens) > 1 for one in found.occurrences):
         yield "The word has several tokens: its vector is their mean."

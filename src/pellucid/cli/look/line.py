@@ -13,6 +13,7 @@ from pellucid.cli.look.compare import choose_side, draw_difference, show_differe
 from pellucid.cli.look.contrast import show_contrast
 from pellucid.cli.look.files import numbered, write_files
 from pellucid.cli.look.heads import read_gold, show_heads
+from pellucid.cli.look.links import show_links
 from pellucid.cli.look.measures import show_lenses, show_measures, show_trust, to_place
 from pellucid.cli.look.options import is_compared, to_ask
 from pellucid.cli.look.trace import Focus, show_trace
@@ -174,7 +175,11 @@ def _show(
     writer = Writer(is_plain=bool(options["plain"]))
     for trace in traces:
         pair = Pair(translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids)
-        if options["heads"]:
+        if options["links"]:
+            target = translator.tokenizer.decode_target(trace.predicted_ids)
+            target = target if line.target is None else line.target
+            show_links(translator.own_bundle, line.text, target, writer)
+        elif options["heads"]:
             links, gold = options["gold"], None
             if links is not None:
                 gold = read_gold(pair, line.text, line.target, links, options["convention"])
@@ -200,5 +205,6 @@ def _show(
                 options["column"],
                 verify=bool(options["verify"]),
                 words=options["words"] or 0,
+                whole=bool(options["whole"]),
             )
             show_trace(translator.own_bundle, pair, trace, focus, writer)

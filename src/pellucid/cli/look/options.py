@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +19,7 @@ __all__ = [
     "PLACE",
     "SHOWN",
     "check_options",
+    "check_texts",
     "is_compared",
     "to_ask",
     "to_files",
@@ -42,8 +43,15 @@ PLACE: Mapping[str, Option] = {
 SHOWN: Mapping[str, Option] = {
     "row": (int, "R", "Follow row R through one head, number by number."),
     "column": (int, "C", "With --row: show the product with position C in full."),
+    "whole": (bool, "", "With --row: show every number of the vectors."),
     "words": (int, "N", "With --row in layer 0: list the N words whose keys match best."),
     "verify": (bool, "", "With --row: recompute the weight from the bundle's files."),
+    "links": (bool, "", "Show which words of the two sentences go together."),
+    "contexts": (
+        str,
+        "WORD",
+        "Compare WORD's vectors in several sentences, layer by layer; TEXT may be repeated.",
+    ),
     "heads": (bool, "", "Show a table of all layers and heads."),
     "sort": (
         str,
@@ -112,13 +120,14 @@ FILES: Mapping[str, Option] = {
 }
 """The files to write instead."""
 
-WAYS = ("row", "heads", "change", "measure", "trust", "lens", "why")
+WAYS = ("row", "links", "contexts", "heads", "change", "measure", "trust", "lens", "why")
 COMPARED = ("compare", "compare_head", "compare_model")
 
 MOST_RANDOM = 100_000
 """Other heads that a change is compared with; each costs a pass of the decoder."""
 
 NEEDED = {
+    "whole": "row",
     "column": "row",
     "words": "row",
     "verify": "row",
@@ -170,6 +179,27 @@ def check_options(options: Mapping[str, Any], *, has_target: bool, has_prefix: b
     if len(ways) > 1 or (ways and files):
         first, second = [*ways, *files][:2]
         raise InputError(f"{first} cannot be combined with {second}. Leave one of them out.")
+
+
+def check_texts(texts: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Refuse several lines, except for a word's contexts, which take no option of one line.
+
+    Raises:
+        InputError: there are several, or such an option is given.
+    """
+    if options["contexts"] is None:
+        if len(texts) > 1:
+            raise InputError(
+                f"look takes one line, but {len(texts)} are given. Put quotation marks around it, "
+                "or name a word with --contexts to compare it in several."
+            )
+        return
+    for name in (*PLACE, *DECODING):
+        if options[name] not in (None, []):
+            raise InputError(
+                f"--contexts cannot be combined with {flag(name)}: it compares the encoder's "
+                "states after every layer. Leave one of them out."
+            )
 
 
 def _check_contrast(options: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, Ask
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.choose import CLEAREST, clearest_head
-from pellucid.inside.show.steps import follow
+from pellucid.inside.show.steps import SHOWN, follow
 from pellucid.inside.show.terminal.trace import draw_tokens
 from pellucid.inside.show.view import View
 from pellucid.inside.traces import Trace
@@ -32,6 +32,7 @@ class Focus:
         column: the position whose product with the row is shown in full.
         verify: True to recompute the weight of that row and column.
         words: number of words of the vocabulary to list by how well their keys match.
+        whole: True to show every number of the row's vectors.
     """
 
     ask: Ask
@@ -39,6 +40,7 @@ class Focus:
     column: int | None = None
     verify: bool = False
     words: int = 0
+    whole: bool = False
 
 
 def show_trace(bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, writer: Writer) -> None:
@@ -62,6 +64,16 @@ def show_trace(bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, writer: W
     name, head, why = choose_array(trace)
     writer.lines(["", *([why] if why else [])])
     writer.array(trace, name, head)
+    if focus.ask == Ask():
+        writer.lines(
+            [
+                "",
+                "This is cross-attention: what the translation reads in the source. What the "
+                "source's words read in each other, encoder self-attention: --part encoder. What "
+                "the translation's words read in each other: --kind self. Which words go together: "
+                "--links. One row in numbers: --row 0.",
+            ]
+        )
 
 
 def _summarize(trace: Trace) -> Iterator[str]:
@@ -103,7 +115,8 @@ def _follow_row(
 ) -> None:
     view = _choose_view(trace, focus.ask)
     column = focus.column
-    steps = list(follow(view, pair.model.config, row, column=column))
+    shown = None if focus.whole else SHOWN
+    steps = list(follow(view, pair.model.config, row, column=column, shown=shown))
     if column is None:
         column = int(view.cells[row].argmax())
     predicts = f" → predicts {view.predicted[row]}" if view.predicted else ""
@@ -113,6 +126,8 @@ def _follow_row(
         writer.lines([f"The head: {CLEAREST}."])
     for step in steps:
         writer.step(step)
+    if not focus.whole:
+        writer.lines(["", f"Vectors: their length and first {SHOWN} numbers. All: --whole."])
     if focus.words:
         writer.lines(["", *_list_words(pair, view, row, column, focus.words)])
     if focus.verify:
