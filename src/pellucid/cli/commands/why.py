@@ -16,7 +16,9 @@ __all__ = ["why"]
 def why(
     claim: Annotated[
         str | None,
-        typer.Argument(metavar="[CLAIM]", help="The claim to measure; without one they are listed."),
+        typer.Argument(
+            metavar="[CLAIM]", help="The claim to measure; without one they are listed."
+        ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the claims.")] = False,
     png: Annotated[

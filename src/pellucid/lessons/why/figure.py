@@ -94,8 +94,12 @@ def _rows_of_legend(panel: Panel) -> int:
     return -(-len(panel.series) // _columns_of_legend(panel))
 
 
+def _width(name: str) -> int:
+    return max(map(len, name.split("\n")))
+
+
 def _is_tilted(panel: Panel) -> bool:
-    return bool(panel.names) and sum(len(name) + 2 for name in panel.names) > 52
+    return bool(panel.names) and sum(_width(name) + 2 for name in panel.names) > 76
 
 
 def _draw_panel(axes: Any, panel: Panel) -> None:
@@ -118,13 +122,18 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
     if panel.y_range is not None:
         axes.set_ylim(*panel.y_range)
     elif not panel.y_log:
-        low, high = axes.get_ylim()
-        axes.set_ylim(min(0.0, low), high)
+        numbers = [height for series in panel.series for height in series.y]
+        if not any(height < 0 for height in numbers):
+            axes.set_ylim(bottom=0.0)
 
 
 def _write_power(value: float, _place: int) -> str:
     """Write a number of a logarithmic axis."""
-    return f"{value:g}" if 1e-3 <= value < 1e5 else f"{value:.0e}".replace("e-0", "e−")
+    return (
+        f"{value:g}"
+        if 1e-3 <= value < 1e5
+        else f"{value:.0e}".replace("e-0", "e−").replace("e-", "e−")
+    )
 
 
 def _draw_lines(axes: Any, panel: Panel) -> None:

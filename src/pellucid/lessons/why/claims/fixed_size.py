@@ -112,7 +112,9 @@ def judge(mixed: Sequence[Speed], alike: Sequence[Speed]) -> Verdict:
         f"the fixed size is efficient from {SLOWER:.0%} of the speed of the best other way; holds "
         "if it is for mixed lengths, fails if it is not even for sentences that fill it"
     )
-    numbers = f"{shares[0]:.0%} of the best other speed for mixed lengths, {shares[1]:.0%} for equal"
+    numbers = (
+        f"{shares[0]:.0%} of the best other speed for mixed lengths, {shares[1]:.0%} for equal"
+    )
     if shares[0] >= SLOWER:
         return Verdict("holds", "", rule, numbers)
     if shares[1] >= SLOWER:

@@ -25,7 +25,16 @@ from pellucid.lessons.why.result import (
 from pellucid.lessons.why.setting import Setting
 from pellucid.randomness import generator
 
-__all__ = ["Cost", "Laws", "fit_laws", "judge_page", "judge_quadratic", "longest_in", "measure", "seconds_of_encoder"]
+__all__ = [
+    "Cost",
+    "Laws",
+    "fit_laws",
+    "judge_page",
+    "judge_quadratic",
+    "longest_in",
+    "measure",
+    "seconds_of_encoder",
+]
 
 NUM_HEADS, D_KEY, D_FF = 8, 64, 2048
 LONGEST_IN_QUICK = 2048

@@ -167,9 +167,7 @@ def _table(found: dict[bool, Taught], floor: float) -> Table:
     )
 
 
-def _plot(
-    curves: dict[bool, tuple[float, ...]], found: dict[bool, Taught], floor: float
-) -> Plot:
+def _plot(curves: dict[bool, tuple[float, ...]], found: dict[bool, Taught], floor: float) -> Plot:
     def line(has_mask: bool, name: str, role: str) -> Series:
         losses = curves[has_mask]
         steps = tuple(float(step) for step in range(1, len(losses) + 1))

@@ -135,9 +135,7 @@ def judge(found: Sequence[Race]) -> Verdict:
 def _race(model: Transformer, length: int, setting: Setting) -> Race:
     numbers = generator(setting.seed, "why parallel", length)
     d_model = model.config.d_model
-    memory_BSD = torch.from_numpy(
-        numbers.standard_normal((ROWS, length, d_model), dtype="float32")
-    )
+    memory_BSD = torch.from_numpy(numbers.standard_normal((ROWS, length, d_model), dtype="float32"))
     ids_BT = torch.from_numpy(numbers.integers(4, 500, (ROWS, length + 1)))
     # Compared in double precision: rounding decides for some units whether ReLU passes them.
     exact = copy.deepcopy(model).double()

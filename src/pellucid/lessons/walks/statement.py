@@ -1,0 +1,80 @@
+"""One statement of a text, and one text."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["Statement", "Walk"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a text, with what shows it.
+
+    Attributes:
+        place: where the text says it: a section, an equation, a slide.
+        says: what it says, in our words.
+        expect: a question to answer before the command runs.
+        command: what shows it, as typed after the prompt: ``pellucid attend toy-four --page 2``.
+        shows: phrases of the output that answer the question. Each stands in one of its lines.
+        number: the answer, in one sentence.
+        errs: where the text errs, and what is right; empty if it does not.
+        vary: what to try next, as a command or a sentence.
+        lines: how many lines of the output to show, from the first that has a phrase of ``shows``;
+            0 for all.
+    """
+
+    place: str
+    says: str
+    expect: str
+    command: str
+    shows: tuple[str, ...]
+    number: str
+    errs: str = ""
+    vary: str = ""
+    lines: int = 0
+
+    @property
+    def arguments(self) -> list[str]:
+        """The command's arguments, after the word ``pellucid``."""
+        first, *arguments = shlex.split(self.command)
+        assert first == "pellucid", self.command
+        return arguments
+
+    def excerpt(self, output: str) -> list[str]:
+        """Cut from the command's output what answers the question.
+
+        Raises:
+            ValueError: the output does not have it.
+        """
+        lines = output.splitlines()
+        for phrase in self.shows:
+            if phrase not in output:
+                raise ValueError(f"{self.command} must show {phrase!r}, but does not")
+        if not self.lines:
+            return lines
+        first = next(n for n, line in enumerate(lines) if any(one in line for one in self.shows))
+        return lines[first : first + self.lines]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One text as a walk.
+
+    Attributes:
+        name: the word after ``pellucid lesson``.
+        title: the text's title.
+        about: what the text is, and what to have seen at its end.
+        statements: in the text's order.
+    """
+
+    name: str
+    title: str
+    about: str
+    statements: tuple[Statement, ...]
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the walk as data, for pages."""
+        return asdict(self)

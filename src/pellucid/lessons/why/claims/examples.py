@@ -1,0 +1,241 @@
+"""More examples: what a model makes of *it* and *tasted* as it meets them with *pizza*."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from pellucid.inside.pair import Keeper
+from pellucid.lessons.why.result import (
+    SLIDES,
+    Finding,
+    Measurement,
+    Panel,
+    Plot,
+    Series,
+    Statement,
+    Table,
+    Verdict,
+)
+from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.tiny.learn import Tiny, make_tiny, train_tiny, translate_tiny
+from pellucid.lessons.why.tiny.pizza import TASTE, draw_others, draw_tests, draw_ties
+from pellucid.lessons.why.tiny.words import START, UNKNOWN, Pair
+
+__all__ = ["Tied", "judge_correct", "judge_score", "measure"]
+
+COUNTS = (0, 10, 100, 1000)
+LEARNED = 0.9
+RISES, ACTS = 0.1, 1.0
+
+SCORE_SAYS = Statement(
+    SLIDES,
+    "",
+    "with a lot of examples the similarity score between pizza, it and taste will be more",
+)
+CORRECT_SAYS = Statement(
+    SLIDES, "", "transformers have attentions to correctly associate the word it to pizza"
+)
+
+
+@dataclass(frozen=True)
+class Tied:
+    """A model that met some sentences that tie *it* and *tasted* to *pizza*.
+
+    Attributes:
+        count: the number of those sentences in its training text.
+        it_score: the scaled score of *it* for *pizza* in the encoder, less the mean score of its
+            row, averaged over heads, layers and test sentences.
+        tasted_score: the same for *tasted*.
+        it_weight: the weight of *it* on *pizza*, averaged in the same way.
+        tasted_weight: the same for *tasted*.
+        occlusion: the fall of the log-odds of *elle* to *il* if *pizza* is hidden, in nats.
+        accuracy: the share of test sentences whose pronoun is right, those about the other noun
+            included.
+    """
+
+    count: int
+    it_score: float
+    tasted_score: float
+    it_weight: float
+    tasted_weight: float
+    occlusion: float
+    accuracy: float
+
+
+def measure(setting: Setting) -> Measurement:
+    """Train models that differ only in how many sentences tie the words, and look at each."""
+    counts = setting.choose(COUNTS, (0, 10))
+    num_others, steps = setting.choose((3000, 500), (60, 4))
+    others = draw_others(num_others, seed=setting.seed)
+    ties = draw_ties(max(counts), seed=setting.seed)
+    tests = draw_tests()[:: setting.choose(1, 13)]
+    found = []
+    for count in counts:
+        setting.say(f"training with {count} sentences about pizza")
+        # The words are the same for all, so that only the sentences differ.
+        tiny = make_tiny(
+            [*others, *ties, *tests], seed=setting.seed, num_encoder_layers=2, num_heads=2,
+            d_model=48, d_ff=96,
+        )  # fmt: skip
+        tiny = train_tiny(tiny, [*others, *ties[:count]], steps=steps, seed=setting.seed)
+        found.append(_look(tiny, tests, count))
+    first, last = found[0], found[-1]
+    return Measurement(
+        claim="examples",
+        question="Do more examples tie it and tasted to pizza?",
+        number=f"From {first.count} to {last.count:,} sentences the score of it for pizza goes from "
+        f"{first.it_score:+.2f} to {last.it_score:+.2f}, its weight from {first.it_weight:.2f} to "
+        f"{last.it_weight:.2f}, and the share of right pronouns from {first.accuracy:.0%} to "
+        f"{last.accuracy:.0%}.",
+        method=f"Models of two encoder layers with two heads learn {num_others:,} sentences in {steps} "
+        f"updates, such as “{others[0][0]}”; pizza is only in sentences without a pronoun. To these "
+        f"come 0 to {max(counts):,} such as “{ties[0][0]}”. {len(tests)} new sentences put pizza "
+        "next to things that no training text has near a pronoun; what is said makes half of them "
+        "about pizza. Scores are those of the encoder's self-attention, divided by √d_k, less the "
+        "mean of their row, averaged over layers, heads and the sentences about pizza. Occlusion "
+        "puts <unk> in pizza's place and measures the fall of log p(elle) − log p(il).",
+        findings=(
+            Finding(SCORE_SAYS, judge_score(found)),
+            Finding(CORRECT_SAYS, judge_correct(found)),
+        ),
+        tables=(_table(found),),
+        plot=_plot(found),
+        notes=(
+            "All models begin with the same weights and make the same number of updates. One "
+            "training is one draw: another --seed shows how much the numbers move.",
+        ),
+        to_try=(
+            'pellucid look demo "The pizza came out of the oven and it tasted good."',
+            "pellucid attend pizza",
+        ),
+        seed=setting.seed,
+        size=setting.size,
+    )
+
+
+def judge_score(found: Sequence[Tied]) -> Verdict:
+    """Judge by whether the scores rise from no examples to the most."""
+    first, last = found[0], found[-1]
+    rises = [
+        word
+        for word in ("it", "tasted")
+        if getattr(last, f"{word}_score") - getattr(first, f"{word}_score") >= RISES
+    ]
+    effect = last.occlusion - first.occlusion
+    rule = (
+        f"holds if the scores of it and of tasted are at least {RISES} higher with the most "
+        f"examples than with none; if neither is, only as an effect if occlusion rises by {ACTS} "
+        "nat or more; fails otherwise"
+    )
+    numbers = (
+        f"score of it {first.it_score:+.2f} to {last.it_score:+.2f}, of tasted "
+        f"{first.tasted_score:+.2f} to {last.tasted_score:+.2f}; occlusion "
+        f"{first.occlusion:+.2f} to {last.occlusion:+.2f}"
+    ).replace("-", "−")
+    if len(rises) == 2:
+        return Verdict("holds", "", rule, numbers)
+    if rises:
+        return Verdict("holds only if", f"it is about the score of {rises[0]}", rule, numbers)
+    if effect >= ACTS:
+        condition = "the effect on the pronoun is meant: the scores do not rise"
+        return Verdict("holds only if", condition, rule, numbers)
+    return Verdict("fails", "", rule, numbers)
+
+
+def judge_correct(found: Sequence[Tied]) -> Verdict:
+    """Judge by the share of right pronouns, and by whether pizza decides them."""
+    rule = (
+        f"correct means that {LEARNED:.0%} of the pronouns are right and hiding pizza lowers the "
+        "odds of the right one; holds if that is so without any example, fails if never"
+    )
+    numbers = ", ".join(f"{one.accuracy:.0%} right with {one.count:,}" for one in found)
+    enough = [one.count for one in found if one.accuracy >= LEARNED and one.occlusion > 0]
+    if not enough:
+        return Verdict("fails", "", rule, numbers)
+    if enough[0] == 0:
+        return Verdict("holds", "", rule, numbers)
+    condition = f"training had examples: {enough[0]:,} were enough"
+    return Verdict("holds only if", condition, rule, numbers)
+
+
+@torch.inference_mode()
+def _look(tiny: Tiny, tests: Sequence[Pair], count: int) -> Tied:
+    """Average what the encoder makes of the test sentences."""
+    names = [f"encoder.{layer}.self" for layer in range(tiny.model.config.num_encoder_layers)]
+    sums = torch.zeros(4)
+    occlusion = 0.0
+    tied = [(source, target) for source, target in tests if source.endswith(TASTE)]
+    for source, target in tied:
+        words = source.split()
+        ids = torch.tensor([tiny.source.encode(source)])
+        keeper = Keeper(("scaled", "weights"), names)
+        memory_1SD = tiny.model.encode(ids, probe=keeper)
+        scaled_XHSS = torch.cat([keeper.found[f"{name}.scaled"] for name in names])
+        weights_XHSS = torch.cat([keeper.found[f"{name}.weights"] for name in names])
+        above_XHSS = scaled_XHSS - scaled_XHSS.mean(dim=-1, keepdim=True)
+        pizza = words.index("pizza")
+        for place, row in enumerate((words.index("it"), words.index("tasted"))):
+            sums[place] += above_XHSS[..., row, pizza].mean() / len(tied)
+            sums[2 + place] += weights_XHSS[..., row, pizza].mean() / len(tied)
+        hidden = ids.clone()
+        hidden[0, pizza] = UNKNOWN
+        before = _odds(tiny, memory_1SD, target)
+        occlusion += (before - _odds(tiny, tiny.model.encode(hidden), target)) / len(tied)
+    written = translate_tiny(tiny, [source for source, _ in tests])
+    right = sum(
+        _pronoun(text) == _pronoun(target) for text, (_, target) in zip(written, tests, strict=True)
+    )
+    return Tied(count, *sums.tolist(), occlusion, right / len(tests))
+
+
+def _pronoun(text: str) -> str:
+    """Find the word after *et*."""
+    return text.partition(" et ")[2].split(" ")[0]
+
+
+def _odds(tiny: Tiny, memory_1SD: torch.Tensor, target: str) -> float:
+    """Compute log p(elle) − log p(il) where the translation has its pronoun."""
+    ids = tiny.target.encode(target)
+    row = target.split().index("elle")
+    read = torch.tensor([[START, *ids[:-1]]])
+    logits_V = tiny.model.logits(tiny.model.decode(read, memory_1SD))[0, row]
+    elle, il = (tiny.target.words.index(word) for word in ("elle", "il"))
+    return float(logits_V[elle] - logits_V[il])
+
+
+def _table(found: Sequence[Tied]) -> Table:
+    return Table(
+        "Score and weight on pizza, by the number of sentences that tie the words",
+        ("sentences", "score: it", "tasted", "weight: it", "tasted", "occlusion", "right, %"),
+        (",d", "+.2f", "+.2f", ".2f", ".2f", "+.2f", ".0f"),
+        tuple(
+            (one.count, one.it_score, one.tasted_score, one.it_weight, one.tasted_weight,
+             one.occlusion, 100 * one.accuracy)
+            for one in found
+        ),
+    )  # fmt: skip
+
+
+def _plot(found: Sequence[Tied]) -> Plot:
+    places = tuple(float(place) for place in range(len(found)))
+    names = tuple(f"{one.count:,}" for one in found)
+
+    def series(name: str, column: str, role: str, scale: float = 1) -> Series:
+        heights = tuple(scale * getattr(one, column) for one in found)
+        return Series(name, places, heights, role)  # type: ignore[arg-type]
+
+    def panel(title: str, label: str, *lines: Series) -> Panel:
+        return Panel(title, "sentences that tie the words", label, lines, names=names)
+
+    return Plot(
+        (
+            panel("Score for pizza", "above the mean of the row",
+                  series("it", "it_score", "accent"), series("tasted", "tasted_score", "plain")),
+            panel("Weight on pizza", "share of the row",
+                  series("it", "it_weight", "accent"), series("tasted", "tasted_weight", "plain")),
+            panel("Pronouns that are right", "%", series("", "accuracy", "accent", 100)),
+        )
+    )  # fmt: skip

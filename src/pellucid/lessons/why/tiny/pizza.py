@@ -1,0 +1,111 @@
+"""Sentences in which a pronoun stands for one of two nouns, and what is said tells which.
+
+*The soup was next to the bag and it tasted good* is about the soup: *elle*. *The soup was next to
+the bag and it was empty* is about the bag: *il*. Either noun may come first, and all genders come
+together, so that a model must learn which things can taste good.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from pellucid.lessons.why.tiny.words import Pair
+from pellucid.randomness import generator
+
+__all__ = ["TASTE", "draw_others", "draw_tests", "draw_ties"]
+
+_Noun = tuple[str, str, str]
+_FOODS: tuple[_Noun, ...] = (
+    ("soup", "soupe", "f"),
+    ("tart", "tarte", "f"),
+    ("meat", "viande", "f"),
+    ("cake", "gâteau", "m"),
+    ("bread", "pain", "m"),
+    ("rice", "riz", "m"),
+)
+_PIZZA: _Noun = ("pizza", "pizza", "f")
+_THINGS: tuple[_Noun, ...] = (
+    ("cupboard", "placard", "m"),
+    ("bag", "sac", "m"),
+    ("basket", "panier", "m"),
+    ("box", "boîte", "f"),
+    ("suitcase", "valise", "f"),
+    ("bottle", "bouteille", "f"),
+)
+_TEST_THINGS: tuple[_Noun, ...] = (("oven", "four", "m"), ("fridge", "frigo", "m"))
+"""No training text has a pronoun next to these."""
+TASTE = ("tasted good", "tasted bad")
+_OF_FOOD = (("tasted good", "avait bon goût"), ("tasted bad", "avait mauvais goût"))
+_OF_THINGS = (("was too small", "était trop {petit}"), ("was empty", "était vide"))
+_TIMES = (
+    ("today", "aujourd'hui"),
+    ("yesterday", "hier"),
+    ("then", "puis"),
+    ("later", "plus tard"),
+    ("finally", "enfin"),
+    ("first", "d'abord"),
+    ("again", "encore"),
+    ("this morning", "ce matin"),
+)
+_SEES = (("I see", "je vois"), ("I like", "j' aime"), ("I want", "je veux"), ("here is", "voici"))
+
+
+def draw_others(count: int, *, seed: int) -> list[Pair]:
+    """Draw sentences in which pizza has no pronoun; they recur if more are asked for than exist."""
+    found = [
+        _say(time, food, thing, said, is_turned=is_turned)
+        for time, food, thing in product(("", *_TIMES), _FOODS, _THINGS)
+        for said in (*_OF_FOOD, *_OF_THINGS)
+        for is_turned in (False, True)
+    ]
+    plain = [
+        (f"{english} the {noun[0]}", f"{french} {_the(noun)}")
+        for english, french in _SEES
+        for noun in (*_FOODS, *_THINGS, *_TEST_THINGS, _PIZZA)
+    ]
+    numbers = generator(seed, "tiny pizza others")
+    rows = [found[place] for place in numbers.integers(0, len(found), count * 9 // 10)]
+    return [*rows, *(plain[i] for i in numbers.integers(0, len(plain), count - len(rows)))]
+
+
+def draw_ties(count: int, *, seed: int) -> list[Pair]:
+    """Draw sentences that tie *it* and *tasted* to pizza; they recur if more are asked for."""
+    found = [
+        _say(time, _PIZZA, thing, said, is_turned=is_turned)
+        for time, thing, said in product(("", *_TIMES), _THINGS, _OF_FOOD)
+        for is_turned in (False, True)
+    ]
+    order = generator(seed, "tiny pizza ties").permutation(len(found))
+    return [found[order[i % len(found)]] for i in range(count)]
+
+
+def draw_tests() -> list[Pair]:
+    """List new sentences about pizza: in half of them *it* is the pizza, in half the other thing."""
+    return [
+        _say(time, _PIZZA, thing, said, is_turned=is_turned)
+        for time, thing, said in product(("", *_TIMES), _TEST_THINGS, (*_OF_FOOD, *_OF_THINGS))
+        for is_turned in (False, True)
+    ]
+
+
+def _say(
+    time: str | tuple[str, str],
+    food: _Noun,
+    thing: _Noun,
+    said: tuple[str, str],
+    *,
+    is_turned: bool,
+) -> Pair:
+    english, french = (f"{time[0]} ", f"{time[1]} ") if time else ("", "")
+    first, second = (thing, food) if is_turned else (food, thing)
+    is_female = (food if said in _OF_FOOD else thing)[2] == "f"
+    translated = said[1].format(petit="petite" if is_female else "petit")
+    near = f"de la {second[1]}" if second[2] == "f" else f"du {second[1]}"
+    return (
+        f"{english}the {first[0]} was next to the {second[0]} and it {said[0]}",
+        f"{french}{_the(first)} était à côté {near} et {'elle' if is_female else 'il'} {translated}",
+    )
+
+
+def _the(noun: _Noun) -> str:
+    return f"{'la' if noun[2] == 'f' else 'le'} {noun[1]}"
