@@ -1,4 +1,4 @@
-"""Runs that a full disk or a kill stops at a bad moment: nothing is lost, and nothing stands twice."""
+"""Runs that a full disk or a kill stops: nothing is lost, and nothing is recorded twice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def refuse(*_: Any, **__: Any) -> None:
 
 
 def test_run_whose_disk_took_no_checkpoint_starts_over_and_ends_like_any_other(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_text(tmp_path)
     with monkeypatch.context() as patch:

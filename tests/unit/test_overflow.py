@@ -1,4 +1,4 @@
-"""Weights that are so large that results overflow: every command says so, and blames nothing else."""
+"""Weights so large that results overflow: every command says so, and blames nothing else."""
 
 from __future__ import annotations
 

@@ -1,0 +1,71 @@
+"""Random options of a command, from its own declaration, with values that few would give."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+
+from fuzzing.mutations import HOSTILE_NUMBERS, HOSTILE_TEXTS
+
+__all__ = ["random_options"]
+
+SMALL_NUMBERS = ("0", "1", "2", "3", "0.5", "1.0")
+WORDS = ("le", "le chien", "en", "fra", "decoder.0.cross.0", "cut decoder.0.cross.0", "source", "0")
+INPUTS = ("validation.en", "validation.fr", "train.align", "glossary.tsv", "train.jsonl", "missing")
+OUTPUTS = ("out.txt", "missing/out", ".", "/dev/full", "train.en", "out.npz", "x" * 300)
+"""No name leads out of the folder, because a user may write where they like."""
+
+LEFT_OUT = frozenset({"--workers", "--help", "--version"})
+"""Workers are new processes, which have no limits and take seconds to start."""
+
+
+def random_options(command: str, dice: random.Random) -> list[str]:
+    """Choose some options of a command, and a value for each.
+
+    Args:
+        command: its name.
+        dice: decides which.
+    """
+    known = _declared(command)
+    chosen = dice.sample(known, min(len(known), dice.choice((1, 1, 2, 3, 5))))
+    found: list[str] = []
+    for parameter in chosen:
+        name = dice.choice((*parameter.opts, *parameter.secondary_opts))
+        if name == "--threads":
+            found += [name, dice.choice(("0", "1", "-3", "x", "100000"))]
+        elif parameter.is_flag:
+            found.append(name)
+        else:
+            found += [name, *(_value(parameter, dice) for _ in range(parameter.nargs))]
+    return found
+
+
+@cache
+def _declared(command: str) -> list[Any]:
+    """List the options that a command declares."""
+    import typer.main
+
+    from pellucid.cli.app import build_app
+
+    group: Any = typer.main.get_command(build_app(command))
+    options = [one for one in group.commands[command].params if hasattr(one, "is_flag")]
+    return [one for one in options if LEFT_OUT.isdisjoint(one.opts)]
+
+
+def _value(parameter: Any, dice: random.Random) -> str:
+    """Choose a value, mostly of the option's own type."""
+    choices = getattr(parameter.type, "choices", None)
+    metavar = str(parameter.metavar)
+    if choices and dice.random() < 0.8:
+        return str(dice.choice(list(choices)))
+    if dice.random() < 0.15:
+        return dice.choice(HOSTILE_TEXTS)
+    if parameter.type.name in ("integer", "float"):
+        return dice.choice(dice.choice((SMALL_NUMBERS, HOSTILE_NUMBERS)))
+    if parameter.name == "output" or metavar in ("RUN", "BUNDLE", "DIR", "FOLDER"):
+        return dice.choice(OUTPUTS)
+    if metavar in ("FILE", "MODEL", "LINKS"):
+        is_made = parameter.name in ("html", "svg", "png", "pdf", "npz", "json_file", "json")
+        return dice.choice(OUTPUTS if is_made else INPUTS)
+    return dice.choice((*WORDS, *SMALL_NUMBERS))
