@@ -53,11 +53,11 @@ def peak_bytes(run: Callable[[], Any]) -> int:
     return watch.most
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up the storage that the results of operations hold."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._held: dict[int, tuple[StorageWeakRef, int]] = {}
         self.most = 0
 

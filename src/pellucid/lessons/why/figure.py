@@ -184,7 +184,7 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
 
 def _looks(panel: Panel) -> list[tuple[Series, dict[str, Any]]]:
     """Give each series its color, mark and line: one is orange, the others are gray."""
-    found = []
+    found: list[tuple[Series, dict[str, Any]]] = []
     plain = 0
     for series in panel.series:
         if series.role == "accent":

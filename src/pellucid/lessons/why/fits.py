@@ -27,7 +27,7 @@ class PowerLaw:
 
     def at(self, length: float) -> float:
         """Compute the cost at a length."""
-        return self.factor * length**self.exponent
+        return self.factor * float(length**self.exponent)
 
     def length_at(self, cost: float) -> float:
         """Compute the length whose cost this is."""

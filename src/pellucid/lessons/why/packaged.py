@@ -17,7 +17,9 @@ __all__ = ["load_packaged", "pairs_of", "untrained_twin", "write_examples_of"]
 @cache
 def load_packaged() -> Bundle:
     """Load the packaged model."""
-    return load("demo").bundle
+    bundle = load("demo").bundle
+    assert bundle is not None  # A translator that was loaded has one.
+    return bundle
 
 
 def write_examples_of(count: int, *, seed: int) -> list[Example]:

@@ -86,14 +86,14 @@ def measure(setting: Setting) -> Measurement:
     return Measurement(
         claim="examples",
         question="Do more examples tie it and tasted to pizza?",
-        number=f"From {first.count} to {last.count:,} sentences the score of it for pizza goes from "
-        f"{first.it_score:+.2f} to {last.it_score:+.2f}, its weight from {first.it_weight:.2f} to "
-        f"{last.it_weight:.2f}, and the share of right pronouns from {first.accuracy:.0%} to "
-        f"{last.accuracy:.0%}.",
-        method=f"Models of two encoder layers with two heads learn {num_others:,} sentences in {steps} "
-        f"updates, such as “{others[0][0]}”; pizza is only in sentences without a pronoun. To these "
-        f"come 0 to {max(counts):,} such as “{ties[0][0]}”. {len(tests)} new sentences put pizza "
-        "next to things that no training text has near a pronoun; what is said makes half of them "
+        number=f"From {first.count} to {last.count:,} sentences the share of right pronouns goes from "
+        f"{first.accuracy:.0%} to {last.accuracy:.0%}, the weight of it on pizza from "
+        f"{first.it_weight:.2f} to {last.it_weight:.2f}, its score from {first.it_score:+.2f} to "
+        f"{last.it_score:+.2f}.".replace("-", "−"),
+        method=f"Models of two encoder layers with two heads learn {num_others:,} sentences in "
+        f"{steps} updates, such as “{others[0][0]}”; pizza is only in sentences without a pronoun. To "
+        f"these come 0 to {max(counts):,} such as “{ties[0][0]}”. {len(tests)} new sentences put "
+        "pizza next to things that no training text has near a pronoun; what is said makes half of them "
         "about pizza. Scores are those of the encoder's self-attention, divided by √d_k, less the "
         "mean of their row, averaged over layers, heads and the sentences about pizza. Occlusion "
         "puts <unk> in pizza's place and measures the fall of log p(elle) − log p(il).",
@@ -188,7 +188,10 @@ def _look(tiny: Tiny, tests: Sequence[Pair], count: int) -> Tied:
     right = sum(
         _pronoun(text) == _pronoun(target) for text, (_, target) in zip(written, tests, strict=True)
     )
-    return Tied(count, *sums.tolist(), occlusion, right / len(tests))
+    it_score, tasted_score, it_weight, tasted_weight = sums.tolist()
+    return Tied(
+        count, it_score, tasted_score, it_weight, tasted_weight, occlusion, right / len(tests)
+    )
 
 
 def _pronoun(text: str) -> str:

@@ -61,7 +61,7 @@ def measure(setting: Setting) -> Measurement:
     mixed = np.exp(numbers.uniform(np.log(4), np.log(FIXED + 1), count)).astype(int)
     alike = numbers.integers(FIXED - 2, FIXED + 1, count)
     model = _make_encoder(setting)
-    found = {}
+    found: dict[str, list[Speed]] = {}
     for name, lengths in (("mixed", mixed), ("alike", alike)):
         sentences = [list(numbers.integers(4, 100, length)) for length in lengths]
         found[name] = []

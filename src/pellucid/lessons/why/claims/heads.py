@@ -126,8 +126,8 @@ def judge(heads: Sequence[Head]) -> Verdict:
     linguistic = [name for name in named if name not in _PLACES_ONLY]
     unique = len(set(named)) == len(heads)
     rule = (
-        f"a feature is clear from {CLEAR} times chance; holds if every head has a clear one that no "
-        "other head has and that is more than a place in the sentence; fails if no head has a "
+        f"a feature is clear from {CLEAR} times chance; holds if every head has a clear one that "
+        "no other head has and that is more than a place in the sentence; fails if no head has a "
         "clear one"
     )
     numbers = (

@@ -83,13 +83,14 @@ def measure(setting: Setting) -> Measurement:
     return Measurement(
         claim="norm",
         question="Does layer normalization stabilize and shorten training?",
-        number=f"With {depth} layers at a learning rate of {rates[1]:g}, {middle['post'].exact:.0%} "
-        f"of new sentences are right with post-norm, {middle['pre'].exact:.0%} with pre-norm and "
+        number=f"With {depth} layers at a learning rate of {rates[1]:g}, "
+        f"{middle['post'].exact:.0%} of new sentences are right with post-norm, {middle['pre'].exact:.0%} with pre-norm and "
         f"{middle['none'].exact:.0%} without norms.",
-        method=f"A model of {depth} and {depth} layers, d = 32, learns {count} sentences of a tiny "
+        method=f"A model of {depth} and {depth} layers, d = 32, learns {count:,} sentences of a tiny "
         f"language in {steps} updates with Adam, with the norm after each residual sum (post), "
         "before each sub-layer (pre) or nowhere, at several learning rates. Weights and text are "
-        f"the same. The same is done with one and one layer. Learned means a loss below {LEARNED} nats a word.",
+        f"the same. The same is done with one and one layer. Learned means a loss below {LEARNED} "
+        "nats a word.",
         findings=(
             Finding(STABLE_SAYS, judge_stable(found, shallow)),
             Finding(TIME_SAYS, judge_time(found, shallow)),

@@ -37,7 +37,7 @@ ROWS = 16
 SAYS = Statement(
     NOTES,
     "section 4.2",
-    "the entire predicted sequence is computed in parallel, massively improving training efficiency",
+    "the entire sequence is computed in parallel, massively improving training efficiency",
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -90,8 +91,8 @@ def measure(setting: Setting) -> Measurement:
     return Measurement(
         claim="position",
         question="Is there no order without positions?",
-        number=f"Without positions {ordered[1].same:.0%} of the sentences are translated alike when "
-        f"the two animals change places, with positions {ordered[0].same:.0%}. Lists one longer "
+        number=f"Without positions {ordered[1].same:.0%} of the sentences are translated alike "
+        f"when the two animals change places, with positions {ordered[0].same:.0%}. Lists one longer "
         f"than in training: {lengths[trained_to + 1]:.0%} right, as long as in training "
         f"{lengths[trained_to]:.0%}.",
         method="First an untrained model of random weights reads sentences whose words are turned "
@@ -270,9 +271,15 @@ def _plot(ordered: Sequence[Ordered], lengths: dict[int, float], trained_to: int
     by_length = Panel(
         "Lists, with positions", "animals in the list", "% right",
         (
-            Series("longer than in training", *zip(*beyond, strict=True), "accent"),
-            Series("as long as in training", *zip(*inside, strict=True)),
+            _line("longer than in training", beyond, "accent"),
+            _line("as long as in training", inside, "plain"),
         ),
         y_range=(0, 105),
     )  # fmt: skip
     return Plot((order, by_length))
+
+
+def _line(
+    name: str, points: Sequence[tuple[float, float]], role: Literal["accent", "plain"]
+) -> Series:
+    return Series(name, tuple(x for x, _ in points), tuple(y for _, y in points), role)

@@ -130,8 +130,8 @@ def measure_sharpness(
 def softmax_gradient(weights_LM: np.ndarray) -> np.ndarray:
     r"""Compute $\lVert\text{diag}(w) - ww^T\rVert_F$ of each row of weights.
 
-    Its square is $\sum_i w_i^2(1-w_i)^2 + \sum_{i \ne j} w_i^2 w_j^2$, a sum of positive numbers, so
-    that small gradients are not lost in rounding.
+    Its square is $\sum_i w_i^2(1-w_i)^2 + \sum_{i \ne j} w_i^2 w_j^2$, a sum of positive numbers,
+    so that small gradients are not lost in rounding.
     """
     squares_LM = weights_LM**2
     others_LM = squares_LM.sum(axis=1, keepdims=True) - squares_LM

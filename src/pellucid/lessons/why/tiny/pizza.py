@@ -37,7 +37,8 @@ _TEST_THINGS: tuple[_Noun, ...] = (("oven", "four", "m"), ("fridge", "frigo", "m
 TASTE = ("tasted good", "tasted bad")
 _OF_FOOD = (("tasted good", "avait bon goût"), ("tasted bad", "avait mauvais goût"))
 _OF_THINGS = (("was too small", "était trop {petit}"), ("was empty", "était vide"))
-_TIMES = (
+_TIMES: tuple[tuple[str, str], ...] = (
+    ("", ""),
     ("today", "aujourd'hui"),
     ("yesterday", "hier"),
     ("then", "puis"),
@@ -54,7 +55,7 @@ def draw_others(count: int, *, seed: int) -> list[Pair]:
     """Draw sentences in which pizza has no pronoun; they recur if more are asked for than exist."""
     found = [
         _say(time, food, thing, said, is_turned=is_turned)
-        for time, food, thing in product(("", *_TIMES), _FOODS, _THINGS)
+        for time, food, thing in product(_TIMES, _FOODS, _THINGS)
         for said in (*_OF_FOOD, *_OF_THINGS)
         for is_turned in (False, True)
     ]
@@ -72,7 +73,7 @@ def draw_ties(count: int, *, seed: int) -> list[Pair]:
     """Draw sentences that tie *it* and *tasted* to pizza; they recur if more are asked for."""
     found = [
         _say(time, _PIZZA, thing, said, is_turned=is_turned)
-        for time, thing, said in product(("", *_TIMES), _THINGS, _OF_FOOD)
+        for time, thing, said in product(_TIMES, _THINGS, _OF_FOOD)
         for is_turned in (False, True)
     ]
     order = generator(seed, "tiny pizza ties").permutation(len(found))
@@ -80,31 +81,30 @@ def draw_ties(count: int, *, seed: int) -> list[Pair]:
 
 
 def draw_tests() -> list[Pair]:
-    """List new sentences about pizza: in half of them *it* is the pizza, in half the other thing."""
+    """List new sentences about pizza: in half of them *it* is the pizza, in half the other."""
     return [
         _say(time, _PIZZA, thing, said, is_turned=is_turned)
-        for time, thing, said in product(("", *_TIMES), _TEST_THINGS, (*_OF_FOOD, *_OF_THINGS))
+        for time, thing, said in product(_TIMES, _TEST_THINGS, (*_OF_FOOD, *_OF_THINGS))
         for is_turned in (False, True)
     ]
 
 
 def _say(
-    time: str | tuple[str, str],
+    time: tuple[str, str],
     food: _Noun,
     thing: _Noun,
     said: tuple[str, str],
     *,
     is_turned: bool,
 ) -> Pair:
-    english, french = (f"{time[0]} ", f"{time[1]} ") if time else ("", "")
     first, second = (thing, food) if is_turned else (food, thing)
     is_female = (food if said in _OF_FOOD else thing)[2] == "f"
     translated = said[1].format(petit="petite" if is_female else "petit")
     near = f"de la {second[1]}" if second[2] == "f" else f"du {second[1]}"
-    return (
-        f"{english}the {first[0]} was next to the {second[0]} and it {said[0]}",
-        f"{french}{_the(first)} était à côté {near} et {'elle' if is_female else 'il'} {translated}",
-    )
+    pronoun = "elle" if is_female else "il"
+    english = f"{time[0]} the {first[0]} was next to the {second[0]} and it {said[0]}"
+    french = f"{time[1]} {_the(first)} était à côté {near} et {pronoun} {translated}"
+    return english.strip(), french.strip()
 
 
 def _the(noun: _Noun) -> str:
