@@ -41,12 +41,16 @@ class ModelLimits(NamedTuple):
             bundle = load_bundle(resolve_model(start))
             sizes = bundle.config.model
             return cls(sizes.max_source_length, sizes.max_target_length, bundle.tokenizer)
-        limits = []
-        for name in ("max_source_length", "max_target_length"):
-            given = model.get(name)
-            default: int = ModelConfig.model_fields[name].default
-            limits.append(given if isinstance(given, int) else default)
-        return cls(*limits)
+        return cls(
+            _limit_of(model, "max_source_length"),
+            _limit_of(model, "max_target_length"),
+        )
+
+
+def _limit_of(model: Mapping[str, Any], name: str) -> int:
+    given = model.get(name)
+    default: int = ModelConfig.model_fields[name].default
+    return given if isinstance(given, int) else default
 
 
 def check_fit(data: DataConfig, base: Path, limits: ModelLimits) -> list[Finding]:
