@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, UntypedStorage
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -69,11 +69,19 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if isinstance(leaf, Tensor)
         }
         result = func(*args, **(kwargs or {}))
-        self._held = {key: held for key, held in self._held.items() if not held[0].expired()}
+        self._held = {key: held for key, held in self._held.items() if _is_used(held[0])}
         for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor):
                 storage = leaf.untyped_storage()
                 if storage._cdata not in given:  # A view holds nothing of its own.
-                    self._held[storage._cdata] = (StorageWeakRef(storage), storage.nbytes())
+                    self._held[storage._cdata] = _hold(storage)
         self.most = max(self.most, sum(size for _, size in self._held.values()))
         return result
+
+
+def _hold(storage: UntypedStorage) -> tuple[StorageWeakRef, int]:
+    return StorageWeakRef(storage), storage.nbytes()  # type: ignore[no-untyped-call]
+
+
+def _is_used(reference: StorageWeakRef) -> bool:
+    return not reference.expired()  # type: ignore[no-untyped-call]

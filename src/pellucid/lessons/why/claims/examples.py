@@ -86,17 +86,18 @@ def measure(setting: Setting) -> Measurement:
     return Measurement(
         claim="examples",
         question="Do more examples tie it and tasted to pizza?",
-        number=f"From {first.count} to {last.count:,} sentences the share of right pronouns goes from "
-        f"{first.accuracy:.0%} to {last.accuracy:.0%}, the weight of it on pizza from "
-        f"{first.it_weight:.2f} to {last.it_weight:.2f}, its score from {first.it_score:+.2f} to "
-        f"{last.it_score:+.2f}.".replace("-", "−"),
-        method=f"Models of two encoder layers with two heads learn {num_others:,} sentences in "
-        f"{steps} updates, such as “{others[0][0]}”; pizza is only in sentences without a pronoun. To "
-        f"these come 0 to {max(counts):,} such as “{ties[0][0]}”. {len(tests)} new sentences put "
-        "pizza next to things that no training text has near a pronoun; what is said makes half of them "
-        "about pizza. Scores are those of the encoder's self-attention, divided by √d_k, less the "
-        "mean of their row, averaged over layers, heads and the sentences about pizza. Occlusion "
-        "puts <unk> in pizza's place and measures the fall of log p(elle) − log p(il).",
+        number=f"From {first.count} to {last.count:,} sentences the share of right pronouns "
+        f"goes from {first.accuracy:.0%} to {last.accuracy:.0%}, the weight of it on pizza "
+        f"from {first.it_weight:.2f} to {last.it_weight:.2f}, its score from "
+        f"{first.it_score:+.2f} to {last.it_score:+.2f}.".replace("-", "−"),
+        method=f"Models of two encoder layers with two heads learn {num_others:,} sentences "
+        f"in {steps} updates, such as “{others[0][0]}”; pizza is only in sentences without a "
+        f"pronoun. To these come 0 to {max(counts):,} such as “{ties[0][0]}”. {len(tests)} "
+        "new sentences put pizza next to things that no training text has near a pronoun; "
+        "what is said makes half of them about pizza. Scores are those of the encoder's "
+        "self-attention, divided by √d_k, less the mean of their row, averaged over layers, "
+        "heads and the sentences about pizza. Occlusion puts <unk> in pizza's place and "
+        "measures the fall of log p(elle) − log p(il).",
         findings=(
             Finding(SCORE_SAYS, judge_score(found)),
             Finding(CORRECT_SAYS, judge_correct(found)),

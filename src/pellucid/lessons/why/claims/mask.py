@@ -83,10 +83,10 @@ def measure(setting: Setting) -> Measurement:
         number=f"Without the mask the training loss falls to {found[False].training_loss:.4f} nats "
         f"a word, where no fair model gets below {floor:.4f}; of {len(test)} new sentences it "
         f"translates {found[False].exact:.0%}, with the mask {found[True].exact:.0%}.",
-        method=f"Two equal models of one layer learn {count:,} sentences of a tiny English and "
-        f"French in {steps} updates. Each verb has two French words, and a coin decides which one a "
-        "sentence has: nobody can foresee it, and a fair model pays log 2 nats for it. Decoding is "
-        "greedy.",
+        method=f"Two equal models of one layer learn {count:,} sentences of a tiny English "
+        f"and French in {steps} updates. Each verb has two French words, and a coin decides "
+        "which one a sentence has: nobody can foresee it, and a fair model pays log 2 nats "
+        "for it. Decoding is greedy.",
         findings=(Finding(SAYS, judge(found, floor)),),
         tables=(_table(found, floor),),
         plot=_plot(curves, found, floor),

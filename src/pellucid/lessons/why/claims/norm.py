@@ -84,13 +84,14 @@ def measure(setting: Setting) -> Measurement:
         claim="norm",
         question="Does layer normalization stabilize and shorten training?",
         number=f"With {depth} layers at a learning rate of {rates[1]:g}, "
-        f"{middle['post'].exact:.0%} of new sentences are right with post-norm, {middle['pre'].exact:.0%} with pre-norm and "
-        f"{middle['none'].exact:.0%} without norms.",
-        method=f"A model of {depth} and {depth} layers, d = 32, learns {count:,} sentences of a tiny "
-        f"language in {steps} updates with Adam, with the norm after each residual sum (post), "
-        "before each sub-layer (pre) or nowhere, at several learning rates. Weights and text are "
-        f"the same. The same is done with one and one layer. Learned means a loss below {LEARNED} "
-        "nats a word.",
+        f"{middle['post'].exact:.0%} of new sentences are right with post-norm, "
+        f"{middle['pre'].exact:.0%} with pre-norm and {middle['none'].exact:.0%} without "
+        "norms.",
+        method=f"A model of {depth} and {depth} layers, d = 32, learns {count:,} sentences of "
+        f"a tiny language in {steps} updates with Adam, with the norm after each residual sum "
+        "(post), before each sub-layer (pre) or nowhere, at several learning rates. Weights "
+        "and text are the same. The same is done with one and one layer. Learned means a "
+        f"loss below {LEARNED} nats a word.",
         findings=(
             Finding(STABLE_SAYS, judge_stable(found, shallow)),
             Finding(TIME_SAYS, judge_time(found, shallow)),

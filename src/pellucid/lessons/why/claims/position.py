@@ -91,10 +91,10 @@ def measure(setting: Setting) -> Measurement:
     return Measurement(
         claim="position",
         question="Is there no order without positions?",
-        number=f"Without positions {ordered[1].same:.0%} of the sentences are translated alike "
-        f"when the two animals change places, with positions {ordered[0].same:.0%}. Lists one longer "
-        f"than in training: {lengths[trained_to + 1]:.0%} right, as long as in training "
-        f"{lengths[trained_to]:.0%}.",
+        number=f"Without positions {ordered[1].same:.0%} of the sentences are translated "
+        f"alike when the two animals change places, with positions {ordered[0].same:.0%}. "
+        f"Lists one longer than in training: {lengths[trained_to + 1]:.0%} right, as long as "
+        f"in training {lengths[trained_to]:.0%}.",
         method="First an untrained model of random weights reads sentences whose words are turned "
         "around, and each word's vector is compared. Then tiny models learn sentences such as "
         f"“{test[0][0]}”, with and without positions, in {steps} updates. Last a model with "

@@ -1,0 +1,113 @@
+"""``pellucid why``: the list, the answers, their pictures, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pellucid.lessons.why import CLAIMS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+TIMED = {"length", "fixed-size", "cache", "parallel"}
+
+
+def test_why_without_a_claim_lists_all_with_questions(run_here: Run) -> None:
+    done = run_here("why")
+    assert done.returncode == 0
+    assert run_here("why", "--list").stdout == done.stdout
+    for claim in CLAIMS.values():
+        assert re.search(rf"^{claim.name} +{re.escape(claim.question)}$", done.stdout, re.M)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_why_list_as_json_names_the_timed_claims(run_here: Run) -> None:
+    claims = json.loads(run_here("why", "--list", "--json").stdout)["claims"]
+    assert [one["claim"] for one in claims] == list(CLAIMS)
+    assert {one["claim"] for one in claims if one["is_timed"]} == TIMED
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_why_claim_gives_verdicts_tables_and_a_picture(
+    run_here: Run, tmp_path: Path, name: str
+) -> None:
+    picture = tmp_path / "why.png"
+    done = run_here("why", name, "--size", "toy", "--json", "--png", str(picture))
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert (record["claim"], record["size"], record["seed"]) == (name, "toy", 1)
+    assert bool(record["machine"]) == (name in TIMED) == CLAIMS[name].is_timed
+    for finding in record["findings"]:
+        assert finding["verdict"]["outcome"] in ("holds", "holds only if", "fails")
+        assert finding["statement"]["says"]
+    for table in record["tables"]:
+        assert table["rows"]
+        assert all(len(row) == len(table["columns"]) for row in table["rows"])
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"The picture is in {picture}" in done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in CLAIMS if name not in TIMED])
+def test_why_without_times_gives_the_same_numbers_again(run_here: Run, name: str) -> None:
+    arguments = ("why", name, "--size", "toy", "--json", "--seed", "3")
+    assert run_here(*arguments).stdout == run_here(*arguments).stdout
+
+
+def test_why_on_a_terminal_shows_statement_number_and_verdict_in_80_columns(
+    run_here: Run,
+) -> None:
+    done = run_here("why", "scale")
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert 'notes "Transformers", section 3.3' in done.stdout
+    assert re.search(r"^  (holds|holds only if .*|fails)$", done.stdout, re.M)
+    assert re.search(r"^ +512 ", done.stdout, re.M)
+    assert re.search(r"Measured in \d+ s with seed 1", done.stderr)
+
+
+def test_why_seed_changes_the_numbers(run_here: Run) -> None:
+    first, second = (
+        json.loads(run_here("why", "scale", "--size", "toy", "--json", "--seed", seed).stdout)
+        for seed in ("1", "2")
+    )
+    assert first["tables"] != second["tables"]
+    assert first["tables"][0]["columns"] == second["tables"][0]["columns"]
+
+
+@pytest.mark.parametrize("ending", ["svg", "pdf"])
+def test_why_draws_the_same_bytes_again(run_here: Run, tmp_path: Path, ending: str) -> None:
+    files = [tmp_path / f"{number}.{ending}" for number in range(2)]
+    for file in files:
+        run_here("why", "scale", "--size", "toy", "--png", str(file))
+    assert files[0].read_bytes() == files[1].read_bytes()
+    if ending == "svg":
+        assert "Gradient of the softmax" in files[0].read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("scael",), "Did you mean 'scale'?"),
+        (("",), "Known are: cache,"),
+        (("scale", "--png", "x.jpg"), "must end in .svg, .png, .pdf"),
+        (("scale", "--png", "missing/x.png"), "missing"),
+        (("scale", "--size", "huge"), "must be quick or toy"),
+        (("scale", "--seed", "-1"), "--seed"),
+        (("scale", "--seed", "one"), "--seed"),
+        (("scale", "--threads", "0"), "between 1 and 1000"),
+        (("scale", "mask"), "mask"),
+    ],
+)
+def test_why_of_a_wrong_argument_is_one_sentence_and_2(
+    run_here: Run, arguments: tuple[str, ...], sentence: str
+) -> None:
+    done = run_here("why", *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1

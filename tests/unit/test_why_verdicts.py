@@ -1,0 +1,351 @@
+"""Verdicts follow from numbers: each rule with numbers that it must judge differently."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pellucid.lessons.why.claims import (
+    cache,
+    diagonal,
+    examples,
+    fixed_size,
+    heads,
+    length,
+    mask,
+    norm,
+    padding,
+    parallel,
+    position,
+    residual,
+    scale,
+)
+from pellucid.lessons.why.fits import PowerLaw
+from pellucid.lessons.why.result import Verdict
+
+
+def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
+    assert verdict.outcome == outcome
+    assert part_of_condition in verdict.condition
+    assert bool(verdict.condition) == (outcome == "holds only if")
+    assert verdict.rule
+    assert verdict.numbers
+    assert verdict.sentence == f"{verdict.outcome} {verdict.condition}".strip()
+
+
+@pytest.mark.parametrize(
+    ("raw", "scaled", "alike", "outcome"),
+    [
+        (0.01, 0.9, 0.8, "holds"),
+        (0.01, 0.9, 0.1, "holds only if"),
+        (0.01, 0.3, 0.1, "fails"),
+        (0.7, 0.9, 0.9, "fails"),
+    ],
+)
+def test_scale_is_judged_by_what_is_left_of_the_gradient(
+    raw: float, scaled: float, alike: float, outcome: str
+) -> None:
+    def run(left: float) -> list[scale.Sharpness]:
+        return [scale.Sharpness(8, 1, 1, 1, 2.0), scale.Sharpness(512, 1, 1, 1, 2.0 * left)]
+
+    runs: dict[tuple[scale.Kind, bool], list[scale.Sharpness]] = {
+        ("independent", False): run(raw),
+        ("independent", True): run(scaled),
+        ("alike", False): run(raw),
+        ("alike", True): run(alike),
+    }
+    expect(scale.judge(runs), outcome)
+
+
+FAIR = mask.Taught(training_loss=0.1, test_loss=0.1, exact=0.9, weight_on_next=0.0)
+CHEAT = mask.Taught(training_loss=0.001, test_loss=0.001, exact=0.01, weight_on_next=0.8)
+
+
+@pytest.mark.parametrize(
+    ("fair", "cheat", "outcome"),
+    [
+        (FAIR, CHEAT, "holds"),
+        (FAIR, replace(CHEAT, weight_on_next=0.2), "holds only if"),
+        (FAIR, replace(CHEAT, training_loss=0.09), "fails"),
+        (FAIR, replace(CHEAT, exact=0.8), "fails"),
+        (replace(FAIR, training_loss=0.01), CHEAT, "fails"),
+        (replace(FAIR, exact=0.0), replace(CHEAT, exact=0.0), "fails"),
+    ],
+)
+def test_mask_is_judged_by_loss_decoding_and_weights(
+    fair: mask.Taught, cheat: mask.Taught, outcome: str
+) -> None:
+    expect(mask.judge({True: fair, False: cheat}, floor=0.09), outcome)
+
+
+def laws(explicit: float, fast: float, memory: float, lean: float, factor: float) -> length.Laws:
+    return length.Laws(
+        PowerLaw(factor, explicit),
+        PowerLaw(factor / 5, fast),
+        PowerLaw(factor, 1),
+        PowerLaw(128, memory),
+        PowerLaw(2048, lean),
+    )
+
+
+@pytest.mark.parametrize(
+    ("exponents", "outcome", "condition"),
+    [
+        ((2.0, 1.9, 2.0, 2.1), "holds", ""),
+        ((2.0, 1.9, 2.0, 1.0), "holds only if", "all weights are kept"),
+        ((1.2, 2.0, 2.0, 1.0), "holds only if", "time fused"),
+        ((1.2, 1.0, 2.0, 1.0), "fails", ""),
+    ],
+)
+def test_length_is_judged_by_exponents(
+    exponents: tuple[float, float, float, float], outcome: str, condition: str
+) -> None:
+    expect(length.judge_quadratic(laws(*exponents, 1e-8)), outcome, condition)
+
+
+@pytest.mark.parametrize(
+    ("factor", "outcome"), [(1e-9, "fails"), (1e-6, "holds only if"), (1e-3, "holds")]
+)
+def test_page_is_judged_by_the_time_of_two_pages(factor: float, outcome: str) -> None:
+    expect(length.judge_page(laws(2, 2, 2, 1, factor)), outcome)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "outcome"),
+    [
+        ((1e-7, 0.0, 2.0, 0.5), "holds only if"),
+        ((1e-7, 0.0, 1e-7, 0.0), "holds"),
+        ((1e-2, 0.0, 2.0, 0.5), "fails"),
+        ((1e-7, 0.1, 2.0, 0.5), "fails"),
+    ],
+)
+def test_padding_is_judged_by_what_it_changes(
+    numbers: tuple[float, float, float, float], outcome: str
+) -> None:
+    harmless = padding.Padded(1, 0.0, 0.0, 0.0, 0.0)
+    expect(padding.judge([harmless, padding.Padded(8, *numbers)]), outcome)
+
+
+@pytest.mark.parametrize(
+    ("mixed", "alike", "outcome"),
+    [(95.0, 95.0, "holds"), (40.0, 95.0, "holds only if"), (40.0, 60.0, "fails")],
+)
+def test_fixed_size_is_judged_by_the_best_other_speed(
+    mixed: float, alike: float, outcome: str
+) -> None:
+    def speeds(fixed: float) -> list[fixed_size.Speed]:
+        ways = {"one at a time": 30.0, "fixed size": fixed, "longest of batch": 100.0}
+        return [fixed_size.Speed(way, 0.5, speed) for way, speed in ways.items()]
+
+    expect(fixed_size.judge(speeds(mixed), speeds(alike)), outcome)
+
+
+WRITTEN = cache.Written(8, 8, 36, 10, 90, 0.1, 0.4, 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "encoder", "difference", "outcome"),
+    [
+        (0.0, 0.2, 1e-7, "holds only if"),
+        (0.0, 0.0, 1e-7, "holds"),
+        (0.3, 0.2, 1e-7, "fails"),
+        (0.0, 0.2, 0.1, "fails"),
+    ],
+)
+def test_kept_keys_are_judged_by_their_change(
+    decoder: float, encoder: float, difference: float, outcome: str
+) -> None:
+    kept = [cache.Kept(0, 0.0, 0.0), cache.Kept(1, decoder, encoder)]
+    expect(cache.judge_kept(kept, [replace(WRITTEN, difference=difference)]), outcome)
+
+
+def test_rows_of_a_step_are_judged_with_and_without_kept_keys() -> None:
+    expect(cache.judge_rows([WRITTEN]), "holds only if", "kept")
+    expect(cache.judge_rows([replace(WRITTEN, plain_keys=8)]), "holds")
+    expect(cache.judge_rows([replace(WRITTEN, cached_keys=36)]), "fails")
+    expect(cache.judge_rows([replace(WRITTEN, difference=0.5)]), "fails")
+
+
+@pytest.mark.parametrize(
+    ("speedups", "off", "outcome", "condition"),
+    [
+        ((12.0, 30.0), 1e-9, "holds", ""),
+        ((3.0, 30.0), 1e-9, "holds only if", "about 16 words"),
+        ((3.0, 8.0), 1e-9, "holds only if", "more than 16 words"),
+        ((1.0, 1.2), 1e-9, "fails", ""),
+        ((12.0, 30.0), 1e-2, "fails", ""),
+    ],
+)
+def test_parallel_is_judged_by_times_and_equal_gradients(
+    speedups: tuple[float, float], off: float, outcome: str, condition: str
+) -> None:
+    races = [
+        parallel.Race(words, 1.0, speedup, 2.0, 2.0, off)
+        for words, speedup in zip((4, 16), speedups, strict=True)
+    ]
+    expect(parallel.judge(races), outcome, condition)
+
+
+@pytest.mark.parametrize(
+    ("scores", "occlusion", "outcome", "condition"),
+    [
+        ((0.5, 0.7), 3.0, "holds", ""),
+        ((0.5, -0.7), 3.0, "holds only if", "the score of it"),
+        ((-0.5, 0.7), 3.0, "holds only if", "the score of tasted"),
+        ((-0.5, 0.0), 3.0, "holds only if", "effect"),
+        ((-0.5, 0.0), 0.5, "fails", ""),
+    ],
+)
+def test_examples_are_judged_by_scores_then_by_effect(
+    scores: tuple[float, float], occlusion: float, outcome: str, condition: str
+) -> None:
+    found = [
+        examples.Tied(0, 0.0, 0.0, 0.1, 0.1, 0.0, 0.5),
+        examples.Tied(1000, *scores, 0.1, 0.1, occlusion, 0.9),
+    ]
+    expect(examples.judge_score(found), outcome, condition)
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "outcome", "condition"),
+    [
+        ((0.95, 1.0), "holds", ""),
+        ((0.5, 0.95), "holds only if", "10 were enough"),
+        ((0.5, 0.8), "fails", ""),
+    ],
+)
+def test_examples_are_enough_when_pronouns_are_right(
+    accuracies: tuple[float, float], outcome: str, condition: str
+) -> None:
+    found = [
+        examples.Tied(count, 0.0, 0.0, 0.0, 0.0, 2.0, share)
+        for count, share in zip((0, 10), accuracies, strict=True)
+    ]
+    expect(examples.judge_correct(found), outcome, condition)
+    without_effect = [replace(one, occlusion=-1.0) for one in found]
+    expect(examples.judge_correct(without_effect), "fails")
+
+
+def test_diagonal_is_judged_by_heads_then_without_projections() -> None:
+    low = diagonal.OwnWeight("layer 0 head 0", 0.1, 0.1)
+    high = diagonal.OwnWeight("layer 1 head 3", 0.9, 0.8)
+    expect(diagonal.judge([high, high], low, 0.1), "holds")
+    expect(diagonal.judge([low, low, high], low, 0.1), "holds only if", "layer 1 head 3")
+    expect(diagonal.judge([low], high, 0.1), "holds only if", "without projections")
+    expect(diagonal.judge([low], low, 0.1), "fails")
+
+
+def head(name: str, feature: str | None) -> heads.Head:
+    lifts = tuple(3.0 if one == feature else 1.0 for one in heads.FEATURES)
+    return heads.Head(name, lifts, 0.01, 0.4)
+
+
+def test_heads_are_judged_by_clear_unique_and_linguistic_features() -> None:
+    antecedent, article = head("a", "antecedent"), head("b", "article")
+    assert [antecedent.feature, head("c", None).feature] == ["antecedent", "–"]
+    expect(heads.judge([antecedent, article]), "holds")
+    expect(heads.judge([antecedent, head("b", "antecedent")]), "holds only if", "share")
+    expect(heads.judge([antecedent, head("b", "previous")]), "holds only if", "place")
+    expect(heads.judge([head("a", None), head("b", None)]), "fails")
+
+
+@pytest.mark.parametrize(
+    ("changes", "exact", "outcome"),
+    [
+        ((0.0, 0.0, 0.5), 0.3, "holds only if"),
+        ((0.0, 0.0, 0.0), 0.3, "holds"),
+        ((0.4, 0.0, 0.5), 0.3, "fails"),
+        ((0.0, 0.0, 0.5), 1.0, "fails"),
+    ],
+)
+def test_order_is_judged_by_shuffling_and_by_training(
+    changes: tuple[float, float, float], exact: float, outcome: str
+) -> None:
+    ordered = [position.Ordered("with", 1.0, 0.0), position.Ordered("without", exact, 1.0)]
+    expect(position.judge_order(position.Shuffled(*changes, 1.0), ordered), outcome)
+
+
+@pytest.mark.parametrize(
+    ("shares", "outcome"),
+    [((1.0, 0.9), "holds"), ((1.0, 0.1), "holds only if"), ((0.2, 0.2), "fails")],
+)
+def test_lengths_are_judged_beyond_training(shares: tuple[float, float], outcome: str) -> None:
+    expect(position.judge_lengths(dict(zip((1, 2), shares, strict=True)), 1), outcome)
+
+
+KINDS = ("residual and norm", "norm only", "neither")
+
+
+@pytest.mark.parametrize(
+    ("gradients", "outcome", "condition"),
+    [
+        ((0.9, 0.01, 0.01), "holds", ""),
+        ((0.9, 0.9, 0.01), "holds only if", "no norms"),
+        ((0.9, 0.01, 0.9), "holds only if", "are norms"),
+        ((0.9, 0.9, 0.9), "fails", ""),
+        ((0.1, 0.01, 0.01), "fails", ""),
+    ],
+)
+def test_residual_gradient_is_judged_at_the_deepest(
+    gradients: tuple[float, float, float], outcome: str, condition: str
+) -> None:
+    found = {
+        kind: [residual.Deep(1, 1.0, 0.5), residual.Deep(6, gradient, 0.5)]
+        for kind, gradient in zip(KINDS, gradients, strict=True)
+    }
+    expect(residual.judge_gradient(found), outcome, condition)
+
+
+@pytest.mark.parametrize(
+    ("differences", "rights", "outcome", "condition"),
+    [
+        ((0.2, 0.001, 0.0), (1.0, 0.0, 0.0), "holds", ""),
+        ((0.2, 0.2, 0.2), (1.0, 0.2, 0.2), "holds", ""),
+        ((0.2, 0.2, 0.0), (1.0, 0.9, 0.9), "holds only if", "no norms"),
+        ((0.2, 0.2, 0.2), (1.0, 0.9, 0.9), "fails", ""),
+        ((0.2, 0.2, 0.2), (0.0, 0.0, 0.0), "fails", ""),
+    ],
+)
+def test_residual_knowledge_is_judged_by_words_and_training(
+    differences: tuple[float, float, float],
+    rights: tuple[float, float, float],
+    outcome: str,
+    condition: str,
+) -> None:
+    found = {
+        kind: [residual.Deep(6, 1.0, difference)]
+        for kind, difference in zip(KINDS, differences, strict=True)
+    }
+    trained = {kind: (1.0, right) for kind, right in zip(KINDS, rights, strict=True)}
+    expect(residual.judge_knowledge(found, trained), outcome, condition)
+
+
+def courses(**updates: tuple[int | None, ...]) -> list[norm.Course]:
+    """Trainings whose norms learned after so many updates at each rate."""
+    return [
+        norm.Course(place, float(rate), 9.0 if number is None else 0.1, 0.5, number)
+        for place, numbers in updates.items()
+        for rate, number in enumerate(numbers)
+    ]
+
+
+DEEP: Any = {"post": (80, None), "pre": (50, 90), "none": (None, None)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "shallow", "outcome", "condition"),
+    [
+        ({}, None, "holds", ""),
+        ({}, 30, "holds only if", "several layers"),
+        ({"post": (None, None)}, None, "holds only if", "pre-norm"),
+        ({"none": (40, 40)}, None, "fails", ""),
+    ],
+)
+def test_norm_is_judged_by_rates_and_updates(
+    changes: Any, shallow: int | None, outcome: str, condition: str
+) -> None:
+    deep, flat = courses(**DEEP | changes), courses(post=(35,), pre=(35,), none=(shallow,))
+    expect(norm.judge_stable(deep, flat), outcome, condition)
+    expect(norm.judge_time(deep, flat), outcome, condition)
