@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pellucid.cli.ending import warn
 from pellucid.cli.options import Json, Threads
 from pellucid.errors import InputError, suggestion
 
@@ -41,6 +42,8 @@ def why(
     from pellucid.lessons.why.registry import CLAIMS
 
     if claim is None or list_:
+        if png is not None:
+            warn("--png has no effect without a claim to measure.")
         from pellucid.cli.why.show import list_claims
 
         list_claims(is_json=json)

@@ -78,7 +78,7 @@ def measure(setting: Setting) -> Measurement:
     count, steps = setting.choose((6000, 350), (60, 4))
     train = draw_statements(count, seed=setting.seed, part="train")
     test = draw_statements(setting.choose(200, 11), seed=setting.seed, part="test")
-    shuffled = measure_shuffling(train[:64], setting)
+    shuffled = measure_shuffling(train[: setting.choose(64, 5)], setting)
     ordered = []
     for kind, name in (("sinusoidal", "with positions"), ("none", "without positions")):
         setting.say(f"training {name}")

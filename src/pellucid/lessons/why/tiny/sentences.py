@@ -126,12 +126,14 @@ def _draw(
 ) -> list[Pair]:
     numbers = generator(seed, "tiny language", part)
     found: dict[str, Pair] = {}
-    while len(found) < count:
+    for _ in range(10_000 + 200 * count):
+        if len(found) == count:
+            return list(found.values())
         pair = make(numbers)
         # The letters of a sentence decide whether it is for tests, so that no draw mixes the two.
         if (sum(map(ord, pair[0])) % 5 == 0) is (part == "test"):
             found.setdefault(pair[0], pair)
-    return list(found.values())
+    raise AssertionError(f"The tiny language has fewer than {count} sentences of this kind.")
 
 
 def _statement(numbers: np.random.Generator) -> Pair:
