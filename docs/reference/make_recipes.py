@@ -84,6 +84,8 @@ def allowed(schema: Mapping[str, Any]) -> str:
         return ", ".join(f"`{json.dumps(value)}`" for value in values)
     if schema["type"] == "array":
         one = allowed(schema["items"])
+        if schema["items"].get("type") == "array":
+            return f"list of {one.replace('list', 'lists', 1)}"
         return f"list of {one.replace('number', 'numbers').replace('text', 'texts')}"
     words = {
         "boolean": "`true`, `false`",

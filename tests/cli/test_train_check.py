@@ -86,3 +86,50 @@ def test_options_without_effect_are_refused(
     done = run_here("train", recipe, *arguments)
     assert done.returncode == 2
     assert needed in done.stderr
+
+
+MODEL_OF_FEW_WORDS = """
+[model]
+max_source_length = 7
+max_target_length = 7
+"""
+
+
+def test_check_refuses_validation_text_that_is_all_too_long(run_here: Run, recipe: str) -> None:
+    path = Path(recipe)
+    long = "one two three four five six seven\n"
+    (path.parent / "long").write_text(long * 3)
+    (path.parent / "mixed").write_text(long + "short\n" * 2)
+    text = path.read_text().replace('validation_source = "train.en"', 'validation_source = "X"')
+    text = text.replace('validation_target = "train.fr"', 'validation_target = "X"')
+    for name, code, said in (
+        ("long", 2, "error: all 3 validation pairs are longer than the model can read"),
+        ("mixed", 0, "warning: 1 of 3 validation pairs are longer"),
+    ):
+        path.write_text(text.replace('"X"', f'"{name}"') + MODEL_OF_FEW_WORDS)
+        done = run_here("train", recipe, "--check")
+        assert (done.returncode, said in done.stdout) == (code, True), done.stdout
+    path.write_text(text.replace('"X"', '"long"'))
+    assert "longer than the model" not in run_here("train", recipe, "--check").stdout
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_loud"),
+    [("μία γάτα\n" * 60, True), ("😀 😀\n" * 60, True), ("the soup was salty\n" * 60, False)],
+    ids=["another script", "emoji", "known text"],
+)
+def test_check_measures_text_with_the_vocabulary_of_the_model_to_start_from(
+    lines: str, is_loud: bool, run_here: Run, recipe: str
+) -> None:
+    path = Path(recipe)
+    for name in ("train.en", "train.fr"):
+        (path.parent / name).write_text(lines)
+    done = run_here("train", recipe, "--check", "--from", "demo", "--json")
+    found = [
+        finding
+        for finding in json.loads(done.stdout)["findings"]
+        if finding["kind"] == "outside the vocabulary"
+    ]
+    assert [finding["split"] for finding in found] == ["train", "validation"]
+    assert all((finding["severity"] == "warning") is is_loud for finding in found)
+    assert all(("start.new_tokens" in finding["sentence"]) is is_loud for finding in found)

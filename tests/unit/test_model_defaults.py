@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.shared.small_imported import write_imported
+from small_imported import write_imported
 
 from pellucid.config import DecodingConfig
 from pellucid.errors import InputError

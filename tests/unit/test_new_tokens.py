@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from tests.shared.small_imported import make_tokenizer
-from tests.shared.small_runs import SOURCE_TEXT, TARGET_TEXT, make_recipe, write_text
+from small_imported import make_tokenizer
+from small_runs import SOURCE_TEXT, TARGET_TEXT, make_recipe, write_text
 
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.config import Recipe, TokenizerRecipe, validate
