@@ -176,7 +176,7 @@ def train_answers(*, has_mask: bool, watch: Watch | None = None) -> Learned:
                 watch(step, losses[step])
         if step < NUM_STEPS:
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
     right = int((logits_BTV.argmax(dim=-1) == target_BT[:, 1:]).sum())
     frozen = {name: weight.detach() for name, weight in weights.items()}

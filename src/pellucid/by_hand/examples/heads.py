@@ -26,7 +26,7 @@ HEADS_WEIGHTS = (
     ),
     (
         ((0, 0), (0, 0), (0, 4), (0, 0)),
-        ((0, 0), (0, -1), (0, 0), (0, 1)),
+        ((0, 0), (0, -2), (0, 0), (0, 1)),
         ((0, 0, 1), (1, 0, 0), (0, 1, 0), (0, 0, 3)),
     ),
 )
@@ -138,7 +138,7 @@ _WORDS_NOTE = (
 _NOTES = (
     "W^q makes a query only of the verb feature, W^k makes a key only of the noun feature. So "
     "“show” finds “me” and “money”. A word without a query is indifferent: equal weights.",
-    "Now the article asks, nouns answer, and pronouns are pushed away (−1). So “the” finds "
+    "Now the article asks, nouns answer (1), and a pronoun is pushed away (−2). So “the” finds "
     "“money” and not “me”. The first head could not ask this.",
 )
 _JOINED_NOTE = (

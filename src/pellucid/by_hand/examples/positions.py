@@ -68,7 +68,8 @@ def fit_move(num_positions: int = NUM_TRAINED) -> Tensor:
     encoded_LD = _encode(num_positions)
     start_LD, end_LD = encoded_LD[:-OFFSET], encoded_LD[OFFSET:]
     # gelsd bears with columns that are nearly constant.
-    return torch.linalg.lstsq(start_LD, end_LD, driver="gelsd").solution.T
+    fitted_DD: Tensor = torch.linalg.lstsq(start_LD, end_LD, driver="gelsd").solution
+    return fitted_DD.T
 
 
 def _encode(count: int, first: int = 0) -> Tensor:

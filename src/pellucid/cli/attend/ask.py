@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 __all__ = ["ask", "is_terminal", "read_line"]
@@ -13,8 +14,20 @@ def is_terminal() -> bool:
 
 
 def read_line() -> str:
-    """Read a line of standard input; empty at its end."""
-    return sys.stdin.readline()
+    """Read a line of standard input; empty at its end.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was typed. It ends the reading, not the command.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before in (None, signal.SIG_IGN):
+        return sys.stdin.readline()
+    # The command's handler would remember the signal and end the command with an error.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return sys.stdin.readline()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def ask(prompt: str) -> str | None:

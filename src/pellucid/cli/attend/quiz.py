@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pellucid.by_hand.pages import Page
@@ -77,13 +76,8 @@ def _ask_lines(step: Step, form: Form, score: _Score) -> None:
     """Show a step line by line, each after its question."""
     form.step(replace(step, lines=()))
     for line in step.lines:
-        verdicts = [_judge(q, score) for q in _questions(line)]
-        form.text(" ".join([*verdicts, line]))
-
-
-def _questions(line: str) -> Iterator[Question]:
-    if question := ask_about_line(line):
-        yield question
+        question = ask_about_line(line)
+        form.text(line if question is None else _judge(question, score))
 
 
 def _judge(question: Question, score: _Score) -> str:

@@ -95,8 +95,10 @@ def _show_pages(example: Example, whole: Example, wanted: Wanted) -> None:
 def _hint(example: Example, wanted: Wanted) -> str:
     """Say what else can be asked for."""
     if wanted.page is not None:
-        row = "" if wanted.row is None else f" --row {wanted.row}"
-        last = len(pages_of(follow_row_of(example, wanted.row) if row else example))
+        row, shown = "", example
+        if wanted.row is not None:
+            row, shown = f" --row {wanted.row}", follow_row_of(example, wanted.row)
+        last = len(pages_of(shown))
         command = f"pellucid attend {example.name}{row} --page"
         return f"Next: {command} {wanted.page + 1} of {last}." if wanted.page < last else ""
     names = name_rows(example)
