@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,9 @@ def test_resumed_output_has_the_links_of_an_uninterrupted_one(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source = write_lines("in", *LINES * 30)
+    words = ["the", "cat", "sleeps", "near", "a", "dog", "eats", "an", "apple"]
+    lines = [" ".join(pair) for pair in product(words, words)]
+    source = write_lines("in", *lines[:70])
     monkeypatch.setattr("pellucid.cli.lines.job.MAX_LINES", 60)
     options = ("translate", str(bundle.folder), "-i", source, "--align", "--max-length", "5")
     whole, other = tmp_path / "whole", tmp_path / "other"
@@ -147,6 +150,8 @@ def test_resumed_output_has_the_links_of_an_uninterrupted_one(
     assert (refused.returncode, "--align" in refused.stderr) == (2, True)
     done = run_here(*options, "-o", str(other))
     assert done.returncode == 0
+    assert "the most consistent" in done.stderr  # the rest of the lines would be too few
+    assert "by 60 lines" in done.stderr
     assert other.read_bytes() == whole.read_bytes()
 
 
@@ -178,3 +183,12 @@ def test_head_that_was_taught_links_is_read(
         "Links are read from layer 0 head 1, predicts, which was taught word links."
     )
     assert aligner.take_sentence() == ""
+
+
+def test_lines_that_repeat_each_other_do_not_choose_the_head(bundle: Bundle) -> None:
+    aligner = Aligner(bundle.model, bundle.tokenizer)
+    translator = Translator(bundle.model, bundle.tokenizer)
+    translator.translate(LINES[:1] * 60, align=aligner, max_length=3)
+    assert aligner.take_sentence().startswith(
+        "Links are read from layer 1 mean of heads, predicts."
+    )

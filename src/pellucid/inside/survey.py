@@ -52,15 +52,16 @@ def table_of_heads(
         right = None
         if gold is not None:
             lines, ids = (source, target), (pair.source_ids, pair.target_ids)
-            sides = zip(SIDES, lines, ids, strict=True)
+            source_words, target_words = (
+                find_units(bundle.tokenizer, side, line, rule="auto", ids=one).of_tokens(
+                    bundle.tokenizer, side, line, one
+                )
+                for side, line, one in zip(SIDES, lines, ids, strict=True)
+            )
             right = Gold(
                 gold[index],
-                *(
-                    find_units(bundle.tokenizer, side, line, rule="auto", ids=ids).of_tokens(
-                        bundle.tokenizer, side, line, ids
-                    )
-                    for side, line, ids in sides
-                ),
+                source_words,
+                target_words,
                 convention,
                 rule,
             )

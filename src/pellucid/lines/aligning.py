@@ -88,15 +88,19 @@ class Aligner:
             if translation.error is not None or not line.requests:
                 continue
             for place, hypothesis in enumerate(translation.hypotheses):
-                sides = zip(
-                    line.parts,
-                    (request.source_ids for request in line.requests),
-                    held,
-                    hypothesis.parts or (hypothesis,),
-                    self._target_words(hypothesis)[1],
-                    strict=True,
-                )
-                parts += [_Part((number, place), *side) for side in sides]
+                written = hypothesis.parts or (hypothesis,)
+                targets = self._target_words(hypothesis)[1]
+                parts += [
+                    _Part(
+                        (number, place),
+                        text,
+                        line.requests[k].source_ids,
+                        held[k],
+                        written[k],
+                        targets[k],
+                    )
+                    for k, text in enumerate(line.parts)
+                ]
         links = self._link(parts, self._view)
         return [
             self._with_links(number, translation, names, links)
@@ -130,12 +134,14 @@ class Aligner:
         if self._guided is not None:
             self._why = f"Links are read from {self._guided}, which was taught word links."
             return self._guided
-        # Parts of a line are no lines: split ones are left out.
-        pairs = [
+        # Parts of a line are no lines: split ones are left out. Lines that repeat each other would
+        # confirm any links.
+        found = dict.fromkeys(
             (line.parts[0], translation.text)
             for line, translation in zip(lines, translations, strict=True)
             if len(line.parts) == 1 and translation.text.strip()
-        ][:SAMPLE_PAIRS]
+        )
+        pairs = list(found)[:SAMPLE_PAIRS]
         if len(pairs) < FEW_PAIRS:
             fallback = self._fallback()
             self._why = f"Links are read from {fallback}."
@@ -146,7 +152,8 @@ class Aligner:
                 )
             return fallback
         direction = Direction(self._model, self._tokenizer, self._views, "both", units=self._units)
-        best = direction.recommend(*zip(*pairs, strict=True))[0]
+        sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+        best = direction.recommend(sources, targets)[0]
         self._why = (
             f"Links are read from {best.view}, whose links are the most consistent of "
             f"{len(self._views)} views ({best.consistency:.2f} of 1, by {len(pairs)} lines)."

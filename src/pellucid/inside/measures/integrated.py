@@ -156,7 +156,8 @@ def _log_probabilities(pair: Pair, probe: _OnTheWay) -> Tensor:
     read_BT = torch.tensor([pair.read_ids]).expand(size, -1)
     logs_BTV = pair.model(source_BS, read_BT, probe=probe).log_softmax(dim=-1)
     targets_BT1 = torch.tensor(pair.target_ids)[None, :, None].expand(size, -1, -1)
-    return logs_BTV.gather(2, targets_BT1)[:, :, 0]
+    logs_BT: Tensor = logs_BTV.gather(2, targets_BT1)[:, :, 0]
+    return logs_BT
 
 
 def _integrate(

@@ -94,7 +94,7 @@ def measure(
             f"The part and kind for {name} must be {' or '.join(asked.kinds)}, but are "
             f"{part}.{kind}. Name one of these, or another measure."
         )
-    given = {"part": part, "kind": kind, "layer": layer, "head": head}
+    given: dict[str, str | int | None] = {"part": part, "kind": kind, "layer": layer, "head": head}
     given |= {"steps": steps, "baseline": baseline}
     for what, why in _REASONS.items():
         if given[what] is not None and what not in asked.takes:
