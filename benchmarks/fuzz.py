@@ -30,7 +30,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # Threads end in a fork.
-os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
 
 from fuzzing.jail import Jail, Outcome, Running, start
 from fuzzing.kinds import KINDS, Case, make_case

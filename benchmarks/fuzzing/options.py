@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import cache
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from fuzzing.mutations import HOSTILE_NUMBERS, HOSTILE_TEXTS
 
@@ -55,17 +55,16 @@ def _declared(command: str) -> list[Any]:
 
 def _value(parameter: Any, dice: random.Random) -> str:
     """Choose a value, mostly of the option's own type."""
-    choices = getattr(parameter.type, "choices", None)
-    metavar = str(parameter.metavar)
-    if choices and dice.random() < 0.8:
-        return str(dice.choice(list(choices)))
+    kind, metavar = parameter.type_descriptor.annotation, str(parameter.metavar)
+    if get_origin(kind) is Literal and dice.random() < 0.8:
+        return str(dice.choice(get_args(kind)))
     if dice.random() < 0.15:
         return dice.choice(HOSTILE_TEXTS)
-    if parameter.type.name in ("integer", "float"):
+    if kind in (int, float):
         return dice.choice(dice.choice((SMALL_NUMBERS, HOSTILE_NUMBERS)))
-    if parameter.name == "output" or metavar in ("RUN", "BUNDLE", "DIR", "FOLDER"):
+    if parameter.name.startswith("output") or metavar in ("RUN", "BUNDLE", "DIR", "FOLDER"):
         return dice.choice(OUTPUTS)
     if metavar in ("FILE", "MODEL", "LINKS"):
-        is_made = parameter.name in ("html", "svg", "png", "pdf", "npz", "json_file", "json")
+        is_made = parameter.name.startswith(("html", "svg", "png", "pdf", "npz", "json"))
         return dice.choice(OUTPUTS if is_made else INPUTS)
     return dice.choice((*WORDS, *SMALL_NUMBERS))
