@@ -243,3 +243,60 @@ def test_output_of_one_language_is_not_resumed_in_another(
     done = run_here(*command, "--to", "zho_Hans")
     assert done.returncode == 2
     assert "exists" in done.stderr
+
+
+def test_evaluate_says_which_lines_have_no_code_and_sets_one(
+    run_here: Run, write_lines: WriteLines, bundle: Bundle
+) -> None:
+    files = ("--source", write_lines("source", *TEXTS), "--reference", write_lines("r", *TARGETS))
+    plain = run_here("evaluate", str(bundle.folder), *files)
+    assert "2 lines have no language code (line 1, line 2)" in plain.stderr
+    assert "--to LANGUAGE" in plain.stderr
+    coded = run_here("evaluate", str(bundle.folder), *files, "--to", "fra")
+    assert (coded.returncode, "language code" in coded.stderr) == (0, False)
+    own = write_lines("own", *(f">>fra<< {text}" for text in TEXTS))
+    given = run_here("evaluate", str(bundle.folder), "--source", own, *files[2:])
+    assert given.stdout == coded.stdout
+    wrong = run_here("evaluate", str(bundle.folder), *files, "--to", "fr")
+    assert (wrong.returncode, "Did you mean 'fra'" in wrong.stderr) == (2, True)
+    useless = run_here("evaluate", "--hypothesis", files[3], *files[2:], "--to", "fra")
+    assert (useless.returncode, "--to needs MODEL" in useless.stderr) == (2, True)
+
+
+def test_score_sets_a_code(run_here: Run, write_lines: WriteLines, bundle: Bundle) -> None:
+    target = ("--target", write_lines("target", *TARGETS))
+    own = write_lines("own", *(f">>fra<< {text}" for text in TEXTS))
+    want = run_here("score", str(bundle.folder), "--source", own, *target)
+    found = run_here(
+        "score", str(bundle.folder), "--source", write_lines("s", *TEXTS), *target, "--to", "fra"
+    )
+    assert (found.stdout, found.stderr) == (want.stdout, "")
+
+
+def test_terms_of_a_glossary_are_counted_and_missing_ones_named(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    from pellucid.cli.lines.terms import TermCounts
+    from pellucid.decode.constraints.glossary import Glossary
+
+    counts = TermCounts(Glossary({"cat": "chat", "dog": "chien"}, match="forms", language="en"))
+    counts.add(0, "two cats and a dog", "deux chat et un chien")
+    counts.add(1, "a cat", "un animal")
+    counts.add(2, "an apple", "une pomme")
+    assert list(counts.sentences()) == [
+        "Glossary: 3 terms were found in 2 of 3 lines.",
+        "Glossary term not found in the translation: 1 line lacks one (2).",
+    ]
+    assert list(TermCounts(None).sentences()) == []
+    terms = write_lines("glossary", "oven\tfour")
+    text = write_lines("in", "The ovens were next to the car.", "The soup was salty.")
+    found = {
+        match: run_here(
+            "translate", "demo", "-i", text, "--glossary", terms, "--glossary-match", match
+        ).stderr
+        for match in ("auto", "forms")
+    }
+    assert "Glossary: 0 terms were found in 0 of 2 lines." in found["auto"]
+    assert "Glossary: 1 term was found in 1 of 2 lines." in found["forms"]
+    alone = run_here("translate", "demo", "-i", text, "--glossary-match", "forms")
+    assert (alone.returncode, "needs --glossary" in alone.stderr) == (2, True)
