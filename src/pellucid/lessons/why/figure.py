@@ -166,18 +166,23 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
 
 
 def _draw_bars(axes: Any, panel: Panel) -> None:
-    shown = [series for series in panel.series if series.role != "faint"]
-    width = 0.8 / len(shown)
-    for series, look in _looks(panel):
+    looks = _looks(panel)
+    bars = [(series, look) for series, look in looks if series.role != "faint"]
+    heights_XP = np.array([series.y for series, _ in bars])
+    is_shown_XP = np.isfinite(heights_XP)
+    # Bars that share a place stand side by side; a bar with a place of its own is in its middle.
+    num_beside_P = is_shown_XP.sum(axis=0)
+    width = 0.8 / max(1, int(num_beside_P.max()))
+    order_XP = is_shown_XP.cumsum(axis=0) - 1
+    shift_XP = (order_XP - (num_beside_P - 1) / 2) * width
+    for (series, look), is_shown_P, shift_P in zip(bars, is_shown_XP, shift_XP, strict=True):
+        places_P, heights_P = np.array(series.x)[is_shown_P], np.array(series.y)[is_shown_P]
+        style = {"color": look["color"], "label": series.name, "zorder": 2}
+        axes.bar(places_P + shift_P[is_shown_P], heights_P, width * 0.94, **style)
+    for series, _ in looks:
         if series.role == "faint":
-            axes.axhline(
-                series.y[0], color=_FAINT, linewidth=1, linestyle="--", label=series.name, zorder=1
-            )
-            continue
-        shift = (shown.index(series) - (len(shown) - 1) / 2) * width
-        places = np.array(series.x) + shift
-        bars = {"color": look["color"], "label": series.name, "zorder": 2}
-        axes.bar(places, np.nan_to_num(np.array(series.y)), width * 0.94, **bars)
+            style = {"linewidth": 1, "linestyle": "--", "label": series.name, "zorder": 1}
+            axes.axhline(series.y[0], color=_FAINT, **style)
     tilted = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if _is_tilted(panel) else {}
     axes.set_xticks(range(len(panel.names)), labels=panel.names, **tilted)
 

@@ -232,7 +232,10 @@ def _plot(found: Sequence[Tied]) -> Plot:
         return Series(name, places, heights, role)  # type: ignore[arg-type]
 
     def panel(title: str, label: str, *lines: Series) -> Panel:
-        return Panel(title, "sentences that tie the words", label, lines, names=names)
+        ends = (0.0, 105.0) if label == "%" else None
+        return Panel(
+            title, "sentences that tie the words", label, lines, names=names, y_range=ends
+        )  # fmt: skip
 
     return Plot(
         (

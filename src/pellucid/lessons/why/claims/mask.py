@@ -183,12 +183,13 @@ def _plot(curves: dict[bool, tuple[float, ...]], found: dict[bool, Taught], floo
         ),
         y_log=True,
     )  # fmt: skip
+    nothing = float("nan")
     decoding = Panel(
         "New sentences translated", "", "% right",
         (
-            Series("without the mask", (0.0,), (100 * found[False].exact,), "accent"),
-            Series("with the mask", (0.0,), (100 * found[True].exact,), "plain"),
+            Series("without the mask", (0.0, 1.0), (100 * found[False].exact, nothing), "accent"),
+            Series("with the mask", (0.0, 1.0), (nothing, 100 * found[True].exact), "plain"),
         ),
-        kind="bars", names=("word by word",), y_range=(0, 100),
+        kind="bars", names=("without the mask", "with the mask"), y_range=(0, 100),
     )  # fmt: skip
     return Plot((loss, decoding))
