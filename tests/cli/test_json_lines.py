@@ -171,7 +171,9 @@ def test_glossary_terms_belong_to_the_lines_of_a_text(
     run_here: Run, echo: Echo, write_lines: WriteLines
 ) -> None:
     glossary = write_lines("g.tsv", "dog\tchien")
-    translated(run_here, {"text": "A cat.\n\nA dog."}, options=("--glossary", glossary))
+    stdin = rows({"text": "A cat.\n\nA dog."})
+    done = run_here("translate", "m", "--format", "jsonl", "--glossary", glossary, stdin=stdin)
+    assert done.returncode == 0
     (each,) = echo.calls[0]["constraints"]
     assert [one.required for one in each] == [(), (), ("chien",)]
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from pellucid.cli.align.options import WORDS, check_links
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
-from pellucid.cli.lines.documents import Column, FileFormat, Into, choose_format
-from pellucid.cli.lines.job import Form, Job
+from pellucid.cli.lines.documents import KEYS, FileFormat, choose_format
+from pellucid.cli.lines.job import Job
 from pellucid.cli.lines.streams import STANDARD, check_files, check_target, is_special
 from pellucid.cli.lines.translate import translate_files
 from pellucid.cli.options import (
@@ -19,6 +20,7 @@ from pellucid.cli.options import (
     Ensemble,
     Json,
     Model,
+    Option,
     OutputFile,
     Overwrite,
     Threads,
@@ -27,7 +29,13 @@ from pellucid.cli.options import (
     with_options,
 )
 
+if TYPE_CHECKING:
+    from pellucid.lines.aligning import Aligner
+    from pellucid.translator import Translator
+
 __all__ = ["translate"]
+
+Units = Literal["auto", "spaces", "script", "subwords"]
 
 Clean = Annotated[
     bool,
@@ -63,22 +71,6 @@ Retry = Annotated[
         "empty.",
     ),
 ]
-Align = Annotated[
-    bool,
-    typer.Option(
-        "--align",
-        help='Write word links after each translation: TEXT ||| 0-0 1-2; in --json as "alignment".',
-    ),
-]
-AlignLayer = Annotated[
-    int | None,
-    typer.Option(
-        "--align-layer", metavar="L", help="With --align: the decoder layer to read links from."
-    ),
-]
-AlignHead = Annotated[
-    int | None, typer.Option("--align-head", metavar="H", help="The head of that layer.")
-]
 Stream = Annotated[
     bool, typer.Option("--stream", help="Answer each line before the next one is read.")
 ]
@@ -95,8 +87,18 @@ Workers = Annotated[
     ),
 ]
 
+LINKS: Mapping[str, Option] = {
+    "align": (
+        bool,
+        "",
+        'Write word links after each translation: TEXT ||| 0-0 1-2; in --json as "alignment".',
+    ),
+    "align_layer": (int, "L", "With --align: the decoder layer to read links from."),
+    "align_head": (int, "H", "The head of that layer."),
+}
 
-@with_options(DECODING, CONSTRAINTS, WORDS)
+
+@with_options(DECODING, CONSTRAINTS, LINKS, WORDS, KEYS)
 def translate(
     model: Model,
     input_file: Annotated[
@@ -113,14 +115,9 @@ def translate(
     split_long: SplitLong = False,
     unknown: Unknown = "token",
     retry: Retry = False,
-    align: Align = False,
-    align_layer: AlignLayer = None,
-    align_head: AlignHead = None,
     ensemble: Ensemble = None,
     threads: Threads = None,
     file_format: FileFormat = None,
-    column: Column = None,
-    into: Into = None,
     workers: Workers = 1,
     **options: Any,
 ) -> int:
@@ -139,8 +136,9 @@ def translate(
     not given keep the model's defaults.
     """
     given = {name: options[name] for name in DECODING if options[name] is not None}
-    units = check_links(options, align_layer, align_head, is_wanted=align)
-    # Files are checked before the model is loaded, so that a mistake shows at once.
+    # Options and files are checked before the model is loaded, so that a mistake shows at once.
+    layer, head = options["align_layer"], options["align_head"]
+    units = check_links(options, layer, head, is_wanted=bool(options["align"]))
     choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}
@@ -149,28 +147,15 @@ def translate(
         check_target(output_file, may_overwrite=overwrite)
 
     from pellucid.cli.lines.objects import choose_objects
-    from pellucid.lines.aligning import Aligner
     from pellucid.translator import load
 
-    ensemble_models = tuple(ensemble or ())
-    translator = load(model, threads=threads, ensemble=ensemble_models, workers=workers)
-    form: Form = "json" if json else "n-best" if "n_best" in given else "plain"
-    aligner = None
-    if align:
-        aligner = Aligner(
-            translator.model,
-            translator.tokenizer,
-            bundle=translator.bundle,
-            units=units,
-            layer=align_layer,
-            head=align_head,
-        )
-    language = "" if translator.bundle is None else translator.bundle.config.languages.source
+    others = tuple(ensemble or ())
+    translator = load(model, threads=threads, ensemble=others, workers=workers)
     job = Job(
         translator,
         given,
-        constraints.for_language(language),
-        form=form,
+        constraints.for_model(translator),
+        form="json" if json else "n-best" if "n_best" in given else "plain",
         treatment={
             "clean": clean,
             "split": split,
@@ -178,15 +163,12 @@ def translate(
             "unknown": unknown,
             "retry": retry,
         },
-        ensemble=ensemble_models,
+        ensemble=others,
         workers=workers,
         to=to,
-        aligner=aligner,
+        aligner=_make_aligner(translator, units, layer, head) if options["align"] else None,
     )
-    _ = job.code  # a language that the model does not have shows before anything is read
-    useless = useless_options(given, job.decoding, is_score_shown=job.form != "plain")
-    for sentence in (*job.useless_treatment(), *useless):
-        warn(sentence)
+    _warn_of_useless(job)
     return translate_files(
         job,
         files,
@@ -195,7 +177,28 @@ def translate(
         may_overwrite=overwrite,
         by_line=stream,
         has_progress=progress,
-        objects=choose_objects(
-            job, input_file, output_file, is_jsonl=choice == "jsonl", column=column, into=into
-        ),
+        objects=choose_objects(job, input_file, output_file, choice, options),
     )
+
+
+def _make_aligner(
+    translator: Translator, units: Units, layer: int | None, head: int | None
+) -> Aligner:
+    from pellucid.lines.aligning import Aligner
+
+    return Aligner(
+        translator.model,
+        translator.tokenizer,
+        bundle=translator.bundle,
+        units=units,
+        layer=layer,
+        head=head,
+    )
+
+
+def _warn_of_useless(job: Job) -> None:
+    """Report the options that cannot change anything."""
+    _ = job.code  # a language that the model does not have shows before anything is read
+    useless = useless_options(job.given, job.decoding, is_score_shown=job.form != "plain")
+    for sentence in (*job.useless_treatment(), *useless):
+        warn(sentence)

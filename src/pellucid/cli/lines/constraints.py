@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
     from pellucid.lines.ready import LineConstraints
     from pellucid.text.forms import Match
+    from pellucid.translator import Translator
 
 __all__ = ["INPUT", "ConstraintOptions"]
 
@@ -102,10 +103,11 @@ class ConstraintOptions:
             settings,
         )
 
-    def for_language(self, language: str) -> ConstraintOptions:
-        """Find the glossary's terms in the forms of a source language, such as ``en``."""
-        if self.glossary is None:
+    def for_model(self, translator: Translator) -> ConstraintOptions:
+        """Find the glossary's terms in the forms of a model's source language."""
+        if self.glossary is None or translator.bundle is None:
             return self
+        language = translator.bundle.config.languages.source
         return replace(self, glossary=self.glossary.for_language(language))
 
     def for_lines(self, columns: Mapping[str, Sequence[str]]) -> list[LineConstraints]:

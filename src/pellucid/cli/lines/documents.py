@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import typer
 
 from pellucid.cli.lines.streams import is_special
+from pellucid.cli.options import Option
 from pellucid.errors import InputError
 
-__all__ = ["Column", "FileFormat", "Format", "Into", "choose_format", "is_json_lines"]
+__all__ = ["KEYS", "FileFormat", "Format", "choose_format", "is_json_lines"]
 
 Format = Literal["lines", "jsonl"]
 
@@ -21,24 +23,21 @@ FileFormat = Annotated[
         "[default: by its name]",
     ),
 ]
-Column = Annotated[
-    str | None,
-    typer.Option(
-        "--column",
-        metavar="KEY",
-        help="Key of the text in JSON Lines, such as text or translation.en. [default: text, "
-        "source, or the code of the source language]",
+KEYS: Mapping[str, Option] = {
+    "column": (
+        str,
+        "KEY",
+        "Key of the text in JSON Lines, such as text or translation.en. [default: text, source, "
+        "or the code of the source language]",
     ),
-]
-Into = Annotated[
-    str | None,
-    typer.Option(
-        "--into",
-        metavar="KEY",
-        help="Key of the translation in JSON Lines. [default: translation, or the code of the "
-        "target language next to that of the source]",
+    "into": (
+        str,
+        "KEY",
+        "Key of the translation in JSON Lines. [default: translation, or the code of the target "
+        "language next to that of the source]",
     ),
-]
+}
+"""Options for the keys of JSON Lines."""
 
 
 def is_json_lines(path: str) -> bool:

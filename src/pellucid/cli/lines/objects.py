@@ -8,7 +8,7 @@ from typing import Any
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
-from pellucid.cli.lines.documents import is_json_lines
+from pellucid.cli.lines.documents import Format, is_json_lines
 from pellucid.cli.lines.job import Job
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.text.rows import NESTED, Fault, find_key, read_object, text_of
@@ -99,7 +99,7 @@ class ObjectForm:
             return Row(
                 "",
                 value,
-                f"The translation must have a key of its own, but the object has {taken[0]!r} "
+                f"The translation needs a free key, but the object has {taken[0]!r} "
                 f"already ({self.path}:{number + 1}). "
                 f"{'Name another one with --into.' if taken[0] == key else 'Rename it.'}",
             )
@@ -147,7 +147,7 @@ class ObjectForm:
             yield self.write(row, translation), translation
 
     def _find(self, value: dict[str, Any]) -> tuple[str, dict[str, Any]] | str:
-        """Find the key of the text and the object that has it, or say that there is none."""
+        """Find the key of the text and the object that has it, or say that it has no text."""
         if self.column:
             key, holder = find_key(value, self.column)
             if key in holder:
@@ -178,10 +178,8 @@ def choose_objects(
     job: Job,
     input_file: str,
     output_file: str,
-    *,
-    is_jsonl: bool,
-    column: str | None,
-    into: str | None,
+    choice: Format,
+    options: Mapping[str, Any],
 ) -> ObjectForm | None:
     """Choose the form of objects, if input or output is JSON Lines; None for plain lines.
 
@@ -189,10 +187,10 @@ def choose_objects(
         job: how to translate, and with which model.
         input_file: the input.
         output_file: the output; with a name of JSON Lines, plain lines become objects.
-        is_jsonl: True if the input is JSON Lines.
-        column: the key of the text, if it was given.
-        into: the key of the translation, if it was given.
+        choice: the format of the input.
+        options: the command's options, among them those of `pellucid.cli.lines.documents.KEYS`.
     """
+    is_jsonl, column, into = choice == "jsonl", options["column"], options["into"]
     has_objects = is_jsonl or (is_json_lines(output_file) and job.form != "json")
     if column is not None and not is_jsonl:
         warn("--column has no effect without JSON Lines.")
