@@ -121,10 +121,10 @@ def _read_output(given: Given, value_width: int) -> Tensor | None:
 
 
 def read_norm(given: Given, x_LD: Tensor | None) -> NormPlace | None:
-    """Read where a layer norm stands, and its numbers; None if there is none.
+    """Read the place of a layer norm and its numbers; None without one.
 
     Raises:
-        DataError: a value is wrong, or there is no x to add to.
+        DataError: a value is wrong, or x to add to is missing.
     """
     setting: Any = given.values.get("norm", "none")
     table = Given({}, {}, given.path)

@@ -57,7 +57,7 @@ def stage_steps(
     """
     formulas, notes, printed = formulas or {}, notes or {}, printed or {}
     written = {
-        name: product.write("x" if " = " in name else name[0])
+        name: product.write("x" if name.startswith("query =") else name[0])
         for name, product in (products or {}).items()
     }
     return tuple(

@@ -64,7 +64,7 @@ def heads() -> Example:
         name="heads",
         title="Two heads: two questions about one sentence",
         text='Notes "Transformers", section 3.4',
-        note="The notes say that each head aims to learn a linguistic feature of its own, and give "
+        note="The notes say that each head aims to learn its own linguistic feature, and give "
         "equations without numbers. All numbers here are ours. They are chosen, not learned, so "
         "that one can read what each head asks for.",
         parts=(

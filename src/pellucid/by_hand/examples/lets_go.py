@@ -131,7 +131,10 @@ def _table_part(key_DK: Tensor) -> Part:
         "The matrices are kept, not the keys: a key is computed at every occurrence. The same "
         "word has another one in another place, and in deeper layers also among other words.",
         (make_step("key", "of “go” by its position", keys),),
-        corrections=("The notes say “Keys are a table … There are keys for each word”.",),
+        corrections=(
+            "The notes say “Keys are a table … There are keys for each word”. "
+            "Only the matrix that makes them is stored.",
+        ),
     )
 
 

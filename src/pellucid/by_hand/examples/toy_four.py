@@ -46,8 +46,8 @@ _WORDS = ("word 1", "word 2", "word 3")
 _READ = 1
 _OTHERS = "Only the other words are scored; −∞ leaves the word itself out."
 _OWN = (
-    "The lecture leaves these out, and does not say whose its two scores are. Taken as those of "
-    "the two other words, as in its first form, they give these weights; with the word itself "
+    "The lecture leaves the weights out, and does not say whose its two scores are. Taken as those "
+    "of the two other words, as in its first form, they give these weights; with the word itself "
     "scored too, see below."
 )
 

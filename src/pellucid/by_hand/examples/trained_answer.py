@@ -26,6 +26,7 @@ from pellucid.by_hand.sheet import (
     make_step,
     make_weight_step,
     matrix,
+    table,
     write_number,
 )
 from pellucid.by_hand.stages import Product, stage_steps
@@ -98,7 +99,7 @@ def _loop_part(masked: Learned) -> Part:
     rows = matrix([turn.probabilities_V.tolist() for turn in turns])
     return Part(
         f"The loop with trained weights: “{_SOURCE}”",
-        "Nobody tells the decoder the right word now: each turn reads its own words so far, and "
+        "The right words are not given now: each turn reads its own words so far, and "
         "the most probable token of the last row is chosen, until it is the end token.",
         (
             make_step("loop", "all words so far → the next one", lines=lines),
@@ -120,12 +121,14 @@ def _itself_part(masked: Learned) -> Part:
         },
         formulas={name: f"x · W^{name[0]}" for name in ("query", "key", "value")},
     )
+    rows = table(_READ, x_TD, "x")
+    inputs = make_step("x", "learned embedding + position", rows, is_given=True)
     given = [make_weight_step(f"W^{role}", weights[role], "learned") for role in "qkv"]
     return Part(
         "Masked self-attention of the decoder, with learned projections",
-        "Nobody chose these numbers; gradients did. Multiplied out they are as plain as those "
+        "No one chose these numbers; gradients did. Multiplied out they are as plain as those "
         "before: x·W, products, shares, a sum.",
-        (*given, *stages),
+        (inputs, *given, *stages),
         itself,
     )
 
