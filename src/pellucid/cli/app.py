@@ -25,6 +25,7 @@ COMMANDS = {
     "corpus": "Write the built-in English-French corpus, with its gold links and antecedents.",
     "score": "Compute the log-probability of given translations.",
     "attend": "Work out attention by hand: an example from a text, or your own matrices.",
+    "lesson": "Walk through a text on self-attention, statement by statement.",
     "why": "Measure what the texts claim, on this machine, in a minute.",
     "convert": "Import a Marian or OPUS-MT model into a bundle.",
     "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",

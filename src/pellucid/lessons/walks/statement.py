@@ -43,6 +43,11 @@ class Statement:
         assert first == "pellucid", self.command
         return arguments
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the command measures on this machine, so that its output varies."""
+        return self.arguments[0] == "why"
+
     def excerpt(self, output: str) -> list[str]:
         """Cut from the command's output what answers the question.
 

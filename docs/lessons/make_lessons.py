@@ -1,0 +1,83 @@
+"""Write the lessons as pages, from the same statements as ``pellucid lesson``.
+
+    python docs/lessons/make_lessons.py
+
+Outputs are those of this version. Commands that measure on the reader's machine stand without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pellucid.cli.lesson.running import output_of
+from pellucid.lessons.walks.by_name import TITLES, load_walk
+from pellucid.lessons.walks.statement import Statement, Walk
+
+FOLDER = Path(__file__).parent
+
+
+def page(walk: Walk) -> Iterator[str]:
+    """Yield the lines of one text's page."""
+    yield from (f"# {walk.title}", "", walk.about, "")
+    yield f"The same in a terminal: `pellucid lesson {walk.name}`."
+    for number, one in enumerate(walk.statements, start=1):
+        yield from ("", f"## {number}. {one.place}", "", one.says, "")
+        yield from (f"*What do you expect?* {one.expect}", "", "```console")
+        yield f"$ {one.command}"
+        if not one.is_measured:
+            yield from one.excerpt(output_of(one))
+        yield from ("```", "")
+        if one.is_measured:
+            yield from ("This is measured on your machine, in less than a minute.", "")
+        yield one.number
+        if one.errs:
+            yield from ("", f"**Where the text errs.** {one.errs}")
+        if one.vary:
+            yield from ("", f"Try: {to_code(one.vary)}")
+
+
+def to_code(text: str) -> str:
+    """Set a command in a code font, if the text is nothing else."""
+    is_command = text.startswith("pellucid ") and ":" not in text
+    return f"`{text}`" if is_command else text
+
+
+def contents() -> Iterator[str]:
+    """Yield the lines of the table of all statements."""
+    walks = [load_walk(name) for name in TITLES]
+    total = sum(len(walk.statements) for walk in walks)
+    yield from ("# Lessons", "")
+    yield (
+        f"Five texts on self-attention and the Transformer, {total} statements in the texts' own "
+        "order. Each has a question, a command that answers it, the number, and where the text "
+        "errs. `pellucid lesson NAME` walks through one in the terminal."
+    )
+    yield from ("", "| lesson | text | statements |", "| --- | --- | ---: |")
+    for walk in walks:
+        yield f"| [{walk.name}]({walk.name}.md) | {walk.title} | {len(walk.statements)} |"
+    for walk in walks:
+        yield from (
+            "",
+            f"## {walk.title}",
+            "",
+            "| | statement | shown by |",
+            "| ---: | --- | --- |",
+        )
+        yield from (row(number, one) for number, one in enumerate(walk.statements, start=1))
+
+
+def row(number: int, one: Statement) -> str:
+    """Return the line of a statement in the table."""
+    return f"| {number} | {one.place}: {one.says} | `{one.command}` |".replace("\n", " ")
+
+
+def main() -> None:
+    """Write all pages."""
+    for name in TITLES:
+        (FOLDER / f"{name}.md").write_text("\n".join(page(load_walk(name))) + "\n")
+    (FOLDER / "README.md").write_text("\n".join(contents()) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""``pellucid lesson``: the five texts as walks."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from pellucid.cli.options import Json
+from pellucid.errors import InputError
+
+__all__ = ["lesson"]
+
+
+def lesson(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="The text; without one they are listed."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the statements of the text.")] = False,
+    first: Annotated[
+        int, typer.Option("--from", metavar="N", help="Begin at statement N, from 1.")
+    ] = 1,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Write everything without waiting for Enter.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Walk through a text on self-attention, statement by statement.
+
+    Each screen has what the text says, a question, the command that answers it with its output,
+    the number, where the text errs, and what to try. On a terminal Enter continues and q ends.
+    """
+    from pellucid.lessons.walks.by_name import TITLES, load_walk
+
+    if name is None:
+        for known, title in TITLES.items():
+            count = len(load_walk(known).statements)
+            typer.echo(f"{known:12} {title} ({count} statements)")
+        typer.echo("\nBegin with: pellucid lesson lecture")
+        return
+    found = load_walk(name)
+    if json:
+        import json as writer
+
+        typer.echo(writer.dumps(found.to_record(), ensure_ascii=False, indent=2))
+        return
+
+    from pellucid.cli.lesson.walk import ask_for_enter, list_statements, walk
+
+    if list_:
+        for line in list_statements(found):
+            typer.echo(line)
+        return
+    if not 1 <= first <= len(found.statements):
+        raise InputError(
+            f"--from must be from 1 to {len(found.statements)}, the statements of {name}, but is "
+            f"{first}."
+        )
+    is_walked = sys.stdin.isatty() and sys.stdout.isatty() and not plain
+    for line in walk(found, first, wait=ask_for_enter if is_walked else None):
+        typer.echo(line)

@@ -1,0 +1,85 @@
+"""A walk on a terminal: what a text says, a question, and the command that answers it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+
+from pellucid.cli.lesson.running import output_of
+from pellucid.lessons.walks.statement import Statement, Walk
+
+__all__ = ["ask_for_enter", "list_statements", "walk"]
+
+INDENT = "  "
+
+
+def list_statements(lesson: Walk) -> Iterator[str]:
+    """Yield the contents of a walk, a line for each statement."""
+    yield lesson.title
+    for number, one in enumerate(lesson.statements, start=1):
+        yield f"{number:3}  {one.place}: {one.says}"
+
+
+def walk(lesson: Walk, first: int, *, wait: Callable[[], bool] | None) -> Iterator[str]:
+    """Yield the lines of a walk.
+
+    Args:
+        lesson: the text.
+        first: the number of the first statement, from 1.
+        wait: waits for the reader; returns False to end the walk. None never waits.
+    """
+    statements = lesson.statements
+    if first == 1:
+        yield lesson.title
+        yield ""
+        yield from _fill(lesson.about)
+    for number, one in enumerate(statements[first - 1 :], start=first):
+        yield ""
+        yield f"── {number} of {len(statements)} · {one.place} "
+        yield from _fill(one.says)
+        yield ""
+        yield from _fill(f"What do you expect? {one.expect}")
+        if wait is not None and not wait():
+            return
+        yield ""
+        yield f"$ {one.command}"
+        yield from answer(one)
+        if wait is not None and number < len(statements) and not wait():
+            return
+
+
+def answer(statement: Statement) -> Iterator[str]:
+    """Run a statement's command, and yield what answers its question.
+
+    Raises:
+        PellucidError: the command failed.
+    """
+    output = output_of(statement)
+    shown = statement.excerpt(output)
+    yield from (f"{INDENT}{line}".rstrip() for line in shown)
+    left_out = len(output.splitlines()) - len(shown)
+    if left_out > 0:
+        yield f"{INDENT}({left_out} more lines: give the command yourself)"
+    yield ""
+    yield from _fill(statement.number)
+    if statement.errs:
+        yield ""
+        yield from _fill(f"Where the text errs: {statement.errs}")
+    if statement.vary:
+        yield ""
+        yield from _fill(f"Try: {statement.vary}")
+
+
+def ask_for_enter() -> bool:
+    """Wait for Enter on the terminal; return False if the reader ends the walk with q."""
+    sys.stderr.write("[Enter: go on; q: end] ")
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    return bool(line) and line.strip().lower() not in ("q", "quit")
+
+
+def _fill(text: str) -> list[str]:
+    width = min(80, shutil.get_terminal_size().columns)
+    return textwrap.wrap(text, max(width, 20), break_long_words=False, break_on_hyphens=False)
