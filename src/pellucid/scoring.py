@@ -14,6 +14,7 @@ from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import DataError
 from pellucid.model import Transformer
 from pellucid.text import Tokenizer
+from pellucid.text_lines import not_a_line
 from pellucid.translation import Scored
 
 __all__ = ["score_pairs"]
@@ -54,9 +55,15 @@ def score_pairs(
     limit = min(model.config.max_target_length for model in models)
     scored: list[Scored] = []
     pairs: IdPairs = {}
-    encoded = (tokenizer.encode_sources(sources), tokenizer.encode_targets(targets))
+    faults = [
+        not_a_line(one) or not_a_line(other) for one, other in zip(sources, targets, strict=True)
+    ]
+    encoded = (
+        tokenizer.encode_sources(_without(sources, faults)),
+        tokenizer.encode_targets(_without(targets, faults)),
+    )
     for index, (source_ids, target_ids) in enumerate(zip(*encoded, strict=True)):
-        problem = too_long(source_ids) or _target_too_long(target_ids, limit)
+        problem = faults[index] or too_long(source_ids) or _target_too_long(target_ids, limit)
         scored.append(Scored(sources[index], targets[index], error=problem))
         if problem is None:
             pairs[index] = (source_ids, target_ids)
@@ -96,6 +103,10 @@ def _score_group(
             token_log_probabilities=logs,
             log_probability=sum(logs),
         )
+
+
+def _without(lines: Sequence[str], faults: Sequence[str | None]) -> list[str]:
+    return ["" if fault else line for line, fault in zip(lines, faults, strict=True)]
 
 
 def _target_too_long(ids: Sequence[int], limit: int) -> str | None:

@@ -137,8 +137,7 @@ def translate(
     """
     given = {name: options[name] for name in DECODING if options[name] is not None}
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
-    layer, head = options["align_layer"], options["align_head"]
-    units = check_links(options, layer, head, is_wanted=bool(options["align"]))
+    units = _check_links(options)
     choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}
@@ -166,7 +165,7 @@ def translate(
         ensemble=others,
         workers=workers,
         to=to,
-        aligner=_make_aligner(translator, units, layer, head) if options["align"] else None,
+        aligner=_make_aligner(translator, units, options) if options["align"] else None,
     )
     _warn_of_useless(job)
     return translate_files(
@@ -181,9 +180,12 @@ def translate(
     )
 
 
-def _make_aligner(
-    translator: Translator, units: Units, layer: int | None, head: int | None
-) -> Aligner:
+def _check_links(options: Mapping[str, Any]) -> Units:
+    layer, head = options["align_layer"], options["align_head"]
+    return check_links(options, layer, head, is_wanted=bool(options["align"]))
+
+
+def _make_aligner(translator: Translator, units: Units, options: Mapping[str, Any]) -> Aligner:
     from pellucid.lines.aligning import Aligner
 
     return Aligner(
@@ -191,8 +193,8 @@ def _make_aligner(
         translator.tokenizer,
         bundle=translator.bundle,
         units=units,
-        layer=layer,
-        head=head,
+        layer=options["align_layer"],
+        head=options["align_head"],
     )
 
 
