@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ def draw_measurement(measurement: Measurement, path: str | Path) -> None:
     lettering = Lettering(path, texts)
     lines = wrap([lettering.write(line) for line in caption], width - 0.24, 7.5)
     num_legend = max(_rows_of_legend(panel) for panel in panels)
-    tilt = any(_is_tilted(panel) for panel in panels)
-    below = 0.62 + (0.42 if tilt else 0.0) + 0.16 * num_legend
+    more_lines = max(_lines_of_names(panel) for panel in panels) - 1
+    below = 0.62 + 0.12 * more_lines + 0.16 * num_legend
     top = 0.72
     with lettering.settings():
         sheet = Sheet(width, top + _HEIGHT + below + _LINE * len(lines) + 0.12)
@@ -65,7 +66,7 @@ def draw_measurement(measurement: Measurement, path: str | Path) -> None:
             left = 0.12 + _LEFT + index * (_PANEL + _GAP)
             axes = sheet.axes(left, top, _PANEL, _HEIGHT)
             _draw_panel(axes, panel)
-            drop = (0.48 + (0.42 if tilt else 0.0)) / _HEIGHT
+            drop = (0.48 + 0.12 * more_lines) / _HEIGHT
             if len(panel.series) > 1 or panel.series[0].name:
                 axes.legend(
                     loc="upper left",
@@ -94,12 +95,18 @@ def _rows_of_legend(panel: Panel) -> int:
     return -(-len(panel.series) // _columns_of_legend(panel))
 
 
-def _width(name: str) -> int:
-    return max(map(len, name.split("\n")))
+def _broken_names(panel: Panel) -> list[str]:
+    """Break the names of places into lines if they would touch."""
+    if sum(len(name) + 2 for name in panel.names) <= 62:
+        return list(panel.names)
+    return [
+        "\n".join(part for line in name.split("\n") for part in textwrap.wrap(line, 10))
+        for name in panel.names
+    ]
 
 
-def _is_tilted(panel: Panel) -> bool:
-    return bool(panel.names) and sum(_width(name) + 2 for name in panel.names) > 76
+def _lines_of_names(panel: Panel) -> int:
+    return max((name.count("\n") + 1 for name in _broken_names(panel)), default=1)
 
 
 def _draw_panel(axes: Any, panel: Panel) -> None:
@@ -130,8 +137,8 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
 def _write_power(value: float, _place: int) -> str:
     """Write a number of a logarithmic axis."""
     return (
-        f"{value:g}"
-        if 1e-3 <= value < 1e5
+        f"{value:,g}"
+        if 1e-3 <= value < 1e6
         else f"{value:.0e}".replace("e-0", "e−").replace("e-", "e−")
     )
 
@@ -183,8 +190,7 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
         if series.role == "faint":
             style = {"linewidth": 1, "linestyle": "--", "label": series.name, "zorder": 1}
             axes.axhline(series.y[0], color=_FAINT, **style)
-    tilted = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if _is_tilted(panel) else {}
-    axes.set_xticks(range(len(panel.names)), labels=panel.names, **tilted)
+    axes.set_xticks(range(len(panel.names)), labels=_broken_names(panel))
 
 
 def _looks(panel: Panel) -> list[tuple[Series, dict[str, Any]]]:

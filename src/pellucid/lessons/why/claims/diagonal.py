@@ -34,7 +34,7 @@ NOTES_SAY = Statement(
     NOTES, "section 3.3", "scores between the same word are usually highest in practice"
 )
 STUDY_SAY = Statement(
-    STUDY_NOTES, "", "“Let's” is weighted much more heavily because it's more similar to itself"
+    STUDY_NOTES, "", "it is weighted much more heavily because it's so much more similar to itself"
 )
 
 
