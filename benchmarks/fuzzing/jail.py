@@ -162,7 +162,7 @@ def start(
 
 def _enter(folder: Path, jail: Jail) -> None:
     """Make this process the one of the case: its streams, its folder, its limits."""
-    os.setsid()
+    os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     streams = (("input", os.O_RDONLY), ("output", _NEW), ("errors", _NEW))
     for number, (name, flags) in enumerate(streams):
