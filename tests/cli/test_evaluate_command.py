@@ -144,7 +144,6 @@ def test_evaluate_separators_of_unicode_do_not_shift_lines(
         ([], "neither is"),
         (["model", "--hypothesis", "FILE"], "both are"),
         (["model"], "--source"),
-        (["--hypothesis", "FILE", "--source", "FILE"], "--source"),
         (["--hypothesis", "missing.txt"], "missing.txt"),
         (["--hypothesis", "FILE", "--lowercased-tokenized", "xx"], "'xx'"),
         (
@@ -264,3 +263,27 @@ def test_evaluate_notices_tokenized_text(run_here: Run, write_lines: WriteLines)
     assert done.stderr.count("\n") == 1
     for option in (("--tokenized",), ("--tokenize", "none"), ("--lowercased-tokenized", "fr")):
         assert run_here("evaluate", *files, *option).stderr == ""
+
+
+def test_evaluate_counts_lines_that_lose_their_placeholders(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    sources = write_lines("source.txt", "Open %s", "Save", "Copy {n} to {m}", "%d of %d")
+    hypothesis = write_lines("hypothesis.txt", "Ouvrir %d", "Garder", "De {n} en {m}", "%d de")
+    arguments = ("--hypothesis", hypothesis, "--reference", hypothesis, "--source", sources)
+    done = run_here("evaluate", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["placeholders"] == {"lines": 3, "kept": 1, "lost": [1, 4]}
+    assert "kept in 1 of 3 lines that have some; not in lines 1, 4." in done.stderr
+
+
+def test_evaluate_without_sources_takes_the_placeholders_of_the_reference(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    reference = write_lines("reference.txt", *[f"%s est vide ({n})" for n in range(13)])
+    hypothesis = write_lines("hypothesis.txt", *[f"%d est vide ({n})" for n in range(13)])
+    done = run_here("evaluate", "--hypothesis", hypothesis, "--reference", reference)
+    assert "kept in 0 of 13 lines that have some" in done.stderr
+    assert "9, 10 and 3 more" in done.stderr
+    done = run_here("evaluate", "--hypothesis", reference, "--reference", reference)
+    assert done.stderr == ""

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
     from pellucid.config import BundleConfig
     from pellucid.evaluate import Comparison, Evaluation, Normalized
+    from pellucid.text.kept import KeptPlaceholders
 
 __all__ = ["evaluate"]
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
+
+MOST_NAMED = 10
+"""Lines that are named in a warning."""
 
 MANY_TOKENIZED = 100
 """Lines that end in a separate period, above which a text is taken for tokenized."""
@@ -37,7 +41,12 @@ Reference = Annotated[
     ),
 ]
 Source = Annotated[
-    str | None, typer.Option("--source", metavar="FILE", help="Lines for MODEL to translate.")
+    str | None,
+    typer.Option(
+        "--source",
+        metavar="FILE",
+        help="Lines for MODEL to translate, or the sources of --hypothesis.",
+    ),
 ]
 Hypothesis = Annotated[
     str | None, typer.Option("--hypothesis", metavar="FILE", help="Translations to score.")
@@ -108,6 +117,7 @@ def evaluate(
     columns = dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
 
     from pellucid.evaluate import AS_IT_IS, NFC, Form, compare, evaluate_corpus
+    from pellucid.text.kept import count_placeholders
 
     _check_tokenization(lowercased_tokenized, is_tokenized=tokenized, tokenize=tokenize)
     how: dict[str, Any] = {
@@ -130,14 +140,19 @@ def evaluate(
     hypotheses, references = columns["--hypothesis"], [columns[name] for name in names]
     if not tokenized and lowercased_tokenized is None and tokenize != "none":
         _warn_if_tokenized(hypotheses)
+    kept = count_placeholders(columns.get("--source", references[0]), hypotheses)
+    if kept.lost:
+        _warn_of_placeholders(kept)
     evaluation = evaluate_corpus(hypotheses, references, **how)
     if evaluation.normalized is not None:
         _warn_of_normalization(evaluation.normalized, len(hypotheses), len(references))
     comparison = None
     if baseline is not None:
         comparison = compare(hypotheses, columns["--baseline"], references, **how)
-    write = _to_json if json else _to_text
-    sys.stdout.write(write(evaluation, comparison))
+    if json:
+        sys.stdout.write(_to_json(evaluation, comparison, kept))
+    else:
+        sys.stdout.write(_to_text(evaluation, comparison))
     return 2 if errors else 0
 
 
@@ -152,9 +167,8 @@ def _choose_given(
             "Give MODEL with --source FILE, or --hypothesis FILE."
         )
     if hypothesis is not None:
-        if source is not None:
-            raise InputError("--source cannot be combined with --hypothesis. Leave one out.")
-        return {"--hypothesis": hypothesis}
+        sources = {} if source is None else {"--source": source}
+        return {"--hypothesis": hypothesis, **sources}
     if source is None:
         raise InputError("No text to translate was given. Add --source FILE.")
     return {"--source": source}
@@ -209,8 +223,20 @@ def _warn_of_normalization(normalized: Normalized, num_lines: int, num_reference
     )
 
 
-def _to_json(evaluation: Evaluation, comparison: Comparison | None) -> str:
+def _warn_of_placeholders(kept: KeptPlaceholders) -> None:
+    shown = ", ".join(map(str, kept.lost[:MOST_NAMED]))
+    more = len(kept.lost) - MOST_NAMED
+    warn(
+        f"Placeholders such as %s or {{name}} are kept in {kept.kept:,} of {kept.lines:,} lines "
+        f"that have some; not in {'line' if len(kept.lost) == 1 else 'lines'} {shown}"
+        f"{f' and {more:,} more (--json has all)' if more > 0 else ''}."
+    )
+
+
+def _to_json(evaluation: Evaluation, comparison: Comparison | None, kept: KeptPlaceholders) -> str:
     record: dict[str, Any] = dataclasses.asdict(evaluation)
+    if kept.lines:
+        record["placeholders"] = dataclasses.asdict(kept)
     if evaluation.normalized is None:
         del record["normalized"]
     if comparison is not None:
