@@ -1,4 +1,4 @@
-"""Forms of words that a glossary's terms are found in, and words that are none."""
+"""Forms of words that a glossary's terms are found in, and words that only look like them."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def _read_forbidden(
 ) -> tuple[list[tuple[int, ...]], list[Any]]:
     """Split forbidden sequences into those of the vocabulary, and others.
 
-    The end alone cannot be forbidden: no translation would have one. Theirs leaves that out too.
+    Nothing forbids only the end: a translation must have one. Theirs leaves that out too.
     """
     forbidden: list[tuple[int, ...]] = []
     others: list[Any] = []

@@ -20,7 +20,7 @@ _FINALS = 28
 _FINAL_RIEUL = 8
 
 # Particles after any syllable, after a final consonant, and after a vowel. A particle that does
-# not fit the sound before it is no particle: 나이 (age) is not 나 (I) with 이.
+# not fit the sound before it is not one: 나이 (age) is not 나 (I) with 이.
 _AFTER_ALL = (
     *("의", "에", "에서", "에게", "에는", "에도", "에서는", "에서도", "에게는", "도", "만", "까지"),
     *("부터", "처럼", "보다", "마다", "하고", "한테", "께서", "밖에", "조차", "마저"),
@@ -39,7 +39,7 @@ _ARTICLE = re.compile("(?:[وف])?(?:[بك])?ال(?P<stem>.+)|(?:[وف])?لل(?P
 _PROCLITIC = re.compile("(?:[وف])?(?:[بكل])?(?P<stem>.+)")
 _ENCLITICS = ("هما", "كما", "ها", "هم", "هن", "كم", "نا", "ه", "ك", "ي")
 
-# Words that end like a form of another word and are none.
+# Words that only look like a form of another word.
 _NO_PLURALS_EN = """
 always as bus does gas goes has his its lens means news perhaps plus series species this thus us was
 yes economics mathematics physics politics

@@ -45,7 +45,7 @@ def has_probabilities(processor: sentencepiece.SentencePieceProcessor) -> bool:
 def append_pieces(model: bytes, pieces: Sequence[Piece]) -> bytes:
     """Append pieces to a serialized model; their ids follow those that it has.
 
-    A repeated field of a protocol buffer goes on wherever the bytes have more of it.
+    A repeated field of a protocol buffer continues wherever the bytes have more of it.
 
     Source:
         Protocol Buffers, "Encoding"; ``sentencepiece_model.proto``: ``ModelProto.pieces`` is field
