@@ -202,7 +202,9 @@ def _project(
         steps.append(make_weight_step(name, weight))
     if not steps:
         return (), tuple(roles), formulas, products
-    first = make_step("x", "one row per token", table(names, x_LD, "x"), is_given=True)
+    is_as_given = torch.equal(x_LD, given.matrix("x"))
+    formula = "one row per token" if is_as_given else "one row per token, as computed above"
+    first = make_step("x", formula, table(names, x_LD, "x"), is_given=True)
     part = Part("What is given", _GIVEN_NOTE, (first, *steps))
     return (part,), tuple(roles), formulas, products
 
