@@ -136,7 +136,9 @@ class _Layout:
         spans = [match.span() for match in _LINE.finditer(text)]
         edges = [0, *(place for span in spans for place in span), len(text)]
         around = [text[start:end] for start, end in pairwise(edges)][::2]
-        lines, numbers, gaps, code = [], [], [around[0]], ""
+        lines: list[Cleaned] = []
+        numbers: list[int] = []
+        gaps, code = [around[0]], ""
         number = around[0].count("\n")
         replaced, dropped = Counter[str](), Counter[str]()
         for (start, end), after in zip(spans, around[1:], strict=True):
