@@ -84,7 +84,9 @@ class ConstraintOptions:
         listed = [line for line in lines if line.strip()]
         match = options["glossary_match"]
         if match is not None and not glossaries:
-            raise InputError("--glossary-match needs --glossary, which was not given. Leave it out.")
+            raise InputError(
+                "--glossary-match needs --glossary, which was not given. Leave it out."
+            )
         glossary, glossary_hash = _read_glossary(glossaries, match or "auto")
         settings = {
             "--prefix": prefix,
