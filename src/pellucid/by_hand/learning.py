@@ -28,7 +28,10 @@ __all__ = [
     "END",
     "NUM_STEPS",
     "PAIRS",
+    "RECORDED_EVERY",
+    "SOURCE_WORDS",
     "START",
+    "TARGET_WORDS",
     "WIDTH",
     "Learned",
     "Turn",
@@ -36,7 +39,8 @@ __all__ = [
     "train_answers",
 ]
 
-START, END = "<start>", "<end>"
+START = "<start>"
+END = "<end>"
 PAIRS = (
     ("show me the money", "not on your life"),
     ("show me your money", "it is not good"),
