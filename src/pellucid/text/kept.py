@@ -114,7 +114,10 @@ def _number_changed(source: str, target: str) -> bool:
 
     Small numbers that only one side has may be words on the other.
     """
-    first, second = _numbers(source), _numbers(target)
+    in_source, in_target = _NUMBER.findall(source), _NUMBER.findall(target)
+    if in_source == in_target:
+        return False
+    first, second = _numbers(source, in_source), _numbers(target, in_target)
     if first == second:
         return False
     missing, added = first - second, second - first
@@ -123,9 +126,8 @@ def _number_changed(source: str, target: str) -> bool:
     return any(number > LARGEST_WRITTEN_OUT for number in (*missing, *added))
 
 
-def _numbers(line: str) -> Counter[int]:
+def _numbers(line: str, numbers: list[str]) -> Counter[int]:
     """Count the numbers of a line, whatever their digits and separators."""
-    numbers = _NUMBER.findall(line)
     if len(numbers) > 1:
         numbers = _NUMBER.findall(_SEPARATED.sub("", line))
     return Counter(int(number) for number in numbers if len(number) <= MOST_DIGITS)
