@@ -202,10 +202,14 @@ def test_examples_are_judged_by_scores_then_by_effect(
     scores: tuple[float, float], occlusion: float, outcome: str, condition: str
 ) -> None:
     found = [
-        examples.Tied(0, 0.0, 0.0, 0.1, 0.1, 0.0, 0.5),
-        examples.Tied(1000, *scores, 0.1, 0.1, occlusion, 0.9),
+        examples.Tied(0, 0.0, 0.0, 0.1, 0.1, 0.0, 0.5, 0.5),
+        examples.Tied(1000, *scores, 0.1, 0.1, occlusion, 0.9, 0.9),
     ]
     expect(examples.judge_score(found), outcome, condition)
+    if outcome == "holds":
+        between = replace(found[0], count=10, tasted_score=9.0)
+        unsteady = [found[0], between, found[1]]
+        expect(examples.judge_score(unsteady), "holds only if", "rise and fall")
 
 
 @pytest.mark.parametrize(
@@ -220,12 +224,12 @@ def test_examples_are_enough_when_pronouns_are_right(
     accuracies: tuple[float, float], outcome: str, condition: str
 ) -> None:
     found = [
-        examples.Tied(count, 0.0, 0.0, 0.0, 0.0, 2.0, share)
+        examples.Tied(count, 0.0, 0.0, 0.0, 0.0, 2.0, share, 1.0)
         for count, share in zip((0, 10), accuracies, strict=True)
     ]
     expect(examples.judge_correct(found), outcome, condition)
-    without_effect = [replace(one, occlusion=-1.0) for one in found]
-    expect(examples.judge_correct(without_effect), "fails")
+    always_pizza = [replace(one, control=0.0) for one in found]
+    expect(examples.judge_correct(always_pizza), "fails")
 
 
 def test_diagonal_is_judged_by_heads_then_without_projections() -> None:

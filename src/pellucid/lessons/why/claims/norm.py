@@ -66,7 +66,7 @@ def measure(setting: Setting) -> Measurement:
         setting.say(f"{NAMES[norm]}, {layers} layers, learning rate {rate:g}")
         tiny = make_tiny(
             [*train, *test], seed=setting.seed, norm=norm, d_model=32, d_ff=64, num_heads=2,
-            num_encoder_layers=layers, num_decoder_layers=layers,
+            num_encoder_layers=layers, num_decoder_layers=(layers + 1) // 2,
         )  # fmt: skip
         tiny = train_tiny(tiny, train, steps=steps, seed=setting.seed, rate=rate)
         updates = _updates_until(tiny.losses, LEARNED)
@@ -87,8 +87,9 @@ def measure(setting: Setting) -> Measurement:
         f"{middle['post'].exact:.0%} of new sentences are right with post-norm, "
         f"{middle['pre'].exact:.0%} with pre-norm and {middle['none'].exact:.0%} without "
         "norms.",
-        method=f"A model of {depth} and {depth} layers, d = 32, learns {count:,} sentences of "
-        f"a tiny language in {steps} updates with Adam, with the norm after each residual sum "
+        method=f"A model of {depth} encoder and {(depth + 1) // 2} decoder layers, d = 32, "
+        f"learns {count:,} sentences of a tiny language in {steps} updates with Adam, with "
+        "the norm after each residual sum "
         "(post), before each sub-layer (pre) or nowhere, at several learning rates. Weights "
         "and text are the same. The same is done with one and one layer. Learned means a "
         f"loss below {LEARNED} nats a word.",

@@ -33,7 +33,7 @@ _THINGS: tuple[_Noun, ...] = (
     ("bottle", "bouteille", "f"),
 )
 _TEST_THINGS: tuple[_Noun, ...] = (("oven", "four", "m"), ("fridge", "frigo", "m"))
-"""No training text has a pronoun next to these."""
+"""No training text has pizza next to these."""
 TASTE = ("tasted good", "tasted bad")
 _OF_FOOD = (("tasted good", "avait bon goût"), ("tasted bad", "avait mauvais goût"))
 _OF_THINGS = (("was too small", "était trop {petit}"), ("was empty", "était vide"))
@@ -55,7 +55,7 @@ def draw_others(count: int, *, seed: int) -> list[Pair]:
     """Draw sentences in which pizza has no pronoun; they recur if more are asked for than exist."""
     found = [
         _say(time, food, thing, said, is_turned=is_turned)
-        for time, food, thing in product(_TIMES, _FOODS, _THINGS)
+        for time, food, thing in product(_TIMES, _FOODS, (*_THINGS, *_TEST_THINGS))
         for said in (*_OF_FOOD, *_OF_THINGS)
         for is_turned in (False, True)
     ]
