@@ -33,11 +33,12 @@ def why(
     threads: Threads = None,
     size: Annotated[str, typer.Option("--size", hidden=True)] = "quick",
 ) -> None:
-    """Measure a claim of the texts on this machine, in less than a minute on two cores.
+    """Measure a claim of the texts on this machine, in less than a minute.
 
     The answer has the statement of the text, a number, the tables behind it, and a verdict: holds,
     holds only if, or fails. The verdict follows from the numbers by a rule that is shown. Times
-    are those of this machine, everything else depends on the seed.
+    are those of this machine, everything else depends on the seed. The minute is that
+    of two cores.
     """
     from pellucid.lessons.why.registry import CLAIMS
 

@@ -101,7 +101,7 @@ def _draw(measurement: Measurement) -> None:
         console.print()
         suffix = ", on this machine" if table.is_of_this_machine else ""
         _print(console, Text(table.title + suffix, "bold"))
-        for line in table_lines(table):
+        for line in _table_lines(table):
             console.print(Text("  " + line), no_wrap=True, overflow="ignore", crop=False)
     for note in measurement.notes:
         console.print()
@@ -141,10 +141,10 @@ def _print(console: Console, text: Text, indent: str = "", later: str | None = N
         console.print(shown, no_wrap=True, overflow="ignore", crop=False)
 
 
-def table_lines(table: Table) -> Iterator[str]:
+def _table_lines(table: Table) -> Iterator[str]:
     """Lay out a table: words to the left, numbers to the right, two spaces between columns."""
     rows = [
-        [write_cell(cell, form) for cell, form in zip(row, table.forms, strict=True)]
+        [_write_cell(cell, form) for cell, form in zip(row, table.forms, strict=True)]
         for row in table.rows
     ]
     widths = [
@@ -156,7 +156,7 @@ def table_lines(table: Table) -> Iterator[str]:
         yield _row(row, widths, table.forms)
 
 
-def write_cell(cell: Cell, form: str) -> str:
+def _write_cell(cell: Cell, form: str) -> str:
     """Write a cell of a table; a number that does not exist is a dash."""
     if cell is None:
         return "–"

@@ -40,7 +40,7 @@ _ALL = (
     Claim("parallel", "How much faster is one pass than word by word?", is_timed=True),
     Claim("examples", "Do more examples tie it and tasted to pizza?", is_trained=True),
     Claim("diagonal", "Does a word attend most to itself?"),
-    Claim("heads", "Does each head learn a feature of its own?"),
+    Claim("heads", "Does each head learn its own feature?"),
     Claim("position", "Is there no order without positions?", is_trained=True),
     Claim("residual", "Do residual connections carry gradients and knowledge?", is_trained=True),
     Claim("norm", "Does layer normalization stabilize and shorten training?", is_trained=True),

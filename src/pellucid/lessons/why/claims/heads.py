@@ -98,7 +98,7 @@ def measure(setting: Setting) -> Measurement:
     clear = [one for one in heads if one.feature != "–"]
     return Measurement(
         claim="heads",
-        question="Does each head learn a feature of its own?",
+        question="Does each head learn its own feature?",
         number=f"{len({one.feature for one in clear})} different features are the strongest of "
         f"{len(clear)} of {len(heads)} heads; the two most similar heads differ in "
         f"{min(one.nearest for one in heads):.0%} of their weight.",
@@ -155,7 +155,7 @@ def find_features(pair: Pair, example: Example) -> list[Places]:
         example: the same sentence with the antecedents of its pronouns.
     """
     length = len(pair.source_ids)
-    words = words_of_source(pair, example)
+    words = _words_of_source(pair, example)
     pronouns: Places = [
         (row, column)
         for pronoun in example.pronouns
@@ -180,7 +180,7 @@ def find_features(pair: Pair, example: Example) -> list[Places]:
     ]
 
 
-def words_of_source(pair: Pair, example: Example) -> list[list[int]]:
+def _words_of_source(pair: Pair, example: Example) -> list[list[int]]:
     """List the source tokens of each word between spaces."""
     owners = words_of_tokens(pair.tokenizer, "source", example.source, pair.source_ids)
     words: list[list[int]] = [[] for _ in example.source.split(" ")]

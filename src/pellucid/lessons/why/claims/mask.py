@@ -85,7 +85,7 @@ def measure(setting: Setting) -> Measurement:
         f"translates {found[False].exact:.0%}, with the mask {found[True].exact:.0%}.",
         method=f"Two equal models of one layer learn {count:,} sentences of a tiny English "
         f"and French in {steps} updates. Each verb has two French words, and a coin decides "
-        "which one a sentence has: nobody can foresee it, and a fair model pays log 2 nats "
+        "which one a sentence has: it cannot be foreseen, and a fair model pays log 2 nats "
         "for it. Decoding is greedy.",
         findings=(Finding(SAYS, judge(found, floor)),),
         tables=(_table(found, floor),),

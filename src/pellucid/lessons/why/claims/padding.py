@@ -91,8 +91,8 @@ def measure(setting: Setting) -> Measurement:
         number=f"With {last.num_padding} padding tokens {last.masked_changed:.0%} of the "
         f"translations change if padding is masked, {last.open_changed:.0%} if it is not.",
         method=f"The packaged model translates {len(texts)} new sentences of "
-        f"{source_BS.shape[1]} tokens, </s> included: as they are, with padding that nobody may "
-        "attend to, and with padding that everybody may attend to. Differences are the largest in "
+        f"{source_BS.shape[1]} tokens, </s> included: as they are, with padding that no token may "
+        "attend to, and with padding that all may attend to. Differences are the largest in "
         "the encoder's output of any word, divided by the root mean square of the outputs.",
         findings=(Finding(SAYS, judge(found)),),
         tables=(_table(found),),

@@ -12,7 +12,10 @@ from pellucid.data import Batch, make_source_batch
 
 __all__ = ["END", "PAD", "START", "UNKNOWN", "Pair", "Vocabulary", "make_pair_batch"]
 
-PAD, UNKNOWN, START, END = 0, 1, 2, 3
+PAD = 0
+UNKNOWN = 1
+START = 2
+END = 3
 _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 Pair = tuple[str, str]
