@@ -72,7 +72,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor):
                 storage = leaf.untyped_storage()
-                if storage._cdata not in given:  # A view holds nothing of its own.
+                if storage._cdata not in given:  # A view holds nothing itself.
                     self._held[storage._cdata] = _hold(storage)
         self.most = max(self.most, sum(size for _, size in self._held.values()))
         return result

@@ -177,7 +177,7 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
     bars = [(series, look) for series, look in looks if series.role != "faint"]
     heights_XP = np.array([series.y for series, _ in bars])
     is_shown_XP = np.isfinite(heights_XP)
-    # Bars that share a place stand side by side; a bar with a place of its own is in its middle.
+    # Bars that share a place stand side by side; a bar with a place to itself is in its middle.
     num_beside_P = is_shown_XP.sum(axis=0)
     width = 0.8 / max(1, int(num_beside_P.max()))
     order_XP = is_shown_XP.cumsum(axis=0) - 1

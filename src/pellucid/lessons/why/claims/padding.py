@@ -129,7 +129,7 @@ def judge(found: Sequence[Padded]) -> Verdict:
 
 
 def _equally_long(bundle: Bundle, setting: Setting) -> tuple[Tensor, list[str]]:
-    """Take sentences of one length, so that the batch has no padding of its own."""
+    """Take sentences of one length, so that the batch itself has no padding."""
     examples = write_examples_of(setting.choose(600, 40), seed=setting.seed)
     encoded = [(bundle.tokenizer.encode_source(one.source), one.source) for one in examples]
     ((commonest, _),) = Counter(len(ids) for ids, _ in encoded).most_common(1)

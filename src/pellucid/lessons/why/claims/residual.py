@@ -108,8 +108,8 @@ def measure(setting: Setting) -> Measurement:
         plot=_plot(found, curves),
         notes=(
             "A difference of 0 means that all words of a sentence have the same vector, so that "
-            "later layers cannot tell which word stood where. Attention averages words, and only the "
-            "residual connection brings each word itself along.",
+            "later layers cannot tell which word stood where. Attention averages words, and only "
+            "the residual connection brings each word itself along.",
         ),
         to_try=("pellucid why norm", "pellucid inspect demo --draw whole"),
         seed=setting.seed,
