@@ -3,7 +3,7 @@
     python benchmarks/busy.py
     python benchmarks/busy.py --rounds 1 --seconds 10 --ways default,spin,one
 
-Other programs are two processes that compute without end, each in a session of its own, as a
+Other programs are two processes that compute without end, each in its own session, as a
 browser or another user's work is: Linux divides the processor among sessions first. Every way of
 waiting has its turn in every round, on the idle machine and on the busy one; the table gives the
 median. Training is a recipe that --recipe names (Multi30k needs MULTI30K); decoding is the packaged
@@ -29,7 +29,7 @@ WAYS: dict[str, dict[str, str]] = {
     "passive": {"OMP_WAIT_POLICY": "passive"},
     "one": {"OMP_NUM_THREADS": "1"},
 }
-"""Environment of each way to wait; ``spin`` is what libgomp does if nobody bounds it."""
+"""Environment of each way to wait; ``spin`` is what libgomp does without a bound."""
 
 SENTENCES = [
     "The pizza came out of the oven and it tasted good.",
@@ -70,7 +70,7 @@ def environment_of(way: str) -> dict[str, str]:
 
 
 class Others:
-    """Busy processes, each in a session of its own."""
+    """Busy processes, each in its own session."""
 
     def __init__(self, number: int) -> None:
         self._number = number

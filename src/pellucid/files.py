@@ -180,7 +180,7 @@ def open_to_write(path: Path) -> BinaryIO:
 
 
 def create_file(path: Path) -> BinaryIO:
-    """Create a file of our own naming, such as ``NAME.part``, and open it for writing.
+    """Create a file that we name ourselves, such as ``NAME.part``, and open it for writing.
 
     Whatever had the name is deleted, so that a link is never followed.
 
@@ -192,7 +192,7 @@ def create_file(path: Path) -> BinaryIO:
 
 
 def open_own(path: Path | str, flags: int) -> int:
-    """Open a file of our own naming that may exist, or create it, and return its descriptor.
+    """Open a file that we name ourselves and that may exist, or create it, and return its descriptor.
 
     The arguments are those of an ``opener`` of Python's ``open``.
 

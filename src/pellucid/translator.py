@@ -129,7 +129,7 @@ class Translator:
                 repeats itself, is too long, unfinished, stuck or empty.
             align: link the words of each hypothesis and the source (its ``alignment``). An
                 `Aligner` says how, and keeps its choice of a head for later calls.
-            to: the language whose code, such as ``>>fra<<``, every line gets, in place of its own.
+            to: the language whose code, such as ``>>fra<<``, every line gets instead of its code.
             batch_tokens: approximate number of positions to compute at once.
             options: fields of `DecodingConfig`, on top of the model's defaults.
 

@@ -16,7 +16,7 @@ from pellucid.config import DecodingConfig, ModelConfig, validate
 
 __all__ = ["Generation", "read_generation"]
 
-# Settings that are carried over, or dropped by rules of their own.
+# Settings that are carried over, or dropped by their own rules.
 _JUDGED = (
     *("num_beams", "length_penalty", "max_length", "max_new_tokens", "min_length"),
     *("min_new_tokens", "no_repeat_ngram_size", "repetition_penalty", "num_beam_groups"),

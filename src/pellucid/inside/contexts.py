@@ -124,7 +124,7 @@ def _tokens_of(bundle: Bundle, word: str, sentence: str, ids: Sequence[int]) -> 
     words = line_words(split_code(tokenizer, sentence)[1])
     bare = [_bare(one) for one in words]
     owners = words_of_tokens(tokenizer, "source", sentence, ids, words)
-    # A final mark belongs to the word for links, but is a token of its own.
+    # A final mark belongs to the word for links, but is a separate token.
     has_letters = [any(map(str.isalnum, token)) for token in tokenizer.source_tokens(ids[:-1])]
     found = []
     for index, one in enumerate(bare):

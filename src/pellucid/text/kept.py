@@ -28,7 +28,7 @@ _ANY_ACCELERATOR = re.compile(r"[&_](?=[^\W_])")
 _NUMBER = re.compile(r"\d+")
 _SEPARATED = re.compile(r"(?<=\d)[.,'\u2019\xa0\u202f\u2009 ](?=\d\d\d(?!\d))")
 
-# Greek has the semicolon for a question mark, Armenian has marks of its own within the word.
+# Greek has the semicolon for a question mark, Armenian has its own marks within the word.
 _ENDS = {
     "?": "question",
     "？": "question",

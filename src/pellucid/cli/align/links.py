@@ -120,7 +120,7 @@ class Joined:
 
     Attributes:
         links: the links.
-        error: the reason why there are none.
+        error: the reason why the pair has no links.
         source_words: the words of the source that links count.
         target_words: those of the target.
         unknown: the pieces that a vocabulary cannot write.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pellucid.cli.lesson.running import output_of
 from pellucid.lessons.walks.statement import Statement, Walk
 
-__all__ = ["ask_for_enter", "list_statements", "walk"]
+__all__ = ["answer", "ask_for_enter", "list_statements", "walk"]
 
 INDENT = "  "
 
@@ -74,7 +74,7 @@ def answer(statement: Statement) -> Iterator[str]:
 
 def ask_for_enter() -> bool:
     """Wait for Enter on the terminal; return False if the reader ends the walk with q."""
-    sys.stderr.write("[Enter: go on; q: end] ")
+    sys.stderr.write("[Enter: continue; q: end] ")
     sys.stderr.flush()
     line = sys.stdin.readline()
     return bool(line) and line.strip().lower() not in ("q", "quit")

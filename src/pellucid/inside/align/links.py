@@ -101,7 +101,7 @@ def align_pairs(
         views: the maps to read links from, with their conventions.
         rule: which links to take from a map, see `link_words`.
         units: how lines are cut into the words that links count.
-        given: words to take instead, and pairs that are none.
+        given: words to take instead, and pairs that are faulty.
 
     Yields:
         The links of each pair, in order. A pair with an empty side has none.

@@ -37,7 +37,7 @@ class Given:
     Attributes:
         source_words: the words of each source, separated by spaces; None to cut the line.
         target_words: those of each target.
-        faults: for the number of a pair, from 0, why it is none.
+        faults: for the number of a pair, from 0, why it is faulty.
     """
 
     source_words: Sequence[str] | None = None

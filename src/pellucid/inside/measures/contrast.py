@@ -242,7 +242,7 @@ def _tokens(
     if not places:
         return range(0)
     end = places[-1] + 1
-    while _LATER_BYTE.fullmatch(tokens[end]):  # of the last letter; it has no letter of its own
+    while _LATER_BYTE.fullmatch(tokens[end]):  # of the last letter; it is not a letter by itself
         end += 1
     return range(places[0], end)
 

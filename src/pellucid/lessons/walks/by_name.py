@@ -24,7 +24,7 @@ def load_walk(name: str) -> Walk:
     """Load a walk.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: it does not exist.
     """
     if name not in TITLES:
         raise InputError(f"The lesson {name!r} does not exist. {suggestion(name, TITLES)}")

@@ -19,7 +19,7 @@ STATEMENTS = (
     ),
     Statement(
         place="parallelization",
-        says="Each position can be computed on a processor of its own; the lecture follows the "
+        says="Each position can be computed on its own processor; the lecture follows the "
         "second word.",
         expect="If all rows are computed at once, is the second row another one?",
         command="pellucid why parallel",

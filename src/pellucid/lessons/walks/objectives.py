@@ -184,7 +184,7 @@ WALK = Walk(
     title="Self-attention mechanism: objectives",
     about=(
         "A page that lists what to understand: the three roles, the projections, the attention "
-        "equation in three stages, the context vector. It has no numbers of its own; here each "
+        "equation in three stages, the context vector. It has no numbers; here each "
         "stage is shown on a model and by hand."
     ),
     statements=STATEMENTS,

@@ -44,7 +44,7 @@ STATEMENTS = (
         expect="Is the similarity of “go” to “Let's” the same number?",
         command="pellucid attend lets-go --page 5",
         shows=("Let's  −4.671400  −2.618032", "go     −1.163133  −0.837765"),
-        number="No: −2.618 one way, −1.163 the other. Queries and keys have matrices of their own.",
+        number="No: −2.618 one way, −1.163 the other. Queries and keys have their own matrices.",
         lines=2,
     ),
     Statement(
