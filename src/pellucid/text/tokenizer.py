@@ -14,6 +14,7 @@ __all__ = [
     "SPACE_SIGN",
     "SPECIAL_TOKENS",
     "LearnedTokenizer",
+    "LearnedVocabulary",
     "Lines",
     "Tokenizer",
     "Vocabulary",
