@@ -1,4 +1,4 @@
-"""What a translation keeps of its source: each loss is named, and correct pairs are left alone."""
+"""What a translation keeps of its source: each loss is named, and correct pairs have nothing to name."""
 
 from __future__ import annotations
 

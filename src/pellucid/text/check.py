@@ -55,7 +55,7 @@ NEVER = 2.0
 KINDS: Mapping[str, _Kind] = {
     "in training": _Kind("also in the training text", "BLEU will look better than it is.", 0.01),
     "empty": _Kind("an empty side", "They are left out.", 0.01),
-    "equal": _Kind("source equal to target, but for case", "The model learns to copy.", 0.01),
+    "equal": _Kind("source equal to target, case aside", "The model learns to copy.", 0.01),
     "source script": _Kind("source in another script", "It may be another language.", 0.005),
     "target script": _Kind("target in another script", "It may be another language.", 0.005),
     "mojibake": _Kind(

@@ -20,7 +20,7 @@ _PLACEHOLDER = re.compile(
 )
 _TAG = re.compile(r"(</?[a-zA-Z][a-zA-Z0-9:-]{0,30})(?:\s[^<>]{0,200})?/?>")
 _ADDRESS = re.compile(r"https?://[^\s<>\"«»]+|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]*\w")
-# At the start of a word or before a small letter: `AT&T` and `&amp;` are no accelerators.
+# At the start of a word or before a small letter; `AT&T` and `&amp;` do not count.
 _ACCELERATOR = re.compile(
     r"(?:(?<![^\W_])&|(?<=[^\W\d_])&(?=[a-z])|(?<!\w)_)(?=[^\W\d_])(?!\w*[;_=])"
 )

@@ -264,7 +264,7 @@ def _add(scan: Scan, pair: Pair, known: Sequence[Scan]) -> None:
 
 
 def _is_copy(source: str, target: str) -> bool:
-    """Tell whether a target is its source, but for case."""
+    """Tell whether a target equals its source, case aside."""
     source, target = source.strip(), target.strip()
     return source == target or (
         len(source) == len(target) and source.casefold() == target.casefold()
