@@ -23,7 +23,7 @@ CODES = (0, 1, 2)
 LARGEST_FILE = 200 << 20
 OUTSIDE = "written outside its folder: "
 _SENTENCE = re.compile(r"pellucid: .+([.?!]|See: pellucid \S+ --help)")
-_BUG = re.compile(r"Traceback|This is a bug|Please report|never should|Error: |Errno", re.I)
+_BUG = re.compile(r"Traceback|This is a bug|Please report|never should|\w(Error|Exception): |Errno")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
 _WRITING = {
     "os.mkdir": (0,),
@@ -76,8 +76,12 @@ class Outcome:
     errors: str
     faults: list[str] = field(default_factory=list)
 
-    def judge(self) -> None:
-        """Find what must not happen: see `benchmarks/fuzz.py`."""
+    def judge(self, *, is_check: bool = False) -> None:
+        """Find what must not happen: see `benchmarks/fuzz.py`.
+
+        Args:
+            is_check: the result of the command is a list of faults, which are no error of its own.
+        """
         if self.code < 0:
             name = signal.Signals(-self.code).name
             self.faults.append(f"ended by {name}")
@@ -87,7 +91,8 @@ class Outcome:
         if _BUG.search(self.errors):
             self.faults.append("a traceback or a bug")
         last = self.errors.rstrip("\n").rpartition("\n")[2]
-        if self.code and not _SENTENCE.fullmatch(last):
+        has_result = is_check and self.output.endswith("\n")
+        if self.code and not (_SENTENCE.fullmatch(last) or has_result):
             self.faults.append("no sentence at the end")
         if any(_CONTROL.search(line.rpartition("\r")[2]) for line in self.errors.split("\n")):
             self.faults.append("control characters in a message")
@@ -96,8 +101,9 @@ class Outcome:
 class Running:
     """A case that has been started."""
 
-    def __init__(self, pid: int, folder: Path, jail: Jail) -> None:
+    def __init__(self, pid: int, folder: Path, jail: Jail, *, is_check: bool) -> None:
         self.pid, self.folder, self._jail = pid, folder, jail
+        self._is_check = is_check
         self.descriptor = os.pidfd_open(pid)
         self._deadline = time.monotonic() + jail.wall_seconds
 
@@ -120,7 +126,7 @@ class Running:
             output=_read(self.folder / "output", 4000),
             errors=_read(self.folder / "errors", 100_000),
         )
-        outcome.judge()
+        outcome.judge(is_check=self._is_check)
         if not is_over:
             outcome.faults.append(f"no end within {self._jail.wall_seconds:g} s")
         outcome.faults += _read(self.folder / "outside", 2000).splitlines()[:3]
@@ -157,7 +163,7 @@ def start(
             sys.stderr.flush()
         finally:
             os._exit(code)
-    return Running(pid, folder, jail)
+    return Running(pid, folder, jail, is_check="--check" in arguments)
 
 
 def _enter(folder: Path, jail: Jail) -> None:

@@ -32,6 +32,7 @@ from pellucid.bundle import (
     write_listed,
 )
 from pellucid.config import BundleConfig
+from pellucid.config.records import read_record
 from pellucid.errors import BundleError, OutputError, PellucidError
 from pellucid.files import delete_folder, new_folder, tidy_folder
 from pellucid.text import Tokenizer
@@ -357,7 +358,13 @@ def _read_state(path: Path) -> TrainingState:
             f"{', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not ({path}). "
             "Use a newer version."
         )
-    return TrainingState(**values)
+    state = read_record(TrainingState, values, str(path))
+    if re.fullmatch(NAME, path.parent.name) and state.step != _step_of(path.parent):
+        raise BundleError(
+            f"The step of {STATE} must be that of its folder, but is {state.step} ({path}). The "
+            "file was changed: copy the folder again."
+        )
+    return state
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

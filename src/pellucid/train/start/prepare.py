@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import MANIFEST, read_json, to_json, verify_files
-from pellucid.config import Recipe, TokenizerConfig
+from pellucid.config import Recipe, TokenizerConfig, validate
+from pellucid.config.records import read_record
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
 from pellucid.errors import BundleError, ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import hash_file, new_folder, read_bytes, write_bytes, write_text
@@ -241,7 +242,10 @@ def _counted(
 
 def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
     """Open the files that `_prepare_into` made."""
-    counts = tuple(CorpusCount(**values) for values in read_json(folder / CORPORA)["corpora"])
+    corpora, where = read_json(folder / CORPORA).get("corpora"), str(folder / CORPORA)
+    if not isinstance(corpora, list):
+        raise BundleError(f"corpora must be a list, but is not ({where}). The file was changed.")
+    counts = tuple(read_record(CorpusCount, values, where) for values in corpora)
     _check_epoch(counts)
     variants = None
     if recipe.training.subword_samples:
@@ -276,7 +280,8 @@ def _load_tokenizer(folder: Path) -> Tokenizer:
         for path in sorted(folder.iterdir())
         if path.is_file() and path.name not in OWN_FILES
     }
-    config = TokenizerConfig.model_validate(read_json(folder / TOKENIZER_CONFIG))
+    path = folder / TOKENIZER_CONFIG
+    config = validate(TokenizerConfig, read_json(path), str(path))
     return load_tokenizer(config, files, str(folder))
 
 
