@@ -13,6 +13,7 @@ from pellucid.cli.progress import show_progress
 
 if TYPE_CHECKING:
     from pellucid.config import DataConfig
+    from pellucid.train.start.fit import ModelLimits
     from pellucid.train.start.worst import WorstPairs
 
 __all__ = ["NUM_WORST", "check_text"]
@@ -46,10 +47,14 @@ def check_text(
         The exit code: 2 if something must be wrong.
     """
     from pellucid.text.check import check_data
-    from pellucid.train.start.fit import ModelLimits, check_fit
 
-    limits = ModelLimits.read(sizes, start)
+    # A missing model is said before the work. Otherwise PyTorch, which these functions load, waits
+    # until the check has given its memory back.
+    limits = None if start is None else _read_limits(sizes, start)
     report = check_data(data, folder)
+    from pellucid.train.start.fit import check_fit
+
+    limits = limits or _read_limits(sizes, start)
     report = report.with_findings(check_fit(data, folder, limits))
     if data.train_alignments:
         from pellucid.train.start.links import check_links
@@ -65,6 +70,12 @@ def check_text(
         lines = report.lines() + ([] if found is None else list(_describe(found, str(model))))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 2 if report.has_errors else 0
+
+
+def _read_limits(sizes: Mapping[str, Any], start: str | None) -> ModelLimits:
+    from pellucid.train.start.fit import ModelLimits
+
+    return ModelLimits.read(sizes, start)
 
 
 def _score(model: str, data: DataConfig, folder: Path, count: int) -> WorstPairs:
