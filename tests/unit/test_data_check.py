@@ -560,3 +560,10 @@ def test_no_break_spaces_in_place_of_ordinary_ones_are_a_warning(
     finding = found(check(pairs), "no-break spaces between words")
     assert (finding.severity, finding.count) == (severity, share * 200)
     assert not [f for f in check(pairs).findings if f.kind == "no-break spaces"]
+
+
+def test_text_without_a_single_pair_is_an_error(check: Check) -> None:
+    report = check(make_pairs(30), [("a line", " "), ("", "ligne"), (" ", "\t")])
+    assert (found(report, "empty").severity, report.has_errors) == ("error", True)
+    report = check(make_pairs(30), [("a line", " "), ("a line here", "une ligne ici")])
+    assert (found(report, "empty").severity, report.has_errors) == ("warning", False)

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from pellucid.config import DataConfig
-from pellucid.text.findings import NAMES, SEVERITIES, DataReport, Example, Finding
+from pellucid.text.findings import NAMES, SEVERITIES, DataReport, Example, Finding, Severity
 from pellucid.text.foreign import (
     ForeignFile,
     ForeignLines,
@@ -360,8 +360,11 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
         pairs = f"{hit.count:,} {NAMES[scan.split]} {'pair' if hit.count == 1 else 'pairs'}"
         percent = f"{100 * share:.{2 if share < 0.1 else 0}f} %"
         detail = hit.detail or _characters(scan.characters[hit.kind])
+        severity: Severity = "warning" if share >= kind.warn_from else "note"
+        # Training refuses a text without a single pair.
+        severity = "error" if hit.kind == "empty" and share == 1 else severity
         yield Finding(
-            "warning" if share >= kind.warn_from else "note",
+            severity,
             hit.kind,
             scan.split,
             hit.count,
