@@ -18,7 +18,7 @@ from typing import Any
 __all__ = ["Jail", "Outcome", "start"]
 
 CODES = (0, 1, 2)
-"""The documented exit codes of commands that nobody interrupts."""
+"""The documented exit codes of commands that are not interrupted."""
 
 LARGEST_FILE = 200 << 20
 OUTSIDE = "written outside its folder: "
@@ -80,7 +80,7 @@ class Outcome:
         """Find what must not happen: see `benchmarks/fuzz.py`.
 
         Args:
-            is_check: the result of the command is a list of faults, which are no error of its own.
+            is_check: the command's result is a list of faults, so it needs no sentence.
         """
         if self.code < 0:
             name = signal.Signals(-self.code).name
@@ -200,7 +200,7 @@ def _addresses() -> int:
 def _watch(here: Path, note: int) -> None:
     """Note and refuse every change of a file elsewhere that this process asks for.
 
-    PyTorch makes a folder of its own for temporary files when it is loaded.
+    PyTorch makes a folder for temporary files when it is loaded.
     """
     allowed = (f"{os.path.realpath(here)}/", f"{tempfile.gettempdir()}/torchinductor")
 

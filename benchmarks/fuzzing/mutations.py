@@ -23,7 +23,7 @@ HOSTILE_NUMBERS = (
 """Numbers at the ends of types, and others that no setting expects."""
 
 HOSTILE_NAMES = ("../outside", "../../outside", "/outside", "a/../../outside", ".", "..", "a\0b")
-"""Names of files that lead out of a folder, or are none."""
+"""Names of files that lead out of a folder, and others that no file can have."""
 
 HOSTILE_TEXTS = (
     "",

@@ -14,7 +14,7 @@ SMALL_NUMBERS = ("0", "1", "2", "3", "0.5", "1.0")
 WORDS = ("le", "le chien", "en", "fra", "decoder.0.cross.0", "cut decoder.0.cross.0", "source", "0")
 INPUTS = ("validation.en", "validation.fr", "train.align", "glossary.tsv", "train.jsonl", "missing")
 OUTPUTS = ("out.txt", "missing/out", ".", "/dev/full", "train.en", "out.npz", "x" * 300)
-"""No name leads out of the folder, because a user may write where they like."""
+"""None leads out of the folder: a user may name any place, and it would be written."""
 
 LEFT_OUT = frozenset({"--workers", "--help", "--version"})
 """Workers are new processes, which have no limits and take seconds to start."""
