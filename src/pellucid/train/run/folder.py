@@ -320,8 +320,8 @@ class RunFolder:
             )
         if not self._recipe_file.exists():
             # Files that a crash at the very beginning leaves.
-            names = (RECIPE_FILE, CHOSEN_FILE, NO_CHECKPOINT_FILE)
-            begun = {CHOSEN_FILE, NO_CHECKPOINT_FILE, *(f"{name}.part" for name in names)}
+            first = (RECIPE_FILE, CHOSEN_FILE, NO_CHECKPOINT_FILE)
+            begun = {CHOSEN_FILE, NO_CHECKPOINT_FILE, *(f"{name}.part" for name in first)}
             if any(path.name not in begun for path in self.path.iterdir()):
                 raise ConfigurationError(
                     f"The run folder must be new or hold this run, but {self.path} holds something "
@@ -367,7 +367,7 @@ def _step_of(line: bytes) -> int:
 
 def _is_validated(line: bytes) -> bool:
     """Tell whether a line is of a validation: a sample or its figures, not those of an update."""
-    return read_json_text(line).get("kind", "sample") != "train"
+    return bool(read_json_text(line).get("kind", "sample") != "train")
 
 
 def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:

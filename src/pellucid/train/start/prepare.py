@@ -36,7 +36,7 @@ from pellucid.train.start.lengths import check_lengths
 from pellucid.train.start.links import BrokenLinks
 from pellucid.train.start.pairs import CorpusCount, KeptPair, KeptPairs
 
-__all__ = ["CorpusCount", "PreparedData", "prepare_data"]
+__all__ = ["PreparedData", "prepare_data"]
 
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
