@@ -328,7 +328,7 @@ class Translator:
         """
         bundle, how = self.own_bundle, how or Replaying()
         options = {"precision": "float32", **options}
-        decoding = self.configure(**options).model_dump()
+        decoding = self.configure(**options).model_dump(mode="json")
         # One search as it is: the replay reads the same line.
         texts = [_one_line(text) for text in texts]
         found = self.translate(texts, constraints=constraints, clean=False, split=False, **options)

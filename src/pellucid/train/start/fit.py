@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pellucid.bundle import load_bundle, resolve_model
 from pellucid.config import DataConfig, ModelConfig
 from pellucid.errors import DataError, InputFileNotFoundError
 from pellucid.text import Pair, Tokenizer, read_pairs
@@ -38,6 +37,9 @@ class ModelLimits(NamedTuple):
             BundleError: it is damaged.
         """
         if start is not None:
+            # Without a model to start from, the check does without PyTorch.
+            from pellucid.bundle import load_bundle, resolve_model
+
             bundle = load_bundle(resolve_model(start))
             sizes = bundle.config.model
             return cls(sizes.max_source_length, sizes.max_target_length, bundle.tokenizer)
