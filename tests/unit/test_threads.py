@@ -143,3 +143,21 @@ print(found[0], file=sys.stderr)
     )
 
     assert done.stderr.splitlines()[-1] == str(SPINS)
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(1, 1), (7, 1), (8, 2), (100, 2)])
+def test_decoding_takes_one_thread_for_small_steps(
+    rows: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.shared.small_model import make_model
+
+    from pellucid.decode import decoder
+
+    model = make_model()
+    count = sum(parameter.numel() for parameter in model.parameters())
+    monkeypatch.setattr(decoder, "WEIGHTS_FOR_THREADS", 8 * count)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+
+    found = decoder.Decoder([model], decoder.SpecialIds(start=2, eos=3))._threads_for(rows)
+
+    assert found == threads

@@ -21,6 +21,7 @@ from pellucid.decode.search.batching import group_by_length
 from pellucid.decode.search.loop import Found, Search, SpecialIds, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
 from pellucid.errors import InputError
+from pellucid.hardware import some_threads
 from pellucid.model import Transformer
 
 __all__ = ["Decoder"]
@@ -30,6 +31,13 @@ DOUBT = 1e-3
 
 In another batch a sentence's log-probabilities differ by about 1e-6 a token
 (docs/guides/translating.md).
+"""
+
+WEIGHTS_FOR_THREADS = 8_000_000
+"""Rows of a step times weights of the models, from which several threads pay off.
+
+``benchmarks/busy.py`` measures it: with the packaged model a sentence by itself takes a third
+longer on two threads than on one, and much longer while other programs use the processor.
 """
 
 
@@ -46,6 +54,7 @@ class Decoder:
     def __init__(self, models: Sequence[Transformer], special: SpecialIds) -> None:
         self._models = models
         self._special = special
+        self._num_weights = sum(p.numel() for model in models for p in model.parameters())
         self._steppers: dict[tuple[Precision, torch.dtype | None], Stepper] = {}
 
     def decode(
@@ -130,8 +139,15 @@ class Decoder:
             sentences = max(1, batch_tokens // (lengths[group[0]] * config.beam))
             asked = [requests[index] for index in group]
             search = Search(stepper, asked, config, self._special, sentences=sentences)
-            answers.update((group[place], found) for place, found in search.answers())
+            rows = min(len(asked), sentences) * config.beam
+            with some_threads(self._threads_for(rows)):
+                answers.update((group[place], found) for place, found in search.answers())
         return [answers[index] for index in range(len(requests))]
+
+    def _threads_for(self, rows: int) -> int:
+        """Choose one thread for small steps, in which threads would mostly wait for each other."""
+        is_small = rows * self._num_weights < WEIGHTS_FOR_THREADS
+        return 1 if is_small else torch.get_num_threads()
 
     def _sample(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
