@@ -32,7 +32,7 @@ def output_of(statement: Statement, *, is_toy: bool = False) -> str:
     with _written_to(stream):
         small = ["--size", "toy"] if is_toy and statement.is_measured else []
         code = dispatch([*statement.arguments, *small])
-    text = stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    text = stream.buffer.getvalue().decode()
     if code:
         raise PellucidError(f"{statement.command} ended with exit code {code}.")
     return str(text)
