@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -118,6 +119,22 @@ def test_any_number_of_sentences_of_any_length(sizes: tuple[int, int, int]) -> N
 def test_dropout_drops_what_it_drops_there(norm: str) -> None:
     rates = {"dropout": 0.3, "feed_forward_dropout": 0.2, "token_dropout": 0.1}
     assert_same(make_full_batch(), {"norm": norm}, **rates)
+
+
+@pytest.mark.parametrize("head", [(0, 1), (1, 0)])
+def test_a_guided_head_learns_its_links_as_it_does_there(head: tuple[int, int]) -> None:
+    batch = make_batch()
+    links = torch.rand(batch.target_in_BT.shape[1], batch.source_BS.shape[1])
+    guide_BTS = links * batch.target_mask_BT[:, :, None] * batch.source_mask_BS[:, None, :]
+    guide_BTS /= guide_BTS.sum(dim=2, keepdim=True).clamp(min=1e-9)
+    guide_BTS[:, 1] = 0  # A token without links.
+    guided = replace(batch, guide_BTS=guide_BTS)
+    assert_same(guided, {}, guided_head=head, guided_weight=2.0)
+    kernels_of_machine("float32")
+    _, without = gradients(make_model(), batch, "own", guided_head=head, guided_weight=2.0)
+    _, found = gradients(make_model(), guided, "own", guided_head=head, guided_weight=2.0)
+    name = f"decoder.layers.{head[0]}.cross_attention.query.weight"
+    assert not torch.allclose(found[name], without[name], rtol=0.1)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -237,7 +254,6 @@ def test_a_token_that_the_vocabulary_lacks_is_refused(side: str, token: int) -> 
         ({"d_key": 7}, {}, "model.num_heads times d_key is not a multiple of 16"),
         ({"projections": "qk", "d_value": 24}, {}, "model.projections is qk"),
         ({}, {"attention_dropout": 0.1}, "training.attention_dropout is above 0"),
-        ({}, {"guided_head": (0, 0)}, "training.guided_head is given"),
         ({}, {"compile": True}, "training.compile is true"),
     ],
 )

@@ -15,6 +15,7 @@ from pellucid.data import Batch
 from pellucid.model import Dropout, Transformer
 from pellucid.train import plain
 from pellucid.train.fast.compiled import CompiledTransformer
+from pellucid.train.fast.kernels.guided import Guide
 from pellucid.train.fast.kernels.model import ModelOnKernels, choose_kernels
 from pellucid.train.fast.loss import interleave, smoothed_cross_entropy
 from pellucid.train.fast.rows.few_shapes import make_shapes_repeat, shapes_matter
@@ -206,7 +207,8 @@ def _on_kernels(
         next(model.parameters()).device,
         has_output_bias=model.output_bias is not None,
     )
-    return None if chosen.kernels is None else ModelOnKernels(model, chosen.kernels)
+    guide = Guide(*training.guided_head, training.guided_weight) if training.guided_head else None
+    return None if chosen.kernels is None else ModelOnKernels(model, chosen.kernels, guide)
 
 
 def trained(module: nn.Module) -> list[Tensor]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels import DropoutBytes
+from pellucid.train.fast.kernels.guided import GuideOnRows
 
 __all__ = ["PackedSentences", "StackPass", "Tape", "require_ids"]
 
@@ -50,6 +51,7 @@ class StackPass:
         memory_ID: the encoder's output, for cross-attention.
         memory_sentences: those of its rows.
         tape: what the forward pass saves for backward.
+        guide: the loss of the guided head, if there is one.
     """
 
     sentences: PackedSentences
@@ -57,6 +59,7 @@ class StackPass:
     memory_ID: Tensor | None = None
     memory_sentences: PackedSentences | None = None
     tape: Tape = field(default_factory=list)
+    guide: GuideOnRows | None = None
 
 
 def require_ids(ids_J: Tensor, vocabulary: int) -> None:

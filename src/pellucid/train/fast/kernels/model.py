@@ -27,6 +27,7 @@ from pellucid.kernels import (
     mask_of,
 )
 from pellucid.model import Dropout, Stack, Transformer
+from pellucid.train.fast.kernels.guided import Guide, GuideOnRows
 from pellucid.train.fast.kernels.inputs import PackedSentences, StackPass, require_ids
 from pellucid.train.fast.kernels.layers import (
     AttentionOnRows,
@@ -103,7 +104,6 @@ def _reason_against(
         "the output has a bias": has_output_bias,
         "training.compile is true": training.compile,
         "training.attention_dropout is above 0": training.attention_dropout > 0,
-        "training.guided_head is given": bool(training.guided_head),
         f"{odd} is not a multiple of {WIDTH_STEP}": odd is not None,
     }
     return next((reason for reason, holds in against.items() if holds), None)
@@ -121,10 +121,13 @@ class ModelOnKernels:
     Args:
         model: holds the weights, and gets the gradients.
         kernels: of this machine.
+        guide: the guided head, if there is one.
     """
 
-    def __init__(self, model: Transformer, kernels: Kernels) -> None:
-        self._model, self._kernels = model, kernels
+    def __init__(
+        self, model: Transformer, kernels: Kernels, guide: Guide | None = None
+    ) -> None:
+        self._model, self._kernels, self._guide = model, kernels, guide
         self._encoder = _StackOnRows(model, model.encoder, kernels)
         self._decoder = _StackOnRows(model, model.decoder, kernels)
         self._packed_table: tuple[Tensor, Tensor] | None = None
@@ -164,7 +167,11 @@ class ModelOnKernels:
         # What passes save is in local variables only: if memory runs out, it is freed at once.
         encoding = StackPass(source, self._encoder.draw(source, dropout))
         memory_ID = self._encoder.forward(encoding, dropout)
-        decoding = StackPass(target, self._decoder.draw(target, dropout), memory_ID, source)
+        guide = None
+        if self._guide is not None and batch.guide_BTS is not None:
+            guide = GuideOnRows(self._guide, batch, share)
+        drawn = self._decoder.draw(target, dropout)
+        decoding = StackPass(target, drawn, memory_ID, source, guide=guide)
         states_PD = self._decoder.forward(decoding, dropout)
         weight = self._model.output_weight
         true_P = batch.target_out_BT[batch.target_mask_BT]
