@@ -12,18 +12,21 @@ from collections.abc import Iterable, Sequence
 from pellucid.corpora.example import Example, Pronoun
 from pellucid.corpora.french import Gender
 from pellucid.corpora.lexicon import NOUNS
+from pellucid.corpora.open.words import PEOPLE
 
 __all__ = ["antecedent_gender", "baseline_accuracies", "majority_gender"]
 
 _GENDERS: dict[str, Gender] = {
-    form: noun.gender for noun in NOUNS.values() for form in (noun.english, noun.english_plural)
+    form.lower(): noun.gender
+    for noun in (*NOUNS.values(), *PEOPLE)
+    for form in (noun.english, noun.english_plural)
 }
-"""The French gender of every English noun form."""
+"""The French gender of every English noun form and name, in lower case."""
 
 
 def antecedent_gender(example: Example, pronoun: Pronoun) -> Gender:
     """Look up the French gender of the noun that a pronoun stands for."""
-    return _GENDERS[example.source.split(" ")[pronoun.source_antecedent].lower()]
+    return _GENDERS[example.source.split(" ")[pronoun.source_antecedent].lower().rstrip(",")]
 
 
 def majority_gender(examples: Iterable[Example]) -> Gender:

@@ -62,9 +62,10 @@ def make_example(sentence: Sentence, pieces: Sequence[Word], style: Style) -> Ex
     english = list(sentence.english)
     french = [piece.text for piece in pieces]
     if style.is_title:
-        english = [_capital(word) for word in english]
-    # *I* always has a capital, so that nothing in English would announce a lower-case *je*.
-    if style.has_capital or english[0] == "I":
+        english = [word if word in _SMALL else _capital(word) for word in english]
+    # *I* and names always have a capital, so that nothing in English would announce a lower-case
+    # word at the beginning of the French.
+    if style.has_capital or english[0][0].isupper():
         english[0], french[0] = _capital(english[0]), _capital(french[0])
     english[-1] += style.mark
     french[-1] += NARROW_SPACE + style.mark if style.mark in ("!", "?") else style.mark
@@ -83,6 +84,10 @@ def make_example(sentence: Sentence, pieces: Sequence[Word], style: Style) -> Ex
         pronouns,
         sentence.construction,
     )
+
+
+_SMALL = frozenset("a an and at behind from in of on out the to under".split())
+"""Words without a capital inside a title."""
 
 
 def _capital(word: str) -> str:

@@ -42,8 +42,11 @@ class Word(NamedTuple):
 
 
 _VOWELS = frozenset("aeiouàâéèêëîïôùûœAEIOUÀÂÉÈÊËÎÏÔÙÛŒ")
-_ASPIRATED = frozenset({"harpe", "harpes", "haut", "hauts"})
-_ELIDED = {"le": "l'", "la": "l'", "de": "d'", "que": "qu'", "je": "j'", "ne": "n'", "se": "s'"}
+_ASPIRATED = ("harpe", "haut", "henni")
+_ELIDED = {
+    "le": "l'", "la": "l'", "de": "d'", "que": "qu'", "je": "j'", "ne": "n'", "se": "s'",
+    "me": "m'", "te": "t'", "ce": "c'",
+}  # fmt: skip
 _CONTRACTED = {
     ("de", "le"): "du",
     ("de", "les"): "des",
@@ -61,6 +64,8 @@ _IRREGULAR = {
     "européen": ("européen", "européenne", "européens", "européennes"),
     "culturel": ("culturel", "culturelle", "culturels", "culturelles"),
     "cher": ("cher", "chère", "chers", "chères"),
+    "long": ("long", "longue", "longs", "longues"),
+    "épais": ("épais", "épaisse", "épais", "épaisses"),
 }
 _BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
 _PLURAL_VERBS = {"a": "ont", "est": "sont"}
@@ -68,7 +73,9 @@ _PLURAL_VERBS = {"a": "ont", "est": "sont"}
 
 def begins_with_vowel(text: str) -> bool:
     """Tell whether the word before this one is elided: before a vowel or a mute h."""
-    return text[0] in _VOWELS or (text[0] in "hH" and text.lower() not in _ASPIRATED)
+    return text == "y" or text[0] in _VOWELS or (
+        text[0] in "hH" and not text.lower().startswith(_ASPIRATED)
+    )
 
 
 def make_plural(noun: str) -> str:

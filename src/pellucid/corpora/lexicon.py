@@ -41,7 +41,7 @@ __all__ = [
 
 Kind = Literal[
     "food", "fruit", "drink", "animal", "vehicle", "building", "instrument", "text", "clothes",
-    "container", "furniture", "person", "part", "institution", "money", "measure",
+    "container", "furniture", "person", "part", "institution", "money", "measure", "detail",
 ]  # fmt: skip
 
 
@@ -121,6 +121,7 @@ _IRREGULAR_PLURALS = {
     "glass": "glasses",
     "crisis": "crises",
     "sandwich": "sandwiches",
+    "life": "lives",
 }
 
 _TABLE: dict[Kind, str] = {
@@ -152,6 +153,9 @@ _TABLE: dict[Kind, str] = {
     "system=système.m project=projet.m agreement=accord.m mission=mission.f",
     "money": "money=argent.m*",
     "measure": "glass=verre.m cup=tasse.f bottle=bouteille.f",
+    "detail": "tire=pneu.m wall=mur.m ceiling=plafond.m sleeve=manche.f handle=poignée.f "
+    "brake=frein.m mistake=faute.f stone=pierre.f sound=son.m life=vie.f wool=laine.f* "
+    "gas=essence.f*",
 }
 
 

@@ -15,7 +15,7 @@ from pellucid.corpora.french import (
 )
 from pellucid.corpora.lexicon import Adjective, Noun
 
-__all__ = ["Article", "Combination", "Entity", "Link", "Sentence"]
+__all__ = ["Article", "Combination", "Entity", "Link", "Sentence", "read_template"]
 
 Article = Literal["the", "a", "some", "no", ""]
 Relation = Literal["adjective", "object", "predicate"]
@@ -92,7 +92,7 @@ class Sentence:
         self.english += english.split()
         gender = subject.noun.gender if subject else "m"
         is_plural = subject is not None and subject.is_plural
-        for text, links, agrees, is_finite in _read_template(french):
+        for text, links, agrees, is_finite in read_template(french):
             if agrees:
                 text = agree(text, gender, is_plural=is_plural)
             elif is_finite and is_plural:
@@ -186,7 +186,8 @@ def _french_article(article: Article, noun: Noun, *, is_plural: bool) -> tuple[s
 
 
 @cache
-def _read_template(french: str) -> tuple[_Template, ...]:
+def read_template(french: str) -> tuple[_Template, ...]:
+    """Read French words in the notation of the lexicon."""
     templates = []
     for entry in french.split():
         text, _, links = entry.partition(":")

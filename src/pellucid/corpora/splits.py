@@ -19,6 +19,7 @@ from pellucid.corpora.constructions import CONSTRUCTIONS
 from pellucid.corpora.example import Example, Style, make_example
 from pellucid.corpora.french import Word, begins_with_vowel, join_words
 from pellucid.corpora.holdout import held_out_combinations
+from pellucid.corpora.open import OPEN_CONSTRUCTIONS
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.pronouns import FRAMES, Frame
 from pellucid.corpora.seeds import seed_examples
@@ -46,21 +47,38 @@ _FRAME_WEIGHTS = {
     "subject pronoun, sound": 3,
     "object pronoun": 22,
 }
+_CONSTRUCTIONS = CONSTRUCTIONS | OPEN_CONSTRUCTIONS
 _TRAIN_SHARE, _VALIDATION_SHARE = 0.84, 0.08
 _PRONOUN_SHARE = 0.15
 # Draws without a new sentence, after which a split counts as exhausted.
 _PATIENCE = 30_000
 _STYLES = {
-    "statement": (*[Style(True, ".")] * 7, *[Style(True, "")] * 2, Style(False, "")),
+    "statement": (
+        *[Style(True, ".")] * 11,
+        *[Style(True, "")] * 4,
+        Style(True, "!"),
+        *[Style(False, "")] * 3,
+        Style(False, "."),
+    ),
     "order": (
         *[Style(True, "!")] * 4,
-        *[Style(True, ".")] * 2,
+        *[Style(True, ".")] * 3,
         *[Style(True, "")] * 2,
-        Style(False, "!"),
+        *[Style(False, "!")] * 2,
+        *[Style(False, "")] * 2,
+    ),
+    "question": (
+        *[Style(True, "?")] * 8,
+        Style(True, ""),
+        *[Style(False, "?")] * 2,
         Style(False, ""),
     ),
-    "question": (*[Style(True, "?")] * 8, Style(False, "?")),
-    "name": (Style(True, "", is_title=True), Style(True, ""), Style(False, "")),
+    "name": (
+        *[Style(True, "", is_title=True)] * 3,
+        Style(True, ""),
+        Style(True, "."),
+        *[Style(False, "")] * 2,
+    ),
 }
 
 
@@ -121,7 +139,7 @@ def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
 def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
     held_out = held_out_combinations(seed)
     salt = derive_key(seed, "corpora split").to_bytes(16, "little")
-    weights = {name: weight for name, (_, weight) in CONSTRUCTIONS.items()}
+    weights = {name: weight for name, (_, weight) in _CONSTRUCTIONS.items()}
     names = _by_weight(_FRAME_WEIGHTS | weights)
     seen: set[str] = set()
     num_misses = 0
@@ -139,20 +157,23 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
             which = int(pick.chance(0.5))
             sentence = frame.complete(which, pick.one(frame.predicates[which]))
         else:
-            sentence = CONSTRUCTIONS[construction][0](pick)
+            sentence = _CONSTRUCTIONS[construction][0](pick)
         # The compositional test takes only sentences with a held-out pair; the others take none.
         if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
             continue
         english = " ".join(sentence.english)
         if english in seen:
             continue
-        place, number = _hash(" ".join([word.text for word in sentence.french]), salt)
+        key = " ".join([word.text for word in sentence.french]).replace(",", "")
+        if key in seen:
+            continue
+        place, number = _hash(key, salt)
         if name != "compositional" and _split_at(place) != name:
             continue
         pieces = join_words(sentence.french)
         if _is_seed(pieces):
             continue
-        seen.add(english)
+        seen.update((english, key))
         num_misses = 0
         yield make_example(sentence, pieces, _style(sentence, number))
 
