@@ -27,6 +27,7 @@ class Notes:
         rare_tokens: the share of its tokens that training had fewer than 10 times.
         unknown_tokens: the share of its tokens that are ``<unk>`` or single bytes, because their
             text is outside the vocabulary.
+        unknown_words: the words that are not in a vocabulary of whole words.
         parts: the number of parts that the line was split into at sentence ends.
         is_long: True if the line, or its longest part, is far longer than the lines of training.
         is_whole: True if the line has more sentences than the lines of training, but was not
@@ -46,6 +47,7 @@ class Notes:
     rare_characters: float = 0.0
     rare_tokens: float = 0.0
     unknown_tokens: float = 0.0
+    unknown_words: tuple[str, ...] = ()
     parts: int = 1
     is_long: bool = False
     is_whole: bool = False

@@ -8,6 +8,7 @@ from typing import final
 
 from pellucid.text import Tokenizer
 from pellucid.text.cleaning import Cleaned, Cleaner
+from pellucid.text.close import unknown_words
 from pellucid.text.learned import LearnedText, byte_or_unknown_ids
 from pellucid.text.sentences import may_be_several, split_sentences
 from pellucid.translation import NO_NOTES, Notes
@@ -129,6 +130,7 @@ class Preparer:
             rare_characters=share,
             rare_tokens=rare if is_strange else 0.0,
             unknown_tokens=outside,
+            unknown_words=unknown_words(self._tokenizer, cleaned.text) if outside else (),
             parts=num_parts,
             is_long=is_long,
             is_whole=is_whole,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pellucid.cli.lines.terms import TermCounts
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from pellucid.translation import Notes, Translation
     from pellucid.translator import Translator
 
-__all__ = ["Notices"]
+__all__ = ["Notices", "say_words"]
 
 _MOST_SHOWN = 3
 _MOST_CHARACTERS = 5
+_MOST_WORDS = 10
 _LOUD = 0.05
 """The share of tokens outside the vocabulary from which translations can hardly be right."""
 
@@ -47,6 +48,7 @@ class Notices:
         self._counts = Counter[str]()
         self._characters: dict[str, Counter[str]] = {"changed": Counter(), "unknown": Counter()}
         self._outside = 0.0
+        self._words: dict[str, None] = {}
 
     def add(self, number: int, notes: Notes) -> None:
         """Count one line.
@@ -59,11 +61,13 @@ class Notices:
         self._characters["changed"].update(notes.dropped)
         self._characters["unknown"].update(notes.unknown)
         self._outside += notes.unknown_tokens
+        self._words.update(dict.fromkeys(notes.unknown_words))
         self._codes.add(number, notes.language_code)
         for name, is_found in (
             ("changed", notes.replaced or notes.dropped),
             ("unknown", notes.unknown),
             ("outside", notes.unknown_tokens),
+            ("words", notes.unknown_words),
             ("parts", notes.parts > 1),
             ("is_whole", notes.is_whole),
             ("is_long", notes.is_long),
@@ -86,7 +90,7 @@ class Notices:
             num_lines: the number of lines that were translated.
         """
         yield from self._about_characters()
-        if self._counts["outside"]:
+        if self._counts["outside"] > self._counts["words"]:
             share = self._outside / self._counts["outside"]
             whose = "its" if self._counts["outside"] == 1 else "their"
             advice = (
@@ -123,6 +127,11 @@ class Notices:
         """Yield a sentence about language codes, if a line has none of the model's."""
         if not self._codes.is_empty:
             yield self._codes.sentence(translator.tokenizer, "--to LANGUAGE")
+
+    def about_words(self, translator: Translator) -> Iterator[str]:
+        """Yield a sentence that names the words outside a vocabulary of whole words."""
+        if self._words:
+            yield _about_words(self._have("words"), list(self._words), translator)
 
     def _about_characters(self) -> Iterator[str]:
         if self._counts["changed"]:
@@ -182,3 +191,19 @@ class Notices:
         if len(found) > _MOST_CHARACTERS:
             shown.append(f"and {len(found) - _MOST_CHARACTERS} more")
         return ", ".join(shown)
+
+
+def say_words(number: int, words: Sequence[str], translator: Translator) -> str:
+    """Word the note on the unknown words of one line, numbered from 0."""
+    return _about_words(f"Line {number + 1} has", words, translator)
+
+
+def _about_words(begin: str, words: Sequence[str], translator: Translator) -> str:
+    from pellucid.text.close import say_unknown_words
+
+    shown, more = words[:_MOST_WORDS], len(words) - _MOST_WORDS
+    said = say_unknown_words(shown, translator.tokenizer)
+    return (
+        f"{begin} words that the model does not know and reads as <unk>: "
+        f"{said}{f', and {more} more' if more > 0 else ''}."
+    )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
 from pellucid.cli.lines.job import Job
-from pellucid.cli.lines.notices import Notices
+from pellucid.cli.lines.notices import Notices, say_words
 from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_resumable
 from pellucid.cli.lines.streams import STANDARD, ParallelReader, Window, is_special
 from pellucid.cli.progress import is_terminal, show_progress
@@ -106,6 +107,8 @@ def translate_files(
                 if job.aligner is not None and (sentence := job.aligner.take_sentence()):
                     warn(sentence)
         for sentence in notices.sentences(reader.num_lines - first_line):
+            warn(sentence)
+        for sentence in notices.about_words(job.translator):
             warn(sentence)
         for sentence in notices.about_codes(job.translator):
             warn(sentence)
@@ -207,7 +210,12 @@ def _translate(
 def _stream(job: Job, window: Window, output: Output, notices: Notices) -> int:
     """Do the same for a window of one line, writing its text while it is decoded."""
     problem = None
-    notices.add(window.first, job.examine(window.columns))
+    notes = job.examine(window.columns)
+    if notes.unknown_words:
+        # Said with its answer, not at the end, which a reader who types may not wait for.
+        warn(say_words(window.first, notes.unknown_words, job.translator))
+        notes = replace(notes, unknown_words=(), unknown_tokens=0.0)
+    notices.add(window.first, notes)
     try:
         for piece in job.stream(window.columns):
             output.write(piece)

@@ -25,6 +25,7 @@ from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given
 from pellucid.inside.pair import Pair
 from pellucid.inside.traces import Trace
+from pellucid.text.close import say_unknown_words, unknown_words
 from pellucid.text.codes import CodeFaults, find_fault
 from pellucid.translator import Translator, load
 
@@ -80,6 +81,9 @@ def look_at_line(
     codes.add(0, find_fault(translator.tokenizer, line.text))
     if sentence := codes.sentence(translator.tokenizer):
         warn(sentence)
+    if words := unknown_words(translator.tokenizer, line.text):
+        said = say_unknown_words(words, translator.tokenizer)
+        warn(f"The model does not know these words and reads them as <unk>: {said}.")
     how = Replaying(
         ask if options["row"] is None else Ask(everything=True),
         float64=float64,
