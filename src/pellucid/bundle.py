@@ -53,7 +53,7 @@ CONFIG = "config.json"
 MANIFEST = "manifest.json"
 RECIPE = "recipe.toml"
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-SHIPPED = ("demo",)
+SHIPPED = ("demo", "demo-untrained")
 """Models that come with the package, in its folder ``models``."""
 
 
@@ -91,7 +91,7 @@ def resolve_model(name: str | Path) -> Path:
     """Find the bundle that MODEL means.
 
     A bundle folder, a run folder (its best bundle), or the word ``demo``: the small model that
-    comes with the package.
+    comes with the package; ``demo-untrained`` is the same before training.
 
     Raises:
         InputFileNotFoundError: the folder does not exist.

@@ -27,6 +27,7 @@ from pellucid.files import new_folder, write_text
 from pellucid.hardware import describe_machine
 from pellucid.inside import Trace, attention_maps, draw_row, html_page, html_table
 from pellucid.text_lines import read_lines
+from pellucid.text.words import JOINER
 from pellucid.train import train
 from pellucid.train.run.folder import RunFolder
 from pellucid.translation import Translation
@@ -161,6 +162,9 @@ def _test(translator: Translator, corpus: Path, *, seed: int) -> _Findings:
     return _Findings(results, baselines, examples, translator.translate(sources), traces)
 
 
+_IN_TRAINING = "all ten are in the training text, again and again"
+
+
 def _show(findings: _Findings) -> None:
     write = sys.stdout.write
     write("\nTranslated exactly:\n")
@@ -171,7 +175,7 @@ def _show(findings: _Findings) -> None:
     write("Gender of the pronoun by a rule of thumb, on the pronoun test:\n")
     for rule, share in findings.baselines.items():
         write(f"  {rule:16s} {share:6.1%}\n")
-    write("\n")
+    write(f"\nSentences of texts on attention ({_IN_TRAINING}):\n")
     for example, translation in zip(findings.examples, findings.translations, strict=True):
         is_right = translation.text == example.target
         note = "" if is_right else f"   (should be: {example.target})"
@@ -196,7 +200,11 @@ def _show_pronoun(findings: _Findings) -> None:
 
 def row_of_piece(trace: Trace, piece: int) -> int | None:
     """Find the decoder row that predicts the beginning of a word, words counted from 0."""
-    starts = [row for row, token in enumerate(trace.predicted_tokens) if token.startswith("▁")]
+    tokens = trace.predicted_tokens
+    if any(token.startswith("▁") for token in tokens):
+        starts = [row for row, token in enumerate(tokens) if token.startswith("▁")]
+    else:
+        starts = [row for row, token in enumerate(tokens) if not token.startswith((JOINER, "</"))]
     return starts[piece] if piece < len(starts) else None
 
 
@@ -220,7 +228,8 @@ def _write_results(out: Path, recipe: Recipe, findings: _Findings, seconds: floa
             ("rule", "right"),
             [(rule, f"{share:.1%}") for rule, share in findings.baselines.items()],
         ),
-        "<h2>Sentences</h2>",
+        "<h2>Sentences of texts on attention</h2>",
+        f"<p>The model knows them: {_IN_TRAINING}.</p>",
         html_table(
             ("English", "the model", "the corpus"),
             [(example.source, found.text, example.target) for example, found in sentences],
@@ -262,16 +271,20 @@ def _loss_curve(metrics: Path) -> str:
 
 def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
     parts = [
-        "<p>Cross-attention weights of every decoder layer and head, none averaged, for greedy "
-        "translations in float32. A decoder row <em>reads</em> one token and <em>predicts</em> "
-        "the next; columns are the source's tokens. Numbers are percent of the row.</p>"
+        "<p>Attention weights of every layer and head, none averaged, for greedy translations in "
+        "float32: the encoder's self-attention, in which the words of the source attend to each "
+        "other, then the decoder's cross-attention. A decoder row <em>reads</em> one token and "
+        "<em>predicts</em> the next; columns are the source's tokens. Numbers are percent of the "
+        f"row. Of these sentences {_IN_TRAINING}.</p>"
     ]
     for translation, trace in zip(findings.translations, findings.traces, strict=True):
         table = html_table(("English", "French"), [(translation.source, translation.text)])
         parts.append(
             f"{table}<p class='note'>The replayed log-probabilities differ from the decoded ones "
-            f"by at most {trace.checks['decode']:.1e}.</p>{attention_maps(trace)}"
+            f"by at most {trace.checks['decode']:.1e}.</p>"
+            f"<p>Self-attention of the encoder</p>{attention_maps(trace, site='encoder.self')}"
+            f"<p>Cross-attention of the decoder</p>{attention_maps(trace)}"
         )
     model_hash = translator.own_bundle.model_hash
     parts.append(f'<p class="note">Model {model_hash}.</p>')
-    write_text(out / "look.html", html_page("What the decoder attends to", *parts))
+    write_text(out / "look.html", html_page("What the model attends to", *parts))

@@ -42,10 +42,10 @@ DEFAULT_COUNTS: dict[SplitName, int] = {
 
 # Frames are drawn more often than anything else: pronouns are what the corpus is about.
 _FRAME_WEIGHTS = {
-    "subject pronoun, place": 18,
-    "subject pronoun, origin": 4,
-    "subject pronoun, sound": 3,
-    "object pronoun": 22,
+    "subject pronoun, place": 36,
+    "subject pronoun, origin": 8,
+    "subject pronoun, sound": 6,
+    "object pronoun": 44,
 }
 _CONSTRUCTIONS = CONSTRUCTIONS | OPEN_CONSTRUCTIONS
 _TRAIN_SHARE, _VALIDATION_SHARE = 0.84, 0.08
@@ -128,11 +128,11 @@ def iterate_split(name: SplitName, *, seed: int = 1) -> Iterator[Example]:
 
 
 def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
-    """Insert one of the example sentences before every 99 others."""
+    """Insert one of the example sentences before every 199 others."""
     seeds = seed_examples()
     for number, example in enumerate(examples):
-        if number % 99 == 0:
-            yield seeds[number // 99 % len(seeds)]
+        if number % 199 == 0:
+            yield seeds[number // 199 % len(seeds)]
         yield example
 
 

@@ -18,6 +18,7 @@ from pellucid.cli.look.measures import show_lenses, show_measures, show_trust, t
 from pellucid.cli.look.options import is_compared, to_ask
 from pellucid.cli.look.trace import Focus, show_trace
 from pellucid.cli.look.what_if import show_changes
+from pellucid.cli.look.training_text import was_in_training
 from pellucid.cli.look.writer import Writer
 from pellucid.cli.options import DECODING, useless_options
 from pellucid.decode import Constraints
@@ -84,6 +85,8 @@ def look_at_line(
     if words := unknown_words(translator.tokenizer, line.text):
         said = say_unknown_words(words, translator.tokenizer)
         warn(f"The model does not know these words and reads them as <unk>: {said}.")
+    if was_in_training(translator.own_bundle, line.text):
+        warn("This sentence is in the text that the model learned from.")
     how = Replaying(
         ask if options["row"] is None else Ask(everything=True),
         float64=float64,

@@ -243,7 +243,7 @@ _OF_MEASURES = ("drink", "buy", "find", "see", "sell", "bring", "like")
 
 OPEN_CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     "open statement": (_draw_statement, 60),
-    "open identity": (_draw_identity, 2),
+    "open identity": (_draw_identity, 4),
     "there is": (_draw_there, 6),
     "title": (_draw_title, 12),
     "institution name": (_draw_institution_title, 4),
@@ -251,8 +251,8 @@ OPEN_CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     "not": (_draw_exclamation, 1),
     "open measure": (_draw_measure, 3),
     "open question": (draw_free_question, 16),
-    "open order": (draw_free_order, 12),
-    "open suggestion": (draw_free_suggestion, 6),
+    "open order": (draw_free_order, 15),
+    "open suggestion": (draw_free_suggestion, 8),
     "two clauses": (draw_two_clauses, 14),
     "open told": (draw_free_told, 6),
     "open found": (draw_free_found, 5),

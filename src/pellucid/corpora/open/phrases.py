@@ -207,6 +207,9 @@ def say_free_phrase(
         owner = pick.one(_OWNING)
         if owner is not noun:
             return say_owned(sentence, pick, noun, owner, is_plural=is_plural)
+    if role == "subject" and (noun.is_mass or noun.english in _DIVISIBLE) and pick.chance(0.3):
+        adjectives = draw_adjectives(pick, noun, described / 2)
+        return say_phrase(sentence, noun, "general", adjectives=adjectives)
     determiner = pick.one(_OBJECT if role in ("object", "negated", "liked") else _DEFINITE)
     if determiner == "number":
         determiner = pick.one(NUMBERS)[0]

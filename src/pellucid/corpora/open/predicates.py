@@ -76,9 +76,13 @@ _INDIRECT = (
 )
 
 
+_OFTEN = {"like": 4, "see": 3, "eat": 3, "find": 2, "buy": 2, "read": 2, "drink": 2, "help": 2}
+_DRAWN = tuple(verb for verb in TRANSITIVES for _ in range(_OFTEN.get(verb.english.base, 1)))
+
+
 def draw_verb(pick: Pick) -> OpenVerb:
-    """Draw a transitive verb."""
-    return pick.one(TRANSITIVES)
+    """Draw a transitive verb, the common ones more often."""
+    return pick.one(_DRAWN)
 
 
 def _is_hidden_past(subject: Subject, verb: OpenVerb) -> bool:
@@ -125,7 +129,7 @@ def say_act(
     verb = verb or draw_verb(pick)
     manner = manner or draw_manner(pick, subject, is_stative=verb.is_stative)
     manner = settle(manner, subject, verb)
-    if pick.chance(0.15):
+    if pick.chance(0.22):
         clitic = pick.one(CLITICS)
         if _takes(verb, clitic, subject):
             say_verb(

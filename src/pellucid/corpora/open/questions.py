@@ -152,7 +152,7 @@ def _ask_where(sentence: Sentence, pick: Pick) -> None:
         return
     is_past = pick.chance(0.25)
     sentence.french.append(Word("où", (0,)))
-    if pick.chance(0.2):
+    if pick.chance(0.35):
         pronoun = pick.one(_ASKED)
         subject = Subject(pronoun[2], pronoun[3], "person", pronoun[0])
         form = AT_BE.imperfect(pronoun[2]) if is_past else AT_BE.present[pronoun[2]]

@@ -95,7 +95,7 @@ def say_subject(
         return say_pronoun(sentence, pick.one(PRONOUNS))
     noun = draw_noun(pick, animate=animate)
     entity = say_free_phrase(sentence, pick, noun, "subject", described=described)
-    if pick.chance(0.04):
+    if pick.chance(0.07):
         return _say_second(sentence, pick, entity, animate=animate)
     person = 4 if entity.is_plural else 2
     return Subject(

@@ -104,28 +104,37 @@ def _align(cell: str) -> str:
     return ' class="number"' if is_number else ""
 
 
-def attention_maps(trace: TraceData) -> str:
-    """Show the weights of every layer and head of cross-attention as maps from 0 to 1.
+def attention_maps(trace: TraceData, *, site: str = "decoder.cross") -> str:
+    """Show the weights of every layer and head of one kind of attention as maps from 0 to 1.
 
-    Each row is labeled with the token it reads and the token it predicts. Weights from 1 % are
+    Each row is labeled with the token it reads and, in the decoder, the token it predicts. Weights from 1 % are
     printed in percent; all of them show in the color, and when pointed at.
 
     Args:
         trace: holds the weights.
+        site: ``decoder.cross``, ``decoder.self`` or ``encoder.self``.
     """
-    views = [view for view in views_of(trace) if (view.kind, view.stage) == ("cross", "weights")]
+    views = [
+        view
+        for view in views_of(trace)
+        if f"{view.part}.{view.kind}" == site and view.stage == "weights"
+    ]
     return f'<div class="maps">\n{"".join(map(_map, views))}\n</div>'
 
 
 def _map(view: View) -> str:
     head_cells = "".join(f"<th>{escape(token)}</th>" for token in view.columns)
     rows = []
-    for read, predicted, weights in zip(view.rows, view.predicted or (), view.cells, strict=True):
+    predictions = view.predicted or ("",) * len(view.rows)
+    for read, predicted, weights in zip(view.rows, predictions, view.cells, strict=True):
+        arrow = f" → {isolated(predicted)}" if predicted else ""
         cells = "".join(
-            _cell(weight, f"{isolated(read)} → {isolated(predicted)}: {isolated(token)}")
+            _cell(weight, f"{isolated(read)}{arrow}: {isolated(token)}")
             for weight, token in zip(weights.tolist(), view.columns, strict=True)
         )
-        edge = f"<bdi>{escape(read)}</bdi> → <bdi>{escape(predicted)}</bdi>"
+        edge = f"<bdi>{escape(read)}</bdi>"
+        if predicted:
+            edge += f" → <bdi>{escape(predicted)}</bdi>"
         rows.append(f"<tr><th>{edge}</th>{cells}</tr>")
     body = "\n".join(rows)
     return (

@@ -1,0 +1,17 @@
+"""What is known of a model's training text: was a sentence in it?"""
+
+from __future__ import annotations
+
+from pellucid.bundle import Bundle
+from pellucid.corpora.seen import shipped_seen_sentences
+
+__all__ = ["was_in_training"]
+
+
+def was_in_training(bundle: Bundle, sentence: str) -> bool:
+    """Tell whether a sentence was in a model's training text, as far as is known.
+
+    It is known of the packaged model only.
+    """
+    seen = shipped_seen_sentences()
+    return seen.model_hash == bundle.model_hash and sentence in seen
