@@ -304,7 +304,7 @@ def test_alignment_of_every_sentence_is_valid_and_whole(examples: list[Example])
 
 
 def test_alignment_of_example_sentences_is_what_a_person_would_draw() -> None:
-    area, pizza = make_split("train", count=200)[0], make_split("train", count=200)[100]
+    area, pizza = make_split("train", count=201)[0], make_split("train", count=201)[200]
     assert area.target == "La zone économique européenne"
     assert area.alignment == ((0, 0), (1, 3), (2, 2), (3, 1))
     assert pizza.target == "La pizza est sortie du four et elle avait bon goût"
