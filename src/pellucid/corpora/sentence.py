@@ -59,7 +59,8 @@ class Sentence:
     """The words of a sentence so far, in both languages.
 
     The French words are not joined yet: *de le* is two words here. ``num_roles`` is the number of
-    noun phrases and pronouns so far, which count from 1; see `Word`.
+    noun phrases and pronouns so far, which count from 1; see `Word`. ``has_unknown`` tells that a
+    word is made up, for training only.
     """
 
     construction: str
@@ -69,6 +70,7 @@ class Sentence:
     pronouns: list[Link] = field(default_factory=list)
     num_roles: int = 0
     mood: Literal["statement", "order", "question", "name"] = "statement"
+    has_unknown: bool = False
 
     def copy(self) -> Sentence:
         """Copy the sentence, so that the copy can grow independently."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pellucid.corpora.french import Word, agree, begins_with_vowel, make_prenominal
 from pellucid.corpora.lexicon import KINDS, Adjective, Noun
-from pellucid.corpora.open.words import ATTRIBUTES, NUMBERS, OWNERS, PEOPLE, rank
+from pellucid.corpora.open.words import ATTRIBUTES, NUMBERS, OWNERS, PEOPLE, is_made_up, rank
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Entity, Sentence
 
@@ -21,6 +21,7 @@ _WITH_A = frozenset({"European"})
 
 def say_name(sentence: Sentence, name: Noun) -> Entity:
     """Say a proper name, which has no article."""
+    sentence.has_unknown |= is_made_up(name)
     sentence.num_roles += 1
     index = len(sentence.english)
     sentence.english.append(name.english)
@@ -63,6 +64,7 @@ def say_phrase(
         is_plural: True for the plural.
         adjectives: in the order of English.
     """
+    sentence.has_unknown |= is_made_up(noun)
     start = len(sentence.english)
     name = noun.english_plural if is_plural else noun.english
     english = [*(adjective.english for adjective in adjectives), name]
@@ -143,6 +145,7 @@ def _possessive(masculine: str, feminine: str, following: str) -> str:
 
 def say_owned(sentence: Sentence, pick: Pick, noun: Noun, owner: Noun, *, is_plural: bool) -> Entity:
     """Say *the man's dog*, in French *le chien de l'homme*."""
+    sentence.has_unknown |= is_made_up(noun)
     adjectives = draw_adjectives(pick, noun, 0.2)
     is_name = owner in PEOPLE
     determiner = "" if is_name else pick.one(("the", "the", *OWNERS))

@@ -36,6 +36,7 @@ from pellucid.corpora.open.words import (
     PLACE_WORDS,
     PREDICATE_ADJECTIVES,
     STATES,
+    make_up_noun,
 )
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Entity, Sentence
@@ -172,6 +173,8 @@ def _takes(verb: OpenVerb, clitic: Clitic, subject: Subject) -> bool:
 def draw_object(pick: Pick, verb: OpenVerb, subject: Subject) -> Noun:
     """Draw an object: mostly what the verb is made for, sometimes any noun."""
     kind = pick.one(verb.kinds)
+    if pick.chance(0.015):
+        return make_up_noun(pick, is_name=False)
     if pick.chance(0.08):
         noun = draw_noun(pick, animate=0.3)
     elif kind == "person" and pick.chance(0.2):

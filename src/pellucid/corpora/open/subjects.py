@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pellucid.corpora.french import Gender, Word
 from pellucid.corpora.lexicon import KINDS, Kind, Noun, nouns_of
 from pellucid.corpora.open.phrases import say_free_phrase
-from pellucid.corpora.open.words import ANIMATE, CITIES, PEOPLE
+from pellucid.corpora.open.words import ANIMATE, CITIES, PEOPLE, make_up_noun
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Entity, Sentence
 
@@ -64,6 +64,8 @@ class Subject:
 
 def draw_noun(pick: Pick, *, animate: float = 0.6) -> Noun:
     """Draw a noun: often a person or an animal, otherwise any noun."""
+    if pick.chance(0.018):
+        return make_up_noun(pick, is_name=pick.chance(0.3))
     if pick.chance(animate):
         return pick.one(PEOPLE) if pick.chance(0.15) else pick.one(nouns_of(*ANIMATE))
     kind = pick.one(_FIRST)

@@ -6,12 +6,14 @@ from pellucid.corpora.lexicon import (
     ADJECTIVES,
     KINDS,
     NATIONALITIES,
+    NOUNS,
     RELATIONAL,
     Adjective,
     Kind,
     Noun,
     Phrase,
 )
+from pellucid.corpora.picking import Pick
 
 __all__ = [
     "ANIMATE",
@@ -24,6 +26,8 @@ __all__ = [
     "PLACE_WORDS",
     "PREDICATE_ADJECTIVES",
     "STATES",
+    "is_made_up",
+    "make_up_noun",
     "rank",
 ]
 
@@ -39,6 +43,26 @@ PEOPLE = tuple(
 """First names, the same in both languages."""
 CITIES = tuple(_name(name, "m", "building") for name in ("Paris", "Berlin", "Rome", "Madrid"))
 """Cities, to which one goes with *à* in French."""
+_NAMED = frozenset(noun.english for noun in (*PEOPLE, *CITIES))
+
+
+def make_up_noun(pick: Pick, *, is_name: bool) -> Noun:
+    """Make up a word that is the same in both languages and occurs nowhere else.
+
+    A vocabulary of whole words does not have it. From such words a model learns what to do with
+    ``<unk>``: to write it where the word stands.
+    """
+    word = "".join(pick.one("bdfgklmnprstvz") + pick.one("aeiou") for _ in range(4))
+    if is_name:
+        return _name(word.capitalize(), "m", "person")
+    return Noun(word, word, "m", "detail", False, word + "s", word + "s")
+
+
+def is_made_up(noun: Noun) -> bool:
+    """Tell whether a noun is one that `make_up_noun` made."""
+    return noun.english not in NOUNS and noun.english not in _NAMED
+
+
 NUMBERS = (("two", "deux"), ("three", "trois"), ("four", "quatre"))
 OWNERS: dict[str, tuple[str, str, str]] = {
     "my": ("mon", "ma", "mes"),
