@@ -2,8 +2,8 @@
 
 python benchmarks/full_counts.py
 
-- the built-in corpus: every word of its tests stands in at least 50 of the 120,000 sentences
-  for training (the test reads 15,000);
+- the built-in corpus: of its tests, 995 of 1,000 sentences have only words that stand in 3 or more
+  of the 120,000 sentences for training, as many as a vocabulary asks for (the test reads 15,000);
 - properties that hold for random cases: 2,000 cases of each (the tests draw 100).
 
 `exactness.py`, `kills.py`, `pipe.py` and `trace_parity.py` do the same for search, for resuming
@@ -30,14 +30,14 @@ def check_corpus() -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.check_words_of_tests(None, at_least=50)
+    module.check_words_of_tests(None, at_least=3, share=0.995)
 
 
 def main() -> None:
     """Check and print; the exit code is not 0 if a random case fails."""
     start = time.perf_counter()
     check_corpus()
-    print(f"corpus: all words of its tests are frequent ({time.perf_counter() - start:.0f} s)")
+    print(f"corpus: the words of its tests are known ({time.perf_counter() - start:.0f} s)")
     profile = ("--hypothesis-profile", "full count", "--timeout", "3600")
     sys.exit(pytest.main(["-q", "-m", "hypothesis", *profile, str(ROOT / "tests")]))
 
