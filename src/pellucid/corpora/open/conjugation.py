@@ -27,17 +27,18 @@ __all__ = [
     "french_of",
 ]
 
-Tense = Literal["present", "progressive", "past", "past progressive"]
+Tense = Literal["present", "progressive", "past", "past progressive", "perfect"]
 
 
 @dataclass(frozen=True, eq=False)
 class English:
-    """The forms of an English verb: *eat*, *eats*, *ate*, *eating*."""
+    """The forms of an English verb: *eat*, *eats*, *ate*, *eating*, *eaten*."""
 
     base: str
     third: str
     past: str
     ing: str
+    participle: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +106,14 @@ def french_of(row: str, *, with_etre: bool = False) -> French:
 
 
 def english_of(row: str) -> English:
-    """Read the four forms of a verb, or make those of a regular one."""
+    """Read the forms of a verb, or make those of a regular one; the last may be like the past."""
     forms = row.split()
     if len(forms) == 1:
         base = forms[0]
         stem = base.removesuffix("e")
         past = base + "d" if base.endswith("e") else base + "ed"
-        return English(base, base + "s", past, stem + "ing")
-    return English(*forms)
+        return English(base, base + "s", past, stem + "ing", past)
+    return English(*forms[:4], forms[-1] if len(forms) == 5 else forms[2])
 
 
 AT_BE = French(("suis", "es", "est", "sommes", "sont"), "été", "ét")
@@ -126,21 +127,21 @@ _THINGS: tuple[Kind, ...] = (
 _ALL = tuple(KINDS)
 
 _TRANSITIVES = (
-    ("see sees saw seeing", "vois vois voit voyons voient vu", _ALL, "s"),
+    ("see sees saw seeing seen", "vois vois voit voyons voient vu", _ALL, "s"),
     ("buy buys bought buying", "acheter/achèt", (*_THINGS, "drink", "animal", "building"), ""),
     ("sell sells sold selling", "vends vends vend vendons vendent vendu",
      (*_THINGS, "drink", "animal", "building"), ""),
     ("find finds found finding", "trouver", _ALL, "s"),
     ("like", "aimer", _ALL, "sa"),
-    ("eat eats ate eating", "manger", ("food", "fruit", "food", "fruit", "animal"), ""),
-    ("drink drinks drank drinking", "bois bois boit buvons boivent bu", ("drink",), ""),
+    ("eat eats ate eating eaten", "manger", ("food", "fruit", "food", "fruit", "animal"), ""),
+    ("drink drinks drank drinking drunk", "bois bois boit buvons boivent bu", ("drink",), ""),
     ("peel", "éplucher", ("fruit",), ""),
     ("read reads read reading", "lis lis lit lisons lisent lu", ("text",), ""),
     ("translate", "traduis traduis traduit traduisons traduisent traduit", ("text",), ""),
     ("iron", "repasser", ("clothes",), ""),
     ("put puts put putting", "mets mets met mettons mettent mis", ("clothes",), "+on"),
     ("park", "garer", ("vehicle",), ""),
-    ("drive drives drove driving", "conduis conduis conduit conduisons conduisent conduit",
+    ("drive drives drove driving driven", "conduis conduis conduit conduisons conduisent conduit",
      ("vehicle",), ""),
     ("feed feeds fed feeding", "nourris nourris nourrit nourrissons nourrissent nourri",
      ("animal", "person"), ""),
@@ -157,17 +158,15 @@ _TRANSITIVES = (
     ("close", "fermer", ("container", "part", "text", "building"), ""),
     ("change", "changer", ("institution", "detail", "text"), ""),
     ("bring brings brought bringing", "apporter", (*_THINGS, "drink", "money", "measure"), ""),
-    ("show shows showed showing", "montrer", _ALL, ""),
+    ("show shows showed showing shown", "montrer", _ALL, ""),
     ("lend lends lent lending", "prêter", (*_THINGS, "money"), ""),
-    ("give gives gave giving", "donner", (*_THINGS, "drink", "money", "measure"), ""),
+    ("give gives gave giving given", "donner", (*_THINGS, "drink", "money", "measure"), ""),
 )  # fmt: skip
 
 
 def _read_transitives() -> Iterator[OpenVerb]:
     for english, french, kinds, marks in _TRANSITIVES:
         forms = english_of(english)
-        if english == "empty":
-            forms = English("empty", "empties", "emptied", "emptying")
         yield OpenVerb(
             forms,
             french_of(french),
@@ -189,16 +188,22 @@ MOTIONS = tuple(
     OpenVerb(english_of(english), french_of(french, with_etre=True), nouns_of(*kinds), particle,
              preposition, kinds=kinds)
     for english, french, particle, preposition, kinds in (
-        ("go goes went going", _GO, "to", "à", _PLACES),
-        ("go goes went going", _GO, "to", "à", _PLACES),
-        ("come comes came coming", _COME, "to", "à", _PLACES),
-        ("come comes came coming", _COME, "from", "de", _PLACES),
+        ("go goes went going gone", _GO, "to", "à", _PLACES),
+        ("go goes went going gone", _GO, "to", "à", _PLACES),
+        ("come comes came coming come", _COME, "to", "à", _PLACES),
+        ("come comes came coming come", _COME, "from", "de", _PLACES),
         ("arrive", "arriver", "at", "à", _PLACES),
-        ("come comes came coming", "sors sors sort sortons sortent sorti", "out of", "de",
+        ("come comes came coming come", "sors sors sort sortons sortent sorti", "out of", "de",
          ("building", "vehicle", "container", "furniture")),
-        ("come comes came coming", "reviens reviens revient revenons reviennent revenu",
+        ("go goes went going gone", "sors sors sort sortons sortent sorti", "out of", "de",
+         ("building", "vehicle", "container")),
+        ("come comes came coming come", "entrer", "into", "dans",
+         ("building", "vehicle", "container")),
+        ("come comes came coming come", "reviens reviens revient revenons reviennent revenu",
+         "back to", "à", _PLACES),
+        ("come comes came coming come", "reviens reviens revient revenons reviennent revenu",
          "back from", "de", _PLACES),
-        ("go goes went going", "entrer", "into", "dans",
+        ("go goes went going gone", "entrer", "into", "dans",
          ("building", "vehicle", "container")),
     )
 )  # fmt: skip
@@ -206,10 +211,10 @@ INTRANSITIVES = tuple(
     OpenVerb(english_of(english), french_of(french))
     for english, french in (
         ("sleep sleeps slept sleeping", "dors dors dort dormons dorment dormi"),
-        ("sing sings sang singing", "chanter"),
+        ("sing sings sang singing sung", "chanter"),
         ("dance", "danser"),
-        ("eat eats ate eating", "manger"),
-        ("drink drinks drank drinking", "bois bois boit buvons boivent bu"),
+        ("eat eats ate eating eaten", "manger"),
+        ("drink drinks drank drinking drunk", "bois bois boit buvons boivent bu"),
         ("change", "changer"),
     )
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pellucid.corpora.lexicon import KINDS, NATIONALITIES, RELATIONAL, nouns_of
+from pellucid.corpora.lexicon import KINDS, NATIONALITIES, PREDICATES, RELATIONAL, nouns_of
 from pellucid.corpora.open.conjugation import TRANSITIVES
 from pellucid.corpora.open.orders import draw_free_order, draw_free_suggestion
-from pellucid.corpora.open.phrases import draw_adjectives, say_free_phrase, say_phrase
+from pellucid.corpora.open.phrases import draw_adjectives, say_free_phrase, say_of, say_phrase
 from pellucid.corpora.open.predicates import (
     say_action,
     say_place,
@@ -31,7 +31,7 @@ from pellucid.corpora.open.two_clauses import (
     draw_two_clauses,
     draw_with_pronoun,
 )
-from pellucid.corpora.open.verbs import Manner, draw_manner, say_be, say_verb
+from pellucid.corpora.open.verbs import Manner, draw_manner, say_be, say_state, say_verb
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Sentence
 
@@ -57,7 +57,7 @@ def _draw_statement(pick: Pick) -> Sentence:
 def _say_of_it(sentence: Sentence, pick: Pick, subject: Subject) -> None:
     """Say something of *it* that stands for nothing said: *it is good*, in French *c'est bon*."""
     if pick.chance(0.35):
-        pick.one((say_place, say_action))(sentence, pick, subject)
+        pick.one((say_place, say_action, _say_taste))(sentence, pick, subject)
     elif pick.chance(0.55):
         _say_this(sentence)
         say_quality(sentence, pick, subject)
@@ -66,6 +66,17 @@ def _say_of_it(sentence: Sentence, pick: Pick, subject: Subject) -> None:
         manner = replace(draw_manner(pick, subject, is_stative=True), negation="")
         say_be(sentence, subject, manner)
         say_free_phrase(sentence, pick, draw_noun(pick, animate=0.4), "subject", is_plural=False)
+
+
+def _say_taste(sentence: Sentence, pick: Pick, subject: Subject) -> None:
+    """Say *it tasted good*, *it sounds good*, *it had a flat tire*."""
+    phrases = [
+        phrase
+        for kind in PREDICATES
+        for phrase in PREDICATES[kind]
+        if not phrase.english.startswith("was ")
+    ]
+    say_state(sentence, subject, pick.one(phrases), Manner(pick.one(("past", "present"))))
 
 
 def _say_this(sentence: Sentence) -> None:
@@ -132,26 +143,13 @@ def _draw_title(pick: Pick) -> Sentence:
         say_phrase(sentence, noun, determiner, is_plural=is_plural, adjectives=adjectives)
     choice = pick.one(("", "", "", "of", "place", "and"))
     if choice == "of" and noun.english != noun.english_plural:
-        _say_of(sentence, pick)
+        say_of(sentence, pick, draw_noun(pick, animate=0.4))
     elif choice == "place":
         say_where(sentence, pick)
     elif choice == "and":
         sentence.say("and", "et:0")
         say_free_phrase(sentence, pick, draw_noun(pick), "subject")
     return sentence
-
-
-def _say_of(sentence: Sentence, pick: Pick) -> None:
-    sentence.say("of", "de:0")
-    noun = draw_noun(pick, animate=0.4)
-    if noun.english == noun.english_plural:
-        say_free_phrase(sentence, pick, noun, "place")
-        return
-    determiner = pick.one(("the", "the", "the", "my", "your", "his", "her", "our", "their"))
-    is_plural = not noun.is_mass and pick.chance(0.2)
-    say_phrase(
-        sentence, noun, determiner, is_plural=is_plural, adjectives=draw_adjectives(pick, noun, 0.2)
-    )
 
 
 def _draw_institution_title(pick: Pick) -> Sentence:
@@ -193,7 +191,7 @@ def _draw_of(pick: Pick) -> Sentence:
     entity = say_phrase(
         sentence, noun, "the", is_plural=is_plural, adjectives=draw_adjectives(pick, noun, 0.25)
     )
-    _say_of(sentence, pick)
+    say_of(sentence, pick, draw_noun(pick, animate=0.4))
     person = 4 if is_plural else 2
     subject = Subject(person, noun.gender, noun.kind, "", entity, is_plural=is_plural, noun=noun)
     say_predicate(sentence, pick, subject)

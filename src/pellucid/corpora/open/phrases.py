@@ -10,7 +10,7 @@ from pellucid.corpora.open.words import ATTRIBUTES, NUMBERS, OWNERS, PEOPLE, is_
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Entity, Sentence
 
-__all__ = ["draw_adjectives", "say_free_phrase", "say_name", "say_owned", "say_phrase"]
+__all__ = ["draw_adjectives", "say_free_phrase", "say_name", "say_of", "say_owned", "say_phrase"]
 
 _FRENCH_NUMBERS = dict(NUMBERS)
 _OWNING = (*PEOPLE, *KINDS["person"])
@@ -206,7 +206,7 @@ def say_free_phrase(
     if is_plural is None:
         is_plural = pick.chance(plural)
     is_plural = is_plural and not noun.is_mass
-    if role in ("subject", "place") and not noun.is_mass and pick.chance(0.05):
+    if role != "negated" and not noun.is_mass and pick.chance(0.05):
         owner = pick.one(_OWNING)
         if owner is not noun:
             return say_owned(sentence, pick, noun, owner, is_plural=is_plural)
@@ -238,3 +238,15 @@ def say_free_phrase(
         determiner = "a" if determiner != "some" else "the"
     adjectives = draw_adjectives(pick, noun, described)
     return say_phrase(sentence, noun, determiner, is_plural=is_plural, adjectives=adjectives)
+
+
+def say_of(sentence: Sentence, pick: Pick, noun: Noun) -> None:
+    """Say *of the house*, *of my sweater*, *of Anna*."""
+    sentence.say("of", "de:0")
+    if noun.english == noun.english_plural:
+        say_name(sentence, noun)
+        return
+    determiner = pick.one(("the", "the", "the", "my", "your", "his", "her", "our", "their"))
+    is_plural = not noun.is_mass and pick.chance(0.2)
+    adjectives = draw_adjectives(pick, noun, 0.2)
+    say_phrase(sentence, noun, determiner, is_plural=is_plural, adjectives=adjectives)

@@ -18,10 +18,11 @@ from pellucid.corpora.open.conjugation import (
     OpenVerb,
     french_of,
 )
-from pellucid.corpora.open.phrases import draw_adjectives, say_free_phrase, say_phrase
+from pellucid.corpora.open.phrases import draw_adjectives, say_free_phrase, say_of, say_phrase
 from pellucid.corpora.open.subjects import Subject, draw_noun
 from pellucid.corpora.open.verbs import (
     CLITICS,
+    INDIRECT,
     Clitic,
     Manner,
     draw_manner,
@@ -48,6 +49,7 @@ __all__ = [
     "object_role",
     "say_act",
     "say_action",
+    "say_condition",
     "say_place",
     "say_predicate",
     "say_quality",
@@ -58,23 +60,14 @@ __all__ = [
 _EVERY = tuple(
     {one.english: one for options in PREDICATE_ADJECTIVES.values() for one in options}.values()
 )
-_HAVE_VERB = English("have", "has", "had", "having")
-_PLAY = (English("play", "plays", "played", "playing"), french_of("jouer"))
-_TALK = (English("talk", "talks", "talked", "talking"), french_of("parler"))
+_HAVE_VERB = English("have", "has", "had", "having", "had")
+_PLAY = (English("play", "plays", "played", "playing", "played"), french_of("jouer"))
+_TALK = (English("talk", "talks", "talked", "talking", "talked"), french_of("parler"))
 _SPEAKABLE = (*KINDS["person"], *KINDS["institution"], *nouns_of("text", "animal", "food"), *PEOPLE)
 _AFTER = (
     ("me", "moi"), ("you", "toi"), ("him", "lui"), ("her", "elle"), ("us", "nous"),
     ("them", "eux"),
 )  # fmt: skip
-_INDIRECT = (
-    Clitic("me", "me", is_direct=False),
-    Clitic("me", "me", is_direct=False),
-    Clitic("you", "te", is_direct=False),
-    Clitic("him", "lui", is_direct=False),
-    Clitic("her", "lui", is_direct=False),
-    Clitic("us", "nous", is_direct=False),
-    Clitic("them", "leur", is_direct=False),
-)
 
 
 _OFTEN = {"like": 4, "see": 3, "eat": 3, "find": 2, "buy": 2, "read": 2, "drink": 2, "help": 2}
@@ -141,7 +134,17 @@ def say_act(
     noun = draw_object(pick, verb, subject)
     say_verb(sentence, subject, verb.english, verb.french, manner, particle=verb.particle)
     sentence.combine("object", verb.english.base, noun)
-    entity = say_free_phrase(sentence, pick, noun, object_role(verb, manner))
+    role = object_role(verb, manner)
+    entity = say_free_phrase(sentence, pick, noun, role)
+    if not manner.negation and pick.chance(0.06):
+        sentence.say("and", "et:0")
+        other = draw_object(pick, verb, subject)
+        sentence.combine("object", verb.english.base, other)
+        say_free_phrase(sentence, pick, other, role, described=0.2)
+        return None
+    if noun.english != noun.english_plural and pick.chance(0.05):
+        say_of(sentence, pick, draw_noun(pick, animate=0.4))
+        return None
     if may_have_place and pick.chance(0.12):
         say_where(sentence, pick)
         return None
@@ -293,7 +296,7 @@ def _say_identity(
     )  # fmt: skip
 
 
-def _say_condition(
+def say_condition(
     sentence: Sentence, pick: Pick, subject: Subject, manner: Manner | None = None
 ) -> None:
     """Say *was hungry*, *tastes good*, *is out of tune*, *had thick walls*."""
@@ -309,7 +312,7 @@ def _say_possession(
 ) -> None:
     """Say *has a red car*, *did not have any money*."""
     manner = manner or draw_manner(pick, subject, is_stative=True)
-    if manner.tense.endswith("progressive"):
+    if manner.tense not in ("present", "past"):
         manner = replace(manner, tense="past")
     say_verb(sentence, subject, _HAVE_VERB, HAVE, manner)
     noun = draw_noun(pick, animate=0.25)
@@ -355,7 +358,7 @@ def _say_transfer(
     role = object_role(verb, manner)
     receiver = pick.one((*PEOPLE, *KINDS["person"], *KINDS["person"]))
     if pick.chance(0.45):
-        clitic = pick.one(_INDIRECT)
+        clitic = pick.one(INDIRECT)
         if _takes(TRANSITIVES[0], clitic, subject):
             say_verb(sentence, subject, verb.english, verb.french, manner, clitic=clitic)
             sentence.combine("object", verb.english.base, noun)
@@ -400,13 +403,13 @@ def _say_pastime(
 Say = Callable[[Sentence, Pick, Subject, "Manner | None"], object]
 _OF_ANIMATE: tuple[Say, ...] = (
     *[say_act] * 9, *[say_quality] * 4, *[say_place] * 2, *[_say_motion] * 3, *[_say_simple] * 2,
-    *[_say_condition] * 2, *[_say_transfer] * 2, *[_say_possession] * 2, _say_pastime,
+    *[say_condition] * 2, *[_say_transfer] * 2, *[_say_possession] * 2, _say_pastime,
     _say_identity,
 )  # fmt: skip
 _ACTIONS: tuple[Say, ...] = (
     *[say_act] * 6, *[_say_motion] * 2, _say_simple, _say_transfer, _say_possession, _say_pastime,
 )  # fmt: skip
 _OF_THINGS: tuple[Say, ...] = (
-    *[say_quality] * 9, *[say_place] * 4, *[_say_condition] * 4, *[_say_motion] * 2, say_act,
+    *[say_quality] * 9, *[say_place] * 4, *[say_condition] * 4, *[_say_motion] * 2, say_act,
     _say_possession, _say_identity,
 )  # fmt: skip

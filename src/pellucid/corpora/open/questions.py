@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pellucid.corpora.french import Word
-from pellucid.corpora.lexicon import KINDS, nouns_of
-from pellucid.corpora.open.conjugation import AT_BE, TRANSITIVES, Tense
+from pellucid.corpora.lexicon import nouns_of
+from pellucid.corpora.open.conjugation import AT_BE, MOTIONS, TRANSITIVES, Tense
 from pellucid.corpora.open.phrases import draw_adjectives, say_free_phrase, say_name, say_phrase
 from pellucid.corpora.open.predicates import (
     say_act,
     say_action,
+    say_condition,
     say_place,
     say_predicate,
     say_quality,
@@ -86,11 +85,20 @@ def _ask_being(sentence: Sentence, pick: Pick) -> None:
         asked = ask(sentence, 2, manner, is_be=True)
         sentence.french.append(Word("ce", (len(sentence.english),)))
         sentence.english.append("it")
-        say_quality(sentence, pick, Subject(2, "m", None, "it"), asked)
+        it = Subject(2, "m", None, "it")
+        if pick.chance(0.6):
+            say_quality(sentence, pick, it, asked)
+            return
+        say_be(sentence, it, asked)
+        noun = draw_noun(pick, animate=0.5)
+        say_free_phrase(sentence, pick, noun, "subject", is_plural=False)
         return
     subject, manner = _say_asked(sentence, pick, is_be=True, manner=manner)
-    if pick.chance(0.4):
+    choice = pick.one(("place", "place", "quality", "quality", "quality", "condition"))
+    if choice == "place":
         say_place(sentence, pick, subject, manner)
+    elif choice == "condition":
+        say_condition(sentence, pick, subject, manner)
     else:
         say_quality(sentence, pick, subject, manner)
 
@@ -101,11 +109,34 @@ def _ask_who(sentence: Sentence, pick: Pick) -> None:
     sentence.english.append("who")
     sentence.french.append(Word("qui", (index,)))
     subject = Subject(2, "m", "person", "who")
+    if pick.chance(0.2):
+        _say_who_it_is(sentence, pick)
+        return
     if pick.chance(0.6):
         tense: Tense = pick.one(("present", "past", "past", "progressive"))
         say_action(sentence, pick, subject, Manner(tense))
         return
     say_predicate(sentence, pick, subject, Manner(pick.one(("present", "past"))))
+
+
+def _say_who_it_is(sentence: Sentence, pick: Pick) -> None:
+    """Say *are you*, *is the old man*, after *who*: in French *es-tu*, *est le vieil homme*."""
+    is_past = pick.chance(0.2)
+    if pick.chance(0.5):
+        english, french, person, gender = pick.one(_ASKED)
+        subject = Subject(person, gender, "person", english)
+        form = AT_BE.imperfect(person) if is_past else AT_BE.present[person]
+        links = (len(sentence.english), len(sentence.english) + 1)
+        sentence.english += [be_form(subject, is_past=is_past), english]
+        sentence.french.append(Word(f"{form}-{french}", links))
+        return
+    noun = pick.one(nouns_of("person", "animal"))
+    is_plural = pick.chance(0.25)
+    subject = Subject(4 if is_plural else 2, noun.gender, noun.kind)
+    say_be(sentence, subject, Manner("past" if is_past else "present"))
+    determiner = pick.one(("the", "the", "your", "his", "her", "their"))
+    adjectives = draw_adjectives(pick, noun)
+    say_phrase(sentence, noun, determiner, is_plural=is_plural, adjectives=adjectives)
 
 
 def _ask_what(sentence: Sentence, pick: Pick) -> None:
@@ -134,7 +165,14 @@ def _ask_what_is_there(sentence: Sentence, pick: Pick) -> None:
 
 
 def _ask_where(sentence: Sentence, pick: Pick) -> None:
-    """Ask *where is my book*, *where did the man go*, *where are you*."""
+    """Ask *where is my book*, *where did the man go*, *when did she arrive*, *where are you*."""
+    if pick.chance(0.12):
+        sentence.english.append("when")
+        subject, manner = _say_asked(sentence, pick, is_be=False, manner=Manner("past"))
+        place = next(i for i, word in enumerate(sentence.french) if word.text == "est-ce")
+        sentence.french.insert(place, Word("quand", (0,)))
+        say_action(sentence, pick, subject, manner)
+        return
     sentence.english.append("where")
     if pick.chance(0.3):
         subject, manner = _say_asked(sentence, pick, is_be=False, manner=Manner("past"))
@@ -142,8 +180,6 @@ def _ask_where(sentence: Sentence, pick: Pick) -> None:
         sentence.french.insert(place, Word("où", (0,)))
         verbs = [verb for verb in TRANSITIVES if verb.english.base in ("find", "see", "buy", "park")]
         verb = pick.one(verbs)
-        from pellucid.corpora.open.conjugation import MOTIONS
-
         if pick.chance(0.5):
             going = MOTIONS[0]
             say_verb(sentence, subject, going.english, going.french, manner)

@@ -16,7 +16,7 @@ from pellucid.corpora.open.predicates import (
     settle,
 )
 from pellucid.corpora.open.subjects import Subject, say_referring, say_subject
-from pellucid.corpora.open.verbs import Clitic, Manner, say_be, say_state, say_verb
+from pellucid.corpora.open.verbs import INDIRECT, Clitic, Manner, say_be, say_state, say_verb
 from pellucid.corpora.open.words import ANIMATE, PEOPLE, PLACE_WORDS, PREDICATE_ADJECTIVES, STATES
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Entity, Sentence
@@ -209,12 +209,19 @@ def draw_free_told(pick: Pick) -> Sentence:
     )  # fmt: skip
     tense: Tense = "past" if pick.chance(0.85) else "present"
     say_verb(sentence, subject, _TELL[0], _TELL[1], Manner(tense))
+    if pick.chance(0.3):
+        sentence.english.pop()
+        del sentence.french[-2 if tense == "past" else -1 :]
+        return _say_told_pronoun(sentence, pick, subject, tense)
     sentence.french.append(Word("à", (len(sentence.english) - 1,)))
     second = say_free_phrase(sentence, pick, listener, "place", plural=0.1, described=0.1)
     if pick.chance(0.35):
         sentence.say("that", "que:0")
     else:
         sentence.french.append(Word("que", ()))
+    if pick.chance(0.25):
+        _say_clause(sentence, pick, pick.one(_TENSES))
+        return sentence
     is_first = teller.kind == "person" and not second.is_plural and pick.chance(0.3)
     about = say_referring(sentence, first if is_first and not first.is_plural else second)
     then: Tense = pick.one(("past", "past", "past", "present"))
@@ -225,6 +232,27 @@ def draw_free_told(pick: Pick) -> Sentence:
     elif choice == "quality" or not say_state(sentence, about, pick.one(STATES), manner):
         options_of = [a for a in PREDICATE_ADJECTIVES["person"] if a.english in _OF_BEINGS]
         say_quality(sentence, pick, about, manner, adjective=pick.one(options_of))
+    return sentence
+
+
+def _say_told_pronoun(
+    sentence: Sentence, pick: Pick, subject: Subject, tense: Tense
+) -> Sentence:
+    """Say *told me that* and a clause, in French *m'a dit que*."""
+    clitic = pick.one(INDIRECT)
+    say_verb(sentence, subject, _TELL[0], _TELL[1], Manner(tense), clitic=clitic)
+    if pick.chance(0.4):
+        sentence.say("that", "que:0")
+    else:
+        sentence.french.append(Word("que", ()))
+    if subject.entity is not None and subject.kind == "person" and pick.chance(0.5):
+        # *Told him he* may be both; *told me he* is the teller.
+        if clitic.english in ("me", "you", "us"):
+            say_predicate(
+                sentence, pick, say_referring(sentence, subject.entity), _manner(pick, "past")
+            )
+            return sentence
+    _say_clause(sentence, pick, pick.one(_TENSES))
     return sentence
 
 

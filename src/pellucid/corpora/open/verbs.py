@@ -11,7 +11,7 @@ from pellucid.corpora.open.subjects import Subject
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Entity, Sentence, read_template
 
-__all__ = ["CLITICS", "Clitic", "Manner", "ask", "be_form", "draw_manner", "say_be", "say_state", "say_verb"]
+__all__ = ["CLITICS", "INDIRECT", "Clitic", "Manner", "ask", "be_form", "draw_manner", "say_be", "say_state", "say_verb"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,16 @@ CLITICS = (
     Clitic("them", "les", "m", True),
 )
 """Object pronouns without an antecedent."""
+INDIRECT = (
+    Clitic("me", "me", is_direct=False),
+    Clitic("me", "me", is_direct=False),
+    Clitic("you", "te", is_direct=False),
+    Clitic("him", "lui", is_direct=False),
+    Clitic("her", "lui", is_direct=False),
+    Clitic("us", "nous", is_direct=False),
+    Clitic("them", "leur", is_direct=False),
+)
+"""Object pronouns of people to whom something is given or told."""
 
 _BE_PRESENT = {0: "am", 2: "is"}
 
@@ -69,7 +79,9 @@ def draw_manner(pick: Pick, subject: Subject | None = None, *, is_stative: bool 
     """Draw a tense and a negation."""
     tense: Tense = pick.one(("past", "past", "past", "present", "present"))
     if not is_stative and pick.chance(0.25):
-        tense = pick.one(("progressive", "past progressive"))
+        tense = pick.one(
+            ("progressive", "progressive", "past progressive", "past progressive", "perfect")
+        )
     negation = ""
     if pick.chance(0.2):
         negation = "n't" if pick.chance(0.25) else "not"
@@ -127,7 +139,11 @@ def say_verb(
     tense = manner.tense
     auxiliary: tuple[int, ...] = ()
     negation: tuple[int, ...] = ()
-    if tense.endswith("progressive"):
+    if tense == "perfect":
+        form = "has" if subject.is_third else "have"
+        auxiliary, negation = _say_auxiliary(sentence, form, manner)
+        word = english.participle
+    elif tense.endswith("progressive"):
         form = be_form(subject, is_past=tense.startswith("past"))
         auxiliary, negation = _say_auxiliary(sentence, form, manner)
         word = english.ing
@@ -179,7 +195,7 @@ def _say_french(
     if clitic is not None:
         words.append(Word(clitic.french, clitic_links, role))
     participle: Word | None = None
-    if tense == "past" and french is not HAVE:
+    if tense in ("past", "perfect") and french is not HAVE:
         helper = AT_BE if french.with_etre else HAVE
         words.append(Word(helper.present[subject.person], auxiliary or main))
         form = french.participle
@@ -189,7 +205,7 @@ def _say_french(
             gender = "f" if clitic.gender == "f" else "m"
             form = agree(form, gender, is_plural=clitic.is_plural)
         participle = Word(form, main)
-    elif tense.startswith("past"):
+    elif tense.startswith("past") or tense == "perfect":
         # *Had* lasts: *avait*, not *a eu*.
         words.append(Word(french.imperfect(subject.person), main + auxiliary))
     else:
@@ -225,10 +241,10 @@ _FRENCH_OF = {
     "fermait": French(("ferme", "fermes", "ferme", "fermons", "ferment"), "fermé", "ferm"),
 }
 _ENGLISH_OF = {
-    "had": English("have", "has", "had", "having"),
-    "tasted": English("taste", "tastes", "tasted", "tasting"),
-    "sounded": English("sound", "sounds", "sounded", "sounding"),
-    "closed": English("close", "closes", "closed", "closing"),
+    "had": English("have", "has", "had", "having", "had"),
+    "tasted": English("taste", "tastes", "tasted", "tasting", "tasted"),
+    "sounded": English("sound", "sounds", "sounded", "sounding", "sounded"),
+    "closed": English("close", "closes", "closed", "closing", "closed"),
 }
 
 
