@@ -26,8 +26,8 @@ from pellucid.corpora import (
 from pellucid.files import new_folder, write_text
 from pellucid.hardware import describe_machine
 from pellucid.inside import Trace, attention_maps, draw_row, html_page, html_table
-from pellucid.text_lines import read_lines
 from pellucid.text.words import JOINER
+from pellucid.text_lines import read_lines
 from pellucid.train import train
 from pellucid.train.run.folder import RunFolder
 from pellucid.translation import Translation

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.inside import load_trace
@@ -22,9 +23,9 @@ WORDS = ("▁The", "▁pizza", "▁came", "▁out", "▁of", "▁the", "▁oven"
 
 
 def test_look_shows_the_tokens_the_checks_and_one_head(run_here: Run) -> None:
-    found = run_here("look", "demo", SOURCE)
+    found = run_here("look", SUBWORDS, SOURCE)
     assert (found.returncode, found.stderr) == (0, "")
-    trace = pellucid.load("demo").look(SOURCE)
+    trace = pellucid.load(SUBWORDS).look(SOURCE)
     for row, token in enumerate(trace.predicted_tokens):
         assert f"reads {trace.target_tokens[row]} → predicts {token}" in found.stdout
     assert "Checks" in found.stdout
@@ -40,7 +41,7 @@ def test_look_shows_the_tokens_the_checks_and_one_head(run_here: Run) -> None:
 
 def test_look_plain_says_every_row_in_a_sentence(run_here: Run) -> None:
     found = run_here(
-        "look", "demo", SOURCE, "--plain", "--layer", "1", "--head", "1", "--kind", "cross"
+        "look", SUBWORDS, SOURCE, "--plain", "--layer", "1", "--head", "1", "--kind", "cross"
     )
     rows = [line for line in found.stdout.splitlines() if re.match(r"row \d+, ", line)]
     assert len(rows) == 9
@@ -49,7 +50,7 @@ def test_look_plain_says_every_row_in_a_sentence(run_here: Run) -> None:
 
 
 def test_look_follows_a_row_and_verifies_its_weight(run_here: Run) -> None:
-    found = run_here("look", "demo", SOURCE, "--row", "1", "--verify")
+    found = run_here("look", SUBWORDS, SOURCE, "--row", "1", "--verify")
     assert found.returncode == 0
     for title in ("The token's vector", "Scores become weights", "Logits become probabilities"):
         assert title in found.stdout
@@ -59,10 +60,10 @@ def test_look_follows_a_row_and_verifies_its_weight(run_here: Run) -> None:
 
 def test_look_lists_words_whose_keys_match_in_layer_0_alone(run_here: Run) -> None:
     place = ("--part", "encoder", "--kind", "self", "--row", "1", "--words", "7")
-    found = run_here("look", "demo", SOURCE, *place, "--layer", "0")
+    found = run_here("look", SUBWORDS, SOURCE, *place, "--layer", "0")
     after = found.stdout.split("Words whose keys")[1].splitlines()[1:]
     assert len([line for line in after if line.strip()]) == 7
-    refused = run_here("look", "demo", SOURCE, *place, "--layer", "1")
+    refused = run_here("look", SUBWORDS, SOURCE, *place, "--layer", "1")
     assert refused.returncode == 2
     assert "--words needs layer 0's self-attention" in refused.stderr
 
@@ -70,7 +71,7 @@ def test_look_lists_words_whose_keys_match_in_layer_0_alone(run_here: Run) -> No
 def test_look_writes_every_kind_of_file(run_here: Run, tmp_path: Path) -> None:
     kinds = ("npz", "json", "html", "svg", "png", "pdf")
     files = [word for kind in kinds for word in (f"--{kind}", str(tmp_path / f"t.{kind}"))]
-    found = run_here("look", "demo", SOURCE, *files)
+    found = run_here("look", SUBWORDS, SOURCE, *files)
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
     traces = [load_trace(tmp_path / f"t.{kind}") for kind in ("npz", "json")]
     for name, array in traces[0].arrays.items():
@@ -84,9 +85,10 @@ def test_look_writes_every_kind_of_file(run_here: Run, tmp_path: Path) -> None:
 
 def test_look_numbers_the_files_of_several_hypotheses(run_here: Run, tmp_path: Path) -> None:
     search = ("--beam", "4", "--n-best", "3", "--layer", "0", "--stage", "query")
-    assert run_here("look", "demo", SOURCE, *search, "--npz", str(tmp_path / "t.npz")).stderr == ""
+    path = str(tmp_path / "t.npz")
+    assert run_here("look", SUBWORDS, SOURCE, *search, "--npz", path).stderr == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.0.npz", "t.1.npz", "t.2.npz"]
-    (translation,) = pellucid.load("demo").translate([SOURCE], beam=4, n_best=3)
+    (translation,) = pellucid.load(SUBWORDS).translate([SOURCE], beam=4, n_best=3)
     for index, hypothesis in enumerate(translation.hypotheses):
         trace = load_trace(tmp_path / f"t.{index}.npz")
         assert trace.predicted_ids == hypothesis.ids
@@ -96,7 +98,7 @@ def test_look_numbers_the_files_of_several_hypotheses(run_here: Run, tmp_path: P
 def test_look_packs_json_and_pages_whose_names_end_in_gz(run_here: Run, tmp_path: Path) -> None:
     for ending in ("", ".gz"):
         files = [f"--{kind}={tmp_path / f't.{kind}{ending}'}" for kind in ("json", "html")]
-        done = run_here("look", "demo", SOURCE, "--beam", "3", "--n-best", "2", *files)
+        done = run_here("look", SUBWORDS, SOURCE, "--beam", "3", "--n-best", "2", *files)
         assert (done.returncode, done.stderr) == (0, "")
     for kind in ("json", "html"):
         for index in range(2):
@@ -111,7 +113,7 @@ SITES = ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
 
 def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    found = run_here("look", "demo", SOURCE, "--all", "--float64", "--json", str(path))
+    found = run_here("look", SUBWORDS, SOURCE, "--all", "--float64", "--json", str(path))
     said = re.search(r"holds 105 arrays, \d+\.\d MiB; as JSON about (\d+\.\d) MiB", found.stderr)
     assert said
     assert float(said[1]) == pytest.approx(path.stat().st_size / 2**20, rel=0.1)
@@ -123,29 +125,29 @@ def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["demo", ""], "line is empty"),
-        (["demo", SOURCE, "--layer", "7"], "layer must be from 0 to 1"),
-        (["demo", SOURCE, "--stage", "wights"], "Did you mean 'weights'"),
-        (["demo", SOURCE, "--column", "1"], "--column needs --row"),
-        (["demo", SOURCE, "--column", "0"], "--column needs --row"),
-        (["demo", SOURCE, "--row", "1", "--words", "-1"], "--words must be at least 1"),
-        (["demo", SOURCE, "--change", "cut decoder.1.cross.0", "--random", "0"], "at least 1"),
+        ([SUBWORDS, ""], "line is empty"),
+        ([SUBWORDS, SOURCE, "--layer", "7"], "layer must be from 0 to 1"),
+        ([SUBWORDS, SOURCE, "--stage", "wights"], "Did you mean 'weights'"),
+        ([SUBWORDS, SOURCE, "--column", "1"], "--column needs --row"),
+        ([SUBWORDS, SOURCE, "--column", "0"], "--column needs --row"),
+        ([SUBWORDS, SOURCE, "--row", "1", "--words", "-1"], "--words must be at least 1"),
+        ([SUBWORDS, SOURCE, "--change", "cut decoder.1.cross.0", "--random", "0"], "at least 1"),
         (
-            ["demo", SOURCE, "--target", "La pizza.", "--prefix", "La"],
+            [SUBWORDS, SOURCE, "--target", "La pizza.", "--prefix", "La"],
             "--target cannot be combined with --prefix",
         ),
-        (["demo", SOURCE, "--verify"], "--verify needs --row"),
+        ([SUBWORDS, SOURCE, "--verify"], "--verify needs --row"),
         (
-            ["demo", SOURCE, "--target", "La pizza.", "--beam", "5"],
+            [SUBWORDS, SOURCE, "--target", "La pizza.", "--beam", "5"],
             "--target cannot be combined with --beam",
         ),
-        (["demo", SOURCE, "--row", "1", "--heads"], "--row cannot be combined with --heads"),
-        (["demo", SOURCE, "--row", "1", "--npz", "x.npz"], "--row cannot be combined with --npz"),
-        (["demo", SOURCE, "--npz", "x.npz.gz"], "--npz must name a file that ends in .npz"),
-        (["demo", SOURCE, "--row", "77"], "row must be from 0 to 8"),
-        (["demo", SOURCE, "--beam", "0"], "beam"),
-        (["demo", SOURCE, "--n-best", "5"], "n_best must be at most beam"),
-        (["demo", "a " * 400], "at most 256 tokens"),
+        ([SUBWORDS, SOURCE, "--row", "1", "--heads"], "--row cannot be combined with --heads"),
+        ([SUBWORDS, SOURCE, "--row", "1", "--npz", "x.npz"], "--row cannot be combined with --npz"),
+        ([SUBWORDS, SOURCE, "--npz", "x.npz.gz"], "--npz must name a file that ends in .npz"),
+        ([SUBWORDS, SOURCE, "--row", "77"], "row must be from 0 to 8"),
+        ([SUBWORDS, SOURCE, "--beam", "0"], "beam"),
+        ([SUBWORDS, SOURCE, "--n-best", "5"], "n_best must be at most beam"),
+        ([SUBWORDS, "a " * 400], "at most 256 tokens"),
         (["nowhere", SOURCE], "nowhere does not exist"),
     ],
     ids=lambda value: str(value)[-30:],
@@ -160,20 +162,20 @@ def test_look_refuses_in_one_sentence(run_here: Run, arguments: list[str], messa
 
 def test_look_into_a_folder_that_is_not_there_is_told(run_here: Run, tmp_path: Path) -> None:
     for kind in ("npz", "json", "svg"):
-        found = run_here("look", "demo", SOURCE, f"--{kind}", str(tmp_path / "no" / f"t.{kind}"))
+        found = run_here("look", SUBWORDS, SOURCE, f"--{kind}", str(tmp_path / "no" / f"t.{kind}"))
         assert found.returncode == 2
         assert found.stderr.count("\n") == 1
         assert not (tmp_path / "no").exists()
 
 
 def test_look_in_a_terminal_of_another_encoding_writes_ascii(run_forked: Run) -> None:
-    found = run_forked("look", "demo", SOURCE, "--plain", env={"PYTHONIOENCODING": "ascii"})
+    found = run_forked("look", SUBWORDS, SOURCE, "--plain", env={"PYTHONIOENCODING": "ascii"})
     assert found.stdout.isascii()
     assert "_La > _pizza" in found.stdout
 
 
 def test_look_lists_all_heads_sorted(run_here: Run) -> None:
-    found = run_here("look", "demo", SOURCE, "--heads", "--sort", "cut_effect")
+    found = run_here("look", SUBWORDS, SOURCE, "--heads", "--sort", "cut_effect")
     rows = [line.split() for line in found.stdout.splitlines() if re.match(r"(en|de)coder\.", line)]
     assert len(rows) == 24
     effects = [float(row[-1]) for row in rows]
@@ -185,7 +187,7 @@ def test_look_lists_the_alignment_error_beside_links_that_are_given(run_here: Ru
     options = ("--gold", "0-0 1-1 2-2 2-3 4-4 5-4 6-5", "--sort", "alignment_error")
     errors = {}
     for convention in ("predicts", "reads"):
-        found = run_here("look", "demo", SOURCE, "--heads", *options, "--convention", convention)
+        found = run_here("look", SUBWORDS, SOURCE, "--heads", *options, "--convention", convention)
         assert (found.returncode, found.stderr) == (0, "")
         lines = [line.split() for line in found.stdout.splitlines()]
         rows = [line for line in lines if line and re.match(r"(en|de)coder\.", line[0])]
@@ -198,7 +200,7 @@ def test_look_lists_the_alignment_error_beside_links_that_are_given(run_here: Ru
 
 @pytest.mark.parametrize("word", ["pizza", "1"])
 def test_look_cuts_a_word(run_here: Run, word: str) -> None:
-    found = run_here("look", "demo", SOURCE, "--change", f"cut word {word}")
+    found = run_here("look", SUBWORDS, SOURCE, "--change", f"cut word {word}")
     assert found.returncode == 0
     assert "cut encoder.*.self.*:*>1, cut decoder.*.cross.*:*>1" in " ".join(found.stdout.split())
     assert "pizza →" in found.stdout
@@ -206,7 +208,7 @@ def test_look_cuts_a_word(run_here: Run, word: str) -> None:
 
 def test_look_says_what_a_change_does(run_here: Run) -> None:
     cut = ("--change", "cut decoder.0.self.1", "--random", "3")
-    found = run_here("look", "demo", SOURCE, *cut)
+    found = run_here("look", SUBWORDS, SOURCE, *cut)
     assert (found.returncode, found.stderr) == (0, "")
     (before, after, effect) = re.search(
         r"log-probability (\S+) → (\S+) \((\S+)\)", found.stdout
@@ -236,7 +238,7 @@ def test_look_says_what_a_change_does(run_here: Run) -> None:
 def test_look_refuses_changes_and_sorting_in_one_sentence(
     run_here: Run, arguments: list[str], message: str
 ) -> None:
-    found = run_here("look", "demo", SOURCE, *arguments)
+    found = run_here("look", SUBWORDS, SOURCE, *arguments)
     assert found.returncode == 2
     assert message in found.stderr
 
@@ -244,23 +246,23 @@ def test_look_refuses_changes_and_sorting_in_one_sentence(
 def test_look_compares_two_lines_two_heads_and_two_models(run_here: Run, tmp_path: Path) -> None:
     other = "The bread came out of the oven."
     one = ("--part", "decoder", "--layer", "1", "--kind", "cross", "--head", "1", "--plain")
-    first = pellucid.load("demo").look(SOURCE).weights("decoder", 1, "cross")
-    found = run_here("look", "demo", SOURCE, *one, "--compare", other)
+    first = pellucid.load(SUBWORDS).look(SOURCE).weights("decoder", 1, "cross")
+    found = run_here("look", SUBWORDS, SOURCE, *one, "--compare", other)
     assert (found.returncode, found.stderr) == (0, "")
     assert "Weight on columns that only one of them has" in found.stdout
-    found = run_here("look", "demo", SOURCE, *one, "--compare-head", "decoder.1.cross.3")
+    found = run_here("look", SUBWORDS, SOURCE, *one, "--compare-head", "decoder.1.cross.3")
     row = next(line for line in found.stdout.splitlines() if line.startswith("row 2, "))
     largest = (first[1, 2] - first[3, 2]).max()
     assert float(re.findall(r"-?\d\.\d\d", row)[0]) == pytest.approx(largest, abs=0.006)
     begun = ("--prefix", "Le", "--compare-head", "decoder.1.cross.3")
-    found = run_here("look", "demo", SOURCE, *one, *begun)
+    found = run_here("look", SUBWORDS, SOURCE, *one, *begun)
     assert (found.returncode, found.stderr) == (0, "")
     assert "▁Le" in found.stdout
     assert "only one of them has" not in found.stdout
-    same = run_here("look", "demo", SOURCE, *one, "--compare-model", "demo")
+    same = run_here("look", SUBWORDS, SOURCE, *one, "--compare-model", SUBWORDS)
     assert "on average: 0.000" in " ".join(same.stdout.split())
     picture = tmp_path / "difference.png"
-    assert run_here("look", "demo", SOURCE, *one[:-1], "--compare", other, "--png", str(picture))
+    assert run_here("look", SUBWORDS, SOURCE, *one[:-1], "--compare", other, "--png", str(picture))
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -271,7 +273,7 @@ def test_look_refuses_to_compare_what_is_of_another_kind(run_here: Run) -> None:
         ("decoder.1.cross.9", "must be one of those that the trace holds"),
         ("decoder.*.cross.1", "must be one head"),
     ):
-        found = run_here("look", "demo", SOURCE, *one, "--compare-head", head)
+        found = run_here("look", SUBWORDS, SOURCE, *one, "--compare-head", head)
         assert found.returncode == 2
         assert message in found.stderr
 
@@ -279,27 +281,27 @@ def test_look_refuses_to_compare_what_is_of_another_kind(run_here: Run) -> None:
 def test_look_draws_the_five_stages_of_one_head(run_here: Run, tmp_path: Path) -> None:
     one = ("--all", "--part", "decoder", "--layer", "0", "--kind", "self", "--head", "2")
     path = tmp_path / "stages.svg"
-    assert run_here("look", "demo", "A cat.", *one, "--svg", str(path)).returncode == 0
+    assert run_here("look", SUBWORDS, "A cat.", *one, "--svg", str(path)).returncode == 0
     drawing = path.read_text()
     for stage in ("scores", "scaled", "masked", "weights", "context"):
         assert stage in drawing
 
 
 def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
-    found = run_here("look", "demo", SOURCE, "--measure", "alti", "--measure", "occlusion")
+    found = run_here("look", SUBWORDS, SOURCE, "--measure", "alti", "--measure", "occlusion")
     assert (found.returncode, found.stderr) == (0, "")
     assert "Share of the source" in found.stdout
     assert "How similarly they order the source words" in found.stdout
-    trust = run_here("look", "demo", SOURCE, "--trust", "weights", "--plain")
+    trust = run_here("look", SUBWORDS, SOURCE, "--trust", "weights", "--plain")
     assert "compr." in trust.stdout
-    lens = run_here("look", "demo", SOURCE, "--lens")
+    lens = run_here("look", SUBWORDS, SOURCE, "--lens")
     assert "after 2: La pizza est sortie du four." in lens.stdout
     for arguments, message in (
         (("--measure", "alit"), "Did you mean 'alti'"),
         (("--measure", "occlusion", "--layer", "1"), "cannot be combined with a layer"),
         (("--measure", "norms", "--layer", "0", "--layer", "1"), "must be of one place"),
     ):
-        refused = run_here("look", "demo", SOURCE, *arguments)
+        refused = run_here("look", SUBWORDS, SOURCE, *arguments)
         assert refused.returncode == 2
         assert message in refused.stderr
 
@@ -307,17 +309,17 @@ def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")
 @pytest.mark.parametrize("kind", ["npz", "json", "html"])
 def test_look_never_replaces_a_device(run_here: Run, kind: str) -> None:
-    found = run_here("look", "demo", "A cat.", f"--{kind}", "/dev/full")
+    found = run_here("look", SUBWORDS, "A cat.", f"--{kind}", "/dev/full")
     assert found.returncode == 1
     assert found.stderr.count("\n") == 1
     assert Path("/dev/full").is_char_device()
-    assert run_here("look", "demo", "A cat.", f"--{kind}", "/dev/null").returncode == 0
+    assert run_here("look", SUBWORDS, "A cat.", f"--{kind}", "/dev/null").returncode == 0
     assert Path("/dev/null").is_char_device()
 
 
 def test_look_writes_json_to_standard_output(run_forked: Run) -> None:
     for name in ("/dev/fd/1", "-"):
-        found = run_forked("look", "demo", "A cat.", "--json", name)
+        found = run_forked("look", SUBWORDS, "A cat.", "--json", name)
         assert (found.returncode, found.stderr) == (0, "")
         assert json.loads(found.stdout)["source_tokens"][-1] == "</s>"
 
@@ -329,7 +331,7 @@ def test_look_refuses_two_things_in_one_place(run_here: Run, tmp_path: Path) -> 
         (("--json", "-", "--html", "-"), "--html and --json are both -"),
         (("--json", "-", "--n-best", "2", "--beam", "2"), "--json - is one place"),
     ):
-        refused = run_here("look", "demo", "A cat.", *arguments)
+        refused = run_here("look", SUBWORDS, "A cat.", *arguments)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert message in refused.stderr
     assert not list(tmp_path.iterdir())
@@ -338,9 +340,9 @@ def test_look_refuses_two_things_in_one_place(run_here: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("look", "demo", "A cat.", "--json", "/dev/fd/1"), b'{"format": 1'),
-        (("look", "demo", "A cat.", "--npz", "/dev/fd/1"), b"PK"),
-        (("translate", "demo", "-o", "/dev/fd/1"), b"le chat.\n"),
+        (("look", SUBWORDS, "A cat.", "--json", "/dev/fd/1"), b'{"format": 1'),
+        (("look", SUBWORDS, "A cat.", "--npz", "/dev/fd/1"), b"PK"),
+        (("translate", SUBWORDS, "-o", "/dev/fd/1"), b"le chat.\n"),
     ],
     ids=["json", "npz", "translate"],
 )

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
+from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.cli.lines.constraints import ConstraintOptions
@@ -19,7 +20,7 @@ KNOWN = ("The pizza came out of the oven and it tasted good.", "The cat is red."
 
 @pytest.fixture(scope="module")
 def known() -> list[str]:
-    return [found.text for found in pellucid.load("demo").translate(KNOWN)]
+    return [found.text for found in pellucid.load(SUBWORDS).translate(KNOWN)]
 
 
 @pytest.mark.parametrize(
@@ -45,12 +46,12 @@ def test_spaces_and_invisible_characters_do_not_change_a_translation(
     old: str, new: str, name: str, run_here: Run, known: list[str]
 ) -> None:
     stdin = "".join(f"{line.replace(old, new)}\n" for line in KNOWN)
-    done = run_here("translate", "demo", stdin=stdin)
+    done = run_here("translate", SUBWORDS, stdin=stdin)
     assert (done.returncode, done.stdout.splitlines()) == (0, known)
     assert done.stderr.startswith("pellucid: 3 lines (1, 2, 3) have spaces, marks or invisible")
     assert name in done.stderr
     assert done.stderr.count("\n") == 1
-    raw = run_here("translate", "demo", "--no-clean", stdin=stdin)
+    raw = run_here("translate", SUBWORDS, "--no-clean", stdin=stdin)
     assert raw.stdout.splitlines() != known
     assert "--no-clean" not in raw.stderr
 
@@ -58,18 +59,18 @@ def test_spaces_and_invisible_characters_do_not_change_a_translation(
 def test_direction_marks_around_a_line_are_around_its_translation(
     run_here: Run, known: list[str]
 ) -> None:
-    done = run_here("translate", "demo", stdin=f"\u202b{KNOWN[0]}\u202c\n")
+    done = run_here("translate", SUBWORDS, stdin=f"\u202b{KNOWN[0]}\u202c\n")
     assert done.stdout == f"\u202b{known[0]}\u202c\n"
 
 
 def test_unknown_characters_are_named_with_their_lines_and_in_json(run_here: Run) -> None:
     stdin = f"{KNOWN[1]}\nThe cat is 日本 😀.\nThe caf\u00e9 is 日.\n"
-    done = run_here("translate", "demo", stdin=stdin)
+    done = run_here("translate", SUBWORDS, stdin=stdin)
     assert "2 lines (2, 3) have characters that the model has never seen (日 U+65E5" in done.stderr
     assert "text outside the model's vocabulary" in done.stderr
     records = [
         json.loads(line)
-        for line in run_here("translate", "demo", "--json", stdin=stdin).stdout.splitlines()
+        for line in run_here("translate", SUBWORDS, "--json", stdin=stdin).stdout.splitlines()
     ]
     assert "notes" not in records[0]
     assert records[1]["notes"]["unknown"] == {"日": 1, "本": 1, "😀": 1}
@@ -81,8 +82,8 @@ def test_unknown_characters_are_named_with_their_lines_and_in_json(run_here: Run
 def test_known_single_sentences_are_translated_as_they_are_and_in_silence(run_here: Run) -> None:
     stdin = "".join(f"{line}\n" for line in (*KNOWN, "", "  The cat  is red. ", "The cat is red"))
     for options in ((), ("--json",), ("--beam", "3", "--n-best", "2")):
-        done = run_here("translate", "demo", *options, stdin=stdin)
-        plain = run_here("translate", "demo", "--no-clean", "--no-split", *options, stdin=stdin)
+        done = run_here("translate", SUBWORDS, *options, stdin=stdin)
+        plain = run_here("translate", SUBWORDS, "--no-clean", "--no-split", *options, stdin=stdin)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == plain.stdout
 
@@ -100,32 +101,32 @@ def test_known_single_sentences_are_translated_as_they_are_and_in_silence(run_he
 def test_no_sentence_of_a_line_is_lost(
     joint: str, places: str, run_here: Run, known: list[str]
 ) -> None:
-    done = run_here("translate", "demo", stdin=f"{joint.join(KNOWN)}\n{KNOWN[0]}\n")
+    done = run_here("translate", SUBWORDS, stdin=f"{joint.join(KNOWN)}\n{KNOWN[0]}\n")
     found, single = done.stdout.splitlines()
     assert single == known[0]
     assert [sentence for sentence in known if sentence.rstrip(".") in found][:1] == known[:1]
     assert found.count(".") == len(KNOWN)
     assert f"Line {places} was split into sentences" in done.stderr
-    whole = run_here("translate", "demo", "--no-split", stdin=f"{joint.join(KNOWN)}\n")
+    whole = run_here("translate", SUBWORDS, "--no-split", stdin=f"{joint.join(KNOWN)}\n")
     assert whole.stdout.count(".") < len(KNOWN)
 
 
 def test_abbreviations_and_decimals_do_not_split_a_line(run_here: Run) -> None:
     stdin = "Mr. Smith paid 3.50 to Dr. Jones at 5 p.m. in St. Louis\n"
-    done = run_here("translate", "demo", stdin=stdin)
+    done = run_here("translate", SUBWORDS, stdin=stdin)
     assert "split" not in done.stderr
 
 
 def test_line_that_a_prefix_keeps_whole_is_said_to(run_here: Run) -> None:
     stdin = f"{KNOWN[1]} {KNOWN[2]}\n{KNOWN[1]}\n"
-    done = run_here("translate", "demo", "--prefix", "Le", stdin=stdin)
+    done = run_here("translate", SUBWORDS, "--prefix", "Le", stdin=stdin)
     assert "Line 1 has more sentences" in done.stderr
     assert done.stdout.splitlines()[1].startswith("Le chat")
 
 
 def test_translations_that_look_wrong_are_counted_and_described(run_here: Run) -> None:
     stdin = f"a\n{KNOWN[0]}\n1234567890\n"
-    done = run_here("translate", "demo", stdin=stdin)
+    done = run_here("translate", SUBWORDS, stdin=stdin)
     assert done.returncode == 0
     last = done.stderr.splitlines()[-1]
     assert last.startswith("pellucid: 2 translations look wrong. Read them, or let --retry search")
@@ -133,11 +134,11 @@ def test_translations_that_look_wrong_are_counted_and_described(run_here: Run) -
     assert "words for a line without letters: 1 (line 3)" in last
     records = [
         json.loads(line)
-        for line in run_here("translate", "demo", "--json", stdin=stdin).stdout.splitlines()
+        for line in run_here("translate", SUBWORDS, "--json", stdin=stdin).stdout.splitlines()
     ]
     assert "repeats" in records[0]["notes"]["flags"]
     assert "notes" not in records[1]
-    again = run_here("translate", "demo", "--retry", "--json", stdin=stdin)
+    again = run_here("translate", SUBWORDS, "--retry", "--json", stdin=stdin)
     better = [json.loads(line) for line in again.stdout.splitlines()]
     assert better[0]["notes"]["retried"]
     assert "repeats" not in better[0]["notes"]["flags"]
@@ -145,14 +146,14 @@ def test_translations_that_look_wrong_are_counted_and_described(run_here: Run) -
 
 
 def test_options_without_effect_are_said_to_have_none(run_here: Run) -> None:
-    done = run_here("translate", "demo", "--unknown", "source-word", "--split-long", stdin="")
+    done = run_here("translate", SUBWORDS, "--unknown", "source-word", "--split-long", stdin="")
     assert "--unknown has no effect" in done.stderr
     assert "--split-long has no effect without --no-split" in done.stderr
 
 
 def test_state_of_an_output_records_how_lines_are_treated() -> None:
     nothing = ConstraintOptions("", (), (), None, {}, {})
-    translator = pellucid.load("demo")
+    translator = pellucid.load(SUBWORDS)
     one, other = (
         Job(translator, {}, nothing, "plain", {"clean": True, "split": is_split}, (), 1).identify()
         for is_split in (True, False)

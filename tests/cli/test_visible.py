@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from of_subwords import SUBWORDS
 from rich.text import Text
 from small_runs import make_recipe
 
@@ -53,7 +54,7 @@ def test_shorten_cuts_long_words_and_keeps_the_advice() -> None:
 
 
 def change_manifest(folder: Path, change: Mapping[str, Any]) -> str:
-    shutil.copytree(str(files("pellucid") / "models" / "demo"), folder)
+    shutil.copytree(str(files("pellucid") / "models" / SUBWORDS), folder)
     path = folder / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     return str(folder)
@@ -105,12 +106,12 @@ def test_log_of_a_run_is_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[
     "arguments",
     [
         ("translate", "A" * 5000),
-        ("translate", "demo", "-i", "b" * 5000),
-        ("translate", "demo", "--forbid-file", HOSTILE),
+        ("translate", SUBWORDS, "-i", "b" * 5000),
+        ("translate", SUBWORDS, "--forbid-file", HOSTILE),
         ("train", "c" * 5000),
         ("train", "multi30k-en-fr", "--set", f"model.size={'d' * 5000}"),
         ("train", "multi30k-en-fr", "--set", f"model.d_model={'9' * 300}"),
-        ("look", "demo", "x", "--change", "e" * 5000),
+        ("look", SUBWORDS, "x", "--change", "e" * 5000),
         ("x" * 5000,),
     ],
 )

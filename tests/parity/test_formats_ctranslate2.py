@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from of_subwords import SUBWORDS
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model, save_bundle
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
@@ -124,9 +125,9 @@ def test_scores_and_greedy_translations_are_ours(changes: dict[str, Any], tmp_pa
 
 
 def test_trained_model_scores_and_translates_alike_to_the_last_token(tmp_path: Path) -> None:
-    bundle = load_bundle(resolve_model("demo"))
+    bundle = load_bundle(resolve_model(SUBWORDS))
     theirs = open_theirs(bundle, tmp_path / "theirs")
-    translator = load("demo")
+    translator = load(SUBWORDS)
     translations = translator.translate(DEMO)
     scores = translator.score(DEMO, [translation.text for translation in translations])
     for text, translation, score in zip(DEMO, translations, scores, strict=True):
@@ -138,7 +139,7 @@ def test_trained_model_scores_and_translates_alike_to_the_last_token(tmp_path: P
 
 
 def test_export_in_fewer_bits_translates_and_is_smaller(tmp_path: Path) -> None:
-    bundle = load_bundle(resolve_model("demo"))
+    bundle = load_bundle(resolve_model(SUBWORDS))
     sizes = {}
     for precision in ("float32", "bfloat16", "int8"):
         theirs = open_theirs(bundle, tmp_path / precision, precision)
@@ -152,7 +153,7 @@ def test_export_in_fewer_bits_translates_and_is_smaller(tmp_path: Path) -> None:
 def test_page_about_the_format_shows_what_works(
     tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    export_ctranslate2(load_bundle(resolve_model("demo")), tmp_path / "theirs", "float32")
+    export_ctranslate2(load_bundle(resolve_model(SUBWORDS)), tmp_path / "theirs", "float32")
     page = (root / "docs" / "formats" / "ctranslate2.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(code.replace("FOLDER", str(tmp_path / "theirs")), {})

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import torch
+from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.bundle import save_bundle
@@ -31,7 +32,7 @@ from numpy_transformer import NumpyTransformer, distance, log_softmax  # noqa: E
 
 ROOT = HERE.parents[1]
 Run = Callable[..., subprocess.CompletedProcess[str]]
-DEMO = ROOT / "src" / "pellucid" / "models" / "demo"
+DEMO = ROOT / "src" / "pellucid" / "models" / SUBWORDS
 SENTENCES = (
     "The pizza came out of the oven and it tasted good.",
     "The dog found some pizza next to the baby and ate it.",
@@ -117,7 +118,7 @@ def save_random(
 
 @pytest.fixture(scope="module")
 def demo() -> Translator:
-    return pellucid.load("demo")
+    return pellucid.load(SUBWORDS)
 
 
 @pytest.fixture(scope="module")
@@ -351,7 +352,7 @@ def test_trace_written_layer_by_layer_equals_the_one_held(
 def test_command_with_all_writes_every_array(run_here: Run, tmp_path: Path) -> None:
     paths = [str(tmp_path / f"trace.{ending}") for ending in ("npz", "json")]
     files = ("--npz", paths[0], "--json", paths[1])
-    done = run_here("look", "demo", "It is good.", "--all", "--float64", *files)
+    done = run_here("look", SUBWORDS, "It is good.", "--all", "--float64", *files)
     assert done.returncode == 0, done.stderr
     for path in paths:
         assert_equals_numpy(load_trace(path), DEMO)

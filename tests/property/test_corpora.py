@@ -151,6 +151,9 @@ def elision_problems(text: str) -> list[str]:
     return found
 
 
+PLURAL_DETERMINERS = ("mes", "tes", "ses", "nos", "leurs", "deux", "trois", "quatre")
+
+
 def article_genders(word: str) -> set[tuple[str, bool]] | None:
     return {
         "le": {("m", False)},
@@ -165,11 +168,8 @@ def article_genders(word: str) -> set[tuple[str, bool]] | None:
         "l'": {("m", False), ("f", False)},
         "notre": {("m", False), ("f", False)},
         "leur": {("m", False), ("f", False)},
-        **dict.fromkeys(("ma", "ta", "sa"), {("f", False)}),
-        **dict.fromkeys(
-            ("mes", "tes", "ses", "nos", "leurs", "deux", "trois", "quatre"),
-            {("m", True), ("f", True)},
-        ),
+        **{word: {("f", False)} for word in ("ma", "ta", "sa")},
+        **{word: {("m", True), ("f", True)} for word in PLURAL_DETERMINERS},
     }.get(word)
 
 

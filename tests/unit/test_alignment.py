@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from of_subwords import SUBWORDS
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import ModelConfig, TokenizerRecipe
@@ -26,7 +27,7 @@ NARROW = "\u202f"
 
 @pytest.fixture(scope="module")
 def bundle() -> Bundle:
-    return load_bundle(resolve_model("demo"))
+    return load_bundle(resolve_model(SUBWORDS))
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.bundle import Bundle
@@ -37,7 +38,7 @@ COUNT = 26
 
 @pytest.fixture(scope="module")
 def bundle() -> Bundle:
-    bundle = pellucid.load("demo").bundle
+    bundle = pellucid.load(SUBWORDS).bundle
     assert bundle is not None
     return bundle
 
@@ -228,7 +229,7 @@ def test_vectors_of_the_pronoun_are_those_of_a_trace(cases: list[Case]) -> None:
     case = cases[0]
     found = encoder_vectors(case.pair, case.pronoun)
     trace = replay(case.pair)
-    everything = pellucid.load("demo").look(
+    everything = pellucid.load(SUBWORDS).look(
         case.pair.tokenizer.decode_source(case.pair.source_ids),
         target=case.pair.tokenizer.decode_target(case.pair.target_ids),
         everything=True,

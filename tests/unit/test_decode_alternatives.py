@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.decode import Constraints
@@ -16,7 +17,7 @@ PIZZA = "The pizza came out of the oven and it tasted good."
 def test_alternative_that_ends_like_a_forbidden_word_may_grow_into_another(
     room: int, is_left: bool
 ) -> None:
-    translator = pellucid.load("demo")
+    translator = pellucid.load(SUBWORDS)
     prefix = "La pizza est sortie du four et elle avait bon"
     length = len(translator.tokenizer.encode_target(prefix)) - 1
     options: dict[str, Any] = {"alternatives": True, "n_best": 3, "max_length": length + room}
@@ -36,7 +37,7 @@ def test_alternative_that_ends_like_a_forbidden_word_may_grow_into_another(
 
 
 def test_alternative_that_ends_at_once_has_its_score_and_meets_what_is_required() -> None:
-    translator = pellucid.load("demo")
+    translator = pellucid.load(SUBWORDS)
     prefix = "La pizza est sortie du four et elle avait bon goût"
     options: dict[str, Any] = {"alternatives": True, "n_best": 3, "beam": 3}
     asked = {

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.cli.lines import streams
@@ -25,7 +26,7 @@ CAT, DOG = "The cat is red.", "The dog ate it."
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    return pellucid.load("demo")
+    return pellucid.load(SUBWORDS)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +136,7 @@ def test_line_that_is_too_long_costs_only_itself(
         files = ("-i", source)
     elif command == "evaluate":
         files = ("--source", source, "--reference", target)
-    done = run_here(command, "demo", *files)
+    done = run_here(command, SUBWORDS, *files)
     assert done.returncode == 2
     said = [line for line in done.stderr.splitlines() if "at most 61 bytes" in line]
     assert len(said) == 1
@@ -155,10 +156,10 @@ def test_terminal_shows_control_characters_and_a_pipe_gets_them(
     run_here: Run, monkeypatch: pytest.MonkeyPatch, translator: Translator
 ) -> None:
     stdin = f"\u202b{CAT}\u202c\n"
-    piped = run_here("translate", "demo", stdin=stdin).stdout
+    piped = run_here("translate", SUBWORDS, stdin=stdin).stdout
     assert piped.startswith("\u202b")
     monkeypatch.setattr(streams, "is_terminal", lambda _: True)
-    shown = run_here("translate", "demo", stdin=stdin).stdout
+    shown = run_here("translate", SUBWORDS, stdin=stdin).stdout
     assert shown == piped.replace("\u202b", "\\u202b").replace("\u202c", "\\u202c")
 
 
@@ -179,7 +180,7 @@ def test_score_of_a_damaged_line_is_its_own_error_in_json(run_here: Run, tmp_pat
     (tmp_path / "s").write_bytes(b"The caf\xe9.\n" + CAT.encode() + b"\n")
     (tmp_path / "t").write_text("x\nLe chat est rouge.\n")
     files = ("--source", str(tmp_path / "s"), "--target", str(tmp_path / "t"))
-    done = run_here("score", "demo", *files, "--json")
+    done = run_here("score", SUBWORDS, *files, "--json")
     first, second = map(json.loads, done.stdout.splitlines())
     assert done.returncode == 2
     assert (first["source"], first["log_probability"]) == ("The caf\ufffd.", None)

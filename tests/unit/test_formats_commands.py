@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
+from of_subwords import SUBWORDS
 from torch import Tensor
 
 from pellucid.bundle import load_bundle, save_bundle
@@ -414,7 +415,7 @@ def test_export_to_marian_names_what_it_has_no_form_for(
     run_here: Run, bundle_folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    for model, words in (("demo", "model.norm"), (str(bundle_folder), "model.d_value")):
+    for model, words in ((SUBWORDS, "model.norm"), (str(bundle_folder), "model.d_value")):
         done = run_here("export", model, "--to", "marian", "--out", str(out))
         assert_refused(done, words, "Marian", "--to pellucid", out=out)
     assert run_here("convert", str(ARCHIVE), "--out", str(tmp_path / "archive")).returncode == 0
@@ -453,7 +454,7 @@ def test_export_to_pellucid_measures_both_and_keeps_the_figures(
     out = tmp_path / "out"
     files = ("--source", source, "--reference", reference)
     done = run_here(
-        "export", "demo", "--to", "pellucid", "--precision", precision, "--out", str(out), *files
+        "export", SUBWORDS, "--to", "pellucid", "--precision", precision, "--out", str(out), *files
     )
     assert done.returncode == 2  # The third line is too long, which is reported once.
     assert done.stderr.count("\n") == 1
@@ -478,7 +479,7 @@ def test_export_to_pellucid_measures_both_and_keeps_the_figures(
 def demo_folder() -> Path:
     from pellucid.bundle import resolve_model
 
-    return resolve_model("demo")
+    return resolve_model(SUBWORDS)
 
 
 def test_export_to_pellucid_without_lines_says_that_nothing_was_measured(

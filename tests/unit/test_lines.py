@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from of_subwords import SUBWORDS
 from torch import Tensor
 
 import pellucid
@@ -28,7 +29,7 @@ EVERYTHING = dict.fromkeys(map(chr, range(32, 0x2100)), 100)
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    return pellucid.load("demo")
+    return pellucid.load(SUBWORDS)
 
 
 # Splitting

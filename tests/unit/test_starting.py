@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from of_subwords import SUBWORDS
 from small_runs import make_recipe, write_text
 
 from pellucid.bundle import load_bundle, resolve_model
@@ -38,8 +39,8 @@ def begin_from_a_model(
 
 
 def test_sizes_tokenizer_and_languages_are_the_models() -> None:
-    bundle = load_bundle(resolve_model("demo"))
-    values = with_start({"data": DATA}, "demo", NO_RUN)
+    bundle = load_bundle(resolve_model(SUBWORDS))
+    values = with_start({"data": DATA}, SUBWORDS, NO_RUN)
     recipe = validate(Recipe, values, "test")
     assert recipe.model.d_model == bundle.config.model.d_model
     assert recipe.data.source_language == bundle.config.languages.source
@@ -50,8 +51,8 @@ def test_sizes_tokenizer_and_languages_are_the_models() -> None:
 
 
 def test_saying_the_same_sizes_is_allowed() -> None:
-    width = load_bundle(resolve_model("demo")).config.model.d_model
-    values = with_start({"data": DATA, "model": {"d_model": width}}, "demo", NO_RUN)
+    width = load_bundle(resolve_model(SUBWORDS)).config.model.d_model
+    values = with_start({"data": DATA, "model": {"d_model": width}}, SUBWORDS, NO_RUN)
     assert values["model"]["d_model"] == width
 
 
@@ -70,27 +71,27 @@ def test_the_name_of_the_same_size_is_allowed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("section", ["tiny", {"size": "tinny"}, {"size": 3}, {"size": ["tiny"]}])
 def test_a_section_that_is_none_is_refused_in_one_sentence(section: Any) -> None:
     with pytest.raises(ConfigurationError):
-        validate(Recipe, with_start({"data": DATA, "model": section}, "demo", NO_RUN), "test")
+        validate(Recipe, with_start({"data": DATA, "model": section}, SUBWORDS, NO_RUN), "test")
 
 
 def test_another_size_is_refused_by_name() -> None:
     with pytest.raises(ConfigurationError, match=r"model\.d_ff must be that of the model to start"):
-        with_start({"data": DATA, "model": {"d_ff": 13}}, "demo", NO_RUN)
+        with_start({"data": DATA, "model": {"d_ff": 13}}, SUBWORDS, NO_RUN)
 
 
 def test_another_tokenizer_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"\[tokenizer\] must be left out"):
-        with_start({"data": DATA, "tokenizer": {"vocabulary_size": 500}}, "demo", NO_RUN)
+        with_start({"data": DATA, "tokenizer": {"vocabulary_size": 500}}, SUBWORDS, NO_RUN)
 
 
 @pytest.mark.parametrize("section", ["data", "tokenizer"])
 def test_a_key_in_place_of_a_section_is_left_for_the_recipes_check(section: str) -> None:
     with pytest.raises(ConfigurationError, match=section):
-        validate(Recipe, with_start({"data": DATA, section: 3}, "demo", NO_RUN), "test")
+        validate(Recipe, with_start({"data": DATA, section: 3}, SUBWORDS, NO_RUN), "test")
 
 
 def test_another_model_than_the_recipe_was_made_for_is_refused() -> None:
-    start = validate(Recipe, with_start({"data": DATA}, "demo", NO_RUN), "test").start
+    start = validate(Recipe, with_start({"data": DATA}, SUBWORDS, NO_RUN), "test").start
     with pytest.raises(ConfigurationError, match="must be the model whose hash is 0000"):
         load_start(start.model_copy(update={"model_hash": "0" * 64}), NO_RUN)
 
@@ -149,7 +150,7 @@ def test_a_run_that_began_from_nothing_stands_in_for_no_model(
 
 
 def test_frozen_parts_are_named_by_how_they_begin() -> None:
-    model = load_bundle(resolve_model("demo")).model.requires_grad_(True)
+    model = load_bundle(resolve_model(SUBWORDS)).model.requires_grad_(True)
     freeze(model, ("encoder.layers.0", "embedding"))
     frozen = {name for name, weight in model.named_parameters() if not weight.requires_grad}
     assert "embedding.weight" in frozen
@@ -159,18 +160,18 @@ def test_frozen_parts_are_named_by_how_they_begin() -> None:
 
 @pytest.mark.parametrize("beginning", ["encoders", "encoder.layers.9", "enc"])
 def test_a_part_that_is_none_is_refused(beginning: str) -> None:
-    model = load_bundle(resolve_model("demo")).model
+    model = load_bundle(resolve_model(SUBWORDS)).model
     with pytest.raises(ConfigurationError, match=rf"{beginning}' does not exist"):
         freeze(model, (beginning,))
 
 
 def test_freezing_everything_is_refused() -> None:
-    model = load_bundle(resolve_model("demo")).model
+    model = load_bundle(resolve_model(SUBWORDS)).model
     with pytest.raises(ConfigurationError, match="leave something to train"):
         freeze(model, ("embedding", "encoder", "decoder"))
 
 
 def test_an_unknown_size_is_left_for_the_recipes_check() -> None:
-    values = with_start({"data": DATA, "model": {"dropout": 1}}, "demo", NO_RUN)
+    values = with_start({"data": DATA, "model": {"dropout": 1}}, SUBWORDS, NO_RUN)
     with pytest.raises(ConfigurationError, match=r"'model\.dropout' is unknown"):
         validate(Recipe, values, "test")

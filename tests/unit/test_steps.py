@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from of_subwords import SUBWORDS
 from rich.console import Console
 
 import pellucid
@@ -27,7 +28,7 @@ SOURCE = "The pizza came out of the oven."
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    return pellucid.load("demo")
+    return pellucid.load(SUBWORDS)
 
 
 @pytest.fixture(scope="module")

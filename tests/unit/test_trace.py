@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from of_subwords import SUBWORDS
 from torch import Tensor
 
 import pellucid
@@ -25,7 +26,7 @@ SOURCE = "The pizza came out of the oven and it tasted good."
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    return pellucid.load("demo")
+    return pellucid.load(SUBWORDS)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.bundle import load_bundle, resolve_model
@@ -27,13 +28,13 @@ LINES = [
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    return pellucid.load("demo")
+    return pellucid.load(SUBWORDS)
 
 
 @pytest.fixture(scope="module")
 def rough() -> Translator:
     """The demo's model with noise in its weights, so that its choices are less sure."""
-    bundle = load_bundle(resolve_model("demo"))
+    bundle = load_bundle(resolve_model(SUBWORDS))
     torch.manual_seed(1)
     for parameter in bundle.model.parameters():
         parameter.data += 0.06 * torch.randn_like(parameter)
@@ -201,7 +202,7 @@ def test_ensemble_averages_probabilities(rough: Translator, translator: Translat
 
 def test_ensemble_of_strangers_is_refused(bundle_folder: Path) -> None:
     with pytest.raises(InputError, match="one source vocabulary"):
-        load("demo", ensemble=[bundle_folder])
+        load(SUBWORDS, ensemble=[bundle_folder])
 
 
 def test_long_line_is_split_where_asked(translator: Translator) -> None:
@@ -290,7 +291,7 @@ def test_prefix_with_unknown_characters_is_one_sentence(bundle_folder: Path) -> 
 
 
 def test_decoding_leaves_the_model_as_it_was() -> None:
-    bundle = load_bundle(resolve_model("demo"))
+    bundle = load_bundle(resolve_model(SUBWORDS))
     before = {name: tensor.clone() for name, tensor in bundle.model.state_dict().items()}
     model: Transformer = bundle.model
     translator = Translator(model, bundle.tokenizer)

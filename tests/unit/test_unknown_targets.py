@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from of_subwords import SUBWORDS
 from small_imported import make_tokenizer, write_imported
 
 import pellucid
@@ -72,7 +73,7 @@ def test_own_unk_of_a_translation_is_one_unknown_token_again(
 
 
 def test_vocabulary_with_bytes_writes_everything_as_it_is() -> None:
-    tokenizer = pellucid.load("demo").tokenizer
+    tokenizer = pellucid.load(SUBWORDS).tokenizer
     for line in (*LINES, "le <unk> dort"):
         assert mark_unknown(tokenizer, line) == line
         assert unknown_pieces(tokenizer, line) == []

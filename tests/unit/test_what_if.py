@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.bundle import load_bundle
@@ -21,7 +22,7 @@ SOURCE = "The pizza came out of the oven and it tasted good."
 
 @pytest.fixture(scope="module")
 def pair() -> Pair:
-    translator = pellucid.load("demo")
+    translator = pellucid.load(SUBWORDS)
     (translation,) = translator.translate([SOURCE])
     assert translator.bundle is not None
     return make_pair(translator.bundle, SOURCE, translation.ids)

@@ -86,7 +86,10 @@ def make_example(sentence: Sentence, pieces: Sequence[Word], style: Style) -> Ex
     )
 
 
-_SMALL = frozenset("a an and at behind from in of on out the to under".split())
+_SMALL = frozenset({"a", "an", "and", "at", "behind", "from", "in", "of", "on", "out", "the"}) | {
+    "to",
+    "under",
+}
 """Words without a capital inside a title."""
 
 

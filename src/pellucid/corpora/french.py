@@ -73,8 +73,10 @@ _PLURAL_VERBS = {"a": "ont", "est": "sont"}
 
 def begins_with_vowel(text: str) -> bool:
     """Tell whether the word before this one is elided: before a vowel or a mute h."""
-    return text == "y" or text[0] in _VOWELS or (
-        text[0] in "hH" and not text.lower().startswith(_ASPIRATED)
+    return (
+        text == "y"
+        or text[0] in _VOWELS
+        or (text[0] in "hH" and not text.lower().startswith(_ASPIRATED))
     )
 
 

@@ -45,7 +45,7 @@ def close_words(word: str, vocabulary: Sequence[str]) -> list[str]:
     scores: dict[str, tuple[float, str]] = {}
     for other in vocabulary:
         near = other.lower()
-        if other == word or not near.isascii() and lowered.isascii():
+        if other == word or (not near.isascii() and lowered.isascii()):
             continue
         if near == lowered:
             score = 0.0

@@ -17,8 +17,8 @@ from pellucid.cli.look.links import show_links
 from pellucid.cli.look.measures import show_lenses, show_measures, show_trust, to_place
 from pellucid.cli.look.options import is_compared, to_ask
 from pellucid.cli.look.trace import Focus, show_trace
-from pellucid.cli.look.what_if import show_changes
 from pellucid.cli.look.training_text import was_in_training
+from pellucid.cli.look.what_if import show_changes
 from pellucid.cli.look.writer import Writer
 from pellucid.cli.options import DECODING, useless_options
 from pellucid.decode import Constraints

@@ -174,7 +174,9 @@ def _draw_institution_title(pick: Pick) -> Sentence:
     if determiner != "title" and pick.chance(0.4):
         sentence.mood = "statement"
         person = 4 if is_plural else 2
-        subject = Subject(person, noun.gender, noun.kind, "", entity, is_plural=is_plural, noun=noun)
+        subject = Subject(
+            person, noun.gender, noun.kind, "", entity, is_plural=is_plural, noun=noun
+        )
         say_predicate(sentence, pick, subject)
     return sentence
 
@@ -205,7 +207,9 @@ def _draw_exclamation(pick: Pick) -> Sentence:
     if pick.chance(0.5):
         english, french = pick.one((("on", "sur:0"), ("in", "dans:0"), ("under", "sous:0")))
         sentence.say(english, french)
-        noun = pick.one(nouns_of("furniture", "clothes", "container", "vehicle", "building", "text"))
+        noun = pick.one(
+            nouns_of("furniture", "clothes", "container", "vehicle", "building", "text")
+        )
         say_phrase(sentence, noun, pick.one(("my", "your", "the", "his", "her", "our")))
         return sentence
     say_where(sentence, pick)

@@ -33,8 +33,22 @@ _COMMON = tuple(
     verb
     for verb in TRANSITIVES
     if verb.english.base
-    in ("eat", "drink", "read", "buy", "sell", "find", "help", "follow", "open", "close", "feed",
-        "chase", "like", "see")
+    in (
+        "eat",
+        "drink",
+        "read",
+        "buy",
+        "sell",
+        "find",
+        "help",
+        "follow",
+        "open",
+        "close",
+        "feed",
+        "chase",
+        "like",
+        "see",
+    )
 )
 _ALONE = (
     *INTRANSITIVES,

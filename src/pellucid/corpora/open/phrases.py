@@ -143,7 +143,9 @@ def _possessive(masculine: str, feminine: str, following: str) -> str:
     return masculine if begins_with_vowel(following) else feminine
 
 
-def say_owned(sentence: Sentence, pick: Pick, noun: Noun, owner: Noun, *, is_plural: bool) -> Entity:
+def say_owned(
+    sentence: Sentence, pick: Pick, noun: Noun, owner: Noun, *, is_plural: bool
+) -> Entity:
     """Say *the man's dog*, in French *le chien de l'homme*."""
     sentence.has_unknown |= is_made_up(noun)
     adjectives = draw_adjectives(pick, noun, 0.2)

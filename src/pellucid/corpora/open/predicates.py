@@ -31,7 +31,6 @@ from pellucid.corpora.open.verbs import (
     say_verb,
 )
 from pellucid.corpora.open.words import (
-    ANIMATE,
     CITIES,
     PEOPLE,
     PLACE_WORDS,
@@ -43,10 +42,10 @@ from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Entity, Sentence
 
 __all__ = [
-    "draw_verb",
-    "qualities_of",
     "draw_object",
+    "draw_verb",
     "object_role",
+    "qualities_of",
     "say_act",
     "say_action",
     "say_condition",
@@ -95,7 +94,7 @@ def say_predicate(
         subject: the subject.
         manner: the tense and negation; drawn if None.
     """
-    choices = _OF_ANIMATE if subject.is_animate and not subject.english == "it" else _OF_THINGS
+    choices = _OF_ANIMATE if subject.is_animate and subject.english != "it" else _OF_THINGS
     pick.one(choices)(sentence, pick, subject, manner)
 
 
@@ -283,7 +282,7 @@ def _say_identity(
         and noun is not subject.noun
     ]
     # *He is a king* is *c'est un roi*, see `constructions`.
-    if not options or (subject.noun is None or subject.english) and not is_speaker:
+    if not options or ((subject.noun is None or subject.english) and not is_speaker):
         say_quality(sentence, pick, subject, manner)
         return
     noun = pick.one(options)

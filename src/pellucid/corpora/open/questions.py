@@ -1,4 +1,4 @@
-"""Questions: *does the dog eat soup?*, *is she in Paris?*, *who has my book?*, *what did he buy?*"""
+"""Questions: *does the dog eat soup*, *is she in Paris*, *who has my book*, *what did he buy*."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from pellucid.corpora.open.predicates import (
     say_predicate,
     say_quality,
     say_where,
-    settle,
 )
 from pellucid.corpora.open.subjects import PRONOUNS, Subject, draw_noun, say_pronoun
 from pellucid.corpora.open.verbs import Manner, ask, be_form, say_be, say_verb
-from pellucid.corpora.open.words import PLACE_WORDS
 from pellucid.corpora.picking import Pick
-from pellucid.corpora.sentence import Entity, Sentence
+from pellucid.corpora.sentence import Sentence
 
 __all__ = ["draw_free_question"]
 
@@ -34,7 +32,9 @@ def draw_free_question(pick: Pick) -> Sentence:
     return sentence
 
 
-def _say_asked(sentence: Sentence, pick: Pick, *, is_be: bool, manner: Manner) -> tuple[Subject, Manner]:
+def _say_asked(
+    sentence: Sentence, pick: Pick, *, is_be: bool, manner: Manner
+) -> tuple[Subject, Manner]:
     """Say the auxiliary and the subject of a question."""
     index = len(sentence.english)
     if pick.chance(0.35):
@@ -49,9 +49,7 @@ def _say_asked(sentence: Sentence, pick: Pick, *, is_be: bool, manner: Manner) -
     if is_name:
         entity = say_name(sentence, noun)
     else:
-        entity = say_free_phrase(
-            sentence, pick, noun, "place", is_plural=is_plural, described=0.25
-        )
+        entity = say_free_phrase(sentence, pick, noun, "place", is_plural=is_plural, described=0.25)
     if entity.is_plural != is_plural:
         # A number made it plural: *does* becomes *do*.
         old = sentence.english[index]
@@ -178,7 +176,9 @@ def _ask_where(sentence: Sentence, pick: Pick) -> None:
         subject, manner = _say_asked(sentence, pick, is_be=False, manner=Manner("past"))
         place = next(i for i, word in enumerate(sentence.french) if word.text == "est-ce")
         sentence.french.insert(place, Word("où", (0,)))
-        verbs = [verb for verb in TRANSITIVES if verb.english.base in ("find", "see", "buy", "park")]
+        verbs = [
+            verb for verb in TRANSITIVES if verb.english.base in ("find", "see", "buy", "park")
+        ]
         verb = pick.one(verbs)
         if pick.chance(0.5):
             going = MOTIONS[0]

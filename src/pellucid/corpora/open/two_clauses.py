@@ -187,13 +187,14 @@ def _standing_for(found: Entity) -> Clitic:
     )
 
 
-_VERBS = tuple(
-    verb for verb in TRANSITIVES if set(verb.kinds) - set(ANIMATE)
-) + tuple(verb for verb in TRANSITIVES if verb.english.base in ("eat", "drink", "buy")) * 3
+_VERBS = (
+    tuple(verb for verb in TRANSITIVES if set(verb.kinds) - set(ANIMATE))
+    + tuple(verb for verb in TRANSITIVES if verb.english.base in ("eat", "drink", "buy")) * 3
+)
 
 
 def draw_free_told(pick: Pick) -> Sentence:
-    """Draw *my bank told the boy that he is late*; *he* and *she* stand for the only one they can."""
+    """Draw *my bank told the boy that he is late*: *he* and *she* can stand for one noun only."""
     sentence = Sentence("open told")
     if pick.chance(0.25):
         sentence.say("then", "puis:0")
@@ -235,9 +236,7 @@ def draw_free_told(pick: Pick) -> Sentence:
     return sentence
 
 
-def _say_told_pronoun(
-    sentence: Sentence, pick: Pick, subject: Subject, tense: Tense
-) -> Sentence:
+def _say_told_pronoun(sentence: Sentence, pick: Pick, subject: Subject, tense: Tense) -> Sentence:
     """Say *told me that* and a clause, in French *m'a dit que*."""
     clitic = pick.one(INDIRECT)
     say_verb(sentence, subject, _TELL[0], _TELL[1], Manner(tense), clitic=clitic)
@@ -245,13 +244,12 @@ def _say_told_pronoun(
         sentence.say("that", "que:0")
     else:
         sentence.french.append(Word("que", ()))
-    if subject.entity is not None and subject.kind == "person" and pick.chance(0.5):
-        # *Told him he* may be both; *told me he* is the teller.
-        if clitic.english in ("me", "you", "us"):
-            say_predicate(
-                sentence, pick, say_referring(sentence, subject.entity), _manner(pick, "past")
-            )
-            return sentence
+    # *Told him he* may be both; *told me he* is the teller.
+    is_teller = subject.kind == "person" and clitic.english in ("me", "you", "us")
+    if subject.entity is not None and is_teller and pick.chance(0.5):
+        about = say_referring(sentence, subject.entity)
+        say_predicate(sentence, pick, about, _manner(pick, "past"))
+        return sentence
     _say_clause(sentence, pick, pick.one(_TENSES))
     return sentence
 
@@ -284,6 +282,4 @@ def draw_free_found(pick: Pick) -> Sentence:
     return sentence
 
 
-_TELL = (
-    english_of("tell tells told telling"), french_of("dis dis dit disons disent dit")
-)
+_TELL = (english_of("tell tells told telling"), french_of("dis dis dit disons disent dit"))

@@ -11,7 +11,18 @@ from pellucid.corpora.open.subjects import Subject
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Entity, Sentence, read_template
 
-__all__ = ["CLITICS", "INDIRECT", "Clitic", "Manner", "ask", "be_form", "draw_manner", "say_be", "say_state", "say_verb"]
+__all__ = [
+    "CLITICS",
+    "INDIRECT",
+    "Clitic",
+    "Manner",
+    "ask",
+    "be_form",
+    "draw_manner",
+    "say_be",
+    "say_state",
+    "say_verb",
+]
 
 
 @dataclass(frozen=True)
@@ -152,7 +163,9 @@ def say_verb(
         auxiliary, negation = _say_auxiliary(sentence, do, manner)
         word = english.base
     else:
-        word = english.past if tense == "past" else english.third if subject.is_third else english.base
+        word = (
+            english.past if tense == "past" else english.third if subject.is_third else english.base
+        )
     main: tuple[int, ...] = (len(sentence.english),)
     sentence.english.append(word)
     clitic_links: tuple[int, ...] = ()
@@ -173,7 +186,9 @@ def say_verb(
     if manner.auxiliary is not None:
         # The question's auxiliary is *est-ce que* already; it belongs to the French one too.
         auxiliary = (manner.auxiliary,) if tense != "present" else ()
-    _say_french(sentence, subject, french, tense, main, auxiliary, negation, clitic, clitic_links, role)
+    _say_french(
+        sentence, subject, french, tense, main, auxiliary, negation, clitic, clitic_links, role
+    )
 
 
 def _say_french(

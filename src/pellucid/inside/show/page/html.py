@@ -107,8 +107,8 @@ def _align(cell: str) -> str:
 def attention_maps(trace: TraceData, *, site: str = "decoder.cross") -> str:
     """Show the weights of every layer and head of one kind of attention as maps from 0 to 1.
 
-    Each row is labeled with the token it reads and, in the decoder, the token it predicts. Weights from 1 % are
-    printed in percent; all of them show in the color, and when pointed at.
+    Each row is labeled with the token it reads and, in the decoder, the token it predicts. Weights
+    from 1 % are printed in percent; all of them show in the color, and when pointed at.
 
     Args:
         trace: holds the weights.

@@ -124,9 +124,7 @@ class ModelOnKernels:
         guide: the guided head, if there is one.
     """
 
-    def __init__(
-        self, model: Transformer, kernels: Kernels, guide: Guide | None = None
-    ) -> None:
+    def __init__(self, model: Transformer, kernels: Kernels, guide: Guide | None = None) -> None:
         self._model, self._kernels, self._guide = model, kernels, guide
         self._encoder = _StackOnRows(model, model.encoder, kernels)
         self._decoder = _StackOnRows(model, model.decoder, kernels)
