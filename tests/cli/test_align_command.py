@@ -44,7 +44,7 @@ def to_links(line: str) -> set[tuple[int, ...]]:
 def test_align_without_options_names_what_it_chose(
     run_here: Run, files: tuple[str, ...], examples: list[Example]
 ) -> None:
-    done = run_here("align", SUBWORDS, *files)
+    done = run_here("align", "demo", *files)
     assert done.returncode == 0
     assert "of 42 views" in done.stderr
     assert "by 7 pairs" in done.stderr
@@ -59,29 +59,29 @@ def test_align_without_options_names_what_it_chose(
 def test_align_of_one_view_says_nothing_else_and_json_has_the_same_links(
     run_here: Run, files: tuple[str, ...], examples: list[Example], tmp_path: Path
 ) -> None:
-    plain = run_here("align", SUBWORDS, *files, *HEAD)
+    plain = run_here("align", "demo", *files, *HEAD)
     assert (plain.returncode, plain.stderr) == (0, "")
     output = tmp_path / "links"
-    done = run_here("align", SUBWORDS, *files, *HEAD, "--json", "-o", str(output))
+    done = run_here("align", "demo", *files, *HEAD, "--json", "-o", str(output))
     assert (done.returncode, done.stdout) == (0, "")
     records = [json.loads(line) for line in output.read_text().splitlines()]
     assert [record["line"] for record in records] == list(range(7))
     assert [record["source"] for record in records] == [e.source for e in examples]
     for record, line in zip(records, plain.stdout.splitlines(), strict=True):
         assert {tuple(link) for link in record["links"]} == to_links(line)
-    assert run_here("align", SUBWORDS, *files, *HEAD, "-o", str(output)).returncode == 2
+    assert run_here("align", "demo", *files, *HEAD, "-o", str(output)).returncode == 2
 
 
 def test_align_with_gold_has_every_view_and_an_interval(
     run_here: Run, files: tuple[str, ...], gold: str, tmp_path: Path
 ) -> None:
-    table = run_here("align", SUBWORDS, *files, "--gold", gold)
+    table = run_here("align", "demo", *files, "--gold", gold)
     assert (table.returncode, table.stderr) == (0, "")
     lines = table.stdout.splitlines()
     assert lines[0].split()[-2:] == ["predicts", "reads"]
     assert len(lines) == 1 + 21 + 3
     links = tmp_path / "links"
-    done = run_here("align", SUBWORDS, *files, "--gold", gold, "--json", "-o", str(links))
+    done = run_here("align", "demo", *files, "--gold", gold, "--json", "-o", str(links))
     record = json.loads(done.stdout)
     assert len(record["views"]) == 42
     best = record["best"]
@@ -124,7 +124,7 @@ def test_align_lines_that_cannot_be_aligned_are_empty_and_the_code_is_2(
         *("--source", write_lines("source", "The pizza", "pizza " * 400, "", "The oven")),
         *("--target", write_lines("target", "La pizza", "La pizza", "", "Le four")),
     )
-    done = run_here("align", SUBWORDS, *words, *HEAD)
+    done = run_here("align", "demo", *words, *HEAD)
     assert done.returncode == 2
     assert done.stderr.startswith("pellucid: line 2: A source must have at most 256 tokens")
     assert done.stderr.count("\n") == 1
@@ -153,7 +153,7 @@ def test_align_target_that_the_vocabulary_cannot_write_is_aligned_with_a_note(
         (("--head", "1", "--map", "layer-mean"), "--map layer-mean cannot be combined with --head"),
         (("--symmetrize", "union"), "--symmetrize needs a second model"),
         (("--reverse-head", "1"), "--reverse-head needs a second model"),
-        (("--reverse", SUBWORDS, "--reverse-layer", "7"), "layer must be from 0 to 1"),
+        (("--reverse", "demo", "--reverse-layer", "7"), "layer must be from 0 to 1"),
         (("--convention", "writes"), "'writes' is not one of"),
         (("--gold", "nowhere"), "nowhere does not"),
     ],
@@ -161,7 +161,7 @@ def test_align_target_that_the_vocabulary_cannot_write_is_aligned_with_a_note(
 def test_align_what_does_not_exist_is_one_sentence(
     run_here: Run, files: tuple[str, ...], options: tuple[str, ...], said: str
 ) -> None:
-    done = run_here("align", SUBWORDS, *files, *options)
+    done = run_here("align", "demo", *files, *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
@@ -180,7 +180,7 @@ def test_align_bad_gold_names_the_file_and_the_line(
     run_here: Run, files: tuple[str, ...], write_lines: WriteLines, last: str | None, said: str
 ) -> None:
     path = write_lines("gold", *["0-0"] * 6, *([] if last is None else [last]))
-    done = run_here("align", SUBWORDS, *files, "--gold", path)
+    done = run_here("align", "demo", *files, "--gold", path)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1

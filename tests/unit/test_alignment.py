@@ -27,6 +27,11 @@ NARROW = "\u202f"
 
 @pytest.fixture(scope="module")
 def bundle() -> Bundle:
+    return load_bundle(resolve_model("demo"))
+
+
+@pytest.fixture(scope="module")
+def of_subwords() -> Bundle:
     return load_bundle(resolve_model(SUBWORDS))
 
 
@@ -58,9 +63,9 @@ def words_of(tokenizer: Tokenizer, line: str) -> list[tuple[str, tuple[int, ...]
     ]
 
 
-def test_words_of_subwords_follow_the_text(bundle: Bundle) -> None:
+def test_words_of_subwords_follow_the_text(of_subwords: Bundle) -> None:
     line = f"Pas de  la vie{NARROW}!"
-    found = words_of(bundle.tokenizer, line)
+    found = words_of(of_subwords.tokenizer, line)
     letters = ["", "", "", ""]
     for token, (word,) in found:
         letters[word] += token.replace("▁", "")
@@ -71,9 +76,9 @@ def test_words_of_subwords_follow_the_text(bundle: Bundle) -> None:
     "line", ["a 😀 b", "😀😀 ▁ é", "\u0007 x", "ça\u2028où", "e\u0301 e\u0301a"]
 )
 def test_words_of_bytes_and_strange_letters_cover_each_piece_in_order(
-    bundle: Bundle, line: str
+    of_subwords: Bundle, line: str
 ) -> None:
-    owners = [words for _, words in words_of(bundle.tokenizer, line)]
+    owners = [words for _, words in words_of(of_subwords.tokenizer, line)]
     assert all(len(words) == 1 for words in owners)
     order = [words[0] for words in owners]
     assert order == sorted(order)

@@ -214,8 +214,10 @@ def test_complaints_of_the_field_are_flagged(text: str, translator: Translator) 
     assert found.notes.flags or found.notes.unknown, found.text
 
 
-def test_known_sentences_have_no_notes(translator: Translator) -> None:
+def test_known_sentences_have_no_notes() -> None:
     from pellucid.corpora import make_split
+
+    translator = pellucid.load("demo")
 
     sources = [example.source for example in make_split("test", count=50)]
     for found in translator.translate(sources):
