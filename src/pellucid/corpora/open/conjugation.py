@@ -67,7 +67,7 @@ class French:
 
 @dataclass(frozen=True, eq=False)
 class OpenVerb:
-    """A verb in both languages, what it is said of, and what its object is.
+    """A verb in both languages, and what its object can be.
 
     Attributes:
         english: the English forms.
@@ -113,7 +113,8 @@ def english_of(row: str) -> English:
         stem = base.removesuffix("e")
         past = base + "d" if base.endswith("e") else base + "ed"
         return English(base, base + "s", past, stem + "ing", past)
-    return English(*forms[:4], forms[-1] if len(forms) == 5 else forms[2])
+    base, third, past, ing, *other = forms
+    return English(base, third, past, ing, other[0] if other else past)
 
 
 AT_BE = French(("suis", "es", "est", "sommes", "sont"), "été", "ét")
@@ -126,7 +127,7 @@ _THINGS: tuple[Kind, ...] = (
 )  # fmt: skip
 _ALL = tuple(KINDS)
 
-_TRANSITIVES = (
+_TRANSITIVES: tuple[tuple[str, str, tuple[Kind, ...], str], ...] = (
     ("see sees saw seeing seen", "vois vois voit voyons voient vu", _ALL, "s"),
     ("buy buys bought buying", "acheter/achèt", (*_THINGS, "drink", "animal", "building"), ""),
     ("sell sells sold selling", "vends vends vend vendons vendent vendu",
@@ -184,28 +185,29 @@ DITRANSITIVES = TRANSITIVES[-4:]
 _PLACES: tuple[Kind, ...] = ("building", "building", "institution", "vehicle", "furniture")
 _GO = "vais vas va allons vont allé"
 _COME = "viens viens vient venons viennent venu"
+_MOVES: tuple[tuple[str, str, str, str, tuple[Kind, ...]], ...] = (
+    ("go goes went going gone", _GO, "to", "à", _PLACES),
+    ("go goes went going gone", _GO, "to", "à", _PLACES),
+    ("come comes came coming come", _COME, "to", "à", _PLACES),
+    ("come comes came coming come", _COME, "from", "de", _PLACES),
+    ("arrive", "arriver", "at", "à", _PLACES),
+    ("come comes came coming come", "sors sors sort sortons sortent sorti", "out of", "de",
+     ("building", "vehicle", "container", "furniture")),
+    ("go goes went going gone", "sors sors sort sortons sortent sorti", "out of", "de",
+     ("building", "vehicle", "container")),
+    ("come comes came coming come", "entrer", "into", "dans",
+     ("building", "vehicle", "container")),
+    ("come comes came coming come", "reviens reviens revient revenons reviennent revenu",
+     "back to", "à", _PLACES),
+    ("come comes came coming come", "reviens reviens revient revenons reviennent revenu",
+     "back from", "de", _PLACES),
+    ("go goes went going gone", "entrer", "into", "dans",
+     ("building", "vehicle", "container")),
+)  # fmt: skip
 MOTIONS = tuple(
     OpenVerb(english_of(english), french_of(french, with_etre=True), nouns_of(*kinds), particle,
              preposition, kinds=kinds)
-    for english, french, particle, preposition, kinds in (
-        ("go goes went going gone", _GO, "to", "à", _PLACES),
-        ("go goes went going gone", _GO, "to", "à", _PLACES),
-        ("come comes came coming come", _COME, "to", "à", _PLACES),
-        ("come comes came coming come", _COME, "from", "de", _PLACES),
-        ("arrive", "arriver", "at", "à", _PLACES),
-        ("come comes came coming come", "sors sors sort sortons sortent sorti", "out of", "de",
-         ("building", "vehicle", "container", "furniture")),
-        ("go goes went going gone", "sors sors sort sortons sortent sorti", "out of", "de",
-         ("building", "vehicle", "container")),
-        ("come comes came coming come", "entrer", "into", "dans",
-         ("building", "vehicle", "container")),
-        ("come comes came coming come", "reviens reviens revient revenons reviennent revenu",
-         "back to", "à", _PLACES),
-        ("come comes came coming come", "reviens reviens revient revenons reviennent revenu",
-         "back from", "de", _PLACES),
-        ("go goes went going gone", "entrer", "into", "dans",
-         ("building", "vehicle", "container")),
-    )
+    for english, french, particle, preposition, kinds in _MOVES
 )  # fmt: skip
 INTRANSITIVES = tuple(
     OpenVerb(english_of(english), french_of(french))

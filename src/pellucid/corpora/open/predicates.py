@@ -1,4 +1,4 @@
-"""What is said of a subject: actions, motions, places, qualities, possessions."""
+"""Predicates: actions, motions, places, qualities, possessions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pellucid.corpora.french import Word, agree
-from pellucid.corpora.lexicon import KINDS, PREDICATES, SOUNDS, Adjective, Noun, nouns_of
+from pellucid.corpora.lexicon import KINDS, PREDICATES, SOUNDS, Adjective, Kind, Noun, nouns_of
 from pellucid.corpora.open.conjugation import (
     DITRANSITIVES,
     HAVE,
@@ -161,7 +161,7 @@ def settle(manner: Manner, subject: Subject, verb: OpenVerb) -> Manner:
 
 
 def _takes(verb: OpenVerb, clitic: Clitic, subject: Subject) -> bool:
-    """Tell whether a pronoun can be the verb's object: nobody eats me, nor does *I* see *me*."""
+    """Tell whether a pronoun can be the verb's object: not *eat me*, nor *I see me*."""
     if (clitic.english, subject.english) in (("me", "I"), ("us", "we"), ("you", "you")):
         return False
     if (clitic.english, subject.english) in (("us", "I"), ("me", "we")):
@@ -207,12 +207,12 @@ def say_where(sentence: Sentence, pick: Pick) -> None:
         sentence.say(*_pronoun_after(pick))
         return
     if english in ("in", "on", "under"):
-        kinds = {
+        choices: dict[str, tuple[Kind, ...]] = {
             "in": ("building", "vehicle", "container", "measure", "institution", "text", "food"),
             "on": ("furniture", "vehicle", "part", "container", "detail", "text"),
             "under": ("furniture", "vehicle", "part", "container", "clothes"),
-        }[english]
-        noun = pick.one(KINDS[pick.one(kinds)]) if pick.chance(0.8) else draw_noun(pick)
+        }
+        noun = pick.one(KINDS[pick.one(choices[english])]) if pick.chance(0.8) else draw_noun(pick)
     else:
         noun = draw_noun(pick, animate=0.35)
     say_free_phrase(sentence, pick, noun, "place", plural=0.15, described=0.3)
@@ -232,7 +232,7 @@ def say_place(
 
 
 def qualities_of(subject: Subject) -> tuple[Adjective, ...]:
-    """List the adjectives that can be said of a subject after *is*."""
+    """List the adjectives that fit a subject after *is*."""
     return PREDICATE_ADJECTIVES[subject.kind] if subject.kind else _EVERY
 
 

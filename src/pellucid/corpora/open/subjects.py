@@ -31,7 +31,7 @@ _FIRST: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in ANIMATE)
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject that was said, as its verb sees it.
+    """A subject as its verb sees it.
 
     Attributes:
         person: 0 to 4, see `conjugation`.

@@ -32,7 +32,7 @@ _OF_FOOD = frozenset({"delicious", "salty", "ripe", "juicy", "rotten", "good", "
 
 
 def draw_two_clauses(pick: Pick) -> Sentence:
-    """Draw two clauses with subjects of their own: *the man sang and the dog barked*."""
+    """Draw two clauses, each with a subject: *the man sang and the dog barked*."""
     sentence = Sentence("two clauses")
     tense = pick.one(_TENSES)
     if pick.chance(0.15):
@@ -76,8 +76,8 @@ def _say_clause(sentence: Sentence, pick: Pick, tense: Tense) -> None:
 def draw_with_pronoun(pick: Pick) -> Sentence:
     """Draw an action, and a pronoun for one of its two nouns in the second clause.
 
-    The second clause is true of only one of the two: only a cat is hungry, only a pizza is salty;
-    and *he* is no pizza.
+    The second clause is true of only one of the two: only a cat is hungry, only a pizza is salty,
+    and *he* cannot be a pizza.
     """
     sentence = Sentence("open pronoun")
     tense = pick.one(_TENSES)
@@ -140,7 +140,7 @@ def _say_second(
 
 
 def _telling(found: Entity, *, is_clear: bool) -> list[Adjective]:
-    """List the adjectives that can be said of a thing and not of an animal next to it."""
+    """List the adjectives that fit a thing and not an animal next to it."""
     options = PREDICATE_ADJECTIVES[found.noun.kind]
     if is_clear:
         return list(options)
@@ -244,9 +244,9 @@ def _say_told_pronoun(sentence: Sentence, pick: Pick, subject: Subject, tense: T
         sentence.say("that", "que:0")
     else:
         sentence.french.append(Word("que", ()))
+    is_about = subject.entity is not None and subject.kind == "person" and pick.chance(0.5)
     # *Told him he* may be both; *told me he* is the teller.
-    is_teller = subject.kind == "person" and clitic.english in ("me", "you", "us")
-    if subject.entity is not None and is_teller and pick.chance(0.5):
+    if is_about and subject.entity is not None and clitic.english in ("me", "you", "us"):
         about = say_referring(sentence, subject.entity)
         say_predicate(sentence, pick, about, _manner(pick, "past"))
         return sentence

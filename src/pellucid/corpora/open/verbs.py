@@ -267,7 +267,7 @@ def say_state(sentence: Sentence, subject: Subject, phrase: Phrase, manner: Mann
     """Say a predicate of the lexicon in any tense and person: *is hungry*, *tastes good*.
 
     Returns:
-        False if it has no such form; nothing was said then.
+        False if it has no such form; the sentence stays as it was then.
     """
     first, _, rest = phrase.english.partition(" ")
     template = read_template(phrase.french)

@@ -37,8 +37,15 @@ def _name(text: str, gender: str, kind: Kind) -> Noun:
 
 
 PEOPLE = tuple(
-    _name(*entry.split("."), "person")
-    for entry in ("Anna.f", "Emma.f", "Marie.f", "Paul.m", "Tom.m", "Louis.m")
+    _name(name, gender, "person")
+    for name, gender in (
+        ("Anna", "f"),
+        ("Emma", "f"),
+        ("Marie", "f"),
+        ("Paul", "m"),
+        ("Tom", "m"),
+        ("Louis", "m"),
+    )
 )
 """First names, the same in both languages."""
 CITIES = tuple(_name(name, "m", "building") for name in ("Paris", "Berlin", "Rome", "Madrid"))
