@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
@@ -15,8 +16,9 @@ from pellucid.cli.align.report import report_errors
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, read_parallel
 from pellucid.errors import DataError
 from pellucid.evaluate.links import GoldLinks, Symmetrization, parse_gold
+from pellucid.formats.exporting import guided_convention, guided_head
 from pellucid.inside.align.direction import Direction, make_direction
-from pellucid.inside.align.maps import CONVENTIONS, MAPS
+from pellucid.inside.align.maps import CONVENTIONS, MAPS, View
 from pellucid.inside.align.units import SIDES, Side, find_units
 from pellucid.text.line_words import line_words
 
@@ -82,9 +84,11 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
     """Load the model, and the one that translates back if there is one."""
     reverse, one_map, convention = (options[name] for name in ("reverse", "map", "convention"))
     names = [(model, "")] if reverse is None else [(model, ""), (reverse, "reverse_")]
-    return [
-        make_direction(
-            load_bundle(resolve_model(name)),
+    directions = []
+    for name, prefix in names:
+        bundle = load_bundle(resolve_model(name))
+        direction = make_direction(
+            bundle,
             rule=options["links"] or ("both" if reverse is None else "best"),
             maps=MAPS if one_map is None else (one_map,),
             conventions=CONVENTIONS if convention is None else (convention,),
@@ -93,8 +97,13 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
             is_backward=bool(prefix),
             units="subwords" if options["subwords"] else options["words_by"] or "auto",
         )
-        for name, prefix in names
-    ]
+        place = guided_head(bundle)
+        if place is not None:
+            view = View(place[0], "head", place[1], guided_convention(bundle))
+            taught = view if view in direction.views else None
+            direction = replace(direction, taught=taught)
+        directions.append(direction)
+    return directions
 
 
 def _parse_gold(

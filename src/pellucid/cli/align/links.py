@@ -51,9 +51,12 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
     """Keep the recommended view of a direction, and name it on standard error."""
     if len(direction.views) == 1:
         return direction
+    whose = "of --reverse " if direction.is_backward else ""
+    if direction.taught is not None:
+        warn(f"Links {whose}are read from {direction.taught}, which was taught word links.")
+        return direction.only(direction.taught)
     num_pairs = min(len(lines.sources), SAMPLE_PAIRS)
     best = direction.recommend(lines.sources, lines.targets, lines.given)[0]
-    whose = "of --reverse " if direction.is_backward else ""
     warn(
         f"Links {whose}are read from {best.view}, whose links are the most consistent of "
         f"{len(direction.views)} views ({best.consistency:.2f} of 1, by {num_pairs} pairs). "

@@ -65,6 +65,7 @@ class Direction:
         is_backward: True if the model translates the target into the source. Links are (source,
             target) in either case.
         units: how lines are cut into the words that links count.
+        taught: the view that learned word links, which needs no other choice; None without one.
     """
 
     model: Transformer
@@ -73,6 +74,7 @@ class Direction:
     rule: LinkRule
     is_backward: bool = False
     units: UnitRule = "auto"
+    taught: View | None = None
 
     def align(
         self, sources: Sequence[str], targets: Sequence[str], given: Given = NOTHING_GIVEN
