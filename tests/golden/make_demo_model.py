@@ -21,7 +21,7 @@ from pellucid.formats.to_bundle import export_bundle
 from pellucid.train import train
 
 PACKAGE = Path(str(files("pellucid")))
-NUM_SENTENCES = 300_000
+NUM_SENTENCES = 200_000
 NUM_VALIDATION = 1_000
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
@@ -51,7 +52,9 @@ _CONSTRUCTIONS = CONSTRUCTIONS | OPEN_CONSTRUCTIONS
 _TRAIN_SHARE, _VALIDATION_SHARE = 0.84, 0.08
 _PRONOUN_SHARE = 0.15
 _SHORT = 4
-"""Sentences of fewer French words are in training only."""
+"""Sentences of fewer French words are in training only,"""
+_TIMES_SHORT = 8
+"""and at most so often."""
 # Draws without a new sentence, after which a split counts as exhausted.
 _PATIENCE = 30_000
 _STYLES = {
@@ -88,7 +91,8 @@ def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> l
     """Make a split of the English–French corpus.
 
     A smaller count gives the beginning of a larger one. In the training split the example sentences
-    of `seed_sentences` recur regularly; no other sentence occurs twice.
+    of `seed_sentences` recur regularly, and sentences of two or three words with other capitals and
+    marks; no other sentence occurs twice.
 
     Args:
         name: ``train``, ``validation``, ``test``, ``compositional`` (each sentence has a pair
@@ -143,7 +147,7 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
     salt = derive_key(seed, "corpora split").to_bytes(16, "little")
     weights = {name: weight for name, (_, weight) in _CONSTRUCTIONS.items()}
     names = _by_weight(_FRAME_WEIGHTS | weights)
-    seen: set[str] = set()
+    seen = Counter[str]()
     num_misses = 0
     while num_misses < _PATIENCE:
         num_misses += 1
@@ -163,15 +167,17 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
         # The compositional test takes only sentences with a held-out pair; the others take none.
         if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
             continue
-        english = " ".join(sentence.english)
-        if english in seen or (sentence.has_unknown and name != "train"):
+        if sentence.has_unknown and name != "train":
             continue
+        english = " ".join(sentence.english)
         key = " ".join([word.text for word in sentence.french]).replace(",", "")
-        if key in seen:
+        # A short sentence may be the only one with its words, as *parlons* is for *let's talk*: it
+        # is in training only, and comes back there with other capitals and marks.
+        is_short = len(sentence.french) < _SHORT
+        num_seen = max(seen[english], seen[key])
+        if num_seen >= (_TIMES_SHORT if is_short and name == "train" else 1):
             continue
         place, number = _hash(key, salt)
-        # A short sentence may be the only one with its words, as *parlons* is for *let's talk*.
-        is_short = len(sentence.french) < _SHORT
         if name != "compositional" and ("train" if is_short else _split_at(place)) != name:
             continue
         pieces = join_words(sentence.french)
@@ -179,7 +185,7 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
             continue
         seen.update((english, key))
         num_misses = 0
-        yield make_example(sentence, pieces, _style(sentence, number))
+        yield make_example(sentence, pieces, _style(sentence, number + 5 * num_seen))
 
 
 def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:

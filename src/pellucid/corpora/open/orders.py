@@ -84,6 +84,8 @@ def draw_free_order(pick: Pick) -> Sentence:
         verb = pick.one(_COMMON)
         pronouns = _DIRECT if "person" in verb.kinds or pick.chance(0.2) else _IT
         _say_with_pronoun(sentence, pick.one(pronouns), verb, start, verb.french.imperative)
+        if pick.chance(0.5):
+            say_where(sentence, pick)
     elif choice == "go":
         _say_going(sentence, pick, start, person=1)
     else:
@@ -104,16 +106,17 @@ def draw_free_suggestion(pick: Pick) -> Sentence:
         _say_going(sentence, pick, (), person=3, before=links)
         return sentence
     if choice == "simple":
-        is_whole = pick.chance(0.5)
-        verb = pick.one(_ALONE if is_whole else INTRANSITIVES)
+        verb = pick.one(_ALONE if pick.chance(0.5) else INTRANSITIVES)
         _say(sentence, verb, (), verb.french.present[3], before=links)
-        if not is_whole:
+        if pick.chance(0.6):
             say_where(sentence, pick)
         return sentence
     verb = pick.one(_COMMON if choice == "pronoun" else TRANSITIVES)
     if choice == "pronoun":
         pronoun = pick.one(_IT)
         _say_with_pronoun(sentence, pronoun, verb, (), verb.french.present[3], before=links)
+        if pick.chance(0.5):
+            say_where(sentence, pick)
         return sentence
     _say(sentence, verb, (), verb.french.present[3], before=links)
     _say_object(sentence, pick, verb, is_negated=False)

@@ -14,7 +14,7 @@ __all__ = ["draw_adjectives", "say_free_phrase", "say_name", "say_of", "say_owne
 
 _FRENCH_NUMBERS = dict(NUMBERS)
 _OWNING = (*PEOPLE, *KINDS["person"])
-_DIVISIBLE = frozenset({"pizza", "cake", "tart", "omelette", "melon", "pineapple"})
+_DIVISIBLE = frozenset({"pizza", "cake", "tart", "omelette", "melon", "pineapple", "life"})
 _WITH_A = frozenset({"European"})
 """Words that begin with a vowel letter, but not with a vowel."""
 

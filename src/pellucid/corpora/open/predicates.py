@@ -135,7 +135,7 @@ def say_act(
     sentence.combine("object", verb.english.base, noun)
     role = object_role(verb, manner)
     entity = say_free_phrase(sentence, pick, noun, role)
-    if not manner.negation and pick.chance(0.06):
+    if not manner.negation and pick.chance(0.09):
         sentence.say("and", "et:0")
         other = draw_object(pick, verb, subject)
         sentence.combine("object", verb.english.base, other)
