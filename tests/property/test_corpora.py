@@ -186,6 +186,8 @@ def agreement_problems(text: str, source: str = "") -> list[str]:
     found = []
     for i, word in enumerate(words):
         noun = read_noun(word)
+        if word in ALSO_VERBS and i and words[i - 1] == "les":
+            continue  # *Et les gare*, a verb: the noun would be *gares*.
         if noun is None or word in verbs or (word == "son" and not follows_article(words, i)):
             continue
         allowed = {noun}
@@ -306,7 +308,7 @@ def test_alignment_of_every_sentence_is_valid_and_whole(examples: list[Example])
 
 
 def test_alignment_of_example_sentences_is_what_a_person_would_draw() -> None:
-    area, pizza = make_split("train", count=201)[0], make_split("train", count=201)[200]
+    area, pizza = make_split("train", count=151)[0], make_split("train", count=151)[150]
     assert area.target == "La zone économique européenne"
     assert area.alignment == ((0, 0), (1, 3), (2, 2), (3, 1))
     assert pizza.target == "La pizza est sortie du four et elle avait bon goût"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from pellucid.corpora.example import Example, Style, make_example
@@ -10,7 +11,7 @@ from pellucid.corpora.lexicon import NOUNS, PREDICATES, Phrase, verbs_named
 from pellucid.corpora.phrases import say_object_pronoun, say_predicate
 from pellucid.corpora.sentence import Sentence
 
-__all__ = ["seed_examples", "seed_sentences"]
+__all__ = ["is_near_seed", "seed_examples", "seed_sentences"]
 
 _CAPITAL, _PLAIN = Style(True, ""), Style(False, "")
 
@@ -18,6 +19,33 @@ _CAPITAL, _PLAIN = Style(True, ""), Style(False, "")
 def seed_sentences() -> list[tuple[str, str]]:
     """List the example sentences and their translations."""
     return [(example.source, example.target) for example in seed_examples()]
+
+
+def is_near_seed(words: Sequence[str]) -> bool:
+    """Tell whether English words are an example sentence, or one with another word in one place.
+
+    Such sentences are in no split, so that they show what a model makes of a sentence that it only
+    nearly knows.
+    """
+    patterns = _patterns()
+    if len(words) not in patterns:
+        return False
+    lowered = [word.lower().rstrip(",") for word in words]
+    known = patterns[len(words)]
+    return any(
+        (place, *lowered[:place], *lowered[place + 1 :]) in known for place in range(len(words))
+    )
+
+
+@cache
+def _patterns() -> dict[int, set[tuple[int | str, ...]]]:
+    """List each example sentence without one word, by its number of words."""
+    patterns: dict[int, set[tuple[int | str, ...]]] = {}
+    for example in seed_examples():
+        words = example.source.lower().rstrip("!").split(" ")
+        known = patterns.setdefault(len(words), set())
+        known.update((place, *words[:place], *words[place + 1 :]) for place in range(len(words)))
+    return patterns
 
 
 @cache

@@ -23,7 +23,7 @@ from pellucid.corpora.holdout import held_out_combinations
 from pellucid.corpora.open import OPEN_CONSTRUCTIONS
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.pronouns import FRAMES, Frame
-from pellucid.corpora.seeds import seed_examples
+from pellucid.corpora.seeds import is_near_seed, seed_examples
 from pellucid.corpora.sentence import Sentence
 from pellucid.errors import InputError, suggestion
 from pellucid.randomness import derive_key
@@ -92,7 +92,8 @@ def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> l
 
     A smaller count gives the beginning of a larger one. In the training split the example sentences
     of `seed_sentences` recur regularly, and sentences of two or three words with other capitals and
-    marks; no other sentence occurs twice.
+    marks; no other sentence occurs twice. No sentence of any split differs from one of the example
+    sentences in only one word.
 
     Args:
         name: ``train``, ``validation``, ``test``, ``compositional`` (each sentence has a pair
@@ -134,11 +135,11 @@ def iterate_split(name: SplitName, *, seed: int = 1) -> Iterator[Example]:
 
 
 def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
-    """Insert one of the example sentences before every 199 others."""
+    """Insert one of the example sentences before every 149 others."""
     seeds = seed_examples()
     for number, example in enumerate(examples):
-        if number % 199 == 0:
-            yield seeds[number // 199 % len(seeds)]
+        if number % 149 == 0:
+            yield seeds[number // 149 % len(seeds)]
         yield example
 
 
@@ -168,6 +169,8 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
         if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
             continue
         if sentence.has_unknown and name != "train":
+            continue
+        if is_near_seed(sentence.english):
             continue
         english = " ".join(sentence.english)
         key = " ".join([word.text for word in sentence.french]).replace(",", "")

@@ -66,7 +66,19 @@ def draw_free_order(pick: Pick) -> Sentence:
     sentence = Sentence("open order", mood="order")
     start = _begin(sentence, pick)
     choice = pick.one(
-        ("act", "act", "act", "give", "give", "pronoun", "pronoun", "pronoun", "go", "simple")
+        (
+            "act",
+            "act",
+            "act",
+            "give",
+            "give",
+            "pronoun",
+            "pronoun",
+            "pronoun",
+            "pronoun",
+            "go",
+            "simple",
+        )
     )
     if choice == "act":
         verb = pick.one(TRANSITIVES)
