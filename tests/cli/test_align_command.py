@@ -49,7 +49,7 @@ def test_align_without_options_takes_the_head_that_was_taught_links(
     assert (done.returncode, done.stderr) == (0, f"pellucid: {said}\n")
     asked = run_here(
         *("align", "demo", *files, "--layer", "1", "--head", "0", "--map", "head"),
-        *("--convention", "predicts"),
+        *("--convention", "predicts", "--links", "all"),
     )
     assert done.stdout == asked.stdout
     other = run_here("align", "demo", *files, "--convention", "reads")

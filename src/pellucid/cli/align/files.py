@@ -100,8 +100,9 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
         place = guided_head(bundle)
         if place is not None:
             view = View(place[0], "head", place[1], guided_convention(bundle))
-            taught = view if view in direction.views else None
-            direction = replace(direction, taught=taught)
+            if view in direction.views:
+                rule = options["links"] or ("all" if reverse is None else "best")
+                direction = replace(direction, taught=view, taught_rule=rule)
         directions.append(direction)
     return directions
 

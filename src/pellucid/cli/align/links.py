@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TextIO
 
 from pellucid.cli.align.lines import Lines
@@ -54,7 +54,7 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
     whose = "of --reverse " if direction.is_backward else ""
     if direction.taught is not None:
         warn(f"Links {whose}are read from {direction.taught}, which was taught word links.")
-        return direction.only(direction.taught)
+        return replace(direction.only(direction.taught), rule=direction.taught_rule)
     num_pairs = min(len(lines.sources), SAMPLE_PAIRS)
     best = direction.recommend(lines.sources, lines.targets, lines.given)[0]
     warn(

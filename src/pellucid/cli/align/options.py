@@ -24,10 +24,11 @@ VIEWS: Mapping[str, Option] = {
         "The token that a decoder row counts for: the one it predicts, or the one it reads.",
     ),
     "links": (
-        Literal["best", "both"],
+        Literal["best", "both", "all"],
         None,
-        "Link each target word to its best source word, or also each source word to its best "
-        "target word. The default is both; with --reverse it is best.",
+        "Link each target word to its best source word (best), also each source word to its best "
+        "target word (both), or each target word to all with half of the best one's weight (all). "
+        "The default is both, for a head that was taught links all; with --reverse it is best.",
     ),
     "reverse": (str, "MODEL", "A model that translates the target into the source."),
     "reverse_layer": (int, "L", "Decoder layer of the --reverse model."),

@@ -66,6 +66,7 @@ class Direction:
             target) in either case.
         units: how lines are cut into the words that links count.
         taught: the view that learned word links, which needs no other choice; None without one.
+        taught_rule: which links to take from that one.
     """
 
     model: Transformer
@@ -75,6 +76,7 @@ class Direction:
     is_backward: bool = False
     units: UnitRule = "auto"
     taught: View | None = None
+    taught_rule: LinkRule = "all"
 
     def align(
         self, sources: Sequence[str], targets: Sequence[str], given: Given = NOTHING_GIVEN

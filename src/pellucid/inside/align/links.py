@@ -37,8 +37,11 @@ __all__ = [
     "tokens_by_words",
 ]
 
-LinkRule = Literal["best", "both"]
+LinkRule = Literal["best", "both", "all"]
 LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
+
+_ALL_FROM = 0.5
+"""The share of the strongest weight from which ``all`` links a word too."""
 
 CHUNK = 256
 """The number of pairs that are aligned together."""
@@ -134,12 +137,16 @@ def link_words(
     rows attend to does not take all links. Each source word is linked to the target word that has
     the most weight on it.
 
+    ``all`` links each target word to every source word that has at least half as much weight as the
+    strongest, averaged as for ``best``. It suits a head that was taught links, whose rows divide
+    their weight among the words that are linked.
+
     Args:
         maps_XTM: for each map, a row for each target token and a column for each source word; a
             column of zeros is a word without a token.
         words: the target words of each token.
         num_words: the number of target words.
-        rule: ``best`` or ``both``.
+        rule: ``best``, ``both`` or ``all``.
 
     Returns:
         The links of each map, (source word, target word).
@@ -156,6 +163,12 @@ def link_words(
     if rule == "best":
         best_XL = source_words[maps_XLM.argmax(axis=2)]
         return [frozenset(zip(row, target_words.tolist(), strict=True)) for row in best_XL.tolist()]
+    if rule == "all":
+        is_linked_XLM = maps_XLM >= _ALL_FROM * maps_XLM.max(axis=2, keepdims=True)
+        return [
+            frozenset((int(source_words[m]), int(target_words[t])) for t, m in np.argwhere(one))
+            for one in is_linked_XLM
+        ]
     maps_XLM = maps_XLM + maps_XTM[:, is_of_LT.argmax(axis=1)]
     totals_X1M = np.maximum(maps_XLM.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
     best_XL = source_words[(maps_XLM / totals_X1M).argmax(axis=2)]
