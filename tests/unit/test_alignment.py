@@ -309,8 +309,8 @@ def test_recommended_view_is_near_the_best_by_gold(bundle: Bundle, examples: lis
         (one.consistency for one in ranked), reverse=True
     )
     # The row of the token that it reads is another word's here: nearly all links are wrong.
-    for one in judged:
-        assert (errors[one.view] > 0.6) == (one.view.convention == "reads")
+    assert min(e for view, e in errors.items() if view.convention == "reads") > 0.6
+    assert min(errors.values()) < 0.15
 
 
 def test_judge_counts_a_pair_that_cannot_be_aligned_as_missed(bundle: Bundle) -> None:
