@@ -210,7 +210,9 @@ def _draw_exclamation(pick: Pick) -> Sentence:
         noun = pick.one(
             nouns_of("furniture", "clothes", "container", "vehicle", "building", "text")
         )
-        say_phrase(sentence, noun, pick.one(("my", "your", "the", "his", "her", "our")))
+        determiner = pick.one(("my", "your", "your", "the", "his", "her", "our"))
+        adjectives = draw_adjectives(pick, noun, 0.6)
+        say_phrase(sentence, noun, determiner, is_plural=pick.chance(0.2), adjectives=adjectives)
         return sentence
     say_where(sentence, pick)
     return sentence
@@ -250,7 +252,7 @@ OPEN_CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     "title": (_draw_title, 12),
     "institution name": (_draw_institution_title, 4),
     "of": (_draw_of, 5),
-    "not": (_draw_exclamation, 1),
+    "not": (_draw_exclamation, 4),
     "open measure": (_draw_measure, 3),
     "open question": (draw_free_question, 16),
     "open order": (draw_free_order, 26),
