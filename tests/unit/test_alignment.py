@@ -309,7 +309,7 @@ def test_recommended_view_is_near_the_best_by_gold(bundle: Bundle, examples: lis
         (one.consistency for one in ranked), reverse=True
     )
     # The row of the token that it reads is another word's here: nearly all links are wrong.
-    assert min(e for view, e in errors.items() if view.convention == "reads") > 0.6
+    assert min(e for view, e in errors.items() if view.convention == "reads") > 0.4
     assert min(errors.values()) < 0.15
 
 
