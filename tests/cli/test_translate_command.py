@@ -23,6 +23,7 @@ import pytest
 import typer.testing
 from echoing import Echo, use_echo
 from forked import Forked
+from of_subwords import SUBWORDS
 
 from pellucid.cli.lines import job
 from pellucid.cli.options import CONSTRAINTS, DECODING, flag, useless_options
@@ -204,10 +205,10 @@ PIZZA = "The pizza came out of the oven and it tasted good"
         (["--prefix", "Une pizza"], "Une pizza est sortie du four et elle avait bon goût"),
     ],
 )
-def test_constraints_are_met_by_the_shipped_model(
+def test_constraints_are_met_by_a_trained_model(
     words: list[str], expected: str, run_here: Run
 ) -> None:
-    done = run_here("translate", "demo", "--beam", "5", *words, stdin=f"{PIZZA}\n")
+    done = run_here("translate", SUBWORDS, "--beam", "5", *words, stdin=f"{PIZZA}\n")
     assert (done.returncode, done.stdout) == (0, f"{expected}\n")
 
 
