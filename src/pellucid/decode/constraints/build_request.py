@@ -11,7 +11,6 @@ from pellucid.decode.constraints.forbidden import Spelling
 from pellucid.decode.constraints.request import Constraints, Request
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer
-from pellucid.text.letters import is_word_letter
 
 __all__ = ["MOST_TOKENS", "RequestBuilder", "prefix_ids", "required_ids"]
 
@@ -69,11 +68,6 @@ class RequestBuilder:
                 f"A translation of this line must have at most {limit} tokens, but the {what} "
                 f"{max(shortest, needed)}. Allow more with max_length, or ask for less."
             )
-        whole = tuple(
-            ids
-            for phrase, ids in zip(constraints.required, required, strict=True)
-            if is_word_letter(phrase.strip()[-1])
-        )
         return Request(
             tuple(source_ids),
             max_length=limit,
@@ -85,8 +79,7 @@ class RequestBuilder:
             forbidden_texts=tuple(
                 self._spelling.forbid(phrase) for phrase in constraints.forbidden
             ),
-            whole=whole,
-            spelling=self._spelling if whole else None,
+            spelling=self._spelling if required else None,
         )
 
     def too_long(self, source_ids: list[int]) -> str | None:

@@ -11,6 +11,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from pellucid.decode.constraints.automata import TextAutomata
 from pellucid.decode.constraints.history import History, last_tokens, lower_values, pad_rows
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer
@@ -74,6 +75,7 @@ class Spelling:
         num_bytes_U: the number of bytes of each token.
         opens_U: True if a word may begin after the token.
         ends_word_V: True if the token does not continue a word.
+        automata: makes the automata of phrases that must appear.
 
     Tables of U have one more row than there are tokens, for the beginning of the text.
     """
@@ -86,6 +88,7 @@ class Spelling:
         """
         self._tokenizer = tokenizer
         self._tokens = list(_spell_tokens(tokenizer))
+        self.automata = TextAutomata(self._tokens)
         self._sorted = sorted((text, token) for token, text in enumerate(self._tokens) if text)
         self._forbidden: dict[str, ForbiddenText] = {}
         width = max(map(len, self._tokens))

@@ -26,8 +26,8 @@ class Request:
         required: token sequences that it must hold.
         key: the text from which its random numbers are derived.
         forbidden_texts: phrases that its text must not hold, however they are cut into tokens.
-        whole: those of the required sequences after which a word must end.
-        spelling: the vocabulary's spelling, needed if ``whole`` is given.
+        spelling: the vocabulary's spelling, with which the required sequences count by their text,
+            as whole words, instead of by their tokens.
     """
 
     source_ids: tuple[int, ...]
@@ -38,7 +38,6 @@ class Request:
     required: tuple[tuple[int, ...], ...] = ()
     key: str = ""
     forbidden_texts: tuple[ForbiddenText, ...] = ()
-    whole: tuple[tuple[int, ...], ...] = ()
     spelling: Spelling | None = None
 
 
@@ -49,8 +48,8 @@ class Constraints:
     Attributes:
         prefix: the beginning of the translation.
         forbidden: phrases that it must not hold as whole words.
-        required: phrases that it must hold as whole words; one that is given twice must appear
-            twice. A required phrase's last token ends its word wherever it appears.
+        required: phrases that it must hold as whole words, however they are cut into tokens and
+            whatever other signs they touch; one that is given twice must appear twice.
 
     Raises:
         InputError: phrases are given as one text instead of a tuple.

@@ -7,7 +7,7 @@ that have not begun it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import final
@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pellucid.decode.constraints.automata import match_tokens
 from pellucid.decode.constraints.history import pad_rows
 from pellucid.decode.constraints.request import Request, check_ids
 from pellucid.decode.logits import best_of_rows
@@ -34,27 +35,29 @@ class Progress:
 
     Attributes:
         request_A: the request of each row.
-        depth_AQ: for each phrase, the number of its first tokens that the row ends with.
-        count_AQ: for each phrase, how often the row holds it, at most as often as it must.
+        state_AQ: the state of each phrase's automaton.
+        count_AQ: how often the row holds each phrase, without one that it ends with.
     """
 
     request_A: Tensor
-    depth_AQ: Tensor
+    state_AQ: Tensor
     count_AQ: Tensor
 
     def reorder(self, rows_A: Tensor) -> Progress:
         """Take these rows, in this order; a row may come several times."""
-        return Progress(self.request_A[rows_A], self.depth_AQ[rows_A], self.count_AQ[rows_A])
+        return Progress(self.request_A[rows_A], self.state_AQ[rows_A], self.count_AQ[rows_A])
 
 
 @final
 class RequiredPhrases:
     """The phrases that the translations of some requests must hold.
 
-    Occurrences of a phrase are counted from the left without overlap, as `str.count` does. A row
-    must hold a phrase as often as all required phrases together do: a phrase that is given twice
-    must appear twice, and one that is also part of another must also appear outside it. The end
-    of a phrase may be the beginning of a different one.
+    A phrase counts by its text if its request has the vocabulary's spelling, so however it is cut
+    and whatever signs it touches; otherwise by its tokens. Occurrences are counted from the left
+    without overlap, as `str.count` does. A row must hold a phrase as often as all required
+    phrases together do: a phrase that is given twice must appear twice, and one that is also part
+    of another must also appear outside it. The end of a phrase may be the beginning of a
+    different one.
 
     Source:
         Post and Vilar 2018, "Fast Lexically Constrained Decoding with Dynamic Beam Allocation";
@@ -62,7 +65,7 @@ class RequiredPhrases:
 
     Differs:
         There a row has one phrase in progress, chosen greedily. Here each phrase has its own
-        Knuth–Morris–Pratt automaton, so only the text decides which phrases are met.
+        automaton, so only the text decides which phrases are met.
     """
 
     def __init__(
@@ -82,23 +85,64 @@ class RequiredPhrases:
         Raises:
             InputError: a phrase is empty, or holds an id that is not in the vocabulary.
         """
-        places: dict[tuple[int, ...], int] = {}
-        for phrase in (phrase for request in requests for phrase in request.required):
-            check_ids("required phrase", phrase, vocabulary_size)
-            places.setdefault(phrase, len(places))
-        needs = [_count_needs(request.required) for request in requests]
+        spelling = next((request.spelling for request in requests if request.spelling), None)
+        texts = spelling.automata if spelling else None
+        places: dict[tuple[tuple[int, ...], bool], int] = {}
+        for request in requests:
+            for phrase in request.required:
+                check_ids("required phrase", phrase, vocabulary_size)
+                places.setdefault((phrase, request.spelling is not None), len(places))
+        needs = [_count_needs(request) for request in requests]
+        automata = [
+            texts.match(phrase) if texts and is_text else match_tokens(phrase)
+            for phrase, is_text in places
+        ]
         # An empty phrase, needed 0 times, pads the lists of requests that have fewer phrases.
-        empty, tables = len(places), [*map(_make_automaton, places), [0]]
-        starts = list(accumulate(map(len, tables), initial=0))
+        empty = len(automata)
+        automata.append(match_tokens(()))
+
+        def table(values: Iterable[int]) -> Tensor:
+            return torch.tensor(list(values), device=device)
+
+        widths = [len(automaton.next[0]) for automaton in automata]
+        heights = [len(automaton.next) for automaton in automata]
         self._phrase_RQ = pad_rows(
-            [[places[phrase] for phrase in need] for need in needs], empty, device
+            [
+                [places[phrase, request.spelling is not None] for phrase in need]
+                for request, need in zip(requests, needs, strict=True)
+            ],
+            empty,
+            device,
         )
         self._need_RQ = pad_rows([list(need.values()) for need in needs], 0, device)
-        self._tokens_UX = pad_rows([*places, (-1,)], -1, device)
-        self._length_U = torch.tensor([*map(len, places), 0], device=device)
-        self._start_U = torch.tensor(starts[:-1], device=device)
-        self._next = torch.tensor([depth for table in tables for depth in table], device=device)
-        self._total_R = (self._need_RQ * self._length_U[self._phrase_RQ]).sum(1)
+        self._vocabulary_size = vocabulary_size
+        self._kind_V = table(texts.kinds if texts else [0] * vocabulary_size)
+        # The classes of tokens that have something of a phrase, sorted for binary search.
+        classes = sorted(
+            (place * vocabulary_size + token, symbol)
+            for place, automaton in enumerate(automata)
+            for token, symbol in automaton.classes.items()
+        )
+        self._key_Y = table(key for key, _ in [*classes, (empty * vocabulary_size, 0)])
+        self._class_Y = table(symbol for _, symbol in [*classes, (0, 0)])
+        # Each automaton has a block of cells: one for each state and class.
+        self._width_U = table(widths)
+        self._start_U = table(
+            accumulate((a * b for a, b in zip(widths, heights, strict=True)), initial=0)
+        )
+        self._next = table(cell for one in automata for row in one.next for cell in row)
+        self._gain = table(cell for one in automata for row in one.gain for cell in row)
+        # And one row for each state.
+        self._row_U = table(accumulate(heights, initial=0))
+        self._wanted_X2 = torch.tensor(
+            [pair for one in automata for pair in one.wanted], device=device
+        )
+        self._units_X = table(count for one in automata for count in one.units)
+        self._last_U = table(height - 1 for height in heights)
+        self._size_U = table(automaton.size for automaton in automata)
+        self._ends_word_U = table(automaton.ends_word for automaton in automata)
+        self._total_R = (self._need_RQ * self._size_U[self._phrase_RQ]).sum(1)
+        self._continues_word_V = ~spelling.ends_word_V.to(device) if spelling else None
 
     def start(self, request_A: Tensor) -> Progress:
         """Make the progress of rows without tokens."""
@@ -112,31 +156,29 @@ class RequiredPhrases:
         ``a a b``, another ``a`` leaves two tokens matched.
         """
         phrase_AQ = self._phrase_RQ[progress.request_A]
-        length_AQ = self._length_U[phrase_AQ]
-        is_same_AQX = self._tokens_UX[phrase_AQ] == tokens_A[:, None, None]
-        # The token's first place in the phrase, or the place after the last if it has none.
-        is_same_AQX = F.pad(is_same_AQX, (0, 1), value=True)
-        symbol_AQ = is_same_AQX.byte().argmax(-1).minimum(length_AQ)
-        place_AQ = self._start_U[phrase_AQ] + progress.depth_AQ * (length_AQ + 1) + symbol_AQ
-        depth_AQ = self._next[place_AQ]
-        is_whole_AQ = depth_AQ == length_AQ
-        count_AQ = (progress.count_AQ + is_whole_AQ.long()).minimum(
-            self._need_RQ[progress.request_A]
+        key_AQ = phrase_AQ * self._vocabulary_size + tokens_A[:, None]
+        found_AQ = torch.searchsorted(self._key_Y, key_AQ).clamp(max=len(self._key_Y) - 1)
+        class_AQ = self._class_Y[found_AQ].where(
+            self._key_Y[found_AQ] == key_AQ, self._kind_V[tokens_A][:, None]
         )
-        # Occurrences do not overlap, so after a whole phrase none of its tokens counts again.
-        return Progress(progress.request_A, depth_AQ.masked_fill(is_whole_AQ, 0), count_AQ)
+        cell_AQ = self._start_U[phrase_AQ] + progress.state_AQ * self._width_U[phrase_AQ] + class_AQ
+        return Progress(
+            progress.request_A, self._next[cell_AQ], progress.count_AQ + self._gain[cell_AQ]
+        )
 
     def wanted(self, progress: Progress) -> Tensor:
         """Find the tokens that would advance each row in a phrase that it still needs.
 
+        A phrase that has not begun may begin after a space, or glued to the text before it.
+
         Returns:
-            Ids of shape (rows, phrases), each token once, -1 elsewhere.
+            Ids of shape (rows, phrases · 2), each token once, -1 elsewhere.
         """
-        phrase_AQ = self._phrase_RQ[progress.request_A]
-        next_AQ = self._tokens_UX[phrase_AQ].gather(2, progress.depth_AQ[:, :, None])[:, :, 0]
-        next_AQ = next_AQ.masked_fill(self._is_met_each(progress), -1)
-        is_same_AQQ = next_AQ[:, :, None] == next_AQ[:, None, :]
-        return next_AQ.masked_fill(is_same_AQQ.tril(-1).any(-1), -1)
+        row_AQ = self._row_U[self._phrase_RQ[progress.request_A]] + progress.state_AQ
+        next_AQ2 = self._wanted_X2[row_AQ].masked_fill(self._is_met_each(progress)[:, :, None], -1)
+        next_AZ = next_AQ2.flatten(1)
+        is_same_AZZ = next_AZ[:, :, None] == next_AZ[:, None, :]
+        return next_AZ.masked_fill(is_same_AZZ.tril(-1).any(-1), -1)
 
     def banks(self, progress: Progress) -> Tensor:
         """Count the required tokens that each row has: ``bank_A``.
@@ -144,11 +186,30 @@ class RequiredPhrases:
         These are the tokens of all phrases that are met, and those of the furthest one that is
         not. The number equals the request's `total` if and only if all phrases are met.
         """
-        length_AQ = self._length_U[self._phrase_RQ[progress.request_A]]
-        met_A = (progress.count_AQ * length_AQ).sum(1)
-        depth_AQ = progress.depth_AQ.masked_fill(self._is_met_each(progress), 0)
-        nothing_A1 = depth_AQ.new_zeros(len(depth_AQ), 1)
-        return met_A + torch.cat([depth_AQ, nothing_A1], dim=1).amax(1)
+        phrase_AQ = self._phrase_RQ[progress.request_A]
+        met_A = (self._have(progress) * self._size_U[phrase_AQ]).sum(1)
+        units_AQ = self._units_X[self._row_U[phrase_AQ] + progress.state_AQ]
+        # A whole phrase counts as met already.
+        is_over_AQ = self._is_met_each(progress) | self._is_whole(progress)
+        units_AQ = units_AQ.masked_fill(is_over_AQ, 0)
+        nothing_A1 = units_AQ.new_zeros(len(units_AQ), 1)
+        return met_A + torch.cat([units_AQ, nothing_A1], dim=1).amax(1)
+
+    def end_words(self, values_AV: Tensor, progress: Progress) -> None:
+        """Forbid, in place, to continue the last word of a phrase that a row needs.
+
+        A row that could not continue in any other way may do so; then the phrase does not count.
+        """
+        if self._continues_word_V is None:
+            return
+        phrase_AQ = self._phrase_RQ[progress.request_A]
+        is_needed_AQ = progress.count_AQ < self._need_RQ[progress.request_A]
+        is_open_AQ = self._is_whole(progress) & self._ends_word_U[phrase_AQ] & is_needed_AQ
+        rows_X = is_open_AQ.any(1).nonzero()[:, 0]
+        if len(rows_X):
+            ended_XV = values_AV[rows_X].masked_fill(self._continues_word_V, -torch.inf)
+            can_end_X = (ended_XV > -torch.inf).any(1)
+            values_AV[rows_X[can_end_X]] = ended_XV[can_end_X]
 
     def is_met(self, progress: Progress) -> Tensor:
         """Tell whether each row has all its phrases: ``is_met_A``."""
@@ -158,39 +219,32 @@ class RequiredPhrases:
         """Count the required tokens of each request: ``total_B``."""
         return self._total_R[request_B]
 
+    def _is_whole(self, progress: Progress) -> Tensor:
+        return progress.state_AQ == self._last_U[self._phrase_RQ[progress.request_A]]
+
+    def _have(self, progress: Progress) -> Tensor:
+        """Count each phrase, at most as often as it must appear."""
+        count_AQ = progress.count_AQ + self._is_whole(progress).long()
+        return count_AQ.minimum(self._need_RQ[progress.request_A])
+
     def _is_met_each(self, progress: Progress) -> Tensor:
-        return progress.count_AQ >= self._need_RQ[progress.request_A]
+        return self._have(progress) >= self._need_RQ[progress.request_A]
 
 
-def _count_needs(required: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], int]:
+def _count_needs(request: Request) -> dict[tuple[int, ...], int]:
     """Count each phrase in all phrases together, from the left and without overlap."""
+    if request.spelling:
+        count = request.spelling.automata.count
+        return {
+            phrase: sum(count(phrase, other) for other in request.required)
+            for phrase in request.required
+        }
     # One character for each token, so that str.count does it.
-    texts = ["".join(map(chr, phrase)) for phrase in required]
+    texts = ["".join(map(chr, phrase)) for phrase in request.required]
     return {
         phrase: sum(other.count(text) for other in texts)
-        for phrase, text in zip(required, texts, strict=True)
+        for phrase, text in zip(request.required, texts, strict=True)
     }
-
-
-def _make_automaton(phrase: tuple[int, ...]) -> list[int]:
-    """Tabulate the depth after each token, for each depth before it.
-
-    A token is given by its first place in the phrase, or the place after the last if it is not in
-    the phrase.
-
-    Source:
-        Knuth, Morris and Pratt 1977, "Fast Pattern Matching in Strings".
-    """
-    width = len(phrase) + 1
-    table: list[int] = []
-    border = 0  # the depth after all tokens before this one except the first
-    for depth, token in enumerate(phrase):
-        place = phrase.index(token)
-        row = table[border * width :][:width] if depth else [0] * width
-        border = row[place]
-        row[place] = depth + 1
-        table += row
-    return table
 
 
 def candidates(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodingConfig
-from pellucid.decode.constraints.forbidden import Spelling, TextRule
+from pellucid.decode.constraints.forbidden import TextRule
 from pellucid.decode.constraints.history import History, Rule, last_tokens, lower_values, pad_rows
 from pellucid.decode.constraints.request import Request, check_ids
 from pellucid.errors import InputError
@@ -67,9 +67,6 @@ def make_rules(
         texts, set_of_request = _distinct(request.forbidden_texts for request in requests)
         max_lengths = [request.max_length for request in requests]
         rules.append(TextRule(texts, set_of_request, max_lengths, device))
-    if any(request.whole for request in requests):
-        spelling = next(request.spelling for request in requests if request.spelling)
-        rules.append(_WholeWords([request.whole for request in requests], spelling, device))
     if any(request.prefix_ids for request in requests):
         return [_ForcedPrefix([request.prefix_ids for request in requests], rules, device)]
     return rules
@@ -207,21 +204,6 @@ class _ForbiddenSequences:
     def __call__(self, values_AV: Tensor, history: History) -> None:
         last_AQ = self._last_RQ[history.request_A]
         lower_values(values_AV, last_AQ, self._has_begun(history), -torch.inf)
-
-
-@final
-class _WholeWords:
-    """After a sequence that ends with a word, forbid tokens that continue the word."""
-
-    def __init__(
-        self, of_requests: Sequence[Sequences], spelling: Spelling, device: Device
-    ) -> None:
-        self._is_there = _Endings(of_requests, device)
-        self._continues_word_V = ~spelling.ends_word_V.to(device)
-
-    def __call__(self, values_AV: Tensor, history: History) -> None:
-        must_end_A1 = self._is_there(history).any(1)[:, None]
-        values_AV.masked_fill_(must_end_A1 & self._continues_word_V, -torch.inf)
 
 
 @final

@@ -219,6 +219,7 @@ class Search:
         if self._phrases is not None:
             unmet_A = ~self._phrases.is_met(self._progress)
             values_AV[:, self._special.eos].masked_fill_(unmet_A, -math.inf)
+            self._phrases.end_words(values_AV, self._progress)
         return values_AV, logs_AV
 
     def _choose(self, values_AV: Tensor, normalizer_A: Tensor) -> Choice:
