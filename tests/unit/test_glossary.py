@@ -39,10 +39,11 @@ TERMS = {
         ("the house  by\tthe\u00a0lake", ["Haus am See"]),
         ("the house by the sea", ["Haus", "am Meer"]),
         ("houses and lakes, warehouse", []),
-        ("House and House", ["Haus"]),  # the second is a name
+        ("House of Mr House is old", ["Haus"]),  # the second is a name
         ("It is late. House!", ["Haus"]),
         ("“House” he said", ["Haus"]),
-        ("HOUSE", []),
+        ("We know Mr House", []),
+        ("a HOUSE and a Lake", []),
         ("Bill pays the bill", ["Wilhelm", "Rechnung"]),
         ("the Bill pays", ["Wilhelm"]),
         ("a well-known house", ["bekannt", "Haus"]),
@@ -59,6 +60,55 @@ TERMS = {
 )
 def test_terms_for_finds_whole_words(source: str, expected: list[str]) -> None:
     assert Glossary(TERMS).terms_for(source) == tuple(expected)
+
+
+LABELS = {
+    "folder": "répertoire",
+    "new folder": "nouveau répertoire",
+    "us": "nous",
+    "é": "è",
+    "File": "dossier",
+    "Window": "fenêtre",
+    "window": "Fenster",
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("Folder", ["Répertoire"]),  # a sentence begins with it
+        ("Open. Folder: %s", ["Répertoire"]),
+        ("_Folder name:", ["Répertoire"]),  # keys of menus
+        ("&Folder", ["Répertoire"]),
+        ("the _folder, folder_2, 'folder' and &folder", ["répertoire"] * 4),
+        ("Close Folder...", ["répertoire"]),  # a title
+        ("the New Folder is empty", ["nouveau répertoire"]),  # several words
+        ("New folder", ["Nouveau répertoire"]),
+        ("NEW FOLDER", ["NOUVEAU RÉPERTOIRE"]),
+        ("OPEN THE FOLDER!", ["RÉPERTOIRE"]),
+        ("É", ["È"]),  # one letter is no word of capitals
+        ("File", ["dossier"]),  # as the glossary has it
+        ("Window", ["fenêtre"]),
+        ("WINDOW", ["FENSTER"]),
+        ("window", ["Fenster"]),
+        ("folder2 folders subfolder 2folder folderé", []),
+        ("He works for the US.", []),
+        ("ask Mr Folder", []),
+        ("FILE", []),  # a term with capitals is found as it is
+    ],
+)
+def test_terms_for_keeps_the_capitals_of_the_source(source: str, expected: list[str]) -> None:
+    assert Glossary(LABELS).terms_for(source) == tuple(expected)
+
+
+def test_terms_for_exact_takes_no_other_capitals_than_at_the_beginning() -> None:
+    glossary = Glossary(LABELS, match="exact")
+    assert glossary.terms_for("Close Folder. FOLDER. Folder") == ("Répertoire",)
+
+
+def test_terms_for_vocabulary_without_the_capital_keeps_the_glossary_s_form() -> None:
+    glossary = Glossary(LABELS).for_language("en", lambda term: not term.startswith("R"))
+    assert glossary.terms_for("Folder. New folder") == ("répertoire", "Nouveau répertoire")
 
 
 def find_naively(terms: list[str], source: str) -> list[str]:

@@ -86,7 +86,7 @@ def test_a_term_as_it_is_comes_before_a_form_and_longer_terms_before_shorter_one
     glossary = Glossary(terms, match="forms", language="en")
     assert glossary.terms_for("two servers") == ("serveurs",)
     assert glossary.terms_for("two mail servers and a server") == ("serveur de courrier", "serveur")
-    assert glossary.terms_for("Servers, mails servers") == ("serveurs", "serveur de courrier")
+    assert glossary.terms_for("Servers, mails servers") == ("Serveurs", "serveur de courrier")
 
 
 def test_every_word_of_a_term_may_have_another_form() -> None:

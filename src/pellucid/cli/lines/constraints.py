@@ -109,8 +109,14 @@ class ConstraintOptions:
         """Find the glossary's terms in the forms of a model's source language."""
         if self.glossary is None or translator.bundle is None:
             return self
+        tokenizer = translator.bundle.tokenizer
+        unknown = tokenizer.config.unk_id
+
+        def can_write(term: str) -> bool:
+            return unknown not in tokenizer.encode_target(term)
+
         language = translator.bundle.config.languages.source
-        return replace(self, glossary=self.glossary.for_language(language))
+        return replace(self, glossary=self.glossary.for_language(language, can_write))
 
     def for_lines(self, columns: Mapping[str, Sequence[str]]) -> list[LineConstraints]:
         """Build the constraints of each line, or of each line of a text with line breaks.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import final
@@ -24,7 +24,13 @@ _CACHE_SIZE = 2**16
 # A sentence begins after one of these,
 _SENTENCE_ENDS = frozenset(".!?…。！？")
 # with any of these in between.
-_BETWEEN = frozenset(" \"'“”„«»‘’‚‹›()[]¿¡-–—")
+_BETWEEN = frozenset(" \"'“”„«»‘’‚‹›()[]¿¡-–—_&*#•")
+
+_SMALL = """
+a an and as at but by for from in into of on or the to via with
+de des du et la le les à da do e y del el der das die und von zu
+"""
+_SMALL_WORDS = frozenset(_SMALL.split())  # without a capital inside titles
 
 
 @final
@@ -32,7 +38,12 @@ class Glossary:
     """Source terms and the target terms that translate them."""
 
     def __init__(
-        self, terms: Mapping[str, str], *, match: Match = "auto", language: str = ""
+        self,
+        terms: Mapping[str, str],
+        *,
+        match: Match = "auto",
+        language: str = "",
+        can_write: Callable[[str], bool] | None = None,
     ) -> None:
         """Index the terms by their words.
 
@@ -40,7 +51,9 @@ class Glossary:
             terms: the target term of each source term.
             match: the forms of a term that are found, see `base_forms`.
             language: the language of the source terms, such as ``en``.
+            can_write: tells whether a model can write a target term with other capitals.
         """
+        self._can_write = can_write or (lambda _: True)
         self.terms = dict(terms)
         self._match: Match = match
         self._language = language
@@ -61,33 +74,63 @@ class Glossary:
             for term, target in targets.items():
                 self._terms_from.setdefault(term[0], []).append((term, target))
 
-    def for_language(self, language: str) -> Glossary:
-        """Return the same glossary for source terms of another language."""
-        return Glossary(self.terms, match=self._match, language=language)
+    def for_language(
+        self, language: str, can_write: Callable[[str], bool] | None = None
+    ) -> Glossary:
+        """Return the same glossary for source terms of another language, and for a vocabulary."""
+        return Glossary(self.terms, match=self._match, language=language, can_write=can_write)
 
     def terms_for(self, source: str) -> tuple[str, ...]:
         """Find the target terms whose source terms a text holds.
 
-        Terms are found as whole words, in the order of the text, as often as they occur. If
-        several begin at the same place, the longest counts; terms do not overlap. All runs of
-        white space are equal. Case matters, except that a term in lower case is also found with
-        a capital at the beginning of a sentence. A term as it is comes before one of which the
-        text has another form.
+        Terms are found as whole words, in the order of the text, as often as they occur; signs
+        such as ``_`` and ``&`` do not belong to a word. If several begin at the same place, the
+        longest counts; terms do not overlap. All runs of white space are equal. A term as it is
+        comes before one of which the text has another form.
+
+        Case matters, except that a term in lower case is also found with a capital at the
+        beginning of a sentence, in titles (all longer words have capitals), in sentences of
+        capitals only, and with any capitals if it has several words. Its target term begins with
+        a capital at the beginning of a sentence, and has only capitals where the source has.
 
         Args:
             source: the text.
         """
         words = _words(source)
+        lowered = tuple(map(str.lower, words))
+        has_capitals = lowered != words
+        may_differ = self._match != "exact"
+        is_caseless = _find_caseless(words) if has_capitals else []
         found = []
         place, is_start = 0, True
         while place < len(words):
             length, target = self._longest(words, place, is_start)
+            if has_capitals:
+                other = self._longest(lowered, place, is_start=False)
+                is_several = sum(map(str.isalpha, lowered[place : place + other[0]])) > 1
+                is_free = may_differ and (is_several or is_caseless[place])
+                if is_free and other[1] and (target is None or other[0] > length):
+                    length, target = other
+                if other == (length, target):
+                    target = self._with_capitals(target, words[place : place + length], is_start)
             if target is not None:
                 found.append(target)
             last = words[place + length - 1]
             is_start = last in _SENTENCE_ENDS or (is_start and last in _BETWEEN)
             place += length
         return tuple(found)
+
+    def _with_capitals(self, target: str | None, there: _Words, is_start: bool) -> str | None:
+        """Write the target of a term in lower case with the capitals that the source has."""
+        if target is None or there in self._targets:
+            return target  # The glossary has this very form.
+        text = "".join(there)
+        wanted = target
+        if text.isupper() and len(text) > 1:
+            wanted = target.upper()
+        elif is_start and text[:1].isupper():
+            wanted = target[:1].upper() + target[1:]
+        return wanted if wanted == target or self._can_write(wanted) else target
 
     def _longest(self, words: _Words, place: int, is_start: bool) -> tuple[int, str | None]:
         """Find the longest term at a place: its length and translation, or 1 and None."""
@@ -178,6 +221,23 @@ def _words(text: str) -> _Words:
     """Cut a text into words, single other characters, and one space for white space."""
     text = " ".join(normalize(text, "nfc").split())
     return tuple(_pieces().findall(text))
+
+
+def _find_caseless(words: _Words) -> list[bool]:
+    """Tell for each word whether its sentence is a title or has capitals only."""
+    found: list[bool] = []
+    for place, word in enumerate(words):
+        if word not in _SENTENCE_ENDS and place + 1 < len(words):
+            continue
+        sentence = words[len(found) : place + 1]
+        letters = [one for one in sentence if one.isalpha()]
+        is_caseless = False
+        if letters and letters[0][0].isupper():
+            is_title = all(one[0].isupper() or one in _SMALL_WORDS for one in letters)
+            is_one = len(letters) == 1 and not (letters[0].isupper() and len(letters[0]) > 1)
+            is_caseless = is_title and not is_one
+        found += [is_caseless] * len(sentence)
+    return found
 
 
 @cache
