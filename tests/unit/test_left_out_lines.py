@@ -106,6 +106,42 @@ def test_check_says_that_links_lead_the_other_way(tmp_path: Path) -> None:
     assert "seem to lead from target to source" in finding.sentence
 
 
+SHORT = [("x y a b", "A B")]
+"""The target is shorter: links the other way round lead outside."""
+VARIED = [(f"the {a} {b}", f"{b.upper()} le {a.upper()}") for a in "abcdefgh" for b in "klmnopqr"]
+"""Each link has a word in both orders, but in the wrong one it joins ever different words."""
+
+
+@pytest.mark.parametrize(
+    ("pairs", "right", "wrong"),
+    [(SHORT, "2-0 3-1", "0-2 1-3"), (VARIED, "0-1 1-2 2-0", "1-0 2-1 0-2")],
+)
+def test_check_finds_reversed_links_without_equal_words(
+    tmp_path: Path, pairs: list[tuple[str, str]], right: str, wrong: str
+) -> None:
+    write_text(tmp_path)
+    for side, name in enumerate(("train.en", "train.fr")):
+        rows = {number: pairs[number % len(pairs)][side] for number in range(1, 401)}
+        change_lines(tmp_path / name, dict(rows))
+    change_lines(tmp_path / "train.align", dict.fromkeys(range(1, 401), right))
+    assert not findings(tmp_path)
+    change_lines(tmp_path / "train.align", dict.fromkeys(range(1, 401), wrong))
+    (finding,) = findings(tmp_path)
+    assert "seem to lead from target to source" in finding.sentence
+
+
+def test_check_counts_lines_without_links_and_names_a_file_without_any(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    change_lines(tmp_path / "train.align", dict.fromkeys((3, 50), ""))
+    (finding,) = findings(tmp_path)
+    assert (finding.severity, finding.count) == ("note", 2)
+    assert "2 lines of train.align (0.50%) without a link" in finding.sentence
+    change_lines(tmp_path / "train.align", dict.fromkeys(range(1, 401), ""))
+    (finding,) = findings(tmp_path)
+    assert (finding.severity, finding.count) == ("warning", 400)
+    assert "train.align holds no links: every line is empty" in finding.sentence
+
+
 def test_check_says_that_there_are_too_few_lines_of_links(tmp_path: Path) -> None:
     write_text(tmp_path)
     change_lines(tmp_path / "train.align", {400: None})

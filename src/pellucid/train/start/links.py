@@ -29,6 +29,14 @@ MOST_BROKEN = 0.1
 MIN_LINKS = 20
 """With fewer links, a whole file is not judged."""
 
+MIN_CHANGED, MOST_CHANGED = 200, 200_000
+"""Links whose order matters: with fewer, the variety of word pairs is not judged; more are not
+counted."""
+
+MORE_VARIETY = 1.3
+"""Times the different word pairs of the exchanged links, beyond which links are reversed: the right
+ones join the same words again and again."""
+
 
 def read_links(
     pairs: Iterable[Pair], alignment: Path | None, bad: BadLines | None = None
@@ -191,11 +199,16 @@ class _LinkReport:
         self._examples: list[Example] = []
         self._fits = Counter[str]()
         self._has_zero = False
+        self._num_without = 0
+        self._num_outside = Counter[str]()
+        self._num_changed = 0
+        self._word_pairs: dict[str, set[int]] = {"": set(), "reversed": set()}
 
     def add(self, pair: Pair, line: str, place: str) -> None:
         """Count a pair's line."""
         source, target = linked_words(self._tokenizer, pair.source, pair.target)
         self._num_lines += 1
+        self._num_without += not line.strip()
         fault = _find_fault(line, place, (len(source), len(target)))
         if fault is not None:
             number = int(place.rpartition(":")[2])
@@ -216,13 +229,22 @@ class _LinkReport:
     def _count_fits(
         self, source: Sequence[str], target: Sequence[str], line: str, place: str
     ) -> None:
-        """Count equal words that links join, read as they are and in two wrong ways."""
-        for i, j in parse_links(line, place).possible:
+        """Count what links join, read as they are and in two wrong ways."""
+        links = parse_links(line, place).possible
+        for i, j in links:
             self._num_links += 1
             self._has_zero |= not (i and j)
             for way, (s, t) in (("", (i, j)), ("reversed", (j, i)), ("one", (i - 1, j - 1))):
                 if 0 <= s < len(source) and 0 <= t < len(target):
                     self._fits[way] += source[s] == target[t]
+                else:
+                    self._num_outside[way] += 1
+            is_in_both = max(i, j) < min(len(source), len(target))
+            # Links that come with their mirror images are the same in both orders.
+            if is_in_both and (j, i) not in links and self._num_changed < MOST_CHANGED:
+                self._num_changed += 1
+                for way, (s, t) in (("", (i, j)), ("reversed", (j, i))):
+                    self._word_pairs[way].add(hash((source[s], target[t])))
 
     def findings(self) -> Iterator[Finding]:
         """Describe what was found."""
@@ -244,6 +266,28 @@ class _LinkReport:
             )
         elif hint:
             yield Finding("warning", "word links", "train", self._num_lines, 1.0, hint)
+        if self._num_without:
+            yield self._describe_without()
+
+    def _describe_without(self) -> Finding:
+        """Describe lines without links."""
+        count, share = self._num_without, self._num_without / self._num_lines
+        if count == self._num_lines:
+            sentence = (
+                f"{self._name} holds no links: every line is empty. Make the links from this text, "
+                "or leave data.train_alignments out."
+            )
+            return Finding("warning", "word links", "train", count, 1.0, sentence)
+        lines = "1 line" if count == 1 else f"{count:,} lines"
+        return Finding(
+            "note",
+            "word links",
+            "train",
+            count,
+            share,
+            f"{lines} of {self._name} ({share:.2%}) without a link. The pairs are trained without "
+            "links.",
+        )
 
     def _hint(self) -> str:
         """Name a mistake that concerns the whole file, if there seems to be one."""
@@ -251,12 +295,22 @@ class _LinkReport:
             return ""
         if not self._has_zero:
             return f"The links of {self._name} seem to count from 1: subtract 1 from each number."
-        if self._fits["reversed"] > MIN_LINKS + 3 * self._fits[""]:
+        if self._are_reversed():
             return (
                 f"The links of {self._name} seem to lead from target to source: exchange the two "
                 "numbers of each link."
             )
         return ""
+
+    def _are_reversed(self) -> bool:
+        """Tell whether the links fit much better with their two numbers exchanged."""
+        if self._fits["reversed"] > MIN_LINKS + 3 * self._fits[""]:
+            return True
+        if self._num_outside[""] > MIN_LINKS + 3 * self._num_outside["reversed"]:
+            return True
+        variety = {way: len(pairs) for way, pairs in self._word_pairs.items()}
+        is_enough = self._num_changed >= MIN_CHANGED
+        return is_enough and variety[""] > MORE_VARIETY * variety["reversed"]
 
 
 def link_tokens(
