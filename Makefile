@@ -54,6 +54,8 @@ docs: setup ## write the pages that are made from the code
 	$(BIN)/python docs/lessons/make_lessons.py
 	$(BIN)/pellucid look demo "The pizza came out of the oven and it tasted good" \
 		--layer 1 --kind cross --png docs/pictures/cross-attention.png
+	$(BIN)/pellucid look demo "The pizza came out of the oven and it tasted good" \
+		--part encoder --layer 0 --png docs/pictures/self-attention.png
 
 clean: ## delete the environment and the caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

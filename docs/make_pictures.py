@@ -37,11 +37,11 @@ PAIR = ("The cow saw the cat and it mooed", "The cow saw the cat and it meowed")
 def figures(translator: Translator, bundle: Bundle) -> dict[str, Callable[..., None]]:
     """Return the function that draws each figure, by the file's name without its ending."""
     trace = translator.look(SENTENCE, everything=True)
-    first, second = (_cross(translator.look(text)) for text in PAIR)
+    first, second = (_self(translator.look(text)) for text in PAIR)
     names = ("it mooed", "it meowed")
     last: dict[str, Any] = {"trace": trace, "part": "decoder", "layer": 1}
     return {
-        "head": partial(draw_trace_figure, **last, kind="cross", head=3),
+        "head": partial(draw_trace_figure, **last, kind="cross", head=0),
         "masked": partial(draw_trace_figure, **last, kind="self", head=0, stage="masked"),
         "grid": partial(draw_grid_figure, trace, part="decoder", kind="cross"),
         "stages": partial(draw_stages_figure, **last, kind="self", head=0),
@@ -61,8 +61,8 @@ def drawings(bundle: Bundle) -> dict[str, str]:
     }
 
 
-def _cross(trace: Trace) -> View:
-    return View(trace, "decoder", 1, "cross", 3)
+def _self(trace: Trace) -> View:
+    return View(trace, "encoder", 0, "self", 2)
 
 
 def main() -> None:
