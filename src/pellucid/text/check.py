@@ -9,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from pellucid.config import DataConfig
+from pellucid.text.few import FEW, find_doubtful
 from pellucid.text.findings import NAMES, SEVERITIES, DataReport, Example, Finding, Severity
 from pellucid.text.foreign import (
     ForeignFile,
@@ -111,6 +112,10 @@ KINDS: Mapping[str, _Kind] = {
     ),
     "source language": _Kind("source in another language", "Leave these pairs out.", 0.01),
     "target language": _Kind("target in another language", "Leave these pairs out.", 0.01),
+    "maybe swapped": _Kind("source and target exchanged, maybe", "Look at them.", NEVER),
+    "maybe source language": _Kind("source in another language, maybe", "Look at them.", NEVER),
+    "maybe target language": _Kind("target in another language, maybe", "Look at them.", NEVER),
+    "maybe ratio": _Kind("one side far too short, maybe", "Look at them.", NEVER),
     "placeholders": _Kind(
         "placeholders such as %s or {name} that differ between the sides",
         "The model learns to lose and to translate them: correct these pairs, or leave them out.",
@@ -175,6 +180,7 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
         foreign = list(find_foreign(scan))
         findings += _foreign_files(foreign, scan, base, data)
         hits = [*judge(scan, train), *shared_pairs(scan), *_foreign_lines(foreign)]
+        hits += _doubtful(scan, foreign, hits, base, data)
         findings += _describe(hits, scan, train, base)
     release_identifier()
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
@@ -286,6 +292,21 @@ def _foreign_lines(foreign: Sequence[ForeignFile | ForeignLines]) -> Iterator[Hi
             places=found.indices,
             detail="" if found.kind == "swapped" else names,
         )
+
+
+def _doubtful(
+    scan: Scan,
+    foreign: Sequence[ForeignFile | ForeignLines],
+    hits: Sequence[Hit],
+    base: Path,
+    data: DataConfig,
+) -> Iterator[Hit]:
+    """Look at the pairs of a small text one by one."""
+    if len(scan) > FEW or any(isinstance(found, ForeignFile) for found in foreign):
+        return
+    known = [int(index) for found in foreign for index in found.indices]
+    known += [index for hit in hits if hit.kind == "ratio" for index in hit.indices]
+    yield from find_doubtful(read_texts(scan, base, range(len(scan))), data, known)
 
 
 def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
