@@ -19,6 +19,9 @@ TRIAL_UPDATES = 3
 LEAST_GAIN = 1.05
 """Speed of a trial, relative to the usual one, from which its number of threads is kept."""
 
+MOST_SAID = 3
+"""Changes of the number of threads that stand in the log."""
+
 SHORTEST_PAUSE, LONGEST_PAUSE = 5, 50
 """Time between trials, relative to the time of a trial. After a change the shortest, because a
 trial of so few updates can be wrong; then three times as long each time."""
@@ -50,7 +53,7 @@ class ThreadTrials:
         self._usual: deque[tuple[int, float]] = deque(maxlen=USUAL_UPDATES)
         self._trial: list[tuple[int, float]] = []
         self._tried = most
-        self._num_trials = 0
+        self._num_trials = self._num_changes = 0
         self._pause = SHORTEST_PAUSE
         self._next_trial = clock()
 
@@ -62,7 +65,8 @@ class ThreadTrials:
             seconds: the time that it took.
 
         Returns:
-            A sentence for the log if the number of threads changes from here on.
+            A sentence for the log at the first changes of the number of threads; later ones, on a
+            machine whose load goes up and down, are not said.
         """
         if self._tried == self.threads:
             self._usual.append((num_tokens, seconds))
@@ -85,12 +89,14 @@ class ThreadTrials:
         trial, self._trial = self._trial, []
         is_faster = _speed(trial[1:]) > LEAST_GAIN * _speed(self._usual)
         said = None
-        if is_faster:
+        self._num_changes += is_faster
+        if is_faster and self._num_changes <= MOST_SAID:
             said = (
                 f"Updates are faster with {_threads(self._tried)} than with "
                 f"{_threads(self.threads)} now"
                 + (", as other programs use the processor." if self._tried < self.threads else ".")
             )
+        if is_faster:
             self.threads, self._pause = self._tried, SHORTEST_PAUSE
             self._usual.clear()
         else:
