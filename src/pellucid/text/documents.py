@@ -7,7 +7,7 @@ from pathlib import Path
 __all__ = ["kind_of_document"]
 
 _KINDS = {
-    "a gettext catalog": "po pot",
+    "a gettext catalog": "po pot gmo",
     "a file of translation units": "xlf xliff sdlxliff mqxliff mxliff xlz tmx tbx ttx",
     "a file of an interface's texts": "arb ftl properties resx strings stringsdict xcstrings",
     "subtitles": "srt vtt ass ssa sub sbv smi ttml dfxp",
