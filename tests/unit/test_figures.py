@@ -121,6 +121,15 @@ def test_grid_has_every_head_and_its_special_mass(trace: Trace, tmp_path: Path) 
             assert f"head {head}   special {mass:.0%}" in words
 
 
+@pytest.mark.parametrize(("layers", "where"), [(None, "2 layers"), ((1,), "layer 1")])
+def test_grid_names_how_many_layers_it_has(
+    trace: Trace, tmp_path: Path, layers: tuple[int, ...] | None, where: str
+) -> None:
+    path = tmp_path / "grid.svg"
+    draw_grid_figure(trace, path, part="decoder", kind="cross", layers=layers)
+    assert f"every head of {where}, none averaged" in " ".join(words_of(path))
+
+
 def test_stages_stand_in_order_with_scales_of_their_own(trace: Trace, tmp_path: Path) -> None:
     path = tmp_path / "stages.svg"
     draw_stages_figure(trace, path, part="decoder", layer=1, kind="self", head=0)

@@ -314,7 +314,8 @@ def _name_of(view: View) -> str:
 def _grid_caption(views: Sequence[Sequence[View]], panel: Panel) -> list[str]:
     first = views[0][0]
     what = f"{first.title.split(',')[0]}, {first.part} {first.kind}-attention, every head"
-    found = [f"{what} of {len(views)} layers, none averaged; all counted from 0."]
+    where = f"layer {first.layer}" if len(views) == 1 else f"{len(views)} layers"
+    found = [f"{what} of {where}, none averaged; all counted from 0."]
     hatched = "; hatched: may not be seen" if first.forbidden.any() else ""
     if panel.limit is None:
         scale = f"Color: weight from 0 to 1, each row sums to 1{hatched}."
