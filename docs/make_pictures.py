@@ -62,7 +62,7 @@ def drawings(bundle: Bundle) -> dict[str, str]:
 
 
 def _self(trace: Trace) -> View:
-    return View(trace, "encoder", 0, "self", 2)
+    return View(trace, "encoder", 1, "self", 2)
 
 
 def main() -> None:

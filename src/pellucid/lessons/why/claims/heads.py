@@ -114,7 +114,7 @@ def measure(setting: Setting) -> Measurement:
             "Nothing in training asks heads to differ. They begin with other random weights, and "
             "what one has learned lowers the loss less for the next.",
         ),
-        to_try=('pellucid look demo "The pizza is good." --survey', "pellucid why diagonal"),
+        to_try=('pellucid look demo "The pizza is good." --heads', "pellucid why diagonal"),
         seed=setting.seed,
         size=setting.size,
     )
