@@ -192,7 +192,7 @@ def create_file(path: Path) -> BinaryIO:
 
 
 def open_own(path: Path | str, flags: int) -> int:
-    """Open a file that we name ourselves and that may exist, or create it, and return its descriptor.
+    """Open a file that we name ourselves, or create it, and return its descriptor.
 
     The arguments are those of an ``opener`` of Python's ``open``.
 

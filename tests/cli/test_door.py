@@ -191,7 +191,7 @@ def test_full_disk_gives_one_sentence_and_1(run_cli: Run) -> None:
     "arguments",
     [
         ("inspect", "demo"),
-        ("look", "demo", "A cat."),
+        ("look", "demo", "The donkey has not seen the accordion."),
         ("score", "demo", "--source", "lines", "--target", "lines"),
         ("translate", "demo", "-i", "lines"),
         ("attend", "pizza"),
@@ -267,5 +267,12 @@ def test_a_signal_while_libraries_are_read_is_not_lost(
 def test_a_reader_that_goes_away_ends_a_look_quietly(
     run_forked: Run, closed_pipe: int, kind: str
 ) -> None:
-    done = run_forked("look", "demo", "A cat.", f"--{kind}", "-", stdout=closed_pipe)
+    done = run_forked(
+        "look",
+        "demo",
+        "The donkey has not seen the accordion.",
+        f"--{kind}",
+        "-",
+        stdout=closed_pipe,
+    )
     assert (done.returncode, done.stderr) == (0, "")

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from of_subwords import SUBWORDS
 
 from pellucid.corpora import iterate_split
 
@@ -124,7 +125,7 @@ def test_check_measures_text_with_the_vocabulary_of_the_model_to_start_from(
     path = Path(recipe)
     for name in ("train.en", "train.fr"):
         (path.parent / name).write_text(lines)
-    done = run_here("train", recipe, "--check", "--from", "demo", "--json")
+    done = run_here("train", recipe, "--check", "--from", SUBWORDS, "--json")
     found = [
         finding
         for finding in json.loads(done.stdout)["findings"]

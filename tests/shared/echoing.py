@@ -38,8 +38,13 @@ class Echo:
     @property
     def bundle(self) -> SimpleNamespace:
         languages = SimpleNamespace(source="en", target="fr")
+        tokenizer = SimpleNamespace(
+            config=SimpleNamespace(unk_id=1), encode_target=lambda text: [3 + len(text)]
+        )
         return SimpleNamespace(
-            model_hash=self.model_hash, config=SimpleNamespace(languages=languages)
+            model_hash=self.model_hash,
+            config=SimpleNamespace(languages=languages),
+            tokenizer=tokenizer,
         )
 
     def configure(self, **options: Any) -> DecodingConfig:

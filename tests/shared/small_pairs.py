@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.bundle import Bundle, load_bundle
@@ -63,12 +64,12 @@ def _load(folder: Path) -> Bundle:
 
 
 def load_demo() -> Bundle:
-    """The bundle of the packaged model."""
-    bundle = pellucid.load("demo").bundle
+    """The bundle of a trained model of subwords."""
+    bundle = pellucid.load(SUBWORDS).bundle
     assert bundle is not None
     return bundle
 
 
 def translated_by_demo(text: str) -> Pair:
-    """A line with the packaged model and its own translation."""
-    return make_pair(load_demo(), text, pellucid.load("demo").translate([text])[0].ids)
+    """A line with that model and its own translation."""
+    return make_pair(load_demo(), text, pellucid.load(SUBWORDS).translate([text])[0].ids)

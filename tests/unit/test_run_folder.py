@@ -109,7 +109,12 @@ def test_a_second_training_is_kept_out_and_takes_nothing(tmp_path: Path) -> None
         ):
             raise AssertionError
         assert caught.value.exit_code == 2
-        assert names(tmp_path / "run") == ["chosen.json", "log.txt", "no-checkpoint-yet", "recipe.toml"]
+        assert names(tmp_path / "run") == [
+            "chosen.json",
+            "log.txt",
+            "no-checkpoint-yet",
+            "recipe.toml",
+        ]
     make_run(tmp_path / "run")
 
 

@@ -15,7 +15,6 @@ from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundErro
 from pellucid.text import Pair, check_files, read_pairs, resolve_folder
 from pellucid.text.corpus import BadLines
 
-
 GOOD = '{"source": "one", "target": "un"}'
 
 

@@ -1,4 +1,4 @@
-"""What a translation keeps of its source: each loss is named, and correct pairs have nothing to name."""
+"""What a translation keeps of its source: each loss is named, and nothing else."""
 
 from __future__ import annotations
 

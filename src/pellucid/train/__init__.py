@@ -1,4 +1,4 @@
-"""Training: loss, schedule, loop, checkpoints. Names load when they are used, and PyTorch with them."""
+"""Training: loss, schedule, loop, checkpoints. Names load at their first use."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from pellucid.errors import DataError
 from pellucid.evaluate.links import GoldLinks, Symmetrization, parse_gold
 from pellucid.formats.exporting import guided_convention, guided_head
 from pellucid.inside.align.direction import Direction, make_direction
+from pellucid.inside.align.links import LinkRule
 from pellucid.inside.align.maps import CONVENTIONS, MAPS, View
 from pellucid.inside.align.units import SIDES, Side, find_units
 from pellucid.text.line_words import line_words
@@ -101,7 +102,7 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
         if place is not None:
             view = View(place[0], "head", place[1], guided_convention(bundle))
             if view in direction.views:
-                rule = options["links"] or ("all" if reverse is None else "best")
+                rule: LinkRule = options["links"] or ("all" if reverse is None else "best")
                 direction = replace(direction, taught=view, taught_rule=rule)
         directions.append(direction)
     return directions

@@ -109,7 +109,7 @@ def evaluate(
     """
     files = _choose_given(model, source=source, hypothesis=hypothesis)
     if to is not None and model is None:
-        raise InputError("--to needs MODEL, which translates, but no model was given. Leave it out.")
+        raise InputError("--to needs MODEL, which translates, but none is given. Leave it out.")
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference) + 1))]
     files |= dict(zip(names, reference, strict=True))
     if baseline is not None:

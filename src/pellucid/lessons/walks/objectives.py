@@ -100,7 +100,7 @@ STATEMENTS = (
     Statement(
         place="without projections",
         says="Without the matrices, relations between embeddings would be static.",
-        expect="If queries and keys are the embeddings themselves, what does a word attend to most?",
+        expect="If queries and keys are the embeddings themselves, to what does a word attend?",
         command="pellucid why diagonal",
         shows=("without projections 100%",),
         number="Nearly always to itself.",

@@ -207,7 +207,10 @@ def _on_kernels(
         next(model.parameters()).device,
         has_output_bias=model.output_bias is not None,
     )
-    guide = Guide(*training.guided_head, training.guided_weight) if training.guided_head else None
+    guide = None
+    if training.guided_head:
+        layer, head = training.guided_head
+        guide = Guide(layer, head, training.guided_weight)
     return None if chosen.kernels is None else ModelOnKernels(model, chosen.kernels, guide)
 
 
