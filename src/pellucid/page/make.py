@@ -1,0 +1,79 @@
+"""Data put into the built page.
+
+The page is one HTML file. Its script and its style stand in it, named by their hashes in its
+content security policy; nothing else may run, and nothing may be loaded. Data stands in one element
+that no browser runs, and the script writes it as text only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+__all__ = ["MODEL_LIMIT", "PLACE_OF_DATA", "PLACE_OF_TITLE", "make_page", "read_template"]
+
+MODEL_LIMIT = 16 * 2**20
+"""The most bytes of weights that a page carries: larger ones make it slow to open."""
+
+PLACE_OF_DATA = "<!--pellucid:data-->"
+PLACE_OF_TITLE = "<!--pellucid:title-->"
+
+
+def make_page(
+    title: str,
+    *,
+    models: Sequence[Mapping[str, Any]] = (),
+    traces: Sequence[Mapping[str, Any]] = (),
+    lessons: Sequence[Mapping[str, Any]] = (),
+    start: Mapping[str, str] | None = None,
+    remarks: Sequence[str] = (),
+) -> str:
+    """Make a page of its own that runs models and shows traces, without a network.
+
+    Args:
+        title: the title of the window.
+        models: models that the page runs itself.
+        traces: recorded sentences.
+        lessons: walks through texts.
+        start: the state to open with, by the names of the page's link, such as ``text``.
+        remarks: sentences to show at the top, for example why a model is not in the page.
+
+    Returns:
+        The page's HTML.
+    """
+    data = {
+        "models": list(models),
+        "traces": list(traces),
+        "lessons": list(lessons),
+        "start": dict(start or {}),
+        "remarks": list(remarks),
+    }
+    element = f'<script type="application/json" id="pellucid-data">{_to_json(data)}</script>'
+    before, _, rest = read_template().partition(PLACE_OF_TITLE)
+    between, _, after = rest.partition(PLACE_OF_DATA)
+    return f"{before}{escape(title)}{between}{element}{after}"
+
+
+def read_template() -> str:
+    """Read the page as it was built, without data."""
+    return files("pellucid.page").joinpath("page.html").read_text(encoding="utf-8")
+
+
+def _to_json(data: Any) -> str:
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # ``<`` could end the script element; a lone surrogate cannot be written as UTF-8.
+    text = text.replace("<", "\\u003c")
+    return "".join(
+        f"\\u{ord(letter):04x}" if "\ud800" <= letter <= "\udfff" else letter for letter in text
+    ) if not _is_encodable(text) else text
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

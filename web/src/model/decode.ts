@@ -1,0 +1,221 @@
+/** Decoding: greedy, beam and sampling, on one way of computing the next token's logits. */
+
+import type { Change } from "./changes";
+import type { DecodingConfig, TokenizerConfig } from "./config";
+import { largest, logSumExp, row, type Tensor } from "./tensor";
+import type { DecoderState, Transformer } from "./transformer";
+
+export interface Decoding {
+  method: "greedy" | "beam" | "sample";
+  beam: number;
+  temperature: number;
+  topK: number;
+  topP: number;
+  seed: number;
+}
+
+export const GREEDY: Decoding = { method: "greedy", beam: 5, temperature: 1, topK: 0, topP: 1, seed: 1 };
+
+export interface Hypothesis {
+  ids: number[];
+  logs: number[];
+  isFinished: boolean;
+  score: number;
+}
+
+/** One candidate of a step of beam search: its parent's number in the step before, and its fate. */
+export interface Candidate {
+  parent: number;
+  id: number;
+  log: number;
+  total: number;
+  fate: "live" | "finished" | "dropped";
+}
+
+export interface Found {
+  hypotheses: Hypothesis[];
+  tree: Candidate[][];
+}
+
+export interface Limits {
+  tokenizer: TokenizerConfig;
+  decoding: DecodingConfig;
+}
+
+/** The logits of the next token after some tokens, however the changes make it be computed. */
+class Next {
+  private readonly start: number;
+
+  constructor(
+    private readonly model: Transformer,
+    private readonly memory: Tensor,
+    private readonly changes: Change[],
+    start: number,
+  ) {
+    this.start = start;
+  }
+
+  /** Without the mask, earlier rows see later ones, so that all are computed again. */
+  private get mustRepeat(): boolean {
+    return this.changes.some(({ verb }) => verb === "no-mask");
+  }
+
+  begin(): DecoderState {
+    return this.model.begin(this.memory);
+  }
+
+  fork(state: DecoderState): DecoderState {
+    return this.model.fork(state);
+  }
+
+  logits(state: DecoderState, ids: number[]): Float32Array {
+    const run = { changes: this.changes };
+    const all = [this.start, ...ids];
+    let states: Tensor;
+    if (this.mustRepeat) states = this.model.step(this.begin(), all, run);
+    else states = this.model.step(state, all.slice(state.length), run);
+    const last = { shape: [1, states.shape[1]], data: row(states, states.shape[0] - 1) };
+    return this.model.logits(last, run).data;
+  }
+}
+
+export function maxLength(sourceLength: number, longest: number, decoding: DecodingConfig): number {
+  const byRatio = Math.trunc(sourceLength * decoding.max_length_ratio) + decoding.max_length_offset;
+  return Math.min(byRatio, longest);
+}
+
+/** Translate source ids, after a forced prefix. */
+export function decode(
+  model: Transformer,
+  memory: Tensor,
+  limits: Limits,
+  how: Decoding,
+  prefix: number[],
+  changes: Change[],
+): Found {
+  const { tokenizer, decoding } = limits;
+  const next = new Next(model, memory, changes, tokenizer.target_start_id);
+  const limit = maxLength(memory.shape[0], model.config.max_target_length, decoding);
+  if (how.method === "beam") return search(next, how.beam, limit, limits, prefix);
+  return walk(next, how, limit, tokenizer.eos_id, prefix);
+}
+
+function walk(next: Next, how: Decoding, limit: number, eos: number, prefix: number[]): Found {
+  const state = next.begin();
+  const random = how.method === "sample" ? randomNumbers(how.seed) : null;
+  const ids: number[] = [];
+  const logs: number[] = [];
+  const tree: Candidate[][] = [];
+  while (ids.length < limit) {
+    const logits = next.logits(state, ids);
+    const normalizer = logSumExp(logits);
+    const uniform = random?.() ?? 0;
+    let id = prefix[ids.length];
+    if (id === undefined) id = random ? draw(logits, how, uniform) : largest(logits, 1)[0];
+    ids.push(id);
+    logs.push(logits[id] - normalizer);
+    if (id === eos) break;
+  }
+  const isFinished = ids[ids.length - 1] === eos;
+  return { hypotheses: [{ ids, logs, isFinished, score: sum(logs) }], tree };
+}
+
+interface Live {
+  ids: number[];
+  logs: number[];
+  total: number;
+  state: DecoderState;
+  /** Its number among the candidates of the step before. */
+  candidate: number;
+}
+
+function search(next: Next, width: number, limit: number, limits: Limits, prefix: number[]): Found {
+  const eos = limits.tokenizer.eos_id;
+  const penalty = (length: number) => lengthPenalty(length, limits.decoding);
+  let live: Live[] = [{ ids: [], logs: [], total: 0, state: next.begin(), candidate: -1 }];
+  const done: Hypothesis[] = [];
+  const tree: Candidate[][] = [];
+  let numFinished = 0;
+  for (let length = 1; live.length > 0 && length <= limit; length++) {
+    const forced = prefix[length - 1];
+    const candidates: { from: Live; id: number; log: number; total: number }[] = [];
+    for (const one of live) {
+      const logits = next.logits(one.state, one.ids);
+      const normalizer = logSumExp(logits);
+      // A few more than the beam holds are shown as dropped.
+      for (const id of forced === undefined ? largest(logits, width + 1) : [forced]) {
+        const log = Math.fround(logits[id] - normalizer);
+        candidates.push({ from: one, id, log, total: one.total + log });
+      }
+    }
+    candidates.sort((a, b) => b.total - a.total);
+    const places = width - numFinished;
+    const step: Candidate[] = [];
+    const grown: Live[] = [];
+    candidates.slice(0, Math.max(places, 0) + 3).forEach((one, rank) => {
+      const isTaken = rank < places;
+      const fate = !isTaken ? "dropped" : one.id === eos ? "finished" : "live";
+      step.push({ parent: one.from.candidate, id: one.id, log: one.log, total: one.total, fate });
+      if (!isTaken) return;
+      const ids = [...one.from.ids, one.id];
+      const logs = [...one.from.logs, one.log];
+      const score = one.total / penalty(length);
+      if (one.id === eos) {
+        numFinished++;
+        done.push({ ids, logs, isFinished: true, score });
+      } else if (length >= limit) {
+        done.push({ ids, logs, isFinished: false, score });
+      } else {
+        grown.push({ ids, logs, total: one.total, state: next.fork(one.from.state), candidate: step.length - 1 });
+      }
+    });
+    tree.push(step);
+    live = grown;
+    const best = Math.max(-Infinity, ...done.filter((one) => one.isFinished).map((one) => one.score));
+    // No continuation can score better than its sum so far at the greatest length.
+    if (live.length && best >= live[0].total / penalty(limit)) break;
+  }
+  done.sort((a, b) => Number(b.isFinished) - Number(a.isFinished) || b.score - a.score);
+  return { hypotheses: done, tree };
+}
+
+export function lengthPenalty(length: number, config: DecodingConfig): number {
+  if (config.length_penalty === "none") return 1;
+  return (config.length_penalty === "gnmt" ? (5 + length) / 6 : length) ** config.alpha;
+}
+
+/** Draw a token: temperature, then the likeliest few, then a number from 0 to 1. */
+export function draw(logits: ArrayLike<number>, how: Decoding, uniform: number): number {
+  const count = how.topK > 0 ? Math.min(how.topK, logits.length) : logits.length;
+  const order = Array.from(logits, (_, id) => id)
+    .sort((a, b) => logits[b] - logits[a] || a - b)
+    .slice(0, count);
+  const shares = order.map((id) => Math.exp((logits[id] - logits[order[0]]) / how.temperature));
+  const whole = sum(shares);
+  let kept = 0;
+  let mass = 0;
+  while (kept < shares.length && (kept === 0 || mass < how.topP)) mass += shares[kept++] / whole;
+  let rest = uniform * mass;
+  for (let i = 0; i < kept; i++) {
+    rest -= shares[i] / whole;
+    if (rest < 0) return order[i];
+  }
+  return order[kept - 1];
+}
+
+/** Numbers from 0 to 1 that depend only on the seed (the generator called mulberry32). */
+export function randomNumbers(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+export const sum = (values: ArrayLike<number>): number => {
+  let total = 0;
+  for (let i = 0; i < values.length; i++) total += values[i];
+  return total;
+};

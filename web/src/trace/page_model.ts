@@ -1,0 +1,99 @@
+/** A source whose model is in the page: it translates whatever is typed. */
+
+import type { Change } from "../model/changes";
+import { unpackWeights, type CarriedModel } from "../model/config";
+import { decode, GREEDY } from "../model/decode";
+import { logSumExp, row, type Tensor } from "../model/tensor";
+import { plain, WordTokenizer } from "../model/tokenizer";
+import { Transformer } from "../model/transformer";
+import { Problem, type Answer, type Question, type Source } from "./source";
+import { Trace } from "./trace";
+
+/** The most source tokens: the maps of longer lines are too large to be looked at. */
+export const LONGEST = 120;
+
+export class PageModel implements Source {
+  readonly isLive = true;
+  readonly transformer: Transformer;
+  readonly tokenizer: WordTokenizer;
+
+  constructor(readonly carried: CarriedModel) {
+    this.transformer = new Transformer(carried.model, unpackWeights(carried));
+    this.tokenizer = new WordTokenizer(carried.tokenizer, carried.source_vocabulary, carried.target_vocabulary);
+  }
+
+  get name() {
+    return this.carried.name;
+  }
+  get languages() {
+    return this.carried.languages;
+  }
+  get hash() {
+    return this.carried.model_hash;
+  }
+  get model() {
+    return { carried: this.carried, transformer: this.transformer };
+  }
+  get about() {
+    const { num_encoder_layers: above, num_decoder_layers: below, num_heads } = this.carried.model;
+    return `${above} + ${below} layers, ${num_heads} heads, computed in this page`;
+  }
+
+  token(id: number): string {
+    return plain(this.carried.target_vocabulary[id] ?? "?");
+  }
+
+  text(ids: number[]): string {
+    return this.tokenizer.decodeTarget(ids);
+  }
+
+  async ask(question: Question): Promise<Answer> {
+    return this.answer(question);
+  }
+
+  answer({ text, decoding, prefix, changes, target }: Question): Answer {
+    const started = performance.now();
+    const { model, tokenizer: settings } = this.carried;
+    const encoded = this.tokenizer.encodeSource(text);
+    const most = Math.min(LONGEST, model.max_source_length);
+    if (!encoded.words.length) throw new Problem("There is nothing to translate yet. Type a sentence.");
+    if (encoded.ids.length > most)
+      throw new Problem(
+        `A line may have at most ${most - 1} words and signs here, but this one has ` +
+          `${encoded.words.length}. Split it into sentences.`,
+      );
+    const memory = this.transformer.encode(encoded.ids, { changes });
+    const found = target
+      ? { hypotheses: [], tree: [] }
+      : decode(this.transformer, memory, this.carried, decoding, prefix, changes);
+    const ids = target ?? found.hypotheses[0].ids;
+    const inputs = [settings.target_start_id, ...ids.slice(0, -1)];
+    const arrays = this.replay(encoded.ids, inputs, changes);
+    const logits = arrays.get("decoder.logits")!;
+    const logs = ids.map((id, t) => row(logits, t)[id] - logSumExp(row(logits, t)));
+    const words = encoded.words.map(plain);
+    const records = {
+      sourceTokens: encoded.tokens.map((token, i) => (i < words.length ? words[i] : token)),
+      targetTokens: inputs.map((id) => this.token(id)),
+      predictedTokens: ids.map((id) => this.token(id)),
+      predictedIds: ids,
+      logProbabilities: logs,
+      text: this.text(ids),
+      heads: Array.from({ length: model.num_heads }, (_, head) => head),
+    };
+    const unknown = words.filter((_, i) => encoded.ids[i] === settings.unk_id);
+    const milliseconds = performance.now() - started;
+    return { trace: new Trace(records, arrays), ...found, unknown, words, milliseconds };
+  }
+
+  /** Run source and target once, and keep every result under its name in a trace. */
+  replay(source: number[], inputs: number[], changes: Change[] = []): Map<string, Tensor> {
+    const run = { changes, keep: new Map<string, Tensor>() };
+    const memory = this.transformer.encode(source, run);
+    const states = this.transformer.step(this.transformer.begin(memory), inputs, run);
+    this.transformer.logits(states, run);
+    return run.keep;
+  }
+}
+
+export const plainQuestion = (text: string): Question => ({ text, decoding: GREEDY, prefix: [], changes: [] });

@@ -1,0 +1,57 @@
+/**
+ * The one door to a model. A view asks a `Source` and gets an `Answer`; it never knows whether the
+ * page computed it, a file held it, or a service sent it.
+ */
+
+import type { Change } from "../model/changes";
+import type { CarriedModel } from "../model/config";
+import type { Candidate, Decoding, Hypothesis } from "../model/decode";
+import type { Transformer } from "../model/transformer";
+import type { Trace } from "./trace";
+
+export interface Question {
+  text: string;
+  decoding: Decoding;
+  /** Target ids to begin with. */
+  prefix: number[];
+  changes: Change[];
+  /** The target to replay instead of a decoded one, `</s>` included. */
+  target?: number[];
+}
+
+export interface Answer {
+  trace: Trace;
+  hypotheses: Hypothesis[];
+  tree: Candidate[][];
+  /** Source words that the vocabulary lacks, as typed. */
+  unknown: string[];
+  /** The source as cut, with the words as typed in place of `<unk>`. */
+  words: string[];
+  milliseconds: number;
+}
+
+export interface Sizes {
+  layers: { encoder: number; decoder: number };
+  numHeads: number;
+  width: number;
+}
+
+export interface Source {
+  readonly name: string;
+  readonly languages: { source: string; target: string };
+  readonly hash: string;
+  /** Whether it answers questions about new sentences. */
+  readonly isLive: boolean;
+  /** What the source is, in a few words. */
+  readonly about: string;
+  /** The model's own numbers, for the arithmetic; null if they are not here. */
+  readonly model: { carried: CarriedModel; transformer: Transformer } | null;
+  /** The target token of an id; only a live source has a vocabulary. */
+  token(id: number): string;
+  /** The text of target ids. */
+  text(ids: number[]): string;
+  ask(question: Question): Promise<Answer>;
+}
+
+/** A message for the reader: what is wrong, and what to do. */
+export class Problem extends Error {}

@@ -1,0 +1,100 @@
+/** The record of one pair of source and target: arrays by name, and the tokens of their rows. */
+
+import { row, type Tensor } from "../model/tensor";
+
+export const STAGES = ["scores", "scaled", "masked", "weights"] as const;
+export type Stage = (typeof STAGES)[number];
+
+/** One attention head of a model. */
+export interface HeadPlace {
+  part: "encoder" | "decoder";
+  layer: number;
+  kind: "self" | "cross";
+  head: number;
+}
+
+export const siteOf = ({ part, layer, kind }: HeadPlace) => `${part}.${layer}.${kind}`;
+export const writeHead = (place: HeadPlace) => `${siteOf(place)}.${place.head}`;
+
+export function parseHead(text: string): HeadPlace | null {
+  const found = /^(encoder|decoder)\.(\d+)\.(self|cross)\.(\d+)$/.exec(text);
+  if (!found || (found[1] === "encoder" && found[3] === "cross")) return null;
+  const [, part, layer, kind, head] = found;
+  return { part, layer: Number(layer), kind, head: Number(head) } as HeadPlace;
+}
+
+export const KIND_NAMES: Record<string, string> = {
+  "encoder.self": "encoder self-attention",
+  "decoder.self": "decoder self-attention",
+  "decoder.cross": "cross-attention",
+};
+
+export const kindName = (place: { part: string; kind: string }) => KIND_NAMES[`${place.part}.${place.kind}`];
+
+export interface Records {
+  sourceTokens: string[];
+  targetTokens: string[];
+  predictedTokens: string[];
+  predictedIds: number[];
+  logProbabilities: number[];
+  text: string;
+  /** The heads that arrays hold, in their order. */
+  heads: number[];
+}
+
+export class Trace {
+  constructor(
+    readonly records: Records,
+    readonly arrays: Map<string, Tensor>,
+  ) {}
+
+  has(name: string): boolean {
+    return this.arrays.has(name);
+  }
+
+  /** A matrix: of one head if the array has heads. */
+  matrix(name: string, head?: number): Tensor | null {
+    const whole = this.arrays.get(name);
+    if (!whole) return null;
+    if (whole.shape.length < 3) return whole;
+    const place = this.records.heads.indexOf(head ?? this.records.heads[0]);
+    if (place < 0) return null;
+    const [, rows, columns] = whole.shape;
+    const size = rows * columns;
+    return { shape: [rows, columns], data: whole.data.subarray(place * size, (place + 1) * size) };
+  }
+
+  vector(name: string, position: number, head?: number): Float32Array | null {
+    const matrix = this.matrix(name, head);
+    return matrix && position < matrix.shape[0] ? row(matrix, position) : null;
+  }
+
+  /** Every head whose weights are here, encoder first. */
+  heads(): HeadPlace[] {
+    const found: HeadPlace[] = [];
+    for (const name of this.arrays.keys()) {
+      const [part, layer, kind, stage] = name.split(".");
+      if (stage !== "weights") continue;
+      for (const head of this.records.heads)
+        found.push({ part, layer: Number(layer), kind, head } as HeadPlace);
+    }
+    return found;
+  }
+
+  /** The tokens that attend. */
+  rows(place: { part: string; kind: string }): string[] {
+    return place.part === "encoder" ? this.records.sourceTokens : this.records.targetTokens;
+  }
+
+  /** The tokens attended to. */
+  columns(place: { part: string; kind: string }): string[] {
+    return place.part === "encoder" || place.kind === "cross"
+      ? this.records.sourceTokens
+      : this.records.targetTokens;
+  }
+
+  /** What each row predicts; only decoder rows do. */
+  predicts(place: { part: string }): string[] | null {
+    return place.part === "decoder" ? this.records.predictedTokens : null;
+  }
+}

@@ -1,0 +1,84 @@
+/** A source that holds one trace: it shows what was recorded, and answers nothing else. */
+
+import { bytesOf } from "../model/config";
+import type { Tensor } from "../model/tensor";
+import { plain } from "../model/tokenizer";
+import { Problem, type Answer, type Question, type Source } from "./source";
+import { Trace } from "./trace";
+
+export const FORMAT = 1;
+
+/** A trace as a page carries it: the records of trace.md, and packed arrays. */
+export interface CarriedTrace {
+  format: number;
+  source_tokens: string[];
+  target_tokens: string[];
+  predicted_tokens: string[];
+  predicted_ids: number[];
+  log_probabilities: number[];
+  heads: number[];
+  text: string;
+  model: { name?: string; model_hash?: string; languages?: { source: string; target: string } };
+  problems: string[];
+  arrays: Record<string, { shape: number[]; bytes: 4 | 8; data: string }>;
+}
+
+const unspaced = (token: string) => plain(token.replace(/\u2581/g, "▁"));
+
+export class TraceFile implements Source {
+  readonly isLive = false;
+  readonly model = null;
+  readonly about = "one recorded sentence";
+  readonly trace: Trace;
+
+  constructor(readonly carried: CarriedTrace) {
+    if (carried.format !== FORMAT)
+      throw new Problem(
+        `This page reads traces of format ${FORMAT}, but the one in it has format ` +
+          `${String(carried.format)}. Make the page again with the Pellucid that wrote the trace.`,
+      );
+    const arrays = new Map<string, Tensor>();
+    for (const [name, { shape, bytes, data }] of Object.entries(carried.arrays)) {
+      const { buffer } = bytesOf(data);
+      arrays.set(name, { shape, data: bytes === 8 ? new Float32Array(new Float64Array(buffer)) : new Float32Array(buffer) });
+    }
+    this.trace = new Trace(
+      {
+        sourceTokens: carried.source_tokens.map(unspaced),
+        targetTokens: carried.target_tokens.map(unspaced),
+        predictedTokens: carried.predicted_tokens.map(unspaced),
+        predictedIds: carried.predicted_ids,
+        logProbabilities: carried.log_probabilities,
+        text: carried.text,
+        heads: carried.heads,
+      },
+      arrays,
+    );
+  }
+
+  get name() {
+    return this.carried.model.name ?? "a recorded model";
+  }
+  get hash() {
+    return this.carried.model.model_hash ?? "";
+  }
+  get languages() {
+    return this.carried.model.languages ?? { source: "", target: "" };
+  }
+
+  token(id: number): string {
+    const place = this.carried.predicted_ids.indexOf(id);
+    return place < 0 ? `#${id}` : this.trace.records.predictedTokens[place];
+  }
+
+  text(): string {
+    return this.carried.text;
+  }
+
+  async ask(_: Question): Promise<Answer> {
+    const { sourceTokens, predictedIds: ids, logProbabilities: logs } = this.trace.records;
+    const score = logs.reduce((a, b) => a + b, 0);
+    const hypotheses = [{ ids, logs, isFinished: true, score }];
+    return { trace: this.trace, hypotheses, tree: [], unknown: [], words: sourceTokens, milliseconds: 0 };
+  }
+}
