@@ -1,0 +1,45 @@
+/** Colors of numbers: one hue for shares; two, from a neutral middle, for signed numbers. */
+
+/** The background of a cell. `value` is a share of the largest, from −1 to 1. */
+export function ground(value: number): string {
+  const size = Math.min(1, Math.abs(value));
+  return `color-mix(in oklab, var(--${value < 0 ? "other" : "accent"}) ${(100 * size).toFixed(1)}%, var(--sunk))`;
+}
+
+export const ink = (value: number): string => (Math.abs(value) > 0.55 ? "var(--on-accent)" : "var(--ink)");
+
+type Rgb = [number, number, number];
+
+/** The three colors of the current theme, for a canvas. */
+export function palette(element: HTMLElement): { accent: Rgb; other: Rgb; ground: Rgb } {
+  const style = getComputedStyle(element);
+  const read = (name: string): Rgb => {
+    const hex = style.getPropertyValue(name).trim().slice(1);
+    return [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)) as Rgb;
+  };
+  return { accent: read("--accent"), other: read("--other"), ground: read("--sunk") };
+}
+
+/** Write a matrix into the pixels of an image, one a cell. */
+export function paint(
+  image: ImageData,
+  values: ArrayLike<number>,
+  largest: number,
+  colors: { accent: Rgb; other: Rgb; ground: Rgb },
+): void {
+  const { accent, other, ground } = colors;
+  for (let i = 0; i < values.length; i++) {
+    const isMasked = values[i] === -Infinity;
+    const share = isMasked ? 0 : Math.max(-1, Math.min(1, values[i] / largest));
+    const hue = share < 0 ? other : accent;
+    const size = Math.abs(share);
+    for (let c = 0; c < 3; c++) image.data[4 * i + c] = ground[c] + size * (hue[c] - ground[c]);
+    image.data[4 * i + 3] = isMasked ? 90 : 255;
+  }
+}
+
+export function largestOf(values: ArrayLike<number>): number {
+  let largest = 0;
+  for (let i = 0; i < values.length; i++) if (Number.isFinite(values[i])) largest = Math.max(largest, Math.abs(values[i]));
+  return largest || 1;
+}

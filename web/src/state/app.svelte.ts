@@ -1,0 +1,118 @@
+/** The state that all views share. A view changes it; the answer and the link follow. */
+
+import { writeChange, type Change } from "../model/changes";
+import type { Answer, Source } from "../trace/source";
+import { clearestHead } from "../trace/figures";
+import type { HeadPlace } from "../trace/trace";
+import { readData, type Data } from "./data";
+import { readLink, START, writeLink, type State, type View } from "./link";
+
+export const EXAMPLES = [
+  "The pizza came out of the oven and it tasted good.",
+  "The animal did not cross the street because it was tired.",
+  "the European Economic Area",
+  "The children of the teacher saw the red car.",
+];
+
+export class App {
+  readonly data: Data;
+  state = $state.raw<State>(START);
+  answer = $state.raw<Answer | null>(null);
+  /** The answer without changes; the same one if there are none. */
+  unchanged = $state.raw<Answer | null>(null);
+  problem = $state("");
+  isBusy = $state(false);
+  private asked = 0;
+
+  constructor() {
+    this.data = readData();
+    const first = this.data.sources[0];
+    const start = readLink(new URLSearchParams(this.data.start).toString());
+    if (!start.text) start.text = first?.isLive ? EXAMPLES[0] : "";
+    this.state = readLink(location.hash, start);
+    addEventListener("hashchange", () => {
+      if (location.hash !== writeLink(this.state)) this.set(readLink(location.hash, this.state), false);
+    });
+    void this.ask();
+  }
+
+  get source(): Source | undefined {
+    return this.data.sources[this.state.source] ?? this.data.sources[0];
+  }
+
+  /** The head in view: the chosen one if the trace has it, else the clearest of cross-attention. */
+  get head(): HeadPlace | null {
+    const trace = this.answer?.trace;
+    if (!trace) return null;
+    const { head } = this.state;
+    const all = trace.heads();
+    const isChosen = (one: HeadPlace) =>
+      head && one.part === head.part && one.layer === head.layer && one.kind === head.kind && one.head === head.head;
+    return all.find(isChosen) ?? clearestHead(trace);
+  }
+
+  get cell(): { row: number; column: number } {
+    const { row, column } = this.state;
+    const place = this.head;
+    if (!place || !this.answer) return { row, column };
+    const { trace } = this.answer;
+    return {
+      row: Math.min(row, trace.rows(place).length - 1),
+      column: Math.min(column, trace.columns(place).length - 1),
+    };
+  }
+
+  set(change: Partial<State>, isNew = false): void {
+    const before = this.state;
+    this.state = { ...before, ...change };
+    const link = writeLink(this.state);
+    if (isNew) history.pushState(null, "", link);
+    else history.replaceState(null, "", link);
+    const asks: (keyof State)[] = ["text", "source", "decoding", "prefix", "changes"];
+    if (asks.some((name) => before[name] !== this.state[name])) void this.ask();
+  }
+
+  show(view: View, change: Partial<State> = {}): void {
+    this.set({ ...change, view }, view !== this.state.view);
+  }
+
+  setText(text: string): void {
+    if (text !== this.state.text) this.set({ text, prefix: [], changes: [], row: 0, column: 0 });
+  }
+
+  toggle(change: Change): void {
+    const text = writeChange(change);
+    const others = this.state.changes.filter((one) => writeChange(one) !== text);
+    const isOff = others.length === this.state.changes.length;
+    this.set({ changes: isOff ? [...others, change] : others });
+  }
+
+  private async ask(): Promise<void> {
+    const { source } = this;
+    const number = ++this.asked;
+    if (!source) {
+      this.problem = "This page holds no model and no trace. Make one: pellucid look demo TEXT --html FILE";
+      return;
+    }
+    this.isBusy = true;
+    // Let the page show that it is busy before the computation begins.
+    await new Promise((done) => setTimeout(done));
+    if (number !== this.asked) return;
+    const { text, decoding, prefix, changes } = this.state;
+    try {
+      const isKnown = (id: number) => id < (source.model?.carried.target_vocabulary.length ?? Infinity);
+      const question = { text, decoding, prefix: prefix.filter(isKnown), changes: [] };
+      const unchanged = await source.ask(question);
+      const answer = changes.length ? await source.ask({ ...question, changes }) : unchanged;
+      if (number !== this.asked) return;
+      this.unchanged = unchanged;
+      this.answer = answer;
+      this.problem = "";
+    } catch (error) {
+      if (number !== this.asked) return;
+      this.problem = error instanceof Error ? error.message : String(error);
+    } finally {
+      if (number === this.asked) this.isBusy = false;
+    }
+  }
+}

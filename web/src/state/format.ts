@@ -1,0 +1,39 @@
+/** Numbers and tokens as a reader sees them. */
+
+const MINUS = "\u2212";
+
+export function number(value: number, digits = 3): string {
+  if (value === -Infinity) return `${MINUS}∞`;
+  if (value === Infinity) return "∞";
+  if (Number.isNaN(value)) return "not a number";
+  return value.toFixed(digits).replace("-", MINUS);
+}
+
+export function percent(share: number): string {
+  if (share > 0 && share < 0.001) return "< 0.1 %";
+  return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+}
+
+/** A difference in few signs: 0, or 3e-8. */
+export function tiny(value: number): string {
+  return value === 0 ? "0" : value.toExponential(0).replace("e-", "e" + MINUS);
+}
+
+/** A number in a small cell. */
+export function inCell(value: number, isShare: boolean): string {
+  if (value === -Infinity) return `${MINUS}∞`;
+  if (isShare) return value >= 0.005 ? value.toFixed(2).replace(/^0\./, ".") : "";
+  const size = Math.abs(value);
+  return number(value, size >= 100 ? 0 : size >= 10 ? 1 : 2);
+}
+
+export function download(name: string, content: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+/** Quote a text for a shell. */
+export const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,0 +1,73 @@
+/** Numbers that describe a head's weights. They say what it attends to, not what it is for. */
+
+import { row, type Tensor } from "../model/tensor";
+import { siteOf, type HeadPlace, type Trace } from "./trace";
+
+export interface Figures {
+  place: HeadPlace;
+  entropy: number;
+  confidence: number;
+  distance: number;
+  specials: number;
+}
+
+const SPECIAL = new Set(["<s>", "</s>", "<pad>"]);
+
+export const FIGURE_NAMES = {
+  order: "order in the model",
+  entropy: "entropy of a row, in nats",
+  confidence: "largest weight of a row",
+  distance: "distance attended over, in tokens",
+  specials: "weight on start and end",
+} as const;
+
+export function figuresOf(trace: Trace, place: HeadPlace): Figures {
+  const weights = trace.matrix(`${siteOf(place)}.weights`, place.head)!;
+  const columns = trace.columns(place);
+  const total = { entropy: 0, confidence: 0, distance: 0, specials: 0 };
+  const [rows] = weights.shape;
+  for (let q = 0; q < rows; q++) {
+    const line = row(weights, q);
+    let largest = 0;
+    line.forEach((weight, k) => {
+      if (weight > 0) total.entropy -= weight * Math.log(weight);
+      largest = Math.max(largest, weight);
+      total.distance += weight * Math.abs(k - q);
+      if (SPECIAL.has(columns[k])) total.specials += weight;
+    });
+    total.confidence += largest;
+  }
+  const mean = (value: number) => value / rows;
+  return {
+    place,
+    entropy: mean(total.entropy),
+    confidence: mean(total.confidence),
+    distance: mean(total.distance),
+    specials: mean(total.specials),
+  };
+}
+
+/** The head of one kind whose rows point most clearly at words; of all heads if there is none. */
+export function clearestHead(trace: Trace, part = "decoder", kind = "cross"): HeadPlace | null {
+  const all = trace.heads();
+  const cross = all.filter((one) => one.part === part && one.kind === kind);
+  let best: HeadPlace | null = null;
+  let most = -Infinity;
+  for (const place of cross.length ? cross : all) {
+    const clear = clarity(trace.matrix(`${siteOf(place)}.weights`, place.head)!, trace.columns(place));
+    if (clear > most) [best, most] = [place, clear];
+  }
+  return best;
+}
+
+function clarity(weights: Tensor, columns: string[]): number {
+  let total = 0;
+  for (let q = 0; q < weights.shape[0]; q++) {
+    let largest = 0;
+    row(weights, q).forEach((weight, k) => {
+      if (!SPECIAL.has(columns[k])) largest = Math.max(largest, weight);
+    });
+    total += largest;
+  }
+  return total / weights.shape[0];
+}

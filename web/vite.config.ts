@@ -1,0 +1,55 @@
+import { createHash } from "node:crypto";
+import { svelte } from "@sveltejs/vite-plugin-svelte";
+import { defineConfig, type Plugin } from "vite";
+
+const hash = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+/** Put script and style into the page, and a policy that allows these two and nothing else. */
+function oneFile(): Plugin {
+  return {
+    name: "one-file",
+    enforce: "post",
+    generateBundle(_, bundle) {
+      const files = Object.values(bundle);
+      const script = files.find((file) => file.type === "chunk");
+      const style = files.find((file) => file.fileName.endsWith(".css"));
+      const page = bundle["index.html"];
+      if (script?.type !== "chunk" || style?.type !== "asset" || page?.type !== "asset")
+        throw new Error("The page must have one script, one style and one page.");
+      // Links to the framework's help are of no use without a network.
+      const code = script.code.replaceAll("https://svelte.dev/e/", "svelte: ").replaceAll("</script", "<\\/script").trim();
+      const css = String(style.source).trim();
+      const policy = [
+        "default-src 'none'",
+        `script-src ${hash(code)}`,
+        `style-src ${hash(css)}`,
+        "img-src data: blob:",
+        "base-uri 'none'",
+        "form-action 'none'",
+      ].join("; ");
+      const html = String(page.source)
+        .replace(/<script[^>]*><\/script>\s*/g, "")
+        .replace(/<link rel="stylesheet"[^>]*>\s*/g, "")
+        .replace("<!--policy-->", () => `<meta http-equiv="Content-Security-Policy" content="${policy}">`)
+        .replace("<!--style-->", () => `<style>${css}</style>`)
+        .replace("<!--script-->", () => `<script>${code}</script>`);
+      for (const name of Object.keys(bundle)) delete bundle[name];
+      this.emitFile({ type: "asset", fileName: "page.html", source: html });
+    },
+  };
+}
+
+export default defineConfig({
+  plugins: [svelte({ compilerOptions: { modernAst: true, css: "external" } }), oneFile()],
+  build: {
+    outDir: process.env.PELLUCID_PAGE_OUT ?? "../src/pellucid/page",
+    emptyOutDir: false,
+    modulePreload: false,
+    cssCodeSplit: false,
+    assetsInlineLimit: 0,
+    target: "es2022",
+    reportCompressedSize: false,
+    rollupOptions: { output: { format: "iife", inlineDynamicImports: true } },
+  },
+  test: { include: ["tests/**/*.test.ts"] },
+} as import("vite").UserConfig);
