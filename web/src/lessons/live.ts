@@ -41,12 +41,14 @@ const RULES: Rule[] = [
   { about: /beam|greedy|highest|next token|word by word|teacher|output/i, view: "translate" },
 ];
 
+const ELSE: Rule = { about: /./, view: "links", part: "encoder", kind: "self" };
+
 export function liveOf(statement: Statement): Live {
   const words = shellWords(statement.command);
   const option = (name: string) => (words.includes(name) ? words[words.indexOf(name) + 1] : undefined);
   const isLook = words[1] === "look" && words[2] === "demo" && words[3] && !words[3].startsWith("-");
   const told = `${statement.says} ${statement.place} ${statement.expect}`;
-  const rule = RULES.find((one) => one.about.test(told)) ?? { view: "links" as View, part: "encoder" as const, kind: "self" as const };
+  const rule = RULES.find((one) => one.about.test(told)) ?? ELSE;
   const live: Live = {
     view: rule.view,
     text: isLook ? words[3] : SENTENCE,

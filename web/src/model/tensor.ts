@@ -15,13 +15,15 @@ export function linear(x: Tensor, weight: Tensor, bias?: Tensor): Tensor {
   const out = weight.shape[0];
   const result = zeros(rows, out);
   const { data: w } = weight;
+  const from = x.data;
+  const into = result.data;
   for (let row = 0; row < rows; row++) {
-    const from = row * width;
+    const vector = from.subarray(row * width, (row + 1) * width);
+    let at = 0;
     for (let column = 0; column < out; column++) {
-      const start = column * width;
       let sum = bias ? bias.data[column] : 0;
-      for (let i = 0; i < width; i++) sum += x.data[from + i] * w[start + i];
-      result.data[row * out + column] = sum;
+      for (let i = 0; i < width; i++) sum += vector[i] * w[at++];
+      into[row * out + column] = sum;
     }
   }
   return result;

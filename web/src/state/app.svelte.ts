@@ -3,7 +3,8 @@
 import { writeChange, type Change } from "../model/changes";
 import type { Answer, Source } from "../trace/source";
 import { clearestHead } from "../trace/figures";
-import type { HeadPlace } from "../trace/trace";
+import { largest, row as rowOf } from "../model/tensor";
+import { siteOf, type HeadPlace } from "../trace/trace";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
 
@@ -11,7 +12,7 @@ export const EXAMPLES = [
   "The pizza came out of the oven and it tasted good.",
   "The animal did not cross the street because it was tired.",
   "the European Economic Area",
-  "The children of the teacher saw the red car.",
+  "Not on your life!",
 ];
 
 export class App {
@@ -52,14 +53,15 @@ export class App {
   }
 
   get cell(): { row: number; column: number } {
-    const { row, column } = this.state;
     const place = this.head;
-    if (!place || !this.answer) return { row, column };
+    if (!place || !this.answer) return { row: 0, column: 0 };
     const { trace } = this.answer;
-    return {
-      row: Math.min(row, trace.rows(place).length - 1),
-      column: Math.min(column, trace.columns(place).length - 1),
-    };
+    const weights = trace.matrix(`${siteOf(place)}.weights`, place.head)!;
+    const [rows, columns] = weights.shape;
+    const row = Math.min(this.state.row ?? 1, rows - 1);
+    // Until a cell is chosen, the largest weight of the row is the one to look at.
+    const column = this.state.column ?? largest(rowOf(weights, row), 1)[0];
+    return { row, column: Math.min(column, columns - 1) };
   }
 
   set(change: Partial<State>, isNew = false): void {
@@ -77,7 +79,7 @@ export class App {
   }
 
   setText(text: string): void {
-    if (text !== this.state.text) this.set({ text, prefix: [], changes: [], row: 0, column: 0 });
+    if (text !== this.state.text) this.set({ text, prefix: [], changes: [], row: null, column: null });
   }
 
   toggle(change: Change): void {

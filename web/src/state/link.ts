@@ -13,8 +13,9 @@ export interface State {
   source: number;
   head: HeadPlace | null;
   stage: Stage;
-  row: number;
-  column: number;
+  /** The cell in view; null until one is chosen. */
+  row: number | null;
+  column: number | null;
   decoding: Decoding;
   prefix: number[];
   changes: Change[];
@@ -28,8 +29,8 @@ export const START: State = {
   source: 0,
   head: null,
   stage: "weights",
-  row: 0,
-  column: 0,
+  row: null,
+  column: null,
   decoding: GREEDY,
   prefix: [],
   changes: [],
@@ -48,7 +49,7 @@ export function writeLink(state: State): string {
   put("source", state.source, 0);
   if (state.head) put("head", writeHead(state.head), "");
   put("stage", state.stage, START.stage);
-  put("cell", `${state.row},${state.column}`, "0,0");
+  if (state.row !== null) put("cell", state.column === null ? String(state.row) : `${state.row},${state.column}`, "");
   put("decode", decoding.method, "greedy");
   put("beam", decoding.beam, GREEDY.beam);
   put("temperature", decoding.temperature, 1);
@@ -75,7 +76,7 @@ export function readLink(hash: string, start: State = START): State {
   };
   const among = <T extends string>(name: string, all: readonly T[], usual: T) =>
     all.find((one) => one === link.get(name)) ?? usual;
-  const [row, column] = (link.get("cell") ?? "").split(",").map(Number);
+  const [row, column] = link.get("cell")?.split(",").map(Number) ?? [];
   const isPlace = (value: number) => Number.isInteger(value) && value >= 0;
   const prefix = link.get("prefix") ? link.get("prefix")!.split(",").map(Number) : [];
   return {
