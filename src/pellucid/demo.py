@@ -25,7 +25,8 @@ from pellucid.corpora import (
 )
 from pellucid.files import new_folder, write_text
 from pellucid.hardware import describe_machine
-from pellucid.inside import Trace, attention_maps, draw_row, html_page, html_table
+from pellucid.inside import Trace, draw_row, html_page, html_table
+from pellucid.inside.show.page.live import model_page
 from pellucid.text.words import JOINER
 from pellucid.text_lines import read_lines
 from pellucid.train import train
@@ -270,21 +271,7 @@ def _loss_curve(metrics: Path) -> str:
 
 
 def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
-    parts = [
-        "<p>Attention weights of every layer and head, none averaged, for greedy translations in "
-        "float32: the encoder's self-attention, in which the words of the source attend to each "
-        "other, then the decoder's cross-attention. A decoder row <em>reads</em> one token and "
-        "<em>predicts</em> the next; columns are the source's tokens. Numbers are percent of the "
-        f"row. Of these sentences {_IN_TRAINING}.</p>"
-    ]
-    for translation, trace in zip(findings.translations, findings.traces, strict=True):
-        table = html_table(("English", "French"), [(translation.source, translation.text)])
-        parts.append(
-            f"{table}<p class='note'>The replayed log-probabilities differ from the decoded ones "
-            f"by at most {trace.checks['decode']:.1e}.</p>"
-            f"<p>Self-attention of the encoder</p>{attention_maps(trace, site='encoder.self')}"
-            f"<p>Cross-attention of the decoder</p>{attention_maps(trace)}"
-        )
-    model_hash = translator.own_bundle.model_hash
-    parts.append(f'<p class="note">Model {model_hash}.</p>')
-    write_text(out / "look.html", html_page("What the model attends to", *parts))
+    """Write the page that runs the new model, opened at the first example."""
+    bundle = translator.own_bundle
+    source, trace = findings.translations[0].source, findings.traces[0]
+    write_text(out / "look.html", model_page(bundle, trace, source, name=bundle.folder.name, remarks=[f"The page opens at one of the sentences shown: of these {_IN_TRAINING}."]))

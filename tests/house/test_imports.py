@@ -20,6 +20,7 @@ FLOORS = {
     "corpora": 1,
     "hardware": 1,
     "kernels": 1,
+    "page": 1,
     "processes": 1,
     "by_hand": 2,
     "model": 2,

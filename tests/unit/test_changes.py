@@ -27,7 +27,7 @@ from pellucid.inside.changes.change import (
 )
 from pellucid.inside.changes.place import Place, all_heads, parse_place
 from pellucid.inside.changes.words import parse_changes
-from pellucid.inside.show.page.html import trace_page
+from pellucid.inside.show.page.live import trace_page
 from pellucid.inside.show.view import View
 from pellucid.translator import load
 

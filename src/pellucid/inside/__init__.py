@@ -15,7 +15,7 @@ from pellucid.inside.look import Replaying
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.replay import replay
 from pellucid.inside.show.colors import ink_on, shade
-from pellucid.inside.show.page.html import attention_maps, html_page, html_table
+from pellucid.inside.show.page.html import html_page, html_table
 from pellucid.inside.show.terminal.row import draw_row
 from pellucid.inside.traces import Trace, load_trace
 
@@ -24,7 +24,6 @@ __all__ = [
     "Pair",
     "Replaying",
     "Trace",
-    "attention_maps",
     "draw_row",
     "html_page",
     "html_table",

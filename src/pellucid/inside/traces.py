@@ -79,7 +79,7 @@ def save_trace(trace: TraceData, path: Path, *, kind: str | None = None) -> None
 
 
 def _save_page(trace: TraceData, path: Path) -> None:
-    from pellucid.inside.show.page.html import trace_page
+    from pellucid.inside.show.page.live import trace_page
 
     write_bytes(path, trace_page(trace).encode(), follows_link=True)
 

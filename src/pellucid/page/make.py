@@ -13,13 +13,10 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["MODEL_LIMIT", "PLACE_OF_DATA", "PLACE_OF_TITLE", "make_page", "read_template"]
+__all__ = ["MODEL_LIMIT", "make_page", "read_template"]
 
 MODEL_LIMIT = 16 * 2**20
 """The most bytes of weights that a page carries: larger ones make it slow to open."""
-
-PLACE_OF_DATA = "<!--pellucid:data-->"
-PLACE_OF_TITLE = "<!--pellucid:title-->"
 
 
 def make_page(
@@ -30,6 +27,7 @@ def make_page(
     lessons: Sequence[Mapping[str, Any]] = (),
     start: Mapping[str, str] | None = None,
     remarks: Sequence[str] = (),
+    without_script: str = "",
 ) -> str:
     """Make a page of its own that runs models and shows traces, without a network.
 
@@ -40,6 +38,7 @@ def make_page(
         lessons: walks through texts.
         start: the state to open with, by the names of the page's link, such as ``text``.
         remarks: sentences to show at the top, for example why a model is not in the page.
+        without_script: HTML for browsers that run no script.
 
     Returns:
         The page's HTML.
@@ -52,9 +51,17 @@ def make_page(
         "remarks": list(remarks),
     }
     element = f'<script type="application/json" id="pellucid-data">{_to_json(data)}</script>'
-    before, _, rest = read_template().partition(PLACE_OF_TITLE)
-    between, _, after = rest.partition(PLACE_OF_DATA)
-    return f"{before}{escape(title)}{between}{element}{after}"
+    # Each place is found from the template's start, so that no data can look like a place.
+    page, rest = "", read_template()
+    for place, content in (
+        ("<!--pellucid:title-->", escape(title)),
+        ("<!--pellucid:without-script-->", without_script),
+        ("<!--pellucid:data-->", element),
+    ):
+        before, found, rest = rest.partition(place)
+        assert found, place
+        page += before + content
+    return page + rest
 
 
 def read_template() -> str:
@@ -64,16 +71,10 @@ def read_template() -> str:
 
 def _to_json(data: Any) -> str:
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # ``<`` could end the script element; a lone surrogate cannot be written as UTF-8.
+    # ``<`` could end the element.
     text = text.replace("<", "\\u003c")
-    return "".join(
-        f"\\u{ord(letter):04x}" if "\ud800" <= letter <= "\udfff" else letter for letter in text
-    ) if not _is_encodable(text) else text
-
-
-def _is_encodable(text: str) -> bool:
     try:
         text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    except UnicodeEncodeError:  # A lone surrogate: UTF-8 cannot hold it, an escape can.
+        return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return text

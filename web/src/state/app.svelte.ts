@@ -56,7 +56,7 @@ export class App {
     const place = this.head;
     if (!place || !this.answer) return { row: 0, column: 0 };
     const { trace } = this.answer;
-    const weights = trace.matrix(`${siteOf(place)}.weights`, place.head)!;
+    const weights = trace.matrix(`${siteOf(place)}.${trace.lastStage(place)}`, place.head)!;
     const [rows, columns] = weights.shape;
     const row = Math.min(this.state.row ?? 1, rows - 1);
     // Until a cell is chosen, the largest weight of the row is the one to look at.

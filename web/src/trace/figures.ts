@@ -49,9 +49,9 @@ export function figuresOf(trace: Trace, place: HeadPlace): Figures {
 
 /** The head of one kind whose rows point most clearly at words; of all heads if there is none. */
 export function clearestHead(trace: Trace, part = "decoder", kind = "cross"): HeadPlace | null {
-  const all = trace.heads();
+  const all = trace.heads().filter((one) => trace.hasWeights(one));
   const cross = all.filter((one) => one.part === part && one.kind === kind);
-  let best: HeadPlace | null = null;
+  let best: HeadPlace | null = trace.heads()[0] ?? null;
   let most = -Infinity;
   for (const place of cross.length ? cross : all) {
     const clear = clarity(trace.matrix(`${siteOf(place)}.weights`, place.head)!, trace.columns(place));

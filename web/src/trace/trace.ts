@@ -69,16 +69,27 @@ export class Trace {
     return matrix && position < matrix.shape[0] ? row(matrix, position) : null;
   }
 
-  /** Every head whose weights are here, encoder first. */
+  /** Every head of which a map is here, in the order of the arrays. */
   heads(): HeadPlace[] {
-    const found: HeadPlace[] = [];
+    const found = new Map<string, HeadPlace>();
     for (const name of this.arrays.keys()) {
       const [part, layer, kind, stage] = name.split(".");
-      if (stage !== "weights") continue;
-      for (const head of this.records.heads)
-        found.push({ part, layer: Number(layer), kind, head } as HeadPlace);
+      if (!(STAGES as readonly string[]).includes(stage)) continue;
+      for (const head of this.records.heads) {
+        const place = { part, layer: Number(layer), kind, head } as HeadPlace;
+        found.set(writeHead(place), place);
+      }
     }
-    return found;
+    return [...found.values()];
+  }
+
+  /** The last stage of a head that is here: the weights, if possible. */
+  lastStage(place: HeadPlace): Stage {
+    return STAGES.findLast((stage) => this.has(`${siteOf(place)}.${stage}`)) ?? "weights";
+  }
+
+  hasWeights(place: HeadPlace): boolean {
+    return this.has(`${siteOf(place)}.weights`);
   }
 
   /** The tokens that attend. */

@@ -19,7 +19,7 @@ export interface CarriedTrace {
   heads: number[];
   text: string;
   model: { name?: string; model_hash?: string; languages?: { source: string; target: string } };
-  problems: string[];
+  about: string;
   arrays: Record<string, { shape: number[]; bytes: 4 | 8; data: string }>;
 }
 
@@ -28,7 +28,6 @@ const unspaced = (token: string) => plain(token.replace(/\u2581/g, "▁"));
 export class TraceFile implements Source {
   readonly isLive = false;
   readonly model = null;
-  readonly about = "one recorded sentence";
   readonly trace: Trace;
 
   constructor(readonly carried: CarriedTrace) {
@@ -58,6 +57,9 @@ export class TraceFile implements Source {
 
   get name() {
     return this.carried.model.name ?? "a recorded model";
+  }
+  get about() {
+    return `a recorded sentence. ${this.carried.about}`;
   }
   get hash() {
     return this.carried.model.model_hash ?? "";

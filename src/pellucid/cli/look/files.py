@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pellucid.files import is_packed
+from pellucid.files import is_packed, write_bytes
 from pellucid.inside.traces import Trace, save_trace
 
 __all__ = ["numbered", "write_files"]
 
 
-def write_files(traces: Sequence[Trace], wanted: Mapping[str, Path]) -> None:
+def write_files(
+    traces: Sequence[Trace], wanted: Mapping[str, Path], make_page: Callable[[Trace], str]
+) -> None:
     """Write each trace in every kind of file that was asked for.
 
     Args:
         traces: one for each hypothesis; files of several are numbered.
         wanted: file by kind (``npz``, ``svg``, …).
+        make_page: makes the page of a trace.
 
     Raises:
         OutputError: a file cannot be written.
     """
     for index, trace in enumerate(traces):
         for kind, path in wanted.items():
-            save_trace(trace, numbered(path, index, len(traces)), kind=kind)
+            own = numbered(path, index, len(traces))
+            if kind == "html":
+                write_bytes(own, make_page(trace).encode(), follows_link=True)
+            else:
+                save_trace(trace, own, kind=kind)
 
 
 def numbered(path: Path, index: int, count: int) -> Path:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pellucid.bundle import Bundle
 from pellucid.cli.ending import warn
 from pellucid.cli.look.compare import choose_side, draw_difference, show_difference
 from pellucid.cli.look.contrast import show_contrast
@@ -25,7 +26,9 @@ from pellucid.decode import Constraints
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given
 from pellucid.inside.pair import Pair
+from pellucid.inside.show.page.live import model_page
 from pellucid.inside.traces import Trace
+from pellucid.lessons.walks.by_name import TITLES, load_walk
 from pellucid.text.close import say_unknown_words, unknown_words
 from pellucid.text.codes import CodeFaults, find_fault
 from pellucid.translator import Translator, load
@@ -102,8 +105,14 @@ def look_at_line(
     if not files:
         _show(translator, traces, line, ask, options)
     elif not is_streamed:
-        write_files(traces, files)
+        write_files(traces, files, partial(_make_page, translator.own_bundle, model, line))
     return exit_code
+
+
+def _make_page(bundle: Bundle, model: str, line: Line, trace: Trace) -> str:
+    """Make the page of a trace: the model runs in it if it can, next to the lessons."""
+    lessons = [load_walk(name).to_record() for name in TITLES] if model == "demo" else []
+    return model_page(bundle, trace, line.text, lessons=lessons, name=model)
 
 
 def _replay(

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from pellucid.bundle import Bundle
+from pellucid.errors import InputError
 from pellucid.inside.record.data import TraceData
+from pellucid.inside.show.view import describe_model_of
 from pellucid.page import MODEL_LIMIT
 
-__all__ = ["carry_model", "carry_trace", "cannot_carry"]
+__all__ = ["MOST_BYTES", "cannot_carry", "carry_model", "carry_trace"]
+
+MOST_BYTES = 64 * 2**20
+"""The most bytes of numbers in a page that browsers open well."""
 
 
 def cannot_carry(bundle: Bundle) -> str:
@@ -60,7 +65,18 @@ def carry_model(bundle: Bundle, name: str = "") -> dict[str, Any]:
 
 
 def carry_trace(trace: TraceData) -> dict[str, Any]:
-    """Pack a trace as the page shows it."""
+    """Pack a trace as the page shows it.
+
+    Raises:
+        InputError: it holds more than a page may hold.
+    """
+    size = sum(array.nbytes for array in trace.arrays.values())
+    if size > MOST_BYTES:
+        raise InputError(
+            f"A page must hold at most {MOST_BYTES / 2**20:.0f} MiB of numbers for a browser to "
+            f"open it, but this trace has {size / 2**20:.0f}. Ask for fewer layers, heads or "
+            "stages, or save it as .npz."
+        )
     return {
         "format": 1,
         "source_tokens": list(trace.source_tokens),
@@ -71,7 +87,7 @@ def carry_trace(trace: TraceData) -> dict[str, Any]:
         "heads": list(trace.heads),
         "text": str(trace.decoding.get("text") or " ".join(trace.predicted_tokens)),
         "model": dict(trace.model),
-        "problems": list(trace.problems),
+        "about": describe_model_of(trace),
         "arrays": {name: _pack(array) for name, array in trace.arrays.items()},
     }
 
