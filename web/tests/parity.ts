@@ -1,50 +1,57 @@
-/** Compare the page's model with Python: `node parity.js FIXTURE` writes the differences as JSON. */
+/** Compare the page's model with Python: `node parity.js FIXTURE…` writes a line of JSON for each. */
 
 import { bytesOf } from "../src/model/config";
 import { GREEDY } from "../src/model/decode";
 import { PageModel, plainQuestion } from "../src/trace/page_model";
 import { readFixture } from "./fixture";
 
-const { model, sentences } = readFixture(process.argv[2]);
-const page = new PageModel(model);
-const differences: Record<string, number> = {};
-const wrong: string[] = [];
-const milliseconds: number[] = [];
-for (const sentence of sentences) {
-  const { ids } = page.tokenizer.encodeSource(sentence.text);
-  const say = (what: string) => wrong.push(`${what}: ${JSON.stringify(sentence.text)}`);
-  if (String(ids) !== String(sentence.source_ids)) say("source ids");
-  const started = performance.now();
-  const { trace, hypotheses } = page.answer(plainQuestion(sentence.text));
-  milliseconds.push(performance.now() - started);
-  if (String(hypotheses[0].ids) !== String(sentence.greedy.ids)) say("greedy ids");
-  if (trace.records.text !== sentence.greedy.text) say("text");
-  const beam = page.answer({ ...plainQuestion(sentence.text), decoding: { ...GREEDY, method: "beam", beam: 5 } });
-  if (String(beam.hypotheses[0].ids) !== String(sentence.beam.ids)) say("beam ids");
-  note("beam.score", Math.abs(beam.hypotheses[0].score - sentence.beam.score));
-  sentence.greedy.logs.forEach((log, i) => note("log_probabilities", Math.abs(log - hypotheses[0].logs[i])));
-  const here = page.replay(ids, [model.tokenizer.target_start_id, ...sentence.greedy.ids.slice(0, -1)]);
-  for (const [name, { shape, data }] of Object.entries(sentence.arrays)) {
-    const ours = here.get(name);
-    const theirs = new Float32Array(bytesOf(data).buffer);
-    if (!ours || String(ours.shape) !== String(shape)) {
-      say(`${name} has the shape ${ours?.shape}, not ${shape}`);
-      continue;
+function comparePage(path: string) {
+  const { model, sentences } = readFixture(path);
+  const page = new PageModel(model);
+  const differences: Record<string, number> = {};
+  const wrong: string[] = [];
+  const milliseconds: number[] = [];
+  for (const sentence of sentences) {
+    const { ids } = page.tokenizer.encodeSource(sentence.text);
+    const say = (what: string) => wrong.push(`${what}: ${JSON.stringify(sentence.text)}`);
+    if (String(ids) !== String(sentence.source_ids)) say("source ids");
+    const started = performance.now();
+    const { trace, hypotheses } = page.answer(plainQuestion(sentence.text));
+    milliseconds.push(performance.now() - started);
+    if (String(hypotheses[0].ids) !== String(sentence.greedy.ids)) say("greedy ids");
+    if (trace.records.text !== sentence.greedy.text) say("text");
+    const beam = page.answer({ ...plainQuestion(sentence.text), decoding: { ...GREEDY, method: "beam", beam: 5 } });
+    if (String(beam.hypotheses[0].ids) !== String(sentence.beam.ids)) say("beam ids");
+    note("beam.score", Math.abs(beam.hypotheses[0].score - sentence.beam.score));
+    sentence.greedy.logs.forEach((log, i) => note("log_probabilities", Math.abs(log - hypotheses[0].logs[i])));
+    const here = page.replay(ids, [model.tokenizer.target_start_id, ...sentence.greedy.ids.slice(0, -1)]);
+    for (const [name, { shape, data }] of Object.entries(sentence.arrays)) {
+      const ours = here.get(name);
+      const theirs = new Float32Array(bytesOf(data).buffer);
+      if (!ours || String(ours.shape) !== String(shape)) {
+        say(`${name} has the shape ${ours?.shape}, not ${shape}`);
+        continue;
+      }
+      // Sums that cancel are as exact as their largest parts, so an array is judged by its own size.
+      const size = theirs.reduce((most, one) => (Number.isFinite(one) ? Math.max(most, Math.abs(one)) : most), 0);
+      for (let i = 0; i < theirs.length; i++) {
+        const isSame = Object.is(theirs[i], ours.data[i]);
+        note(name, isSame ? 0 : Math.abs(theirs[i] - ours.data[i]), size);
+      }
     }
-    for (let i = 0; i < theirs.length; i++) {
-      const isSame = Object.is(theirs[i], ours.data[i]);
-      note(name, isSame ? 0 : Math.abs(theirs[i] - ours.data[i]));
-    }
+    for (const name of here.keys()) if (!(name in sentence.arrays)) say(`${name} is not in Python's trace`);
   }
-  for (const name of here.keys()) if (!(name in sentence.arrays)) say(`${name} is not in Python's trace`);
+
+  function note(name: string, difference: number, size = 0): void {
+    // NaN must not pass as small.
+    const relative = difference / Math.max(1, size);
+    const value = Number.isNaN(relative) ? Infinity : relative;
+    differences[name] = Math.max(differences[name] ?? 0, value);
+  }
+
+  milliseconds.sort((a, b) => a - b);
+  const median = milliseconds[milliseconds.length >> 1];
+  return { differences, wrong, milliseconds: { median, longest: milliseconds.at(-1) } };
 }
 
-function note(name: string, difference: number): void {
-  // NaN must not pass as small.
-  const value = Number.isNaN(difference) ? Infinity : difference;
-  differences[name] = Math.max(differences[name] ?? 0, value);
-}
-
-milliseconds.sort((a, b) => a - b);
-const median = milliseconds[milliseconds.length >> 1];
-console.log(JSON.stringify({ differences, wrong, milliseconds: { median, longest: milliseconds.at(-1) } }));
+for (const path of process.argv.slice(2)) console.log(JSON.stringify(comparePage(path)));

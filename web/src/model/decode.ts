@@ -42,17 +42,26 @@ export interface Limits {
   decoding: DecodingConfig;
 }
 
+/** Values of the next token to choose by, and what to subtract from them for log-probabilities. */
+interface Logits {
+  values: Float32Array;
+  normalizer: number;
+}
+
 /** The logits of the next token after some tokens, however the changes make it be computed. */
 class Next {
   private readonly start: number;
+  private readonly never: number[];
 
   constructor(
     private readonly model: Transformer,
     private readonly memory: Tensor,
     private readonly changes: Change[],
-    start: number,
+    { pad_id, bos_id, eos_id, target_start_id }: TokenizerConfig,
   ) {
-    this.start = start;
+    this.start = target_start_id;
+    // No translation holds padding or a start token.
+    this.never = [pad_id, bos_id ?? pad_id, target_start_id].filter((id) => id !== eos_id);
   }
 
   /** Without the mask, earlier rows see later ones, so that all are computed again. */
@@ -68,14 +77,17 @@ class Next {
     return this.model.fork(state);
   }
 
-  logits(state: DecoderState, ids: number[]): Float32Array {
+  logits(state: DecoderState, ids: number[]): Logits {
     const run = { changes: this.changes };
     const all = [this.start, ...ids];
     let states: Tensor;
     if (this.mustRepeat) states = this.model.step(this.begin(), all, run);
     else states = this.model.step(state, all.slice(state.length), run);
     const last = { shape: [1, states.shape[1]], data: row(states, states.shape[0] - 1) };
-    return this.model.logits(last, run).data;
+    const values = this.model.logits(last, run).data;
+    const normalizer = logSumExp(values);
+    for (const id of this.never) values[id] = -Infinity;
+    return { values, normalizer };
   }
 }
 
@@ -94,7 +106,7 @@ export function decode(
   changes: Change[],
 ): Found {
   const { tokenizer, decoding } = limits;
-  const next = new Next(model, memory, changes, tokenizer.target_start_id);
+  const next = new Next(model, memory, changes, tokenizer);
   const limit = maxLength(memory.shape[0], model.config.max_target_length, decoding);
   if (how.method === "beam") return search(next, how.beam, limit, limits, prefix);
   return walk(next, how, limit, tokenizer.eos_id, prefix);
@@ -107,8 +119,7 @@ function walk(next: Next, how: Decoding, limit: number, eos: number, prefix: num
   const logs: number[] = [];
   const tree: Candidate[][] = [];
   while (ids.length < limit) {
-    const logits = next.logits(state, ids);
-    const normalizer = logSumExp(logits);
+    const { values: logits, normalizer } = next.logits(state, ids);
     const uniform = random?.() ?? 0;
     let id = prefix[ids.length];
     if (id === undefined) id = random ? draw(logits, how, uniform) : largest(logits, 1)[0];
@@ -140,8 +151,7 @@ function search(next: Next, width: number, limit: number, limits: Limits, prefix
     const forced = prefix[length - 1];
     const candidates: { from: Live; id: number; log: number; total: number }[] = [];
     for (const one of live) {
-      const logits = next.logits(one.state, one.ids);
-      const normalizer = logSumExp(logits);
+      const { values: logits, normalizer } = next.logits(one.state, one.ids);
       // A few more than the beam holds are shown as dropped.
       for (const id of forced === undefined ? largest(logits, width + 1) : [forced]) {
         const log = Math.fround(logits[id] - normalizer);
