@@ -22,8 +22,8 @@ function comparePage(path: string) {
     if (trace.records.text !== sentence.greedy.text) say("text");
     const beam = page.answer({ ...plainQuestion(sentence.text), decoding: { ...GREEDY, method: "beam", beam: 5 } });
     if (String(beam.hypotheses[0].ids) !== String(sentence.beam.ids)) say("beam ids");
-    note("beam.score", Math.abs(beam.hypotheses[0].score - sentence.beam.score));
-    sentence.greedy.logs.forEach((log, i) => note("log_probabilities", Math.abs(log - hypotheses[0].logs[i])));
+    note("beam.score", Math.abs(beam.hypotheses[0].score - sentence.beam.score), Math.abs(sentence.beam.score));
+    sentence.greedy.logs.forEach((log, i) => note("log_probabilities", Math.abs(log - hypotheses[0].logs[i]), Math.abs(log)));
     const here = page.replay(ids, [model.tokenizer.target_start_id, ...sentence.greedy.ids.slice(0, -1)]);
     for (const [name, { shape, data }] of Object.entries(sentence.arrays)) {
       const ours = here.get(name);
