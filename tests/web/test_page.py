@@ -1,0 +1,225 @@
+"""The page in a real browser: everything a reader can do, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import Browser
+from page_reader import PageReader
+from small_words import SENTENCES
+
+from pellucid import Translator
+from pellucid.decode import Constraints
+from pellucid.inside.changes.change import Changes, parse_change
+from pellucid.inside.changes.what_if import what_if
+from pellucid.inside.pair import make_pair
+
+NEW = "The good pizza came out, isn't it?"
+
+
+@pytest.fixture
+def reader(browser: Browser, page: Path) -> PageReader:
+    return PageReader(browser, page, "#view=translate")
+
+
+def best(translator: Translator, text: str, **options: int) -> str:
+    return str(translator.look(text, **options).decoding["text"])
+
+
+def test_page_opens_from_disk_asks_for_nothing_and_translates_without_a_network(
+    browser: Browser, reader: PageReader, translator: Translator
+) -> None:
+    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    browser.call("Network.emulateNetworkConditions", **offline)
+    try:
+        assert reader.target == best(translator, SENTENCES[0], beam=1)
+        reader.type(NEW)
+        assert reader.target == best(translator, NEW, beam=1)
+        assert reader.is_quiet, (browser.requests, browser.problems)
+    finally:
+        online = {**offline, "offline": False, "downloadThroughput": -1, "uploadThroughput": -1}
+        browser.call("Network.emulateNetworkConditions", **online)
+
+
+def test_tokens_have_the_probabilities_of_the_model(
+    reader: PageReader, translator: Translator
+) -> None:
+    trace = translator.look(SENTENCES[0], beam=1)
+    shares = [float(re.sub(r"[^\d.]", "", text)) for text in reader.texts(".token .share")]
+    expected = 100 * np.exp(trace.log_probabilities)
+    np.testing.assert_allclose(shares, expected, atol=0.51)
+
+
+def test_chosen_alternative_is_decoded_from_as_a_forced_prefix(
+    reader: PageReader, translator: Translator
+) -> None:
+    reader.click(".token", 1)
+    words = reader.texts(".choice bdi")
+    first = reader.texts(".token .word")[0]
+    place = next(i for i, word in enumerate(words) if word.isalpha() and len(word) > 1 and i > 0)
+    reader.click(".choice", place)
+    assert reader.texts(".token .word")[:2] == [first, words[place]]
+    assert reader.texts(".token.pinned .word") == [first, words[place]]
+    assert "prefix=" in reader.link
+    prefix = Constraints(prefix=f"{first} {words[place]}".replace(" .", "."))
+    (traces,) = translator.look_at_each([SENTENCES[0]], constraints=prefix, beam=1)
+    assert reader.target == traces[0].decoding["text"]
+    reader.click_text("Decode freely again")
+    assert "prefix=" not in reader.link
+
+
+def test_beam_shows_its_tree_and_the_models_best(
+    browser: Browser, page: Path, translator: Translator
+) -> None:
+    reader = PageReader(browser, page, "#view=translate&decode=beam&beam=4")
+    found = translator.translate([SENTENCES[0]], beam=4, n_best=4, precision="float32")[0]
+    assert reader.target == best(translator, SENTENCES[0], beam=4)
+    scores = [float(t.replace("−", "-")) for t in reader.texts("td.number")[1::2]]
+    finished = [h.score for h in found.hypotheses][: len(scores)]
+    np.testing.assert_allclose(scores[: len(finished)], finished, atol=2e-3)
+    fates = set(reader.run("[...document.querySelectorAll('svg g')].map((g) => g.classList[0])"))
+    assert {"live", "dropped"} <= fates
+
+
+def test_keyboard_opens_a_head_reads_a_cell_and_unfolds_it(
+    reader: PageReader, translator: Translator
+) -> None:
+    reader.run("document.getElementById('tab-translate').focus()")
+    reader.press("ArrowRight", "ArrowRight")
+    assert reader.run("document.activeElement.id") == "tab-head"
+    reader.run("document.querySelector('[role=gridcell][tabindex=\"0\"]').focus()")
+    reader.press("Home", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft")
+    said = reader.run("document.activeElement.getAttribute('aria-label')")
+    head = re.search(
+        r"of (\S+) attention|decoder\.(\d)\.cross, head (\d)",
+        reader.run("document.querySelector('[role=grid]').getAttribute('aria-label')"),
+    )
+    assert head is not None
+    layer, number = int(head[2]), int(head[3])
+    trace = translator.look(SENTENCES[0], everything=True, beam=1)
+    row, column = 2, 1
+    weight = trace.weights("decoder", layer, "cross")[number, row, column]
+    reads, predicts = trace.target_tokens[row], trace.predicted_tokens[row]
+    assert said.replace("￭", "") == (
+        f"{reads} → predicts {predicts}, {trace.source_tokens[column]}: {weight:.4f}"
+    ).replace("￭", "")
+    assert f"cell={row}%2C{column}" in reader.link
+    reader.press("Enter")
+    assert "view=arithmetic" in reader.link
+    reader.run("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    marks = reader.texts(".mark")
+    assert len(marks) >= 9
+    assert all("Recomputed: equal" in mark for mark in marks), marks
+
+
+@pytest.mark.parametrize("place", ["encoder.0.self.2", "decoder.1.self.0", "decoder.0.cross.1"])
+def test_arithmetic_of_every_kind_of_attention_is_recomputed(
+    browser: Browser, page: Path, place: str
+) -> None:
+    reader = PageReader(browser, page, f"#view=arithmetic&head={place}&cell=2,1")
+    reader.run("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    marks = reader.texts(".mark")
+    assert len(marks) >= 8
+    assert all("Recomputed: equal" in mark for mark in marks), marks
+    assert not reader.browser.problems
+
+
+def test_cut_head_is_decoded_again_and_has_the_effect_that_the_package_finds(
+    browser: Browser, page: Path, translator: Translator
+) -> None:
+    reader = PageReader(browser, page, "#view=what-if&head=decoder.1.cross.0")
+    reader.click_text("Cut this head")
+    assert "change=cut+decoder.1.cross.0" in reader.link
+    reader.wait("document.querySelectorAll('.bars tr').length === 6")
+    pair = make_pair(translator.own_bundle, SENTENCES[0], reader.texts("dd")[0])
+    found = what_if(pair, Changes(parse_change("cut decoder.1.cross.0")))
+    shown = float(reader.texts(".bars tr.mine .number")[0].replace("−", "-"))
+    assert shown == pytest.approx(found.effect, abs=6e-3)
+    assert (
+        reader.texts("dd")[1].split("(")[0].split()
+        == found.after.text.replace(".", " .").replace("  ", " ").split()
+        or reader.target == found.after.text
+    )
+    reader.click_text("Undo all")
+    assert "change=" not in reader.link
+
+
+def test_link_reproduces_the_state(browser: Browser, page: Path, reader: PageReader) -> None:
+    reader.type(NEW)
+    reader.click("#tab-what-if")
+    reader.click_text("Cut this head")
+    state, words = reader.link, reader.texts("dd")
+    again = PageReader(browser, page, state)
+    assert again.link == state
+    assert again.texts("dd") == words
+
+
+def test_all_heads_are_there_and_open(reader: PageReader) -> None:
+    reader.click("#tab-heads")
+    assert len(reader.texts("button.head")) == 3 + 2 * 3 + 2 * 3
+    reader.click_text("Entropy")
+    values = [float(text) for text in reader.texts("button.head .mono")]
+    assert values == sorted(values, reverse=True)
+    reader.click("button.head")
+    assert "view=head" in reader.link
+
+
+def test_lesson_asks_first_and_then_tells(reader: PageReader) -> None:
+    reader.click("#tab-lessons")
+    reader.click(".text")
+    claim = reader.texts("article h2")[0]
+    assert not reader.texts("article .number")
+    reader.click_text("Show the answer")
+    assert reader.texts("article .number")[0]
+    reader.click_text("Next")
+    assert reader.texts("article h2")[0] != claim
+    assert not reader.texts("article .number")
+    assert "screen=1" in reader.link
+
+
+def test_export_has_every_number(reader: PageReader, translator: Translator) -> None:
+    reader.run(
+        "URL.createObjectURL = (blob) => { blob.text().then((t) => (window.saved = t));"
+        " return 'blob:none'; }"
+    )
+    reader.run("location.hash = '#view=head&head=decoder.1.cross.2'")
+    reader.settle()
+    reader.click_text("CSV")
+    reader.wait("window.saved")
+    rows = [line.rsplit(",", 14)[1:] for line in reader.run("window.saved").split("\n")[1:]]
+    trace = translator.look(SENTENCES[0], beam=1)
+    weights = trace.weights("decoder", 1, "cross")[2]
+    assert weights.shape[1] == 14
+    np.testing.assert_allclose(np.array(rows, dtype=float), weights, atol=1e-5)
+
+
+def test_unknown_words_are_named_and_long_lines_refused(reader: PageReader) -> None:
+    reader.type("The zyzzyva came out")
+    assert "zyzzyva" in " ".join(reader.texts(".remark"))
+    reader.type("word " * 60)
+    (problem,) = reader.texts("[role=alert]")
+    assert "at most 36 words" in problem
+    assert "has 60" in problem
+    reader.type("")
+    assert "Type a sentence" in reader.texts("[role=alert]")[0]
+    reader.type("The pizza.")
+    assert not reader.texts("[role=alert]")
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize(
+    "view", ["translate", "links", "head", "arithmetic", "heads", "what-if", "lessons"]
+)
+def test_no_view_is_wider_than_the_window(
+    browser: Browser, page: Path, view: str, width: int
+) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", **size)
+    try:
+        reader = PageReader(browser, page, f"#view={view}")
+        assert reader.run("document.documentElement.scrollWidth") <= width
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
