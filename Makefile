@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test bench docs clean
+.PHONY: help setup demo check format test web bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,10 +23,11 @@ $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/pellucid/
 demo: setup ## train on the built-in corpus, test, and look inside (about 4 minutes on 2 cores)
 	$(BIN)/pellucid demo
 
-check: setup ## look at format, lint, docstrings and types
+check: setup ## look at format, lint, docstrings and types, and build the page again to compare
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy src
+	$(BIN)/python web/check.py
 
 format: setup ## put the code into its format
 	$(BIN)/ruff format .
@@ -36,12 +37,22 @@ test: setup ## run every test, one process a core, and name the ten slowest
 	@# More threads in a process would only wait for the cores of the other processes.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 10
 
+WEB_STAMP := web/node_modules/.installed
+
+$(WEB_STAMP): web/package-lock.json
+	cd web && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+web: $(WEB_STAMP) ## build the page from web/ (needs Node 18 or newer), check and test its source
+	cd web && npm run --silent check && npm run --silent test && npm run --silent build
+
 bench: setup ## measure quality and speed on Multi30k (needs MULTI30K, a day)
 	$(BIN)/python benchmarks/padding.py
 	for recipe in en-fr-lowercased en-de-lowercased en-fr en-de; do for seed in 1 2 3; do \
 	  $(BIN)/python benchmarks/multi30k.py --recipe multi30k-$$recipe --seed $$seed || exit 1; \
 	done; done
 	$(BIN)/python benchmarks/exactness.py
+	$(BIN)/python benchmarks/page_parity.py
 	$(BIN)/python benchmarks/pipe.py
 	$(BIN)/python benchmarks/decoding_quality.py --model runs/multi30k-en-fr-seed-1 --test
 	$(BIN)/python benchmarks/decode_speed.py --setup
@@ -58,4 +69,4 @@ docs: setup ## write the pages that are made from the code
 		--part encoder --layer 0 --png docs/pictures/self-attention.png
 
 clean: ## delete the environment and the caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf web/node_modules .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

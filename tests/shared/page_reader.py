@@ -66,7 +66,8 @@ class PageReader:
             "(() => { const field = document.getElementById('sentence');"
             f" field.value = {json.dumps(text)};"
             " field.dispatchEvent(new Event('input', { bubbles: true }));"
-            " field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })); })()"
+            " const enter = { key: 'Enter', bubbles: true };"
+            " field.dispatchEvent(new KeyboardEvent('keydown', enter)); })()"
         )
         self.settle()
 

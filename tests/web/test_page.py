@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from browser import Browser
 from page_reader import PageReader
 from small_words import SENTENCES
 
 from pellucid import Translator
-from pellucid.decode import Constraints
-from pellucid.inside.changes.change import Changes, parse_change
+from pellucid.inside.changes.change import parse_change
 from pellucid.inside.changes.what_if import what_if
 from pellucid.inside.pair import make_pair
 
@@ -27,6 +27,18 @@ def reader(browser: Browser, page: Path) -> PageReader:
 
 def best(translator: Translator, text: str, **options: int) -> str:
     return str(translator.look(text, **options).decoding["text"])
+
+
+def continue_greedily(translator: Translator, text: str, ids: list[int]) -> str:
+    """Continue target ids with the likeliest tokens, without padding and start."""
+    bundle = translator.own_bundle
+    source = torch.tensor([bundle.tokenizer.encode_source(text)])
+    with torch.inference_mode():
+        while ids[-1] != 3 and len(ids) < bundle.config.model.max_target_length:
+            logits = bundle.exact_model(source, torch.tensor([[2, *ids]]))[0, -1]
+            logits[[0, 2]] = -torch.inf
+            ids.append(int(logits.argmax()))
+    return bundle.tokenizer.decode_target(ids)
 
 
 def test_page_opens_from_disk_asks_for_nothing_and_translates_without_a_network(
@@ -64,9 +76,8 @@ def test_chosen_alternative_is_decoded_from_as_a_forced_prefix(
     assert reader.texts(".token .word")[:2] == [first, words[place]]
     assert reader.texts(".token.pinned .word") == [first, words[place]]
     assert "prefix=" in reader.link
-    prefix = Constraints(prefix=f"{first} {words[place]}".replace(" .", "."))
-    (traces,) = translator.look_at_each([SENTENCES[0]], constraints=prefix, beam=1)
-    assert reader.target == traces[0].decoding["text"]
+    ids = [int(text) for text in re.findall(r"prefix=([\d%C]+)", reader.link)[0].split("%2C")]
+    assert reader.target.split() == continue_greedily(translator, SENTENCES[0], ids).split()
     reader.click_text("Decode freely again")
     assert "prefix=" not in reader.link
 
@@ -103,9 +114,9 @@ def test_keyboard_opens_a_head_reads_a_cell_and_unfolds_it(
     row, column = 2, 1
     weight = trace.weights("decoder", layer, "cross")[number, row, column]
     reads, predicts = trace.target_tokens[row], trace.predicted_tokens[row]
-    assert said.replace("￭", "") == (
-        f"{reads} → predicts {predicts}, {trace.source_tokens[column]}: {weight:.4f}"
-    ).replace("￭", "")
+    words = f"{reads} → predicts {predicts}, {trace.source_tokens[column]}: ".replace("￭", "")
+    assert said.startswith(words)
+    assert said.endswith(f"{weight:.4f}")
     assert f"cell={row}%2C{column}" in reader.link
     reader.press("Enter")
     assert "view=arithmetic" in reader.link
@@ -134,15 +145,12 @@ def test_cut_head_is_decoded_again_and_has_the_effect_that_the_package_finds(
     reader.click_text("Cut this head")
     assert "change=cut+decoder.1.cross.0" in reader.link
     reader.wait("document.querySelectorAll('.bars tr').length === 6")
-    pair = make_pair(translator.own_bundle, SENTENCES[0], reader.texts("dd")[0])
-    found = what_if(pair, Changes(parse_change("cut decoder.1.cross.0")))
+    ids = translator.look(SENTENCES[0], beam=1).predicted_ids
+    pair = make_pair(translator.own_bundle, SENTENCES[0], ids)
+    found = what_if(pair, [parse_change("cut decoder.1.cross.0")])
     shown = float(reader.texts(".bars tr.mine .number")[0].replace("−", "-"))
     assert shown == pytest.approx(found.effect, abs=6e-3)
-    assert (
-        reader.texts("dd")[1].split("(")[0].split()
-        == found.after.text.replace(".", " .").replace("  ", " ").split()
-        or reader.target == found.after.text
-    )
+    assert reader.target == found.after.text
     reader.click_text("Undo all")
     assert "change=" not in reader.link
 
@@ -199,7 +207,7 @@ def test_export_has_every_number(reader: PageReader, translator: Translator) -> 
 def test_unknown_words_are_named_and_long_lines_refused(reader: PageReader) -> None:
     reader.type("The zyzzyva came out")
     assert "zyzzyva" in " ".join(reader.texts(".remark"))
-    reader.type("word " * 60)
+    reader.type(" ".join(["word"] * 60))
     (problem,) = reader.texts("[role=alert]")
     assert "at most 36 words" in problem
     assert "has 60" in problem

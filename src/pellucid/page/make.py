@@ -54,8 +54,8 @@ def make_page(
     # Each place is found from the template's start, so that no data can look like a place.
     page, rest = "", read_template()
     for place, content in (
-        ("<!--pellucid:title-->", escape(title)),
-        ("<!--pellucid:without-script-->", without_script),
+        ("<!--pellucid:title-->", escape(_encodable(title))),
+        ("<!--pellucid:without-script-->", _encodable(without_script)),
         ("<!--pellucid:data-->", element),
     ):
         before, found, rest = rest.partition(place)
@@ -67,6 +67,11 @@ def make_page(
 def read_template() -> str:
     """Read the page as it was built, without data."""
     return files("pellucid.page").joinpath("page.html").read_text(encoding="utf-8")
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot hold."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _to_json(data: Any) -> str:

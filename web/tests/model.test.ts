@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import { parseChange, writeChange } from "../src/model/changes";
+import { draw, GREEDY, lengthPenalty, randomNumbers } from "../src/model/decode";
+import { erf, largest, layerNorm, logSumExp } from "../src/model/tensor";
+import { bareWords, joinWords, plain, splitWords } from "../src/model/tokenizer";
+
+describe("words", () => {
+  test.each(["Not on your life!", "Let's  go", " a", "a ", "\tx\u00a0 y", "中文 well-known", "¿Qué? «oui»", "😀 ok"])(
+    "%j comes back from its tokens",
+    (text) => expect(joinWords(splitWords(text))).toBe(text),
+  );
+  test("a word has apostrophes and hyphens inside, and a sign without a space has the joiner", () => {
+    expect(splitWords("Let's see the well-known, isn't it?")).toEqual(
+      ["Let's", "see", "the", "well-known", "\uffed,", "isn't", "it", "\uffed?"],
+    );
+    expect(bareWords("Not on your life!")).toEqual(["Not", "on", "your", "life"]);
+    expect(splitWords("")).toEqual([]);
+    expect(plain("\uffed,")).toBe(",");
+    expect(plain("\uffed ")).toBe("␣");
+  });
+});
+
+describe("changes", () => {
+  test.each(["cut decoder.1.cross.0", "cut encoder.0.self.2:4>7", "zero encoder.0.self.2:*>7", "average decoder.1.self.0",
+    "force decoder.1.cross.0:3>2=0.8", "word 3", "temperature 2.5", "no-scale", "no-mask"])(
+    "%s is read as it is written",
+    (text) => expect(writeChange(parseChange(text)!)).toBe(text),
+  );
+  test.each(["", "cut", "cut encoder.0.cross.1", "cut decoder.1.cross", "force decoder.1.cross.0:3>2=1.5", "force decoder.1.cross.0=1",
+    "zero decoder.1.cross.0", "word x", "temperature 0", "no-mask x", "<script>", "cut decoder.1.cross.0=1"])(
+    "%j is not a change",
+    (text) => expect(parseChange(text)).toBeNull(),
+  );
+});
+
+describe("numbers", () => {
+  test("layer norm has mean 0 and variance 1", () => {
+    const x = { shape: [1, 4], data: new Float32Array([1, 2, 4, 9]) };
+    const one = { shape: [4], data: new Float32Array(4).fill(1) };
+    const zero = { shape: [4], data: new Float32Array(4) };
+    const { data } = layerNorm(x, one, zero, 0);
+    expect(data.reduce((a, b) => a + b)).toBeCloseTo(0, 6);
+    expect(data.reduce((a, b) => a + b * b, 0) / 4).toBeCloseTo(1, 6);
+  });
+  test("the error function is right where its two forms meet and far out", () => {
+    for (const [x, value] of [[0.5, 0.5204998778], [2.4999, 0.9995929], [2.5001, 0.9995932], [7, 1], [-1, -0.8427007929]])
+      expect(erf(x)).toBeCloseTo(value, 6);
+  });
+  test("largest keeps the order of equals, and log-sum-exp does not overflow", () => {
+    expect(largest([1, 3, 3, 2, -Infinity], 3)).toEqual([1, 2, 3]);
+    expect(logSumExp([1000, 1000])).toBeCloseTo(1000 + Math.LN2, 9);
+  });
+  test("penalties are those of the package", () => {
+    const config = { beam: 1, alpha: 0.6, max_length_ratio: 2, max_length_offset: 20 };
+    expect(lengthPenalty(7, { ...config, length_penalty: "gnmt" })).toBeCloseTo(2 ** 0.6, 9);
+    expect(lengthPenalty(8, { ...config, length_penalty: "average" })).toBeCloseTo(8 ** 0.6, 9);
+    expect(lengthPenalty(8, { ...config, length_penalty: "none" })).toBe(1);
+  });
+});
+
+describe("sampling", () => {
+  const logits = [0, 2, 1, -5];
+  test("top-k and top-p leave the likeliest, and the seed decides", () => {
+    expect(draw(logits, { ...GREEDY, topK: 1 }, 0.999)).toBe(1);
+    expect(draw(logits, { ...GREEDY, topP: 0.5 }, 0.999)).toBe(1);
+    expect(draw(logits, { ...GREEDY, topK: 2 }, 0.999)).toBe(2);
+    const numbers = (seed: number) => Array.from({ length: 5 }, randomNumbers(seed));
+    expect(numbers(3)).toEqual(numbers(3));
+    expect(numbers(3)).not.toEqual(numbers(4));
+  });
+  test("tokens come as often as the softmax says", () => {
+    const random = randomNumbers(5);
+    const counts = [0, 0, 0, 0];
+    for (let i = 0; i < 4000; i++) counts[draw(logits, GREEDY, random())]++;
+    expect(counts[1] / 4000).toBeCloseTo(Math.exp(2) / (1 + Math.exp(2) + Math.E + Math.exp(-5)), 1);
+  });
+});
