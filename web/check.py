@@ -19,7 +19,9 @@ SHIPPED = WEB.parent / "src" / "pellucid" / "page" / "page.html"
 def main() -> int:
     """Return the exit code."""
     if shutil.which("npm") is None:
-        print("The page was not compared: Node is missing. Install Node 18 or newer, then: make check")
+        print(
+            "The page was not compared: Node is missing. Install Node 18 or newer, then: make check"
+        )
         return 1 if os.environ.get("CI") else 0
     # The Makefile knows when the libraries must be installed again.
     subprocess.run(["make", "--silent", "web/node_modules/.installed"], cwd=WEB.parent, check=True)
