@@ -2,10 +2,11 @@
 
     python benchmarks/page_parity.py --model demo --lines 200
 
-The page's TypeScript runs in Node. Each sentence of the built-in corpus is decoded greedily and with
-a beam of 5, and every array of its trace is compared. The largest difference of each stage is printed,
-as a share of the array's largest magnitude if that is above 1, and the time of a sentence: greedy
-decoding and the replay. The exit code is 1 if a stage differs by more than 1e-4 or a token differs.
+The page's TypeScript runs in Node. Each sentence of the built-in corpus is decoded greedily and
+with a beam of 5, and every array of its trace is compared. The largest difference of each stage is
+printed, as a share of the array's largest magnitude if that is above 1, and the time of a sentence:
+greedy decoding and the replay. The exit code is 1 if a stage differs by more than 1e-4 or a token
+differs.
 """
 
 from __future__ import annotations
