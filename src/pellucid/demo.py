@@ -274,4 +274,7 @@ def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
     """Write the page that runs the new model, opened at the first example."""
     bundle = translator.own_bundle
     source, trace = findings.translations[0].source, findings.traces[0]
-    write_text(out / "look.html", model_page(bundle, trace, source, name=bundle.folder.name, remarks=[f"The page opens at one of the sentences shown: of these {_IN_TRAINING}."]))
+    # A sentence of the training text says little about others, so the page says which these are.
+    remarks = [f"The page opens at one of ten example sentences; {_IN_TRAINING}. Type others."]
+    page = model_page(bundle, trace, source, name=bundle.folder.name, remarks=remarks)
+    write_text(out / "look.html", page)

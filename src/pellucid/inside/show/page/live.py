@@ -42,6 +42,7 @@ def model_page(
     *,
     lessons: Sequence[Mapping[str, Any]] = (),
     name: str = "",
+    remarks: Sequence[str] = (),
 ) -> str:
     """Make a page that runs a model, opened at a sentence.
 
@@ -55,6 +56,7 @@ def model_page(
         text: the sentence.
         lessons: walks to offer next to the model.
         name: the model's name as the command line takes it.
+        remarks: sentences to show at the top.
 
     Raises:
         InputError: the page must show the trace, which holds no array of a head, or more than a
@@ -67,7 +69,7 @@ def model_page(
             _title(trace),
             traces=[carry_trace(trace)],
             start=start,
-            remarks=[*_remarks(trace), reason],
+            remarks=[*_remarks(trace), *remarks, reason],
             without_script=static_map(default_view(trace)),
         )
     is_same = _is_greedy(trace) and not trace.problems
@@ -77,7 +79,7 @@ def model_page(
         traces=[] if is_same else [carry_trace(trace)],
         lessons=lessons,
         start={**start, "text": text, **({} if is_same else {"source": "1"})},
-        remarks=_remarks(trace),
+        remarks=[*_remarks(trace), *remarks],
     )
 
 
