@@ -24,6 +24,7 @@ from pellucid.corpora import (
     write_examples,
 )
 from pellucid.files import new_folder, write_text
+from pellucid.formats.exporting import guided_head
 from pellucid.hardware import describe_machine
 from pellucid.inside import Trace, draw_row, html_page, html_table
 from pellucid.inside.show.page.live import model_page
@@ -276,5 +277,7 @@ def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
     source, trace = findings.translations[0].source, findings.traces[0]
     # A sentence of the training text says little about others, so the page says which these are.
     remarks = [f"The page opens at one of ten example sentences; {_IN_TRAINING}. Type others."]
-    page = model_page(bundle, trace, source, name=bundle.folder.name, remarks=remarks)
+    page = model_page(
+        bundle, trace, source, name=bundle.folder.name, taught=guided_head(bundle), remarks=remarks
+    )
     write_text(out / "look.html", page)

@@ -51,6 +51,8 @@ export interface DecodingConfig {
 export interface CarriedModel {
   name: string;
   model_hash: string;
+  /** The head of cross-attention that learned word links from given ones, or "". */
+  taught_head: string;
   languages: { source: string; target: string };
   model: ModelConfig;
   tokenizer: TokenizerConfig;

@@ -4,7 +4,7 @@ import { writeChange, type Change } from "../model/changes";
 import type { Answer, Source } from "../trace/source";
 import { clearestHead } from "../trace/figures";
 import { largest, row as rowOf } from "../model/tensor";
-import { siteOf, type HeadPlace } from "../trace/trace";
+import { siteOf, writeHead, type HeadPlace } from "../trace/trace";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
 
@@ -49,7 +49,17 @@ export class App {
     const all = trace.heads();
     const isChosen = (one: HeadPlace) =>
       head && one.part === head.part && one.layer === head.layer && one.kind === head.kind && one.head === head.head;
-    return all.find(isChosen) ?? clearestHead(trace);
+    return all.find(isChosen) ?? this.usualHead("decoder", "cross");
+  }
+
+  /** The head of a kind to look at first: the one that was taught word links, else the clearest. */
+  usualHead(part: string, kind: string): HeadPlace | null {
+    const trace = this.answer?.trace;
+    if (!trace) return null;
+    const { taught } = this.source ?? {};
+    const isTaught = (one: HeadPlace) => taught && writeHead(one) === writeHead(taught);
+    const found = taught?.part === part && taught.kind === kind ? trace.heads().find(isTaught) : null;
+    return found ?? clearestHead(trace, part, kind);
   }
 
   get cell(): { row: number; column: number } {

@@ -49,6 +49,17 @@ export function figuresOf(trace: Trace, place: HeadPlace): Figures {
 
 /** The head of one kind whose rows point most clearly at words; of all heads if there is none. */
 export function clearestHead(trace: Trace, part = "decoder", kind = "cross"): HeadPlace | null {
+  // Every change of the state asks again, and a long sentence has millions of weights.
+  let known = clearest.get(trace);
+  if (!known) clearest.set(trace, (known = new Map()));
+  const name = `${part}.${kind}`;
+  if (!known.has(name)) known.set(name, findClearest(trace, part, kind));
+  return known.get(name) ?? null;
+}
+
+const clearest = new WeakMap<Trace, Map<string, HeadPlace | null>>();
+
+function findClearest(trace: Trace, part: string, kind: string): HeadPlace | null {
   const all = trace.heads().filter((one) => trace.hasWeights(one));
   const cross = all.filter((one) => one.part === part && one.kind === kind);
   let best: HeadPlace | null = trace.heads()[0] ?? null;

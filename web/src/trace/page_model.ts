@@ -7,7 +7,7 @@ import { logSumExp, row, type Tensor } from "../model/tensor";
 import { plain, WordTokenizer } from "../model/tokenizer";
 import { Transformer } from "../model/transformer";
 import { Problem, type Answer, type Question, type Source } from "./source";
-import { Trace } from "./trace";
+import { parseHead, Trace } from "./trace";
 
 /** The most source tokens: the maps of longer lines are too large to be looked at. */
 export const LONGEST = 120;
@@ -30,6 +30,9 @@ export class PageModel implements Source {
   }
   get hash() {
     return this.carried.model_hash;
+  }
+  get taught() {
+    return parseHead(this.carried.taught_head);
   }
   get model() {
     return { carried: this.carried, transformer: this.transformer };

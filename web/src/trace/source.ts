@@ -7,7 +7,7 @@ import type { Change } from "../model/changes";
 import type { CarriedModel } from "../model/config";
 import type { Candidate, Decoding, Hypothesis } from "../model/decode";
 import type { Transformer } from "../model/transformer";
-import type { Trace } from "./trace";
+import type { HeadPlace, Trace } from "./trace";
 
 export interface Question {
   text: string;
@@ -42,6 +42,8 @@ export interface Source {
   readonly hash: string;
   /** Whether it answers questions about new sentences. */
   readonly isLive: boolean;
+  /** The head that learned word links from given ones, if there is one. */
+  readonly taught: HeadPlace | null;
   /** What the source is, in a few words. */
   readonly about: string;
   /** The model's own numbers, for the arithmetic; null if they are not here. */

@@ -71,6 +71,12 @@ export class Trace {
 
   /** Every head of which a map is here, in the order of the arrays. */
   heads(): HeadPlace[] {
+    return (this.found ??= this.findHeads());
+  }
+
+  private found?: HeadPlace[];
+
+  private findHeads(): HeadPlace[] {
     const found = new Map<string, HeadPlace>();
     for (const name of this.arrays.keys()) {
       const [part, layer, kind, stage] = name.split(".");

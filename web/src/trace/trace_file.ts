@@ -28,6 +28,7 @@ const unspaced = (token: string) => plain(token.replace(/\u2581/g, "▁"));
 export class TraceFile implements Source {
   readonly isLive = false;
   readonly model = null;
+  readonly taught = null;
   readonly trace: Trace;
 
   constructor(readonly carried: CarriedTrace) {

@@ -23,6 +23,7 @@ from pellucid.cli.look.what_if import show_changes
 from pellucid.cli.look.writer import Writer
 from pellucid.cli.options import DECODING, useless_options
 from pellucid.decode import Constraints
+from pellucid.formats.exporting import guided_head
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given
 from pellucid.inside.pair import Pair
@@ -112,7 +113,8 @@ def look_at_line(
 def _make_page(bundle: Bundle, model: str, line: Line, trace: Trace) -> str:
     """Make the page of a trace: the model runs in it if it can, next to the lessons."""
     lessons = [load_walk(name).to_record() for name in TITLES] if model == "demo" else []
-    return model_page(bundle, trace, line.text, lessons=lessons, name=model)
+    taught = guided_head(bundle)
+    return model_page(bundle, trace, line.text, lessons=lessons, name=model, taught=taught)
 
 
 def _replay(

@@ -22,11 +22,6 @@ MOST_BYTES = 64 * 2**20
 def cannot_carry(bundle: Bundle) -> str:
     """Explain in one sentence why a page cannot run a model; return ``""`` if it can."""
     config = bundle.config
-    if config.model.architecture != "transformer":
-        return (
-            f"The page shows a recorded sentence: it runs Transformers itself, and this model is "
-            f"{config.model.architecture}."
-        )
     if config.tokenizer.kind != "words":
         return (
             "The page shows a recorded sentence: it runs models of whole words itself, and this "
@@ -41,8 +36,16 @@ def cannot_carry(bundle: Bundle) -> str:
     return ""
 
 
-def carry_model(bundle: Bundle, name: str = "") -> dict[str, Any]:
-    """Pack a model as the page runs it: configuration, vocabularies, and float32 weights."""
+def carry_model(
+    bundle: Bundle, name: str = "", *, taught: tuple[int, int] | None = None
+) -> dict[str, Any]:
+    """Pack a model as the page runs it: configuration, vocabularies, and float32 weights.
+
+    Args:
+        bundle: the model.
+        name: its name as the command line takes it; that of its folder unless given.
+        taught: layer and head of cross-attention that learned word links from given ones, if any.
+    """
     config = bundle.config.model_dump(mode="json")
     tensors, parts, start = {}, [], 0
     for tensor_name, tensor in sorted(bundle.exact_model.state_dict().items()):
@@ -53,6 +56,7 @@ def carry_model(bundle: Bundle, name: str = "") -> dict[str, Any]:
     return {
         "name": name or bundle.folder.name,
         "model_hash": bundle.model_hash,
+        "taught_head": f"decoder.{taught[0]}.cross.{taught[1]}" if taught else "",
         "languages": config["languages"],
         "model": config["model"],
         "tokenizer": config["tokenizer"],

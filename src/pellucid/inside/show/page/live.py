@@ -42,6 +42,7 @@ def model_page(
     *,
     lessons: Sequence[Mapping[str, Any]] = (),
     name: str = "",
+    taught: tuple[int, int] | None = None,
     remarks: Sequence[str] = (),
 ) -> str:
     """Make a page that runs a model, opened at a sentence.
@@ -56,6 +57,7 @@ def model_page(
         text: the sentence.
         lessons: walks to offer next to the model.
         name: the model's name as the command line takes it.
+        taught: layer and head of cross-attention that learned word links from given ones, if any.
         remarks: sentences to show at the top.
 
     Raises:
@@ -75,7 +77,7 @@ def model_page(
     is_same = _is_greedy(trace) and not trace.problems
     return make_page(
         _title(trace),
-        models=[carry_model(bundle, name)],
+        models=[carry_model(bundle, name, taught=taught)],
         traces=[] if is_same else [carry_trace(trace)],
         lessons=lessons,
         start={**start, "text": text, **({} if is_same else {"source": "1"})},
