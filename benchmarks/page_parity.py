@@ -22,7 +22,7 @@ from pellucid.corpora import make_split
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "shared"))
 
-from page_parity import compare, find_node, write_fixture  # noqa: E402
+from page_in_node import compare, find_node, write_fixture  # noqa: E402
 
 ALLOWED = 1e-4
 CHUNK = 20

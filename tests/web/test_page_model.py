@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_parity import compare, find_node, write_fixture
+from page_in_node import compare, find_node, write_fixture
 from small_words import SENTENCES, make_words_bundle
 
 FORMS: dict[str, dict[str, Any]] = {

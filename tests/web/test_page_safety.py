@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from browser import Browser
 from made_up_traces import make_trace
-from page_parity import WEB
+from page_in_node import WEB
 from page_reader import PageReader
 from small_words import SENTENCES
 
