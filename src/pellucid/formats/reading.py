@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -33,8 +34,11 @@ __all__ = [
 # archive and one that is packed in an unknown way.
 _READ_ERRORS = (
     *(OSError, ValueError, EOFError, TypeError, KeyError, RuntimeError, NotImplementedError),
-    *(zipfile.BadZipFile, zlib.error),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
+
+_MOST_DIGITS = 20
+"""The digits of an id; Python refuses to read numbers of thousands."""
 
 _HALF = re.compile("[\ud800-\udfff]")
 """A lone surrogate: half of a character, which no UTF-8 file can hold."""
@@ -200,7 +204,9 @@ def list_tokens(ids: Mapping[str, Any], size: int, where: str) -> list[str]:
     tokens = [unused_name(place) for place in range(size)]
     seen: set[int] = set()
     for token, text in ids.items():
-        place = int(text) if str(text).isdecimal() else -1
+        digits = str(text)
+        is_number = digits.isdecimal() and len(digits) <= _MOST_DIGITS
+        place = int(digits) if is_number else -1
         if not 0 <= place < size:
             raise BundleError(
                 f"Every id must be a number below the {size} of the model, but {token!r} has "

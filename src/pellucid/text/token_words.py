@@ -124,6 +124,8 @@ def _match(
     letters = _letters(pieces)
     # The piece of each letter.
     owners = [index for index, piece in enumerate(pieces) for _ in _letters([piece])]
+    if not owners:  # A translation may be written in tokens that have no letters.
+        return [range(0) for _ in surfaces]
     last = len(owners) - 1
     found = []
     place, was_unknown = 0, False

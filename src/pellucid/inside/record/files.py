@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -57,6 +58,7 @@ _DAMAGE = (
     RuntimeError,
     MemoryError,
     OverflowError,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )

@@ -217,7 +217,7 @@ ENCODER = (
         expect="Can S be computed again from the notes?",
         command=f"{MONEY} 3",
         shows=("the    0.03  0.07  0.74   0.16",),
-        number="0.74 and 0.16, and all rows sum to 1; no scores are given for it.",
+        number="It cannot: the notes give no scores for it. 0.74 and 0.16 are as they say.",
         lines=1,
     ),
     Statement(
@@ -226,7 +226,7 @@ ENCODER = (
         expect="In how many rows of a trained encoder is the diagonal the largest?",
         command="pellucid why diagonal",
         shows=("Does a word attend most to itself?",),
-        number="In few: heads learn to look elsewhere.",
+        number="In few, about as many as by chance: queries and keys come from different matrices.",
         errs="It is so without projections.",
         lines=14,
     ),
@@ -236,7 +236,8 @@ ENCODER = (
         expect="Why not one wide head with the same numbers?",
         command="pellucid attend heads --page 18",
         shows=("average  of both heads' weights",),
-        number="One head has one row of weights a word, and must divide what two give twice.",
+        number="One head has one row of weights a word. It must share that row between all that two "
+        "heads attend to separately.",
         lines=6,
     ),
     Statement(
@@ -260,10 +261,10 @@ ENCODER = (
     Statement(
         place="3.5: residual connections",
         says="They let information bypass a sub-layer, and help against vanishing gradients.",
-        expect="With more layers, what is left of the first layer's gradient without them?",
+        expect="With 24 layers, is the first layer's gradient lost without them?",
         command="pellucid why residual",
         shows=("Do residual connections carry",),
-        number="Far less without them; the layer norms hold up a part of it.",
+        number="Only without layer norms too: either of the two keeps it.",
         lines=14,
     ),
     Statement(
@@ -278,10 +279,10 @@ ENCODER = (
     Statement(
         place="3.6: training",
         says="Layer normalization stabilizes training and shortens it.",
-        expect="Up to which learning rate does training work without norms?",
+        expect="Do models with and without norms learn at the same learning rates?",
         command="pellucid why norm",
         shows=("Does layer normalization stabilize",),
-        number="With norms more learning rates work.",
+        number="No: with norms, more learning rates work.",
         lines=14,
     ),
     Statement(

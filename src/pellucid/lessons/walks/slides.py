@@ -22,10 +22,10 @@ STATEMENTS = (
     Statement(
         place="order",
         says="“The European Economic Area” has its words in another order in French.",
-        expect="Which lines between the words cross?",
+        expect="Which links between the words cross?",
         command='pellucid look demo "The European Economic Area" --links',
         shows=("Area      → zone", "European  → européenne"),
-        number="Area goes to zone, first in French, and European to européenne, last.",
+        number="Area, last in English, goes to zone, right after La; European, to européenne, last.",
         errs="The slide writes Economique and Europeene; it is économique européenne.",
         vary='pellucid look demo "The European Economic Area" shows the same as weights.',
         lines=6,
@@ -33,10 +33,10 @@ STATEMENTS = (
     Statement(
         place="size mismatch",
         says="A sentence and its translation need not have as many words.",
-        expect="“out of the oven” has four words. How many has “du four” for “of the oven”?",
+        expect="How many French words stand for the three of “of the oven”?",
         command='pellucid look demo "The pizza came out of the oven." --links',
         shows=("of     → du", "the    → du"),
-        number="Two: of and the together become du.",
+        number="Two, du four: of and the together become du.",
         errs="The slide's example has four words on both sides, so it shows order only.",
         vary="pellucid translate demo --align links whole files.",
         lines=8,
@@ -44,10 +44,11 @@ STATEMENTS = (
     Statement(
         place="machine translation in 2015: encoder",
         says="An RNN reads word by word: the second word waits for the first.",
-        expect="What changes if all words are read at once?",
+        expect="If a model reads all words at once, what changes: the result, or the time?",
         command="pellucid why parallel",
         shows=("How much faster is one pass",),
-        number="Teacher forcing in one pass gives the same gradient and is several times faster.",
+        number="The time: one pass over the correct words gives the same gradient, sooner. The longer "
+        "the text, the more it gains.",
         lines=8,
     ),
     Statement(
@@ -57,7 +58,7 @@ STATEMENTS = (
         command='pellucid look demo --contexts oven "The pizza came out of the oven." '
         '"The dog was next to the oven."',
         shows=("embedding             1.0000", "layer 0"),
-        number="The same as embedding, another one after each layer.",
+        number="The same as embedding, another one after the last layer: the cosine is below 1.",
         vary="the same with a word of your own, in three sentences",
         lines=6,
     ),
@@ -66,10 +67,11 @@ STATEMENTS = (
         says="The decoder writes word by word from the encoder's vectors.",
         expect="What does a decoder of today read before it writes “pizza”?",
         command='pellucid look demo "The pizza" --stage weights --layer 0 --kind cross --head 0',
-        shows=("row 1 reads",),
-        number="The word before, and through cross-attention every vector of the source.",
+        shows=("A decoder row reads one token", "La → pizza"),
+        number="Its words so far, <s> and La, and through cross-attention the vectors of the source. "
+        "In this head it reads mostly that of pizza.",
         vary="pellucid inspect demo --draw inference draws it.",
-        lines=2,
+        lines=9,
     ),
     Statement(
         place="it and pizza",
@@ -80,7 +82,7 @@ STATEMENTS = (
         command='pellucid look demo "The pizza came out of the oven and it tasted good" '
         "--why elle --not il --measure occlusion",
         shows=("pizza",),
-        number="Without pizza the model prefers il: that is what occlusion measures.",
+        number="Pizza, with +15.50: without it, elle loses more than the +8.66 by which it leads il.",
         errs="An arrow of attention is a weight, not a proof. The slide also has an arrow to oven.",
         vary='pellucid look demo "The soup came out of the oven and it tasted good" --why elle '
         "--not il",
@@ -92,18 +94,19 @@ STATEMENTS = (
         expect="How many weights has the row of “The”?",
         command='pellucid look demo "The pizza is good" --part encoder --layer 0 --head 0 --row 0',
         shows=("Scores become weights",),
-        number="One for each token, and they sum to 1.",
+        number="Five: one for each word and one for </s>, and they sum to 1.",
         vary="the row of pizza: --row 1",
         lines=10,
     ),
     Statement(
         place="many examples",
         says="With many examples that tie pizza to it and tasted, their similarity grows.",
-        expect="Does a score grow by itself, or because it lowers the loss?",
+        expect="Do the scores grow with every further example, as the pronouns become right?",
         command="pellucid why examples",
         shows=("Do more examples",),
-        number="The count of examples, the score, the weight and the accuracy stand side by side.",
-        vary="pellucid why examples trains on up to 1,000 sentences.",
+        number="The pronouns become right. The scores need not grow with them: only the loss is "
+        "lowered, and a model may do that by other ways.",
+        vary="pellucid why examples --seed 2 is another draw.",
         lines=14,
     ),
     Statement(
@@ -121,11 +124,11 @@ STATEMENTS = (
         says="The query Summeth is answered by 200, the room of Smith.",
         expect="Which of Smith, Summer and Smeeth is written most like Summeth?",
         command="pellucid attend room-number --page 5",
-        shows=("0.155362  0.422319  0.422319",),
+        shows=("weights  exponentials ÷ their sum", "0.155362  0.422319  0.422319"),
         number="Summer and Smeeth are 2 letters away, Smith 3: softly the answer is room 201.27.",
         errs="Only by sound, Soundex S530, is Smith among the best, and Smeeth has the same code.",
         vary="pellucid attend room-number --page 14: how 200 comes about.",
-        lines=1,
+        lines=4,
     ),
     Statement(
         place="encoded values",
