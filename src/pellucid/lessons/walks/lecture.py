@@ -24,7 +24,7 @@ STATEMENTS = (
         expect="If all rows are computed at once, do the numbers change, or only the time?",
         command="pellucid why parallel",
         shows=("How much faster is one pass",),
-        number="Only the time: loss and gradient are the same. How much faster depends on the machine.",
+        number="Only the time: the gradient is the same. How much faster depends on the machine.",
         lines=9,
     ),
     Statement(
@@ -36,7 +36,7 @@ STATEMENTS = (
         number="0·0 + 0·1 + 2·2 + 1·1 = 5: the score of word 1. Word 3 has 2.",
         errs="",
         vary="put your own rows into a CSV file: pellucid attend rows.csv",
-        lines=8,
+        lines=4,
     ),
     Statement(
         place="first form: scale",
@@ -126,7 +126,7 @@ STATEMENTS = (
         expect="How many learned matrices has the attention of one layer with four heads?",
         command="pellucid inspect demo",
         shows=("parameters",),
-        number="Three for each head, and W_O after all heads: 13. inspect counts all learned numbers.",
+        number="13: three for each head, and W_O after all heads. inspect counts their numbers.",
         vary="pellucid attend show-me-the-money trains such weights before your eyes.",
         lines=8,
     ),

@@ -236,8 +236,8 @@ ENCODER = (
         expect="Why not one wide head with the same numbers?",
         command="pellucid attend heads --page 18",
         shows=("average  of both heads' weights",),
-        number="One head has one row of weights a word. It must share that row between all that two "
-        "heads attend to separately.",
+        number="One head has one row of weights a word. It must divide that row between all that "
+        "two heads attend to separately.",
         lines=6,
     ),
     Statement(

@@ -25,7 +25,7 @@ STATEMENTS = (
         expect="Which links between the words cross?",
         command='pellucid look demo "The European Economic Area" --links',
         shows=("Area      → zone", "European  → européenne"),
-        number="Area, last in English, goes to zone, right after La; European, to européenne, last.",
+        number="Area, the last word, goes to zone, right after La; European to européenne, last.",
         errs="The slide writes Economique and Europeene; it is économique européenne.",
         vary='pellucid look demo "The European Economic Area" shows the same as weights.',
         lines=6,
@@ -47,8 +47,8 @@ STATEMENTS = (
         expect="If a model reads all words at once, what changes: the result, or the time?",
         command="pellucid why parallel",
         shows=("How much faster is one pass",),
-        number="The time: one pass over the correct words gives the same gradient, sooner. The longer "
-        "the text, the more it gains.",
+        number="Only the time: one pass over the correct words gives the same gradient, sooner. "
+        "The longer the text, the more it gains.",
         lines=8,
     ),
     Statement(
@@ -56,9 +56,9 @@ STATEMENTS = (
         says="The encoder makes vectors that mean a word in the context of its sentence.",
         expect="Has “oven” the same vector in two sentences?",
         command='pellucid look demo --contexts oven "The pizza came out of the oven." '
-        '"The dog was next to the oven."',
+        '"The oven is hot."',
         shows=("embedding             1.0000", "layer 0"),
-        number="The same as embedding, another one after the last layer: the cosine is below 1.",
+        number="Only as an embedding. Its position and then each layer make it another one.",
         vary="the same with a word of your own, in three sentences",
         lines=6,
     ),
@@ -68,8 +68,7 @@ STATEMENTS = (
         expect="What does a decoder of today read before it writes “pizza”?",
         command='pellucid look demo "The pizza" --stage weights --layer 0 --kind cross --head 0',
         shows=("A decoder row reads one token", "La → pizza"),
-        number="Its words so far, <s> and La, and through cross-attention the vectors of the source. "
-        "In this head it reads mostly that of pizza.",
+        number="Its words so far, <s> and La, and, by cross-attention, the vectors of the source.",
         vary="pellucid inspect demo --draw inference draws it.",
         lines=9,
     ),
@@ -82,7 +81,7 @@ STATEMENTS = (
         command='pellucid look demo "The pizza came out of the oven and it tasted good" '
         "--why elle --not il --measure occlusion",
         shows=("pizza",),
-        number="Pizza, with +15.50: without it, elle loses more than the +8.66 by which it leads il.",
+        number="Pizza: its number is larger than the lead of elle, so without it il would lead.",
         errs="An arrow of attention is a weight, not a proof. The slide also has an arrow to oven.",
         vary='pellucid look demo "The soup came out of the oven and it tasted good" --why elle '
         "--not il",
@@ -105,8 +104,8 @@ STATEMENTS = (
         command="pellucid why examples",
         shows=("Do more examples",),
         number="The pronouns become right. The scores need not grow with them: only the loss is "
-        "lowered, and a model may do that by other ways.",
-        vary="pellucid why examples --seed 2 is another draw.",
+        "lowered, and a model may do that in other ways.",
+        vary="pellucid why examples --seed 2: another draw.",
         lines=14,
     ),
     Statement(
