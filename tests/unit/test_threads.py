@@ -77,6 +77,16 @@ def test_threads_many_cores_finds_the_best_in_between() -> None:
     assert machine.trials.threads == 4
 
 
+def test_threads_are_all_used_again_after_training() -> None:
+    machine = Machine({1: 0.1, 2: 0.3}.__getitem__, most=2)
+    machine.run(20)
+    assert machine.used == 1
+
+    machine.trials.close()
+
+    assert machine.used == 2
+
+
 def test_threads_of_three_never_exceeds_the_most() -> None:
     used: set[int] = set()
     machine = Machine(lambda threads: used.add(threads) or 0.1, most=3)  # type: ignore[func-returns-value]

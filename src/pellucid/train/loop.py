@@ -133,7 +133,11 @@ def train(
         num_batches = trainer.feed.batches_in_epoch(0)
         for line in announce(recipe, prepared, trainer.learner, choices, num_batches=num_batches):
             run.log(line)
-        with closing(trainer.learner), TrainingProgress(is_wanted=progress) as bar:
+        with (
+            closing(trainer.learner),
+            closing(trainer.threads),
+            TrainingProgress(is_wanted=progress) as bar,
+        ):
             return trainer.run_to_the_end(interruption, bar)
 
 
@@ -178,7 +182,7 @@ class Trainer:
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)
         self._metrics = MetricsWriter(run, training, state.step)
         self._interval = Interval()
-        self._threads = ThreadTrials(plan.threads if plan.has_same_bits_on_any_threads else 1)
+        self.threads = ThreadTrials(plan.threads if plan.has_same_bits_on_any_threads else 1)
         self._started = time.monotonic()
         self._first_step = state.step
 
@@ -243,7 +247,7 @@ class Trainer:
         learner = self.learner
         began = time.monotonic()
         updated = learner.update(update.batches)
-        changed = self._threads.count(updated.num_target_tokens, time.monotonic() - began)
+        changed = self.threads.count(updated.num_target_tokens, time.monotonic() - began)
         if changed is not None:
             self.run.log(changed)
         state = learner.state

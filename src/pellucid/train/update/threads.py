@@ -78,6 +78,11 @@ class ThreadTrials:
             return None
         return self._end_trial()
 
+    def close(self) -> None:
+        """Use all threads again, for what the process does after training."""
+        if self.threads != self._most or self._tried != self._most:
+            self._use(self._most)
+
     def _start_trial(self) -> None:
         others = [n for n in (self.threads // 2, 2 * self.threads) if 1 <= n <= self._most]
         if others:
