@@ -23,7 +23,7 @@ from pellucid.config import BundleConfig, validate
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
 from pellucid.files import hash_bytes, hash_file, new_folder, read_bytes, write_bytes, write_text
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder, make_model
 from pellucid.model.quantization import (
     SCALE_SUFFIX,
     is_quantized,
@@ -67,13 +67,13 @@ class Bundle:
     """
 
     config: BundleConfig
-    model: Transformer
+    model: EncoderDecoder
     tokenizer: Tokenizer
     manifest: Mapping[str, Any]
     folder: Path
 
     @cached_property
-    def exact_model(self) -> Transformer:
+    def exact_model(self) -> EncoderDecoder:
         """The same weights in double precision; made on first use."""
         return copy.deepcopy(self.model).double()
 
@@ -360,7 +360,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         ) from None
 
 
-def _load_model(path: Path, config: BundleConfig, tokenizer: Tokenizer) -> Transformer:
+def _load_model(path: Path, config: BundleConfig, tokenizer: Tokenizer) -> EncoderDecoder:
     tensors = read_tensors(path)
     _verify_sizes(config, tensors, path)
     model = _empty_model(config, tensors)
@@ -376,10 +376,10 @@ def _load_model(path: Path, config: BundleConfig, tokenizer: Tokenizer) -> Trans
     return model.eval().requires_grad_(False)
 
 
-def _empty_model(config: BundleConfig, weights: Mapping[str, Tensor]) -> Transformer:
+def _empty_model(config: BundleConfig, weights: Mapping[str, Tensor]) -> EncoderDecoder:
     """Make the model of some weights, without memory for its own, which they replace."""
     with torch.device("meta"):
-        return Transformer(config.model, has_output_bias="output.bias" in weights)
+        return make_model(config.model, has_output_bias="output.bias" in weights)
 
 
 def _verify_tensors(

@@ -101,9 +101,12 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
     run = RunFolder(out, recipe)
     console = Console(stderr=True, markup=False, emoji=False)
     steps = recipe.training.max_steps
+    is_recurrent = recipe.model.is_recurrent
+    kind = "recurrent model" if is_recurrent else "Transformer"
+    duration = "about six minutes" if is_recurrent else "about three minutes"
     console.print(
         f"Pellucid will write an English-French corpus into {out / 'corpus'}, train a small "
-        f"Transformer on it ({steps:,} steps, about three minutes on two cores), test it, and "
+        f"{kind} on it ({steps:,} steps, {duration} on two cores), test it, and "
         "look at what it attends to. Ctrl-C keeps what was learned; the same command resumes.",
         highlight=False,
     )

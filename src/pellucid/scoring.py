@@ -12,7 +12,7 @@ from pellucid.data import make_source_batch
 from pellucid.decode import score_tokens
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import DataError
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.text import Tokenizer
 from pellucid.text_lines import not_a_line
 from pellucid.translation import Scored
@@ -23,7 +23,7 @@ IdPairs = dict[int, tuple[list[int], list[int]]]
 
 
 def score_pairs(
-    models: Sequence[Transformer],
+    models: Sequence[EncoderDecoder],
     tokenizer: Tokenizer,
     sources: Sequence[str],
     targets: Sequence[str],
@@ -73,7 +73,7 @@ def score_pairs(
 
 
 def _score_group(
-    models: Sequence[Transformer],
+    models: Sequence[EncoderDecoder],
     tokenizer: Tokenizer,
     group: list[int],
     pairs: IdPairs,

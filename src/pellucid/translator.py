@@ -23,7 +23,7 @@ from pellucid.lines.ready import LineConstraints, Ready, Treatment, make_ready
 from pellucid.lines.results import Unknown, Writer, against_repetition, stream_line
 from pellucid.lines.retry import retry_flagged
 from pellucid.lines.workers import make_decoder, make_workers
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.scoring import score_pairs
 from pellucid.text import Tokenizer
 from pellucid.text.codes import with_codes
@@ -54,12 +54,12 @@ class Translator:
 
     def __init__(
         self,
-        model: Transformer,
+        model: EncoderDecoder,
         tokenizer: Tokenizer,
         *,
         decoding: DecodingConfig | None = None,
         bundle: Bundle | None = None,
-        others: Sequence[Transformer] = (),
+        others: Sequence[EncoderDecoder] = (),
         other_hashes: Sequence[str] = (),
         workers: WorkerPool | None = None,
         learned: LearnedText | None = None,

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import (
+    Field,
+    PositiveFloat,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
+from pellucid.config.architecture import (
+    AS_RECURRENT,
+    check_architecture,
+    leave_out_other_architecture,
+)
 from pellucid.config.base import Strict, Width
 
-__all__ = ["NAMED_SIZES", "ModelConfig"]
-
-_SIZES = ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
-NAMED_SIZES: dict[str, dict[str, int]] = {
-    name: dict(zip(_SIZES, numbers, strict=True))
-    for name, numbers in {
-        "tiny": (128, 256, 4, 4, 4),
-        "small": (256, 1024, 8, 3, 3),
-        "base": (512, 2048, 8, 6, 6),
-        "big": (1024, 4096, 16, 6, 6),
-    }.items()
-}
+__all__ = ["ModelConfig"]
 
 
 class ModelConfig(Strict):
@@ -32,8 +32,9 @@ class ModelConfig(Strict):
     """
 
     # Size
-    architecture: Literal["transformer"] = "transformer"
-    """Kind of model."""
+    architecture: Literal["transformer", "recurrent"] = "transformer"
+    """Kind of model. ``recurrent`` is an encoder and a decoder of gated recurrent units, with only
+    the settings of width, depth, embeddings and lengths, and those of its own."""
     d_model: Width = 512
     """Width of the vectors between layers."""
     d_ff: int = Field(default=2048, gt=0, le=2**18)
@@ -88,11 +89,35 @@ class ModelConfig(Strict):
     """Learned projections: ``qkv`` of queries, keys and values; ``qk`` puts the attention weights
     on the keys; ``none`` attends with the vectors themselves."""
 
+    # The recurrent model
+    recurrent_attention: Literal["none", "additive", "dot"] = "additive"
+    """Attention of a recurrent decoder to the encoder's states: ``additive`` scores them with a
+    small network of width ``d_key``, ``dot`` by dot products; ``none`` reads one vector of fixed
+    length instead. Only for ``architecture = "recurrent"``."""
+
+    @property
+    def is_recurrent(self) -> bool:
+        """True for gated recurrent units instead of layers of attention."""
+        return self.architecture == "recurrent"
+
+    @property
+    def has_attention(self) -> bool:
+        """False only for a recurrent model that hands over one vector of fixed length."""
+        return not self.is_recurrent or self.recurrent_attention != "none"
+
+    @model_serializer(mode="wrap")
+    def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return leave_out_other_architecture(write(self))
+
     @model_validator(mode="before")
     @classmethod
     def _fill_head_widths(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
+        check_architecture(values)
+        if values.get("architecture") == "recurrent":
+            width = values.get("d_model", cls.model_fields["d_model"].default)
+            return {**AS_RECURRENT, "d_key": width, "d_value": width, **values}
         filled = dict(values)
         d_model = filled.get("d_model", cls.model_fields["d_model"].default)
         num_heads = filled.get("num_heads", cls.model_fields["num_heads"].default)
@@ -111,6 +136,11 @@ class ModelConfig(Strict):
 
     @model_validator(mode="after")
     def _check_together(self) -> ModelConfig:
+        if self.is_recurrent and self.recurrent_attention != "none" and self.d_model % 2:
+            raise ValueError(
+                "d_model must be even for a recurrent model with attention (its encoder reads in "
+                f"two directions, each of half the width), but is {self.d_model}"
+            )
         if self.positions.startswith("sinusoidal") and self.d_model % 2:
             raise ValueError(
                 "d_model must be even for sinusoidal positions (sines and cosines come in "

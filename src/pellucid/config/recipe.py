@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from pellucid.config.architecture import NAMED_SIZES, check_recurrent_recipe, named_size
 from pellucid.config.base import Several, Strict
 from pellucid.config.decoding import DecodingConfig
-from pellucid.config.model import NAMED_SIZES, ModelConfig
+from pellucid.config.model import ModelConfig
 from pellucid.config.tokenizer import TokenizerConfig
 from pellucid.config.training import TrainingConfig
 from pellucid.errors import suggestion
@@ -234,10 +235,13 @@ class Recipe(Strict):
                 f"model.size must be a known size, but is {size!r}. "
                 + suggestion(str(size), NAMED_SIZES).removesuffix(".")
             )
-        return {**values, "model": {**NAMED_SIZES[size], **model}}
+        sizes = named_size(size, model.get("architecture"))
+        return {**values, "model": {**sizes, **model}}
 
     @model_validator(mode="after")
     def _check_together(self) -> Recipe:
+        if self.model.is_recurrent:
+            check_recurrent_recipe(self.training, self.decoding)
         if self.tokenizer.sharing == "separate" and self.model.tied_embeddings == "all":
             raise ValueError(
                 "model.tied_embeddings must be 'decoder' or 'none' with separate vocabularies, "
@@ -267,8 +271,15 @@ class Recipe(Strict):
             raise ValueError(f"{given} needs {missing}, but {missing} was not given")
         if not guided:
             return self
+        if not self.model.has_attention:
+            raise ValueError(
+                "training.guided_head must be left out when model.recurrent_attention is 'none' "
+                f"(there is no attention to guide), but is {list(guided)}"
+            )
+        # A recurrent decoder attends in its first layer.
+        num_layers = 1 if self.model.is_recurrent else self.model.num_decoder_layers
         for name, index, count in (
-            ("layer", guided[0], self.model.num_decoder_layers),
+            ("layer", guided[0], num_layers),
             ("head", guided[1], self.model.num_heads),
         ):
             if index >= count:

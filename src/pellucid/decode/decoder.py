@@ -14,15 +14,15 @@ from pellucid.config import DecodingConfig, Precision
 from pellucid.decode.constraints.forbidden import ForbiddenText
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.constraints.required import RequiredPhrases
-from pellucid.decode.fast.engine import Engine
 from pellucid.decode.fast.ensemble import Ensemble
+from pellucid.decode.fast.make import make_engine
 from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
 from pellucid.decode.search.batching import group_by_length
 from pellucid.decode.search.loop import Found, Search, SpecialIds, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
 from pellucid.errors import InputError
 from pellucid.hardware import some_threads
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 
 __all__ = ["Decoder"]
 
@@ -51,7 +51,7 @@ class Decoder:
         special: the ids with a meaning.
     """
 
-    def __init__(self, models: Sequence[Transformer], special: SpecialIds) -> None:
+    def __init__(self, models: Sequence[EncoderDecoder], special: SpecialIds) -> None:
         self._models = models
         self._special = special
         self._num_weights = sum(p.numel() for model in models for p in model.parameters())
@@ -219,7 +219,7 @@ class Decoder:
         """Prepare the models for a precision, once; `Engine` says what the dtype is for."""
         key = (config.precision, dtype)
         if key not in self._steppers:
-            engines = [Engine(model, config.precision, dtype=dtype) for model in self._models]
+            engines = [make_engine(model, config.precision, dtype=dtype) for model in self._models]
             self._steppers[key] = engines[0] if len(engines) == 1 else Ensemble(engines)
         return self._steppers[key]
 

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 
 __all__ = ["choose_likeliest", "decode_greedily"]
 
 
 @torch.inference_mode()
 def decode_greedily(
-    model: Transformer,
+    model: EncoderDecoder,
     source_BS: Tensor,
     source_mask_BS: Tensor,
     *,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 
 __all__ = ["score_tokens"]
 
 
 @torch.inference_mode()
 def score_tokens(
-    model: Transformer,
+    model: EncoderDecoder,
     source_BS: Tensor,
     source_mask_BS: Tensor,
     target_in_BT: Tensor,

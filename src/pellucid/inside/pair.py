@@ -16,7 +16,7 @@ from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
 from pellucid.hardware import available_memory
 from pellucid.inside.ask import Part
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.model.layers import MultiHeadAttention
 from pellucid.text import Tokenizer
 from pellucid.text.token_words import mark_unknown
@@ -44,7 +44,7 @@ class Pair:
         target_ids: the token that each decoder row predicts; normally the last is ``</s>``.
     """
 
-    model: Transformer
+    model: EncoderDecoder
     tokenizer: Tokenizer
     source_ids: tuple[int, ...]
     target_ids: tuple[int, ...]
@@ -164,7 +164,7 @@ def make_pair(
 
 
 def problem_of(
-    model: Transformer, source_ids: Sequence[int], target_ids: Sequence[int]
+    model: EncoderDecoder, source_ids: Sequence[int], target_ids: Sequence[int]
 ) -> str | None:
     """Say why a pair cannot go through a model, if it cannot.
 
@@ -191,7 +191,7 @@ def output_by_head(attention: MultiHeadAttention) -> Tensor:
     return weight.T.reshape(attention.num_heads, -1, len(weight))
 
 
-def states_of(model: Transformer, part: Part) -> list[str]:
+def states_of(model: EncoderDecoder, part: Part) -> list[str]:
     """Name the arrays between the layers of one part: the first input, then each layer's result."""
     depth = getattr(model.config, f"num_{part}_layers")
     last = "norm" if model.config.norm == "post" else "residual"
@@ -212,7 +212,7 @@ def check_memory(what: str, num_bytes: int, advice: str) -> None:
         )
 
 
-def attention_at(model: Transformer, site: str) -> MultiHeadAttention:
+def attention_at(model: EncoderDecoder, site: str) -> MultiHeadAttention:
     """Return the module at a site such as ``decoder.1.cross``."""
     part, layer, kind = site.split(".")
     return cast(MultiHeadAttention, model.get_submodule(f"{part}.layers.{layer}.{kind}_attention"))

@@ -20,7 +20,7 @@ from pellucid.attention.probe import Probe
 from pellucid.inside.ask import HEAD_STAGES, Ask
 from pellucid.inside.pair import Pair, attention_at, check_memory, output_by_head
 from pellucid.inside.traces import Trace
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.model.layers import MultiHeadAttention
 
 __all__ = ["replay"]
@@ -106,7 +106,7 @@ class _Recorder:
     """
 
     def __init__(
-        self, model: Transformer, ask: Ask, keep: Keep, changes: Probe | None, dtype: np.dtype[Any]
+        self, model: EncoderDecoder, ask: Ask, keep: Keep, changes: Probe | None, dtype: np.dtype[Any]
     ) -> None:
         self._model = model
         self._wanted = {wanted.name for wanted in ask.arrays(model.config)}

@@ -16,7 +16,7 @@ from pellucid.inside.align.links import links_of_maps
 from pellucid.inside.align.maps import View, all_views, map_pairs
 from pellucid.inside.align.units import UnitRule, Units
 from pellucid.lines.ready import Ready
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.text import Tokenizer
 from pellucid.text.codes import split_code
 from pellucid.text.given_words import parts_of_words
@@ -47,7 +47,7 @@ class Aligner:
 
     def __init__(
         self,
-        model: Transformer,
+        model: EncoderDecoder,
         tokenizer: Tokenizer,
         *,
         bundle: Bundle | None = None,

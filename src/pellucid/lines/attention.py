@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pellucid.inside.pair import Pair
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.text import Tokenizer
 from pellucid.text.token_words import source_pieces, words_of_tokens
 from pellucid.text.words import bare_words, split_words, without_joiner
@@ -26,7 +26,7 @@ _LEAST_ON_UNKNOWN = 0.1
 
 @torch.inference_mode()
 def cross_attention(
-    model: Transformer, tokenizer: Tokenizer, source_ids: Sequence[int], target_ids: Sequence[int]
+    model: EncoderDecoder, tokenizer: Tokenizer, source_ids: Sequence[int], target_ids: Sequence[int]
 ) -> Tensor:
     """Compute the cross-attention of a translation, the mean of all layers and heads.
 
@@ -48,7 +48,7 @@ def cross_attention(
 
 
 def is_stuck(
-    model: Transformer,
+    model: EncoderDecoder,
     tokenizer: Tokenizer,
     source: str,
     source_ids: Sequence[int],
@@ -76,7 +76,7 @@ def is_stuck(
 
 
 def replace_unknown(
-    model: Transformer,
+    model: EncoderDecoder,
     tokenizer: Tokenizer,
     source: str,
     source_ids: Sequence[int],

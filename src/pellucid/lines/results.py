@@ -15,7 +15,7 @@ from pellucid.errors import InputError
 from pellucid.lines.attention import is_stuck, replace_unknown
 from pellucid.lines.judging import judge, mean_log_probability
 from pellucid.lines.ready import Ready
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.text import Tokenizer
 from pellucid.text.learned import LearnedText
 from pellucid.text.sentences import gap_between
@@ -46,7 +46,7 @@ class Writer:
         unknown: what to write for a word outside the vocabulary.
     """
 
-    model: Transformer
+    model: EncoderDecoder
     tokenizer: Tokenizer
     learned: LearnedText | None
     unknown: Unknown = "token"

@@ -9,13 +9,13 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.decode import Decoder, SpecialIds
 from pellucid.decode.workers import WorkerPool
 from pellucid.errors import BundleError
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.text import Tokenizer
 
 __all__ = ["load_for_worker", "make_decoder", "make_workers"]
 
 
-def make_decoder(models: Sequence[Transformer], tokenizer: Tokenizer) -> Decoder:
+def make_decoder(models: Sequence[EncoderDecoder], tokenizer: Tokenizer) -> Decoder:
     """Make the search of one model, or of several whose softmaxes are averaged.
 
     Args:

@@ -1,11 +1,13 @@
-"""The Transformer: layers, stacks, cache and initialization.
+"""The Transformer, and the recurrent model: layers, stacks, cache and initialization.
 
-Reading order: `site` (a place with its probe and dropout), `layers`, `transformer`. `cache` serves
-decoding, `dropout` training, `initialization` a new model, `quantization` weights on disk.
+Reading order: `site` (a place with its probe and dropout), `layers`, `transformer`; its common part
+with other models is in `encoder_decoder`. `recurrent` is translation as it was before. `cache`
+serves decoding, `dropout` training, `initialization` a new model, `quantization` weights on disk.
 """
 
 from pellucid.model.cache import DecoderCache, GrowingKeysValues
 from pellucid.model.dropout import Dropout
+from pellucid.model.encoder_decoder import EncoderDecoder
 from pellucid.model.initialization import initialize
 from pellucid.model.layers import (
     AddNorm,
@@ -14,6 +16,8 @@ from pellucid.model.layers import (
     FeedForward,
     MultiHeadAttention,
 )
+from pellucid.model.make import make_model
+from pellucid.model.recurrent import GatedCell, RecurrentCache, RecurrentModel
 from pellucid.model.site import Site
 from pellucid.model.transformer import Stack, Transformer
 
@@ -22,12 +26,17 @@ __all__ = [
     "DecoderCache",
     "DecoderLayer",
     "Dropout",
+    "EncoderDecoder",
     "EncoderLayer",
     "FeedForward",
+    "GatedCell",
     "GrowingKeysValues",
     "MultiHeadAttention",
+    "RecurrentCache",
+    "RecurrentModel",
     "Site",
     "Stack",
     "Transformer",
     "initialize",
+    "make_model",
 ]

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.attention.masks import causal_mask, padding_mask
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.attention.probe import Probe
 from pellucid.config import ModelConfig
-from pellucid.errors import ConfigurationError, InputError
+from pellucid.errors import InputError
 from pellucid.model.cache import DecoderCache
 from pellucid.model.dropout import Dropout
+from pellucid.model.encoder_decoder import EncoderDecoder, Output, embed, make_embedding
 from pellucid.model.layers import DecoderLayer, EncoderLayer
 from pellucid.model.site import Site
 
@@ -30,12 +29,6 @@ def _position_table(
     # Kept for later calls, which may be training: it must not be an inference tensor.
     with torch.inference_mode(False):
         return sinusoidal_positions(length, d_model, halves=halves, dtype=dtype, device=device)
-
-
-def _make_embedding(rows: int, d_model: int) -> nn.Embedding:
-    # The weights come from `initialize` or from a file. PyTorch's own initialization would take
-    # seconds on the meta device, since it loads the compiler there.
-    return nn.Embedding(rows, d_model, _weight=torch.zeros(rows, d_model))
 
 
 class Stack(nn.Module):
@@ -56,7 +49,7 @@ class Stack(nn.Module):
         if config.norm == "pre":
             self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
         if config.positions == "learned":
-            self.positions = _make_embedding(self.max_length, config.d_model)
+            self.positions = make_embedding(self.max_length, config.d_model)
 
     def enter(
         self, ids_BL: Tensor, embedding: nn.Embedding, site: Site, *, offset: int = 0
@@ -69,16 +62,7 @@ class Stack(nn.Module):
             InputError: the sentence is longer than the model allows.
         """
         end = offset + ids_BL.shape[1]
-        if end > self.max_length:
-            raise InputError(
-                f"A sentence must have at most {self.max_length} tokens for this {self.part}, "
-                f"but has {end}. Split it, or train with a larger model.max_"
-                f"{'source' if self.part == 'encoder' else 'target'}_length."
-            )
-        x_BLD = embedding(ids_BL)
-        if self.config.embedding_scale == "sqrt":
-            x_BLD = x_BLD * math.sqrt(self.config.d_model)
-        x_BLD = site.show("embedding", site.drop_tokens(x_BLD))
+        x_BLD = embed(ids_BL, embedding, self.config, site, end=end)
         positions_LD = self.position_rows(offset, end, like=x_BLD)
         if positions_LD is not None:
             x_BLD = x_BLD + site.show("positions", positions_LD.expand_as(x_BLD))
@@ -104,19 +88,7 @@ class Stack(nn.Module):
         return site.show("norm", self.norm(x_BLD)) if self.config.norm == "pre" else x_BLD
 
 
-class _Output(nn.Module):
-    """The parameters of the output projection: a weight unless tied, and an optional bias."""
-
-    def __init__(self, config: ModelConfig, has_bias: bool) -> None:
-        super().__init__()
-        size = config.target_vocabulary_size
-        if config.tied_embeddings == "none":
-            self.weight = nn.Parameter(torch.empty(size, config.d_model))
-        if has_bias:
-            self.bias = nn.Parameter(torch.zeros(size))
-
-
-class Transformer(nn.Module):
+class Transformer(EncoderDecoder):
     """An encoder, and a decoder whose every layer attends to the encoder's output.
 
     A decoder row reads one token and predicts the next: row t of the logits is about the token
@@ -139,22 +111,10 @@ class Transformer(nn.Module):
     """
 
     def __init__(self, config: ModelConfig, *, has_output_bias: bool = False) -> None:
-        super().__init__()
-        if not config.source_vocabulary_size or not config.target_vocabulary_size:
-            raise ConfigurationError(
-                "The vocabulary sizes must be known before a model can be made, but are "
-                f"{config.source_vocabulary_size} and {config.target_vocabulary_size} "
-                "(model.source_vocabulary_size, model.target_vocabulary_size)."
-            )
-        self.config = config
-        if config.tied_embeddings == "all":
-            self.embedding = _make_embedding(config.source_vocabulary_size, config.d_model)
-        else:
-            self.source_embedding = _make_embedding(config.source_vocabulary_size, config.d_model)
-            self.target_embedding = _make_embedding(config.target_vocabulary_size, config.d_model)
+        super().__init__(config)
         self.encoder = Stack(config, "encoder")
         self.decoder = Stack(config, "decoder")
-        self.output = _Output(config, has_output_bias)
+        self.output = Output(config, has_output_bias)
 
     def encode(
         self,
@@ -215,51 +175,6 @@ class Transformer(nn.Module):
             return mask
         look_ahead_11LM = causal_mask(length, offset + length, device=x_BTD.device)
         return look_ahead_11LM if mask is None else mask & look_ahead_11LM
-
-    def embedding_of(self, side: Literal["source", "target"]) -> nn.Embedding:
-        """Get the table of one side's tokens."""
-        if self.config.tied_embeddings == "all":
-            return self.embedding
-        return self.source_embedding if side == "source" else self.target_embedding
-
-    @property
-    def output_weight(self) -> Tensor:
-        """The matrix that turns states into logits, (V, D): the embeddings if tied."""
-        if self.config.tied_embeddings == "none":
-            return self.output.weight
-        return self.embedding_of("target").weight
-
-    @property
-    def output_bias(self) -> Tensor | None:
-        """The bias of the logits, (V), or None."""
-        return getattr(self.output, "bias", None)
-
-    def logits(self, states_BTD: Tensor, *, probe: Probe | None = None) -> Tensor:
-        """Turn decoder states into an unnormalized score for every token: ``logits_BTV``."""
-        logits_BTV = F.linear(states_BTD, self.output_weight, self.output_bias)
-        return Site("decoder", probe).show("logits", logits_BTV)
-
-    def forward(
-        self,
-        source_BS: Tensor,
-        target_BT: Tensor,
-        source_mask_BS: Tensor | None = None,
-        *,
-        target_mask_BT: Tensor | None = None,
-        probe: Probe | None = None,
-        dropout: Dropout | None = None,
-    ) -> Tensor:
-        """Run both halves with the target given (teacher forcing): ``logits_BTV``."""
-        memory_BSD = self.encode(source_BS, source_mask_BS, probe=probe, dropout=dropout)
-        states_BTD = self.decode(
-            target_BT,
-            memory_BSD,
-            source_mask_BS,
-            target_mask_BT=target_mask_BT,
-            probe=probe,
-            dropout=dropout,
-        )
-        return self.logits(states_BTD, probe=probe)
 
     def new_cache(self) -> DecoderCache:
         """Make an empty cache for decoding with this model."""

@@ -11,7 +11,7 @@ from pellucid.bundle import Bundle
 from pellucid.config import BundleConfig, LanguagesConfig, ModelConfig, Recipe, TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
-from pellucid.model import Transformer, initialize
+from pellucid.model import EncoderDecoder, initialize, make_model
 from pellucid.text import Tokenizer
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState
@@ -61,7 +61,7 @@ class Learner:
             self.__dict__.pop(name, None)
         training, start, plan = self.training, self._start, self.plan
         has_bias = start is not None and start.model.output_bias is not None
-        self.model = Transformer(self.config.model, has_output_bias=has_bias)
+        self.model = make_model(self.config.model, has_output_bias=has_bias)
         if checkpoint is not None:
             self.model.load_state_dict(checkpoint.weights)
         elif start is not None:
@@ -136,11 +136,11 @@ class Learner:
                     "training.weight_decay."
                 )
 
-    def judged_model(self) -> Transformer:
+    def judged_model(self) -> EncoderDecoder:
         """Make the model that would be kept now, on the processor."""
         if self.training.averaging == "none" and self.plan.device.type == "cpu":
             return self.model
-        judged = Transformer(self.config.model, has_output_bias=self.model.output_bias is not None)
+        judged = make_model(self.config.model, has_output_bias=self.model.output_bias is not None)
         judged.load_state_dict(self.averaging.weights())
         return judged
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
-from pellucid.model import Dropout, Transformer
+from pellucid.model import Dropout, EncoderDecoder
 from pellucid.train.fast.loss import smoothed_cross_entropy
 from pellucid.train.update.pieces import Piece, to_device
 from pellucid.train.weights.optimizer import Optimizer
@@ -55,7 +55,7 @@ class UpdateResult:
 
 
 def make_update(
-    model: Transformer,
+    model: EncoderDecoder,
     optimizer: Optimizer,
     pieces: Sequence[Piece],
     training: TrainingConfig,
@@ -83,7 +83,7 @@ def make_update(
 
 
 def sum_gradients(
-    model: Transformer, pieces: Sequence[Piece], training: TrainingConfig, *, step: int
+    model: EncoderDecoder, pieces: Sequence[Piece], training: TrainingConfig, *, step: int
 ) -> Tensor:
     """Leave the gradient of the mean loss per target token in the model's parameters.
 
@@ -103,7 +103,7 @@ def sum_gradients(
 
 
 def compute_loss(
-    model: Transformer, batch: Batch, smoothing: float, dropout: Dropout | None
+    model: EncoderDecoder, batch: Batch, smoothing: float, dropout: Dropout | None
 ) -> tuple[Tensor, Tensor]:
     r"""Run encoder and decoder with the true target given (teacher forcing), and compare.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,6 +17,14 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="The folder for everything it writes.")
     ] = Path("demo-run"),
+    model: Annotated[
+        Literal["transformer", "recurrent"],
+        typer.Option(
+            "--model",
+            help="The kind of translator: a Transformer, or the recurrent model of 2015 with "
+            "attention. --set model.recurrent_attention=none takes its attention away.",
+        ),
+    ] = "transformer",
     changes: Changes = None,
 ) -> None:
     """Train a small translator on the built-in corpus and look inside it.
@@ -26,5 +34,6 @@ def demo(
     """
     from pellucid.demo import run_demo
 
-    recipe = Path(str(files("pellucid") / "recipes" / "demo.toml"))
+    name = "demo.toml" if model == "transformer" else "demo-recurrent.toml"
+    recipe = Path(str(files("pellucid") / "recipes" / name))
     run_demo(out, recipe_file=recipe, changes=changes or ())

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from pellucid.decode.fast.engine import Engine
-from pellucid.decode.fast.state import DecoderState, Memory
+from pellucid.decode.fast.recurrent import RecurrentEngine, RecurrentState
+from pellucid.decode.fast.state import DecoderState
 from pellucid.decode.logits import log_normalizer
 from pellucid.errors import InputError
 
@@ -22,9 +23,9 @@ __all__ = ["Ensemble"]
 class _States:
     """The states of all members, which change together."""
 
-    members: tuple[DecoderState, ...]
+    members: tuple[DecoderState | RecurrentState, ...]
 
-    def insert(self, slots_X: Tensor, memories: Sequence[Memory], chosen_X: Tensor) -> None:
+    def insert(self, slots_X: Tensor, memories: Sequence[Any], chosen_X: Tensor) -> None:
         for state, memory in zip(self.members, memories, strict=True):
             state.insert(slots_X, memory, chosen_X)
 
@@ -44,7 +45,7 @@ class _States:
 class Ensemble:
     r"""Decodes with $p(w) = \frac{1}{n} \sum_i p_i(w)$, for models with one target vocabulary.
 
-    The members may differ in size. The same source ids must mean the same to all.
+    The members may differ in size and architecture. The same source ids must mean the same to all.
 
     Args:
         members: at least one.
@@ -53,7 +54,7 @@ class Ensemble:
         InputError: their vocabularies have different sizes.
     """
 
-    def __init__(self, members: Sequence[Engine]) -> None:
+    def __init__(self, members: Sequence[Engine | RecurrentEngine]) -> None:
         sizes = {member.vocabulary_size for member in members}
         if len(sizes) > 1:
             raise InputError(
@@ -69,7 +70,7 @@ class Ensemble:
         """The number of tokens in each row of logits."""
         return self.members[0].vocabulary_size
 
-    def encode(self, sources: Sequence[Sequence[int]]) -> list[Memory]:
+    def encode(self, sources: Sequence[Sequence[int]]) -> list[Any]:
         """Read source sentences with every member."""
         return [member.encode(sources) for member in self.members]
 

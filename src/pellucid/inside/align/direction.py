@@ -14,7 +14,7 @@ from pellucid.inside.align.choice import consistencies
 from pellucid.inside.align.links import Aligned, LinkRule, align_pairs
 from pellucid.inside.align.maps import CONVENTIONS, MAPS, Convention, MapName, View, all_views
 from pellucid.inside.align.units import NOTHING_GIVEN, Given, UnitRule
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.text import Tokenizer
 
 __all__ = ["SAMPLE_PAIRS", "Direction", "Judged", "Recommended", "make_direction"]
@@ -69,7 +69,7 @@ class Direction:
         taught_rule: which links to take from that one.
     """
 
-    model: Transformer
+    model: EncoderDecoder
     tokenizer: Tokenizer
     views: tuple[View, ...]
     rule: LinkRule

@@ -22,7 +22,7 @@ from pellucid.evaluate.links import Link
 from pellucid.inside.align.maps import PairMaps, View, map_pairs
 from pellucid.inside.align.units import NOTHING_GIVEN, SIDES, Given, UnitRule, Units, find_units
 from pellucid.inside.pair import problem_of
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.text import Tokenizer
 from pellucid.text.codes import split_code
 from pellucid.text.token_words import mark_unknown, unknown_pieces
@@ -84,7 +84,7 @@ class Aligned:
 
 
 def align_pairs(
-    model: Transformer,
+    model: EncoderDecoder,
     tokenizer: Tokenizer,
     sources: Sequence[str],
     targets: Sequence[str],
@@ -201,7 +201,7 @@ class _Prepared:
 class _Aligner:
     """Aligns some pairs together."""
 
-    model: Transformer
+    model: EncoderDecoder
     tokenizer: Tokenizer
     views: tuple[View, ...]
     rule: LinkRule

@@ -19,7 +19,7 @@ from pellucid.data import make_source_batch
 from pellucid.errors import InputError
 from pellucid.inside.ask import check_number
 from pellucid.inside.pair import Keeper, attention_at, output_by_head
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 
 __all__ = [
     "CONVENTIONS",
@@ -155,7 +155,7 @@ def all_views(
 
 @torch.inference_mode()
 def map_pairs(
-    model: Transformer,
+    model: EncoderDecoder,
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
     layers: Collection[int],
     *,
@@ -200,7 +200,7 @@ def map_pairs(
 
 
 def _make_maps(
-    model: Transformer, site: str, seen: Mapping[str, Tensor], *, has_norms: bool
+    model: EncoderDecoder, site: str, seen: Mapping[str, Tensor], *, has_norms: bool
 ) -> np.ndarray:
     """Compute all maps of one layer, ``maps_BXTS``, in the order of `_column`."""
     weights_BHTS, value_BHSE = seen[f"{site}.weights"], seen[f"{site}.value"]

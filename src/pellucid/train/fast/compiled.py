@@ -13,7 +13,7 @@ from torch import Tensor, library
 
 from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError
-from pellucid.model import Dropout, Transformer
+from pellucid.model import Dropout, EncoderDecoder
 
 __all__ = ["CompiledTransformer", "require_compiler"]
 
@@ -36,7 +36,7 @@ class CompiledTransformer:
         decode: replaces ``model.decode``.
     """
 
-    def __init__(self, model: Transformer, training: TrainingConfig) -> None:
+    def __init__(self, model: EncoderDecoder, training: TrainingConfig) -> None:
         # Dynamo compiles cached functions without their cache. The table of positions is a pure
         # function, so the result is the same.
         warnings.filterwarnings("ignore", "Dynamo detected a call to a `functools.lru_cache`")

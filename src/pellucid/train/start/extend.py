@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle
-from pellucid.model import Transformer
+from pellucid.model import make_model
 from pellucid.model.unowned import NEVER
 from pellucid.text import Tokenizer
 
@@ -69,7 +69,7 @@ def extend_bundle(start: Bundle, tokenizer: Tokenizer) -> Bundle:
         if bias_V is None:
             bias_V = torch.zeros(start.config.model.target_vocabulary_size)
         weights["output.bias"] = torch.cat([bias_V, _new_biases(bias_V, new)])
-    model = Transformer(config.model, has_output_bias="output.bias" in weights)
+    model = make_model(config.model, has_output_bias="output.bias" in weights)
     model.load_state_dict(weights)
     model.train(start.model.training)
     return replace(start, config=config, model=model, tokenizer=tokenizer)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model
-from pellucid.config import NAMED_SIZES, StartConfig, load_recipe
+from pellucid.config import NAMED_SIZES, StartConfig, load_recipe, named_size
 from pellucid.errors import BundleError, ConfigurationError, InputFileNotFoundError
 
 __all__ = ["load_start", "with_start"]
@@ -92,7 +92,8 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
         return dict(values)
     size = asked.get("size")
     if isinstance(size, str) and size in NAMED_SIZES:
-        asked = NAMED_SIZES[size] | {key: value for key, value in asked.items() if key != "size"}
+        given = {key: value for key, value in asked.items() if key != "size"}
+        asked = named_size(size, sizes["architecture"]) | given
     differing = sorted(key for key in asked.keys() & sizes.keys() if asked[key] != sizes[key])
     if differing:
         key = differing[0]

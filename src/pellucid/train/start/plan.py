@@ -97,7 +97,8 @@ def make_plan(
             cannot share the batches there, or training does not fit into memory.
     """
     device = choose_device(training.device)
-    precision = choose_precision(training.precision, device)
+    asked = "float32" if model.is_recurrent else training.precision
+    precision = choose_precision(asked, device)
     if state.precision:
         precision = "bfloat16" if state.precision == "bfloat16" else "float32"
     kernels = choose_kernels(model, training, precision, device, has_output_bias=has_output_bias)

@@ -11,7 +11,7 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.hardware import available_memory
 from pellucid.kernels import BYTES_PER_CHUNK
-from pellucid.model import Transformer
+from pellucid.model import make_model
 from pellucid.train.fast.loss import chunk_rows
 from pellucid.train.fast.rows.attention import LONGEST_IN_BLOCKS, block_size
 from pellucid.train.fast.rows.few_shapes import FEWEST_ROWS
@@ -100,7 +100,9 @@ class MemoryNeeds:
         in_blocks = block_size(min(longest, LONGEST_IN_BLOCKS)) if in_rows else 0
         seen = 3 * longest * (4 // bytes_per_number) if is_plain else 2 * in_blocks
         passes = positions * (
-            model.num_encoder_layers * _numbers_per_position(model, seen, attentions=1)
+            _recurrent_numbers_per_position(model, longest)
+            if model.is_recurrent
+            else model.num_encoder_layers * _numbers_per_position(model, seen, attentions=1)
             + model.num_decoder_layers * _numbers_per_position(model, seen, attentions=2)
             + 6 * model.d_model
         )
@@ -143,7 +145,7 @@ def count_weights(model: ModelConfig, *, has_output_bias: bool = False) -> int:
         for name in ("source_vocabulary_size", "target_vocabulary_size")
     }
     with torch.device("meta"):
-        shapes = Transformer(model.model_copy(update=sizes), has_output_bias=has_output_bias)
+        shapes = make_model(model.model_copy(update=sizes), has_output_bias=has_output_bias)
     return sum(parameter.numel() for parameter in shapes.parameters())
 
 
@@ -181,6 +183,14 @@ def _saving(training: TrainingConfig, num_weights: int) -> int:
     averages = training.average_count if training.averaging in ("last", "best") else 1
     moments = 2
     return 2 * 4 * num_weights * max(moments, averages)
+
+
+def _recurrent_numbers_per_position(model: ModelConfig, longest: int) -> int:
+    """Count the numbers that a recurrent model saves for backward, for each position of a batch."""
+    steps = (model.num_encoder_layers + model.num_decoder_layers) * 20 * model.d_model
+    hidden = 2 * longest * model.d_key if model.recurrent_attention == "additive" else 0
+    weights = 4 * longest if model.has_attention else 0
+    return steps + hidden + weights + 12 * model.d_model
 
 
 def _numbers_per_position(model: ModelConfig, seen: int, *, attentions: int) -> int:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
-from pellucid.model import Dropout, Transformer
+from pellucid.model import Dropout, EncoderDecoder
 from pellucid.train import plain
 from pellucid.train.fast.compiled import CompiledTransformer
 from pellucid.train.fast.kernels.guided import Guide
@@ -43,7 +43,7 @@ class Passes:
 
     def __init__(
         self,
-        model: Transformer,
+        model: EncoderDecoder,
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],
         *,
@@ -197,7 +197,7 @@ class Passes:
 
 
 def _on_kernels(
-    model: Transformer, training: TrainingConfig, precision: Literal["float32", "bfloat16"]
+    model: EncoderDecoder, training: TrainingConfig, precision: Literal["float32", "bfloat16"]
 ) -> ModelOnKernels | None:
     """Put the model on the package's own kernels; None if PyTorch's are chosen."""
     chosen = choose_kernels(

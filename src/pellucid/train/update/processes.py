@@ -27,7 +27,7 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.hardware import keep_freed_memory, set_threads, share_threads, some_threads
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder, make_model
 from pellucid.processes import Child, end_all, serve_parent, to_bytes
 from pellucid.train.update.passes import Passes, is_out_of_memory, trained
 from pellucid.train.update.pieces import Piece, tensors_of
@@ -102,7 +102,7 @@ class SharedPasses:
 
     def __init__(
         self,
-        model: Transformer,
+        model: EncoderDecoder,
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],
         processes: int,
@@ -239,7 +239,7 @@ def be_worker(
         keep_freed_memory()
         settings = TrainingConfig.model_validate_json(training)
         config = ModelConfig.model_validate_json(model)
-        replica = Transformer(config, has_output_bias=has_output_bias)
+        replica = make_model(config, has_output_bias=has_output_bias)
         freeze(replica, settings.freeze)
         weights, gradients = _map_memory(replica, num_workers, memory)
         _point_at(replica, weights)
@@ -290,7 +290,7 @@ def _no_room(reason: str) -> TrainingError:
     )
 
 
-def _size(model: Transformer, num_workers: int) -> int:
+def _size(model: EncoderDecoder, num_workers: int) -> int:
     weights = sum(map(_room, model.parameters()))
     return weights + num_workers * sum(map(_room, trained(model)))
 
@@ -300,7 +300,7 @@ def _room(tensor: Tensor) -> int:
 
 
 def _map_memory(
-    model: Transformer, num_workers: int, descriptor: int
+    model: EncoderDecoder, num_workers: int, descriptor: int
 ) -> tuple[list[Tensor], list[list[Tensor]]]:
     """Map all weights in the shared memory, and the gradients of each worker."""
     memory = mmap.mmap(descriptor, _size(model, num_workers))
@@ -316,7 +316,7 @@ def _map_memory(
     return weights, [[take(weight) for weight in trained(model)] for _ in range(num_workers)]
 
 
-def _point_at(model: Transformer, weights: Sequence[Tensor]) -> None:
+def _point_at(model: EncoderDecoder, weights: Sequence[Tensor]) -> None:
     for weight, shared in zip(model.parameters(), weights, strict=True):
         weight.data = shared
 

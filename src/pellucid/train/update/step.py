@@ -11,7 +11,7 @@ from torch import Tensor
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 from pellucid.train.plain import UpdateResult, move_weights
 from pellucid.train.update.passes import Passes, is_out_of_memory
 from pellucid.train.update.pieces import make_pieces, split_batch
@@ -34,7 +34,7 @@ class Updater:
 
     def __init__(
         self,
-        model: Transformer,
+        model: EncoderDecoder,
         optimizer: Optimizer,
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],

@@ -98,6 +98,7 @@ def _reason_against(
     }
     odd = next((name for name, width in widths.items() if width % WIDTH_STEP), None)
     against = {
+        "it is recurrent": model.is_recurrent,
         f"the device is {device.type}": device.type != "cpu",
         f"model.projections is {model.projections}": model.projections != "qkv",
         f"model.activation is {model.activation}": model.activation != "relu",

@@ -39,7 +39,8 @@ def supports_rows(model: ModelConfig, training: TrainingConfig) -> bool:
 
     It is faster if shapes matter: in bfloat16 on a processor.
     """
-    return model.projections == "qkv" and not training.compile and not training.guided_head
+    is_usual = not model.is_recurrent and model.projections == "qkv"
+    return is_usual and not training.compile and not training.guided_head
 
 
 class TransformerOnRows:

@@ -1,0 +1,25 @@
+"""Make the model that a configuration describes, of either architecture."""
+
+from __future__ import annotations
+
+from pellucid.config import ModelConfig
+from pellucid.model.encoder_decoder import EncoderDecoder
+from pellucid.model.recurrent import RecurrentModel
+from pellucid.model.transformer import Transformer
+
+__all__ = ["make_model"]
+
+
+def make_model(config: ModelConfig, *, has_output_bias: bool = False) -> EncoderDecoder:
+    """Make a model without values for its weights.
+
+    Args:
+        config: sizes and switches, with both vocabulary sizes.
+        has_output_bias: True adds a bias to the logits.
+
+    Raises:
+        ConfigurationError: a vocabulary size is missing.
+    """
+    if config.is_recurrent:
+        return RecurrentModel(config, has_output_bias=has_output_bias)
+    return Transformer(config, has_output_bias=has_output_bias)
