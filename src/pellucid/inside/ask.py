@@ -9,6 +9,7 @@ from typing import Literal
 
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError, suggestion
+from pellucid.inside.wanted import RECURRENT_STAGES, Wanted, arrays_of
 
 __all__ = [
     "ATTENTION_STAGES",
@@ -43,24 +44,12 @@ MAP_STAGES = ("scores", "scaled", "masked", "weights")
 """The stages whose arrays are queries by keys."""
 
 AROUND = ("input", "residual", "norm")
-FEED_FORWARD_STAGES = ("inner", "activated", "output")
-WAY_IN = ("embedding", "positions", "input")
-STAGES = (*ATTENTION_STAGES, *AROUND, "inner", "activated", "embedding", "positions", "logits")
+STAGES = (
+    *(*ATTENTION_STAGES, *AROUND, "inner", "activated", "embedding", "positions", "logits"),
+    *RECURRENT_STAGES,
+)
 PARTS = ("encoder", "decoder")
-KINDS = ("self", "cross", "feed_forward")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """One array of a trace.
-
-    Attributes:
-        name: ``decoder.1.cross.weights``.
-        axes: the letters of its axes, as in `pellucid.shapes`, with S or T for positions.
-    """
-
-    name: str
-    axes: str
+KINDS = ("self", "cross", "feed_forward", "recurrent")
 
 
 @dataclass(frozen=True)
@@ -72,7 +61,8 @@ class Ask:
     Attributes:
         parts: ``encoder``, ``decoder`` or both.
         layers: layer numbers, from 0.
-        kinds: of ``self``, ``cross`` and ``feed_forward``.
+        kinds: of ``self``, ``cross`` and ``feed_forward``; in a recurrent model of ``cross`` and
+            ``recurrent``.
         heads: head numbers, from 0. Arrays with heads hold only these, in this order.
         stages: names as in a trace: the stages of attention, and the arrays around them.
         everything: take every stage, so that nothing is missing from token to token.
@@ -80,7 +70,7 @@ class Ask:
 
     parts: Collection[Part] | None = None
     layers: Collection[int] | None = None
-    kinds: Collection[Literal["self", "cross", "feed_forward"]] | None = None
+    kinds: Collection[Literal["self", "cross", "feed_forward", "recurrent"]] | None = None
     heads: Collection[int] | None = None
     stages: Collection[str] = ("weights",)
     everything: bool = False
@@ -111,10 +101,7 @@ class Ask:
             for number in numbers or ():
                 check_number(what, number, count)
         if not any(self.arrays(model)):
-            raise InputError(
-                "No array fits: that part, layer and kind have no stage of that name. Leave one of "
-                "them out."
-            )
+            raise InputError(_explain_nothing(self, model))
 
     def chosen_heads(self, model: ModelConfig) -> tuple[int, ...]:
         """Return the heads that arrays with heads hold."""
@@ -122,7 +109,7 @@ class Ask:
 
     def arrays(self, model: ModelConfig) -> Iterator[Wanted]:
         """Yield every array asked for, in the order in which the model computes them."""
-        for wanted in _all_arrays(model):
+        for wanted in arrays_of(model):
             part, *place, stage = wanted.name.split(".")
             if not _is_in(part, self.parts):
                 continue
@@ -147,6 +134,7 @@ class Ask:
             "D": model.d_model,
             "F": model.d_ff,
             "V": model.target_vocabulary_size,
+            "1": 1,
         }
         return item_bytes * sum(
             math.prod(sizes[letter] for letter in wanted.axes) for wanted in self.arrays(model)
@@ -177,40 +165,19 @@ def _is_in(one: object, asked: Collection[object] | None) -> bool:
     return asked is None or one in asked
 
 
-def _all_arrays(model: ModelConfig) -> Iterator[Wanted]:
-    """Yield every array that a model computes."""
-    for part, length, depth in (
-        ("encoder", "S", model.num_encoder_layers),
-        ("decoder", "T", model.num_decoder_layers),
-    ):
-        for stage in WAY_IN:
-            if stage != "positions" or model.positions != "none":
-                yield Wanted(f"{part}.{stage}", f"{length}D")
-        for layer in range(depth):
-            inner = {"inner": f"{length}F", "activated": f"{length}F", "output": f"{length}D"}
-            sublayers = {"self": _attention(length, length)}
-            if part == "decoder":
-                sublayers["cross"] = _attention("T", "S")
-            for kind, inside in (sublayers | {"feed_forward": inner}).items():
-                yield from _around(model, f"{part}.{layer}.{kind}", length, inside)
-        if model.norm == "pre":
-            yield Wanted(f"{part}.norm", f"{length}D")
-    yield Wanted("decoder.logits", "TV")
-
-
-def _around(model: ModelConfig, site: str, length: str, inside: dict[str, str]) -> Iterator[Wanted]:
-    """Yield the arrays of one sub-layer: those inside, with input, norm and residual around."""
-    yield Wanted(f"{site}.input", f"{length}D")
-    if model.norm == "pre":
-        yield Wanted(f"{site}.norm", f"{length}D")
-    for stage, axes in inside.items():
-        yield Wanted(f"{site}.{stage}", axes)
-    yield Wanted(f"{site}.residual", f"{length}D")
-    if model.norm == "post":
-        yield Wanted(f"{site}.norm", f"{length}D")
-
-
-def _attention(queries: str, keys: str) -> dict[str, str]:
-    square = dict.fromkeys(MAP_STAGES, f"H{queries}{keys}")
-    first = {"query": f"H{queries}K", "key": f"H{keys}K", "value": f"H{keys}E"}
-    return first | square | {"context": f"H{queries}E", "output": f"{queries}D"}
+def _explain_nothing(ask: Ask, model: ModelConfig) -> str:
+    """Say why a model has no array that was asked for."""
+    if not model.is_recurrent:
+        return (
+            "No array fits: that part, layer and kind have no stage of that name. Leave one of "
+            "them out."
+        )
+    has = (
+        "decoder.0.cross, one head in the decoder's first layer"
+        if model.has_attention
+        else "none: its decoder reads one vector of fixed length, encoder.vector"
+    )
+    return (
+        f"No array fits: the attention of this recurrent model is {has}. Leave part, layer and "
+        "kind out, or name a stage of its units such as state with --kind recurrent."
+    )

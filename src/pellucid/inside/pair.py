@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
@@ -17,6 +17,7 @@ from pellucid.errors import InputError
 from pellucid.hardware import available_memory
 from pellucid.inside.ask import Part
 from pellucid.model import EncoderDecoder
+from pellucid.model.cross_attention import AdditiveAttention, DotAttention
 from pellucid.model.layers import MultiHeadAttention
 from pellucid.text import Tokenizer
 from pellucid.text.token_words import mark_unknown
@@ -29,6 +30,7 @@ __all__ = [
     "make_pair",
     "output_by_head",
     "problem_of",
+    "recurrent_attention_at",
     "states_of",
 ]
 
@@ -194,6 +196,8 @@ def output_by_head(attention: MultiHeadAttention) -> Tensor:
 def states_of(model: EncoderDecoder, part: Part) -> list[str]:
     """Name the arrays between the layers of one part: the first input, then each layer's result."""
     depth = getattr(model.config, f"num_{part}_layers")
+    if model.config.is_recurrent:
+        return [f"{part}.input", *(f"{part}.{layer}.recurrent.state" for layer in range(depth))]
     last = "norm" if model.config.norm == "post" else "residual"
     return [f"{part}.input", *(f"{part}.{layer}.feed_forward.{last}" for layer in range(depth))]
 
@@ -213,6 +217,15 @@ def check_memory(what: str, num_bytes: int, advice: str) -> None:
 
 
 def attention_at(model: EncoderDecoder, site: str) -> MultiHeadAttention:
-    """Return the module at a site such as ``decoder.1.cross``."""
+    """Return a Transformer's module at a site such as ``decoder.1.cross``."""
+    return cast(MultiHeadAttention, _module_at(model, site))
+
+
+def recurrent_attention_at(model: EncoderDecoder, site: str) -> AdditiveAttention | DotAttention:
+    """Return a recurrent model's module at ``decoder.0.cross``."""
+    return cast(AdditiveAttention | DotAttention, _module_at(model, site))
+
+
+def _module_at(model: EncoderDecoder, site: str) -> nn.Module:
     part, layer, kind = site.split(".")
-    return cast(MultiHeadAttention, model.get_submodule(f"{part}.layers.{layer}.{kind}_attention"))
+    return model.get_submodule(f"{part}.layers.{layer}.{kind}_attention")

@@ -18,9 +18,16 @@ from torch import Tensor
 from pellucid.attention import stages
 from pellucid.attention.probe import Probe
 from pellucid.inside.ask import HEAD_STAGES, Ask
-from pellucid.inside.pair import Pair, attention_at, check_memory, output_by_head
+from pellucid.inside.pair import (
+    Pair,
+    attention_at,
+    check_memory,
+    output_by_head,
+    recurrent_attention_at,
+)
 from pellucid.inside.traces import Trace
 from pellucid.model import EncoderDecoder
+from pellucid.model.cross_attention import AdditiveAttention, DotAttention
 from pellucid.model.layers import MultiHeadAttention
 
 __all__ = ["replay"]
@@ -120,7 +127,11 @@ class _Recorder:
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Keep one result if it was asked for."""
-        changed = None if self._changes is None else self._changes.see(site, stage, tensor)
+        # A recurrent decoder's attention was changed row by row, before it is seen as a whole.
+        is_changed = self._model.config.is_recurrent and site.endswith(".cross")
+        changed = None
+        if self._changes is not None and not is_changed:
+            changed = self._changes.see(site, stage, tensor)
         if changed is not None:
             tensor = changed
         name = f"{site}.{stage}"
@@ -133,7 +144,27 @@ class _Recorder:
             self._seen[stage] = tensor[0]
             if stage == "output":
                 self._check(attention_at(self._model, site))
+            elif stage == "context" and self._model.config.is_recurrent:
+                self._check_recurrent(recurrent_attention_at(self._model, site))
         return changed
+
+    def see_rows(self, site: str, stage: str, rows: Tensor) -> Tensor | None:
+        """Change the newest row of a recurrent decoder's attention; `see` keeps the whole."""
+        see_rows = getattr(self._changes, "see_rows", None)
+        changed: Tensor | None = None if see_rows is None else see_rows(site, stage, rows)
+        return changed
+
+    def _check_recurrent(self, attention: AdditiveAttention | DotAttention) -> None:
+        """Compare weights with a softmax computed again, and contexts with sums of values."""
+        seen = {stage: tensor.double() for stage, tensor in self._seen.items()}
+        self._seen = {}
+        is_masked_HLM = seen["masked"].isneginf()
+        scores_HLM = attention.score(seen["query"], seen["key"])
+        weights_HLM = stages.weigh(scores_HLM.masked_fill(is_masked_HLM, -torch.inf))
+        self._note("weights", weights_HLM - seen["weights"])
+        self._note("rows", _row_errors(seen["weights"], is_masked_HLM))
+        size = seen["context"].abs().max().clamp(min=1.0)
+        self._note("contributions", (seen["weights"] @ seen["value"] - seen["context"]) / size)
 
     def _check(self, attention: MultiHeadAttention) -> None:
         """Compare weights with a softmax computed again, and contributions with the output."""

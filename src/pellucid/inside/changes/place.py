@@ -81,6 +81,8 @@ class Place:
         Raises:
             InputError: a layer, a head or a position does not exist, or the mask forbids the edge.
         """
+        if model.is_recurrent:
+            self._check_recurrent(model)
         lengths = {"encoder": source_length, "decoder": target_length}
         keys = source_length if self.kind == "cross" else lengths[self.part]
         for what, number, count in (
@@ -99,6 +101,20 @@ class Place:
             raise InputError(
                 f"The key of a decoder row must be the row itself or one before it, but is "
                 f"{self.key} for row {self.query} ({self}). Name an edge that the mask allows."
+            )
+
+
+    def _check_recurrent(self, model: ModelConfig) -> None:
+        if not model.has_attention:
+            raise InputError(
+                f"A recurrent model that reads one vector of fixed length has no head ({self}). "
+                "Train one with model.recurrent_attention = 'additive' or 'dot'."
+            )
+        is_everywhere = self.layer is None  # as in cutting a word wherever it is attended to
+        if (self.kind == "self" and not is_everywhere) or self.layer not in (None, 0):
+            raise InputError(
+                f"The only head of a recurrent model is decoder.0.cross.0, but {self} is asked "
+                "for. Name that one."
             )
 
 
@@ -136,6 +152,10 @@ def parse_place(text: str) -> Place:
 
 def all_heads(model: ModelConfig) -> Iterator[Place]:
     """Yield every head of a model, in the order in which it computes them."""
+    if model.is_recurrent:
+        if model.has_attention:
+            yield Place("decoder", 0, "cross", 0)
+        return
     for layer in range(model.num_encoder_layers):
         yield from (Place("encoder", layer, "self", head) for head in range(model.num_heads))
     kinds: tuple[Kind, ...] = ("self", "cross")
