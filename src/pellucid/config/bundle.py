@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pellucid.config.base import Strict
 from pellucid.config.decoding import DecodingConfig, Precision
@@ -38,3 +38,11 @@ class BundleConfig(Strict):
     """Sizes and switches."""
     tokenizer: TokenizerConfig
     """Kind and special tokens."""
+
+    @model_validator(mode="after")
+    def _check_precision(self) -> BundleConfig:
+        if self.model.is_recurrent and self.precision != "float32":
+            raise ValueError(
+                f"precision must be float32 for a recurrent model, but is {self.precision}"
+            )
+        return self

@@ -105,6 +105,13 @@ class ModelConfig(Strict):
         """False only for a recurrent model that hands over one vector of fixed length."""
         return not self.is_recurrent or self.recurrent_attention != "none"
 
+    @property
+    def attending_layers(self) -> range:
+        """The layers of the decoder that attend to the source: of a recurrent one the first."""
+        if self.is_recurrent:
+            return range(1 if self.has_attention else 0)
+        return range(self.num_decoder_layers)
+
     @model_serializer(mode="wrap")
     def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return leave_out_other_architecture(write(self))

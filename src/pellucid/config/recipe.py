@@ -276,10 +276,8 @@ class Recipe(Strict):
                 "training.guided_head must be left out when model.recurrent_attention is 'none' "
                 f"(there is no attention to guide), but is {list(guided)}"
             )
-        # A recurrent decoder attends in its first layer.
-        num_layers = 1 if self.model.is_recurrent else self.model.num_decoder_layers
         for name, index, count in (
-            ("layer", guided[0], num_layers),
+            ("layer", guided[0], len(self.model.attending_layers)),
             ("head", guided[1], self.model.num_heads),
         ):
             if index >= count:

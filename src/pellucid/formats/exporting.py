@@ -43,6 +43,11 @@ def check_model(bundle: Bundle, target: str, allowed: Mapping[str, tuple[Any, ..
     """
     config = bundle.config.model
     where = f"{bundle.folder / 'config.json'}"
+    if config.is_recurrent:
+        raise InputError(
+            f"model.architecture must be 'transformer' for {target}, but is 'recurrent' ({where}). "
+            "Use --to pellucid to keep the model as it is."
+        )
     for name, values in {**REQUIRED, **allowed}.items():
         value = getattr(config, name)
         if value not in values:

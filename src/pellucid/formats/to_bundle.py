@@ -8,6 +8,7 @@ from typing import Any
 
 from pellucid.bundle import RECIPE, Bundle, save_bundle
 from pellucid.config import Precision
+from pellucid.errors import InputError
 from pellucid.files import read_bytes
 
 __all__ = ["export_bundle"]
@@ -29,8 +30,14 @@ def export_bundle(
         measured: BLEU before and after, for the manifest.
 
     Raises:
+        InputError: the model is recurrent, and the precision is not float32.
         OutputError: the disk cannot take it.
     """
+    if bundle.config.model.is_recurrent and precision != "float32":
+        raise InputError(
+            "The precision of a recurrent model must be float32, but is "
+            f"{precision}: its states would add up the rounding of every step. Keep the bundle."
+        )
     decoding = bundle.config.decoding
     if not decoding.strict:  # a strict translation is always float32
         decoding = decoding.model_copy(update={"precision": precision})

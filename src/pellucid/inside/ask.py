@@ -21,6 +21,8 @@ __all__ = [
     "Part",
     "Wanted",
     "check_number",
+    "require_attention",
+    "require_transformer",
 ]
 
 Part = Literal["encoder", "decoder"]
@@ -158,6 +160,37 @@ def check_number(
     if not 0 <= number < count:
         raise InputError(
             f"A {what} must be from 0 to {count - 1} for {of}, but is {number}{where}. {advice}"
+        )
+
+
+def require_attention(model: ModelConfig) -> None:
+    """Make sure that a model's decoder attends to the source.
+
+    Raises:
+        InputError: it is recurrent, and reads one vector of fixed length instead.
+    """
+    if not model.has_attention:
+        raise InputError(
+            "This needs attention, but the decoder of this recurrent model reads one vector of "
+            "fixed length instead (model.recurrent_attention = 'none'). Name a model with "
+            "attention, or look at the vector with --stage vector."
+        )
+
+
+def require_transformer(model: ModelConfig, what: str, instead: str) -> None:
+    """Make sure that a model has a Transformer's layers.
+
+    Args:
+        model: sizes and switches.
+        what: needs them.
+        instead: the sentence that says what to do otherwise.
+
+    Raises:
+        InputError: it is recurrent.
+    """
+    if model.is_recurrent:
+        raise InputError(
+            f"{what} needs the layers of a Transformer, but this model is recurrent. {instead}"
         )
 
 

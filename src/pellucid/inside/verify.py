@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,9 +12,10 @@ from torch import Tensor
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
-from pellucid.inside.pair import Pair, attention_at, states_of
+from pellucid.inside.pair import Pair, attention_at, recurrent_attention_at, states_of
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.replay import replay
+from pellucid.model.cross_attention import AdditiveAttention
 from pellucid.model.layers import MultiHeadAttention
 
 __all__ = ["Verified", "verify_cell"]
@@ -65,6 +67,8 @@ def verify_cell(
             f"({trace.model.get('model_hash')}), but is {fresh.model_hash} ({bundle.folder}). Name "
             "the other model, or look again."
         )
+    if fresh.config.model.is_recurrent:
+        return _verify_recurrent(fresh, trace, row, column)
     pair = Pair(fresh.exact_model, fresh.tokenizer, trace.source_ids, trace.predicted_ids)
     entering_LD, attended_MD = _entering(pair, site)
     attention = attention_at(pair.model, site)
@@ -80,6 +84,37 @@ def verify_cell(
     weight = exponentials.get(column, 0.0) / math.fsum(exponentials.values())
     shown = float(trace.head(f"{site}.weights", head)[row, column])
     return Verified(shown, weight)
+
+
+def _verify_recurrent(bundle: Bundle, trace: TraceData, row: int, column: int) -> Verified:
+    """Recompute a weight of a recurrent decoder from states in float64, with plain sums."""
+    pair = Pair(bundle.exact_model, bundle.tokenizer, trace.source_ids, trace.predicted_ids)
+    arrays = replay(pair, Ask(stages=("state", "initial")), float64=True).arrays
+    states_TD = arrays["decoder.0.recurrent.state"]
+    state = states_TD[row - 1] if row else arrays["decoder.0.recurrent.initial"][0]
+    attended_SD = arrays[states_of(pair.model, "encoder")[-1]].tolist()
+    attention = recurrent_attention_at(pair.model, "decoder.0.cross")
+    scores = []
+    if isinstance(attention, AdditiveAttention):
+        energy = attention.energy.weight[0].tolist()
+        query = _times(attention.query.weight, state.tolist())
+        for vector in attended_SD:
+            key = _times(attention.key.weight, vector)
+            hidden = [math.tanh(a + b) for a, b in zip(query, key, strict=True)]
+            scores.append(math.fsum(a * b for a, b in zip(energy, hidden, strict=True)))
+    else:
+        for vector in attended_SD:
+            scores.append(math.fsum(a * b for a, b in zip(state.tolist(), vector, strict=True)))
+    exponentials = [math.exp(score - max(scores)) for score in scores]
+    shown = float(trace.head("decoder.0.cross.weights", 0)[row, column])
+    return Verified(shown, exponentials[column] / math.fsum(exponentials))
+
+
+def _times(weight: Tensor, vector: Sequence[float]) -> list[float]:
+    """Multiply a matrix by a vector, with plain sums."""
+    return [
+        math.fsum(a * b for a, b in zip(line, vector, strict=True)) for line in weight.tolist()
+    ]
 
 
 def _may_see(pair: Pair, site: str, row: int, length: int) -> range:

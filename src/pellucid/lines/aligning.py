@@ -202,7 +202,7 @@ class Aligner:
         for maps in map_pairs(
             self._model,
             ids,
-            range(config.num_decoder_layers) if view.layer is None else [view.layer],
+            config.attending_layers if view.layer is None else [view.layer],
             pad_id=tokenizer.config.pad_id,
             start_id=tokenizer.config.target_start_id,
             has_norms=view.map == "norms",

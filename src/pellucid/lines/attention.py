@@ -42,7 +42,7 @@ def cross_attention(
         returns weights_TS
     """
     pair = Pair(model, tokenizer, tuple(source_ids), tuple(target_ids))
-    layers = range(model.config.num_decoder_layers)
+    layers = model.config.attending_layers
     found = pair.see({"weights"}, sites={f"decoder.{layer}.cross" for layer in layers})
     return torch.stack([weights_HTS.float().mean(0) for weights_HTS in found.values()]).mean(0)
 
@@ -65,6 +65,8 @@ def is_stuck(
         source_ids: its tokens, ``</s>`` included.
         target_ids: the translation.
     """
+    if not model.config.has_attention:
+        return False
     if len(target_ids) < _FEWEST_TOKENS or len(source_pieces(tokenizer, source)) < _FEWEST_WORDS:
         return False
     weights_TS = cross_attention(model, tokenizer, source_ids, target_ids)[:, :-1]

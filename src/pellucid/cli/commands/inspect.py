@@ -26,10 +26,11 @@ def inspect(
         bool, typer.Option("--vocabulary", help="Show the vocabulary instead: index and word.")
     ] = False,
     draw: Annotated[
-        Literal["whole", "attention", "heads", "training", "inference", "positions"] | None,
+        Literal["whole", "attention", "heads", "training", "inference", "positions", "unit"] | None,
         typer.Option(
             help="Draw the whole architecture, one attention, the heads with W_O, the encoder "
-            "feeding every decoder layer in training or inference, or the positions."
+            "feeding every decoder layer in training or inference, or the positions; of a recurrent "
+            "model the whole, unrolled, or one unit."
         ),
     ] = None,
     output_file: Annotated[

@@ -49,6 +49,7 @@ def _table(found: Contexts) -> Step:
     cosines = found.cosines()
     header: tuple[str, ...] = tuple(f"{i} and {j}" for i, j in found.pairs)
     rows = cosines.tolist()
+    is_recurrent = found.places[-1].endswith(".state")
     if len(header) > _MOST_COLUMNS:
         header = ("least", "mean", "most")
         rows = [[min(row), sum(row) / len(row), max(row)] for row in rows]
@@ -56,15 +57,18 @@ def _table(found: Contexts) -> Step:
         "Cosine of its vectors",
         "x · y / (|x| |y|)",
         ("after", *header),
-        tuple((_name(place), *row) for place, row in zip(found.places, rows, strict=True)),
+        tuple(
+            (_name(place, has_positions=not is_recurrent), *row)
+            for place, row in zip(found.places, rows, strict=True)
+        ),
     )
 
 
-def _name(place: str) -> str:
+def _name(place: str, *, has_positions: bool) -> str:
     if place == "encoder.embedding":
         return "embedding"
     if place == "encoder.input":
-        return "embedding + position"
+        return "embedding + position" if has_positions else "input"
     return f"layer {place.split('.')[1]}"
 
 

@@ -81,6 +81,8 @@ def look_at_line(
     # Only .npz files can take arrays as they are computed, before the trace is complete.
     is_streamed = files.keys() == {"npz"}
     translator = load(model, threads=threads)
+    if ask == Ask() and not translator.model.config.has_attention:
+        ask = Ask(stages=("vector",))  # It has no weights: its one vector is what there is to see.
     ask.check(translator.model.config)
     codes = CodeFaults()
     codes.add(0, find_fault(translator.tokenizer, line.text))

@@ -11,6 +11,7 @@ from pellucid.errors import InputError
 from pellucid.formats.exporting import guided_convention, guided_head
 from pellucid.inside.align.links import Aligned, align_pairs
 from pellucid.inside.align.maps import View
+from pellucid.inside.ask import require_attention
 
 __all__ = ["show_links"]
 
@@ -42,7 +43,8 @@ def _choose(bundle: Bundle) -> tuple[View, str]:
     if place is not None:
         view = View(place[0], "head", place[1], guided_convention(bundle))
         return view, "which was taught word links"
-    last = bundle.model.config.num_decoder_layers - 1
+    require_attention(bundle.config.model)
+    last = bundle.config.model.attending_layers[-1]
     return View(last, "layer-mean", None, "predicts"), "in a model that was taught no word links"
 
 

@@ -28,13 +28,14 @@ __all__ = [
 PLACE: Mapping[str, Option] = {
     "part": (Literal["encoder", "decoder"], None, "Encoder or decoder."),
     "layer": (list[int], "L", "Layer, from 0; may be repeated."),
-    "kind": (Literal["self", "cross", "feed_forward"], None, "Kind of sub-layer."),
+    "kind": (Literal["self", "cross", "feed_forward", "recurrent"], None, "Kind of sub-layer."),
     "head": (list[int], "H", "Head, from 0; may be repeated."),
     "stage": (
         list[str],
         "S",
         "query, key, value, scores, scaled, masked, weights, context, output, or one around them: "
-        "input, residual, norm, inner, activated, embedding, positions, logits. May be repeated.",
+        "input, residual, norm, inner, activated, embedding, positions, logits; in a recurrent "
+        "model update, reset, candidate, state, initial, vector, readout. May be repeated.",
     ),
     "all": (bool, "", "Everything from token to token; its size is shown first."),
 }
@@ -226,12 +227,13 @@ def to_ask(options: Mapping[str, Any]) -> Ask:
     from pellucid.inside.ask import Ask
 
     part, kind = options["part"], options["kind"]
+    stages = options["stage"] or (("state",) if kind == "recurrent" else ("weights",))
     return Ask(
         parts=None if part is None else (part,),
         layers=options["layer"],
         kinds=None if kind is None else (kind,),
         heads=options["head"],
-        stages=tuple(options["stage"] or ("weights",)),
+        stages=tuple(stages),
         everything=bool(options["all"]),
     )
 

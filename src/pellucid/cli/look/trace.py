@@ -9,15 +9,17 @@ from typing import Any
 from pellucid.bundle import Bundle
 from pellucid.cli.look.writer import Writer
 from pellucid.errors import InputError
-from pellucid.inside.ask import HEAD_STAGES, Ask
+from pellucid.inside.ask import HEAD_STAGES, Ask, require_attention
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.choose import CLEAREST, clearest_head
 from pellucid.inside.show.steps import SHOWN, follow
 from pellucid.inside.show.terminal.trace import draw_tokens
+from pellucid.inside.show.unit_steps import follow_unit
 from pellucid.inside.show.view import View
 from pellucid.inside.traces import Trace
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words
+from pellucid.model import RecurrentModel
 
 __all__ = ["Focus", "choose_array", "show_trace"]
 
@@ -58,13 +60,16 @@ def show_trace(bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, writer: W
     """
     writer.lines(_summarize(trace))
     if focus.row is not None:
-        _follow_row(bundle, pair, trace, focus, focus.row, writer)
+        follow_it = _follow_unit if pair.model.config.is_recurrent else _follow_row
+        follow_it(bundle, pair, trace, focus, focus.row, writer)
         return
     writer.lines(draw_tokens(trace))
     name, head, why = choose_array(trace)
     writer.lines(["", *([why] if why else [])])
     writer.array(trace, name, head)
-    if focus.ask == Ask():
+    if focus.ask == Ask() and pair.model.config.is_recurrent:
+        writer.lines(["", _OF_RECURRENT])
+    elif focus.ask == Ask():
         writer.lines(
             [
                 "",
@@ -74,6 +79,13 @@ def show_trace(bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, writer: W
                 "--links. One row in numbers: --row 0.",
             ]
         )
+
+
+_OF_RECURRENT = (
+    "This is the attention of a recurrent decoder: what the translation reads in the source. What "
+    "its units hold at each word: --kind recurrent, with --part encoder those of the source. Which "
+    "words go together: --links. One step in numbers: --row 0."
+)
 
 
 def _summarize(trace: Trace) -> Iterator[str]:
@@ -110,6 +122,44 @@ def _explain_last(names: Sequence[str]) -> str:
     return f"Shown: the last of {len(names)}. Name another with --part, --layer, --kind, --stage."
 
 
+def _follow_unit(
+    bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, row: int, writer: Writer
+) -> None:
+    """Follow a row of a recurrent model through a step of its unit."""
+    model, ask = pair.model, focus.ask
+    assert isinstance(model, RecurrentModel)
+    if focus.words:
+        raise InputError("--words needs self-attention, but this model is recurrent. Leave it out.")
+    part = next(iter(ask.parts or ("decoder",)))
+    layer = next(iter(ask.layers or (0,)))
+    shown = None if focus.whole else SHOWN
+    steps = list(
+        follow_unit(trace, model, row, part=part, layer=layer, column=focus.column, shown=shown)
+    )
+    predicts = f" → predicts {trace.predicted_tokens[row]}" if part == "decoder" else ""
+    reads = trace.query_tokens(part)[row]
+    writer.lines(["", f"Row {row} of {part} layer {layer}: reads {reads}{predicts}"])
+    for step in steps:
+        writer.step(step)
+    if not focus.whole:
+        writer.lines(["", f"Vectors: their length and first {SHOWN} numbers. All: --whole."])
+    if focus.verify:
+        if (part, layer) != ("decoder", 0):
+            raise InputError("--verify needs attention, which is in decoder layer 0. Leave it out.")
+        require_attention(model.config)
+        weights_LM = trace.head("decoder.0.cross.weights", 0)
+        column = int(weights_LM[row].argmax()) if focus.column is None else focus.column
+        writer.lines(["", _verify(bundle, trace, "decoder.0.cross", 0, row, column)])
+
+
+def _verify(bundle: Bundle, trace: Trace, site: str, head: int, row: int, column: int) -> str:
+    found = verify_cell(bundle, trace, site, head, row, column)
+    return (
+        f"Verified: row {row}, column {column} has the weight {found.shown:.8f}; recomputed "
+        f"from the bundle's files {found.recomputed:.8f}; difference {found.difference:.1e}."
+    )
+
+
 def _follow_row(
     bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, row: int, writer: Writer
 ) -> None:
@@ -131,12 +181,7 @@ def _follow_row(
     if focus.words:
         writer.lines(["", *_list_words(pair, view, row, column, focus.words)])
     if focus.verify:
-        found = verify_cell(bundle, trace, view.site, view.head, row, column)
-        sentence = (
-            f"Verified: row {row}, column {column} has the weight {found.shown:.8f}; recomputed "
-            f"from the bundle's files {found.recomputed:.8f}; difference {found.difference:.1e}."
-        )
-        writer.lines(["", sentence])
+        writer.lines(["", _verify(bundle, trace, view.site, view.head, row, column)])
 
 
 def _choose_view(trace: Trace, ask: Ask) -> View:

@@ -126,8 +126,8 @@ class RecurrentEngine:
     ) -> None:
         if precision != "float32":
             raise InputError(
-                f"The precision of a recurrent model must be float32, but is {precision}. Its "
-                "states add up what rounding loses in every step. Leave the precision out."
+                f"The precision of a recurrent model must be float32, but is {precision}: its "
+                "states would add up the rounding of every step. Leave the precision out."
             )
         self.precision = precision
         self.config = model.config

@@ -218,7 +218,7 @@ class _Aligner:
                 ready[index] = prepared
         layers = {view.layer for view in self.views if view.layer is not None}
         if any(view.layer is None for view in self.views):
-            layers = set(range(self.model.config.num_decoder_layers))
+            layers = set(self.model.config.attending_layers)
         places = list(ready)
         all_maps = map_pairs(
             self.model,

@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.config import ModelConfig
 from pellucid.data import make_source_batch
 from pellucid.errors import InputError
-from pellucid.inside.ask import check_number
+from pellucid.inside.ask import check_number, require_attention
 from pellucid.inside.pair import Keeper, attention_at, output_by_head
 from pellucid.model import EncoderDecoder
 
@@ -125,13 +125,14 @@ def all_views(
     Raises:
         InputError: the layer or the head does not exist, or no view fits.
     """
+    require_attention(model)
     for what, number, count in (
-        ("layer", layer, model.num_decoder_layers),
+        ("layer", layer, len(model.attending_layers)),
         ("head", head, model.num_heads),
     ):
         if number is not None:
             check_number(what, number, count, "this model's decoder")
-    layers = [layer] if layer is not None else [None, *range(model.num_decoder_layers)]
+    layers = [layer] if layer is not None else [None, *model.attending_layers]
     heads: dict[MapName, list[int | None]] = {
         "head": [*range(model.num_heads)],
         "layer-mean": [None],
@@ -206,7 +207,9 @@ def _make_maps(
     weights_BHTS, value_BHSE = seen[f"{site}.weights"], seen[f"{site}.value"]
     maps = [weights_BHTS, weights_BHTS.mean(dim=1, keepdim=True)]
     if has_norms:
-        transformed_BHSD = value_BHSE @ output_by_head(attention_at(model, site))
+        transformed_BHSD = value_BHSE  # The context of a recurrent decoder is used as it is.
+        if not model.config.is_recurrent:
+            transformed_BHSD = value_BHSE @ output_by_head(attention_at(model, site))
         weighted_BHTS = weights_BHTS * transformed_BHSD.norm(dim=-1)[:, :, None, :]
         # ‖Σ_h α f‖² from the products of the heads' vectors, without a D-vector for each T × S.
         products = torch.einsum("bhsd,bgsd->bshg", transformed_BHSD, transformed_BHSD)

@@ -14,12 +14,13 @@ from pellucid.errors import InputError, suggestion
 from pellucid.inside.drawings.attention import draw_heads, draw_one_attention
 from pellucid.inside.drawings.canvas import Canvas
 from pellucid.inside.drawings.counts import Counts
+from pellucid.inside.drawings.recurrent import draw_unit, draw_unrolled, recurrent_total
 from pellucid.inside.drawings.stacks import draw_inference, draw_training
 from pellucid.inside.drawings.whole import draw_whole
 
 __all__ = ["Drawing", "draw_architecture"]
 
-Drawing = Literal["whole", "attention", "heads", "training", "inference"]
+Drawing = Literal["whole", "attention", "heads", "training", "inference", "unit"]
 _DRAWERS: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
     "whole": ("The whole architecture", draw_whole),
     "attention": ("One head of attention", draw_one_attention),
@@ -27,6 +28,20 @@ _DRAWERS: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
     "training": ("Training: the encoder feeds every decoder layer", draw_training),
     "inference": ("Inference: one row at a time", draw_inference),
 }
+
+
+_OF_RECURRENT: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
+    "whole": ("The recurrent model, unrolled in time", draw_unrolled),
+    "unit": ("One step of a gated recurrent unit", draw_unit),
+}
+
+
+def _require_unrolled(what: str) -> None:
+    if what not in _OF_RECURRENT:
+        raise InputError(
+            f"A drawing of a recurrent model must be one of {', '.join(_OF_RECURRENT)}, but is "
+            f"{what!r}. Name one of these."
+        )
 
 
 def draw_architecture(
@@ -37,7 +52,8 @@ def draw_architecture(
     Args:
         config: sizes and switches; the vocabulary sizes must be set.
         what: ``whole``; ``attention``, one head; ``heads``, their concatenation and W_O;
-            ``training`` and ``inference``, how the encoder feeds every layer of the decoder.
+            ``training`` and ``inference``, how the encoder feeds every layer of the decoder. Of a
+            recurrent model ``whole``, unrolled in time, and ``unit``, one step.
         model: its name and hash, for the caption.
         has_output_bias: True if the logits have a bias, which the configuration does not say.
 
@@ -47,19 +63,27 @@ def draw_architecture(
     Raises:
         InputError: the drawing does not exist.
     """
-    if what not in _DRAWERS:
+    if what not in get_args(Drawing):
         raise InputError(
             f"A drawing must be one of {', '.join(get_args(Drawing))}, but is {what!r}. "
-            f"{suggestion(what, _DRAWERS)}"
+            f"{suggestion(what, get_args(Drawing))}"
         )
-    title, draw = _DRAWERS[what]
-    canvas = Canvas(title)
+    if what == "unit" and not config.is_recurrent:
+        raise InputError("The drawing of a unit needs a recurrent model. Draw the whole instead.")
     counts = Counts(config, has_output_bias)
+    total = counts.total
+    if config.is_recurrent:
+        _require_unrolled(what)
+        title, draw = _OF_RECURRENT[what]
+        total = recurrent_total(counts)
+    else:
+        title, draw = _DRAWERS[what]
+    canvas = Canvas(title)
     draw(canvas, counts)
     named = f" Model {model}." if model else ""
     canvas.notes(
         [
-            f"{title}.{named} {counts.total:,} parameters in the whole model.",
+            f"{title}.{named} {total:,} parameters in the whole model.",
             "Right of an arrow: the shape of what flows (S source tokens, T target tokens). Left, "
             "in blue: the parameters of the step it comes from; none where nothing stands.",
         ]

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pellucid.inside.ask import Part
+from pellucid.inside.ask import Part, require_transformer
 from pellucid.inside.changes.what_if import Output, decode_under
 from pellucid.inside.pair import Pair, states_of
+from pellucid.model import Transformer
 from pellucid.model.site import Site
 
 __all__ = ["DecoderDepth", "Depth", "Guess", "decoder_lens", "logit_lens"]
@@ -79,6 +80,10 @@ def logit_lens(pair: Pair, *, most: int = 5) -> list[Depth]:
         model's.
     """
     model = pair.model
+    require_transformer(
+        model.config, "The lens", "Look at its states instead: --kind recurrent --stage state."
+    )
+    assert isinstance(model, Transformer)
     found = []
     for depth, states_LD in enumerate(_states(pair, "decoder")):
         logits_1TV = model.logits(model.decoder.leave(states_LD[None], Site("decoder")))

@@ -167,7 +167,10 @@ def last_layer(pair: Pair, part: Part, layer: int | None) -> int:
     Raises:
         InputError: the layer does not exist.
     """
-    count = getattr(pair.model.config, f"num_{part}_layers")
+    config = pair.model.config
+    count = getattr(config, f"num_{part}_layers")
+    if config.is_recurrent and part == "decoder":
+        count = len(config.attending_layers)
     layer = count - 1 if layer is None else layer
     check_number("layer", layer, count, f"this model's {part}")
     return layer

@@ -9,7 +9,7 @@ from typing import cast
 import torch
 
 from pellucid.errors import InputError, suggestion
-from pellucid.inside.ask import Part, check_number
+from pellucid.inside.ask import Part, check_number, require_attention, require_transformer
 from pellucid.inside.measures.alti import alti
 from pellucid.inside.measures.gradients import gradients
 from pellucid.inside.measures.integrated import Baseline, integrated_gradients
@@ -37,6 +37,7 @@ class Measure:
         takes: the other arguments of `make`, of part, kind, layer, head, steps and baseline.
         is_signed: True if negative numbers have a meaning.
         sums_to_one: True if each row sums to 1.
+        is_for_recurrent: True if it needs no layers of a Transformer.
         is_of_word: True if it is of the word that a row predicts, False if it is of the vectors
             that the row works with, whatever it predicts.
     """
@@ -50,6 +51,7 @@ class Measure:
     is_signed: bool = False
     sums_to_one: bool = False
     is_of_word: bool = False
+    is_for_recurrent: bool = False
 
 
 def measure(
@@ -102,9 +104,27 @@ def measure(
             raise InputError(
                 f"{name} cannot be combined with {article}{what}: {why}. Leave the {what} out."
             )
+    if pair.model.config.is_recurrent:
+        _check_recurrent(pair, asked, part, kind)
     if head is not None:
         check_number("head", head, pair.model.config.num_heads)
     return asked.make(pair, **{what: given[what] for what in asked.takes})
+
+
+def _check_recurrent(pair: Pair, asked: Measure, part: Part, kind: Kind) -> None:
+    """Refuse a measure of what a recurrent model does not have."""
+    possible = [one.name for one in MEASURES.values() if one.is_for_recurrent]
+    if not asked.is_for_recurrent:
+        advice = f"Use {', '.join(possible[:-1])} or {possible[-1]}."
+        require_transformer(pair.model.config, asked.name, advice)
+    if kind == "whole":
+        return
+    require_attention(pair.model.config)
+    if (part, kind) != ("decoder", "cross"):
+        raise InputError(
+            "A recurrent model attends only in decoder.cross, but the part and kind are "
+            f"{part}.{kind}. Leave them out."
+        )
 
 
 _REASONS = {
@@ -152,6 +172,7 @@ _ALL = (
         weights,
         takes=("part", "kind", "layer", "head"),
         sums_to_one=True,
+        is_for_recurrent=True,
     ),
     Measure(
         "norms",
@@ -205,6 +226,7 @@ _ALL = (
         takes=("steps", "baseline"),
         is_signed=True,
         is_of_word=True,
+        is_for_recurrent=True,
     ),
     Measure(
         "value-zeroing",
@@ -223,6 +245,7 @@ _ALL = (
         occlusion,
         is_signed=True,
         is_of_word=True,
+        is_for_recurrent=True,
     ),
 )
 

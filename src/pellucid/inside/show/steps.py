@@ -13,7 +13,7 @@ from pellucid.inside.ask import MAP_STAGES, check_number
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.view import View
 
-__all__ = ["Step", "follow"]
+__all__ = ["SHOWN", "Step", "choosing", "follow", "mixing", "table"]
 
 Cell = str | float
 
@@ -66,10 +66,10 @@ def follow(
     yield _way_in(view, model, row, shown)
     yield from _vectors(view, model, row, column, shown)
     yield _weighing(view, model, row)
-    yield _mixing(view, row, shown)
+    yield mixing(view, row, shown)
     yield from _way_out(view, model, row, shown)
     if view.part == "decoder":
-        yield _choosing(view.trace, row)
+        yield choosing(view.trace, row)
 
 
 def _way_in(view: View, model: ModelConfig, row: int, shown: int | None) -> Step:
@@ -85,7 +85,7 @@ def _way_in(view: View, model: ModelConfig, row: int, shown: int | None) -> Step
     if model.norm == "pre":
         found.append(("after layer norm", trace.get(f"{view.site}.norm")[row]))
     position = " + P[position]" if model.positions != "none" else ""
-    return _table("The token's vector", f"x = E[id]{scale}{position}", found, shown)
+    return table("The token's vector", f"x = E[id]{scale}{position}", found, shown)
 
 
 _PROJECTIONS = {
@@ -105,7 +105,7 @@ def _vectors(
         view.at("key")[column],
         view.at("value")[column],
     )
-    yield _table(
+    yield table(
         f"Query of the row; key and value of {word}",
         _PROJECTIONS[model.projections],
         [("query", query_K), ("key", key_K), ("value", value_E)],
@@ -147,7 +147,8 @@ def _weighing(view: View, model: ModelConfig, row: int) -> Step:
     )
 
 
-def _mixing(view: View, row: int, shown: int | None) -> Step:
+def mixing(view: View, row: int, shown: int | None) -> Step:
+    """Show the weights times the values, and their sum, the context of a row."""
     found = [
         (f"{float(weight):.4f} · value of {word}", weight * value_E)
         for word, weight, value_E in zip(
@@ -155,7 +156,7 @@ def _mixing(view: View, row: int, shown: int | None) -> Step:
         )
     ]
     found.append(("sum: the context", view.at("context")[row]))
-    return _table("Weights times values", "c = Σⱼ αⱼ vⱼ", found, shown)
+    return table("Weights times values", "c = Σⱼ αⱼ vⱼ", found, shown)
 
 
 def _way_out(view: View, model: ModelConfig, row: int, shown: int | None) -> Iterator[Step]:
@@ -165,11 +166,11 @@ def _way_out(view: View, model: ModelConfig, row: int, shown: int | None) -> Ite
     found.append((word, trace.get(f"{site}.residual")[row]))
     if model.norm == "post":
         found.append(("after layer norm", trace.get(f"{site}.norm")[row]))
-    yield _table("Out of the attention", "o = Concat(c₁ … c_h) W_O", found, shown)
+    yield table("Out of the attention", "o = Concat(c₁ … c_h) W_O", found, shown)
     site = f"{view.part}.{view.layer}.feed_forward"
     before, after = (["norm"] if model.norm == when else [] for when in ("pre", "post"))
     stages = ["input", *before, "inner", "activated", "output", "residual", *after]
-    yield _table(
+    yield table(
         f"The feed-forward network of layer {view.layer}",
         f"{model.activation}(x W₁ + b₁) W₂ + b₂",
         [(stage, trace.get(f"{site}.{stage}")[row]) for stage in stages],
@@ -177,10 +178,11 @@ def _way_out(view: View, model: ModelConfig, row: int, shown: int | None) -> Ite
     )
     end = f"{view.part}.norm"
     if end in trace.arrays:
-        yield _table("The last layer norm", "", [(end, trace.get(end)[row])], shown)
+        yield table("The last layer norm", "", [(end, trace.get(end)[row])], shown)
 
 
-def _choosing(trace: TraceData, row: int) -> Step:
+def choosing(trace: TraceData, row: int) -> Step:
+    """Show the logits of a decoder's row as probabilities."""
     logits_V = trace.get("decoder.logits")[row].astype(np.float64)
     log_sum = float(np.logaddexp.reduce(logits_V))
     chosen = float(math.exp(trace.log_probabilities[row]))
@@ -199,7 +201,7 @@ def _choosing(trace: TraceData, row: int) -> Step:
     )
 
 
-def _table(
+def table(
     title: str, formula: str, vectors: Sequence[tuple[str, np.ndarray]], shown: int | None
 ) -> Step:
     """Show the numbers of some vectors, or the first of them, and the norm of each.

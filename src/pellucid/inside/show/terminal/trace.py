@@ -22,13 +22,22 @@ def describe_array(trace: TraceData, name: str, head: int | None) -> tuple[str, 
     """Describe an array: its name, how to read its rows and columns, and its model."""
     if head is not None:
         return View.of(trace, name, head).caption()
+    about = describe_model_of(trace)
     part, *place, stage = name.split(".")
     where = f"{part} layer {place[0]}, {place[1].replace('_', '-')}" if place else part
     rows = (
         "A decoder row reads one token → predicts the next" if part == "decoder" else "Rows: tokens"
     )
+    if stage in _ONE_ROW:
+        return (f"{stage}, {where}.", f"{_ONE_ROW[stage]} Columns: dimensions.", about)
     columns = "probabilities" if stage == "logits" else "dimensions"
-    return (f"{stage}, {where}.", f"{rows}; columns: {columns}.", describe_model_of(trace))
+    return (f"{stage}, {where}.", f"{rows}; columns: {columns}.", about)
+
+
+_ONE_ROW = {
+    "vector": "One row: the encoder's last state, in each direction that it reads.",
+    "initial": "One row: the state before the first step.",
+}
 
 
 def draw_array(trace: TraceData, name: str, head: int | None, *, width: int) -> Iterator[Text]:
@@ -57,6 +66,9 @@ def _matrix(
         return view.cells, row_labels(view.rows, view.predicted), view.columns
     part = name.split(".")[0]
     values_LD = trace.get(name)
+    if name.endswith((".vector", ".initial")):
+        numbers = [str(index) for index in range(values_LD.shape[1])]
+        return values_LD, (name.rpartition(".")[2],), numbers
     predicted = trace.predicted_tokens if part == "decoder" else None
     numbers = [str(index) for index in range(values_LD.shape[1])]
     return values_LD, row_labels(trace.query_tokens(part), predicted), numbers

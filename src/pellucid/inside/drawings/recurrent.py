@@ -1,0 +1,179 @@
+"""Drawings of a recurrent model: unrolled in time, word by word, and one step of its unit."""
+
+from __future__ import annotations
+
+from pellucid.inside.drawings.canvas import Box, Canvas
+from pellucid.inside.drawings.counts import Counts
+
+__all__ = ["draw_unit", "draw_unrolled", "recurrent_total"]
+
+WIDE, HIGH = 104.0, 36.0
+COLUMN = 168.0
+STEP = 78.0
+SOURCE = ("x₀", "x₁", "x₂", "</s>")
+TARGET = ("<s>", "y₀", "y₁")
+"""Few enough words to read; any number follows the same way."""
+
+
+def draw_unrolled(canvas: Canvas, counts: Counts) -> None:
+    """Draw encoder and decoder side by side, one column a word, states flowing to the right."""
+    config = counts.config
+    tops = _draw_encoder(canvas, counts)
+    last = tops[-1]
+    start = last.x + COLUMN + 64
+    units = _draw_decoder(canvas, counts, start)
+    bottom, top = units[0].y + 12, min(box.top for box in tops) - 40
+    width = f"{config.d_model}"
+    if config.has_attention:
+        count = _attention(counts)
+        middle = (start + units[-1].x) / 2
+        place = Box(middle, units[0].y - 3.4 * STEP, units[-1].x - start + WIDE, HIGH)
+        words = {"additive": "vᵀ tanh(W s + U h)", "dot": "s · h"}[config.recurrent_attention]
+        canvas.box(place, ["attention, asked by the state before", words], fill="attention")
+        for box in tops:
+            canvas.line([(box.x, box.top), (box.x, place.y)])
+        canvas.arrow(
+            [(tops[0].x, place.y), (place.left, place.y)], shape=f"all states, S × {width}"
+        )
+        canvas.text(place.x, place.top - 12, f"{count:,} parameters" if count else "no parameters")
+        canvas.text(place.x, place.bottom + 14, "a context in every step, by its own weights")
+    else:
+        canvas.line([(last.x, last.top), (last.x, top)])
+        canvas.line([(last.x, top), (start + COLUMN * 2, top)])
+        for unit in units:
+            canvas.line([(unit.x - 30, top), (unit.x - 30, unit.top - 4)], style="")
+        canvas.text((start + last.x) / 2 + 60, top - 12, f"one vector of {width} numbers, every step")
+    canvas.arrow([(last.right, bottom), (units[0].left, bottom)], shape="first state")
+    canvas.text(
+        (last.right + units[0].left) / 2, bottom + 26, f"{_initial(counts):,}", size=11
+    )
+
+
+def _draw_encoder(canvas: Canvas, counts: Counts) -> list[Box]:
+    """Draw one column a source word; return the boxes whose states the decoder gets."""
+    config = counts.config
+    both = config.has_attention
+    rows: list[list[Box]] = [[] for _ in range(2 if both else 1)]
+    for index, word in enumerate(SOURCE):
+        x = index * COLUMN
+        canvas.text(x, 30, word, is_bold=True)
+        box = canvas.box(Box(x, -20, WIDE, HIGH), ["embedding"], fill="table")
+        canvas.rise(x, 20, box.bottom)
+        for number, row in enumerate(rows):
+            words = ["unit", "reads →" if number == 0 else "reads ←"]
+            unit = canvas.box(Box(x, -20 - STEP * (number + 1), WIDE, HIGH), words, fill="network")
+            shape = f"{config.d_model}" if number == 0 else f"{config.d_model // 2}"
+            canvas.rise(x, box.top, unit.bottom, shape=shape)
+            row.append(unit)
+            box = unit
+    for number, row in enumerate(rows):
+        width = config.d_model // 2 if both else config.d_model
+        for one, other in zip(row, row[1:], strict=False):
+            ends = [(one.right, one.y), (other.left, other.y)]
+            canvas.arrow(ends if number == 0 else ends[::-1], shape=f"{width}")
+    layers = config.num_encoder_layers
+    each = "" if layers == 1 else f"{layers} layers, {_encoder_layer(counts):,} each; "
+    total = f"{each}{_encoder_layer(counts) * layers:,} parameters"
+    canvas.text(-WIDE / 2, 58, f"encoder: {total}", anchor="start", size=11)
+    return rows[-1]
+
+
+def _draw_decoder(canvas: Canvas, counts: Counts, start: float) -> list[Box]:
+    """Draw one column a target word; return the units."""
+    config, units = counts.config, []
+    for index, word in enumerate(TARGET):
+        x = start + index * COLUMN
+        canvas.text(x, 30, word, is_bold=True)
+        box = canvas.box(Box(x, -20, WIDE, HIGH), ["embedding"], fill="table")
+        canvas.rise(x, 20, box.bottom)
+        unit = canvas.box(Box(x, -20 - STEP, WIDE, HIGH), ["unit", "writes →"], fill="network")
+        canvas.rise(x, box.top, unit.bottom, shape=f"{config.d_model}")
+        out = canvas.box(Box(x, -20 - 2 * STEP, WIDE, HIGH), ["readout", "tanh"], fill="network")
+        canvas.rise(x, unit.top, out.bottom, shape=f"{config.d_model}")
+        answer = f"y{'₀₁₂'[index]}" if index + 1 < len(TARGET) else "</s>"
+        canvas.rise(x, out.top, out.top - 30)
+        canvas.text(x + 12, out.top - 22, f"{answer}, of {config.target_vocabulary_size:,}", anchor="start", size=11)
+        if units:
+            canvas.arrow([(units[-1].right, unit.y), (unit.left, unit.y)], shape=f"{config.d_model}")
+        units.append(unit)
+    layers = config.num_decoder_layers
+    total = _decoder(counts)
+    each = "" if layers == 1 else f"{layers} layers; "
+    canvas.text(start - WIDE / 2, 58, f"decoder: {each}{total:,} parameters", anchor="start", size=11)
+    return units
+
+
+def draw_unit(canvas: Canvas, counts: Counts) -> None:
+    """Draw one step: two gates and a candidate, then a mixture of the old state and the new."""
+    config = counts.config
+    width = config.d_model
+    x, state = Box(0, 0, 150, HIGH), Box(320, 0, 150, HIGH)
+    canvas.box(x, ["input x", "a word's vector"], fill="table")
+    canvas.box(state, ["state h", "what was read so far"], fill="table")
+    middle = 160.0
+    gates = []
+    for index, (name, formula) in enumerate(
+        (
+            ("reset gate r", "σ(W x + U h + b)"),
+            ("update gate z", "σ(W x + U h + b)"),
+            ("candidate n", "tanh(W x + r ⊙ U h + b)"),
+        )
+    ):
+        box = Box(middle + (index - 1) * 230, -STEP * 1.4, 200, HIGH)
+        canvas.box(box, [name, formula], fill="network")
+        canvas.arrow([(x.x, x.top), (box.x - 20, box.bottom)])
+        canvas.arrow([(state.x, state.top), (box.x + 20, box.bottom)])
+        gates.append(box)
+    reset, update, candidate = gates
+    low = reset.top - 26
+    path = [(reset.x, reset.top), (reset.x, low), (candidate.x - 40, low)]
+    canvas.arrow([*path, (candidate.x - 40, candidate.top)])
+    canvas.text((reset.x + update.x) / 2 + 10, low - 9, "how much of h the candidate sees", size=11)
+    new = Box(middle, -STEP * 2.9, 290, HIGH)
+    canvas.box(new, ["new state h′", "(1 − z) ⊙ n + z ⊙ h"], fill="plain")
+    canvas.arrow([(update.x, update.top), (update.x, new.bottom)], shape="z")
+    canvas.arrow([(candidate.x, candidate.top), (candidate.x, new.y), (new.right, new.y)])
+    side = candidate.right + 40
+    canvas.line([(state.right, state.y), (side, state.y)])
+    canvas.line([(side, state.y), (side, new.top - 24)])
+    canvas.line([(side, new.top - 24), (new.x + 100, new.top - 24)])
+    canvas.arrow([(new.x + 100, new.top - 24), (new.x + 100, new.top)])
+    canvas.text(side + 8, -STEP * 1.4, "h, kept where z is 1", anchor="start", size=11)
+    canvas.text(new.x, new.top - 44, f"decoder: {width} numbers, {_cell(width, width):,} parameters")
+
+
+def _cell(inside: int, width: int) -> int:
+    """Count the parameters of a unit: three products of the input and of the state, with biases."""
+    return 3 * width * (inside + width) + 6 * width
+
+
+def _encoder_layer(counts: Counts) -> int:
+    width = counts.config.d_model
+    if counts.config.has_attention:
+        return 2 * _cell(width, width // 2)
+    return _cell(width, width)
+
+
+def _attention(counts: Counts) -> int:
+    config = counts.config
+    if config.recurrent_attention != "additive":
+        return 0
+    return (2 * config.d_model + 1) * config.d_key
+
+
+def _initial(counts: Counts) -> int:
+    return counts.config.d_model * (counts.config.d_model + 1)
+
+
+def _decoder(counts: Counts) -> int:
+    """Count the decoder's parameters: units, first states, contexts, attention and readout."""
+    config, width = counts.config, counts.config.d_model
+    layers = config.num_decoder_layers * (_cell(width, width) + _initial(counts))
+    return layers + 3 * width * width + _attention(counts) + width * (3 * width + 1)
+
+
+def recurrent_total(counts: Counts) -> int:
+    """Count the parameters of a whole recurrent model."""
+    tables = counts.source_embedding + counts.target_embedding + counts.logits
+    encoder = counts.config.num_encoder_layers * _encoder_layer(counts)
+    return tables + encoder + _decoder(counts)

@@ -1,0 +1,244 @@
+"""The steps of one gated unit, number by number: from token id to the next state and its token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import numpy as np
+from torch import Tensor, nn
+
+from pellucid.inside.ask import Part, check_number
+from pellucid.inside.record.data import TraceData
+from pellucid.inside.show.steps import SHOWN, Step, choosing, mixing, table
+from pellucid.inside.show.view import View
+from pellucid.model import GatedCell, RecurrentModel
+from pellucid.model.cross_attention import AdditiveAttention
+
+__all__ = ["follow_unit"]
+
+_GATES = ("reset", "update", "candidate")
+
+
+def follow_unit(
+    trace: TraceData,
+    model: RecurrentModel,
+    row: int,
+    *,
+    part: Part = "decoder",
+    layer: int = 0,
+    column: int | None = None,
+    shown: int | None = SHOWN,
+) -> Iterator[Step]:
+    """Follow one position through one step of a layer's unit, and on to the chosen token.
+
+    Args:
+        trace: a trace with everything.
+        model: the model, for its weights.
+        row: the position, from 0.
+        part: ``encoder`` or ``decoder``.
+        layer: from 0.
+        column: the source position whose score is shown dimension by dimension; by default the one
+            with the largest weight.
+        shown: how many numbers of each vector to show; None for all.
+
+    Raises:
+        InputError: the row, column or layer does not exist, or the trace lacks a stage.
+    """
+    tokens = trace.query_tokens(part)
+    check_number("row", row, len(tokens), "this sentence", advice="Name one of its positions.")
+    check_number("layer", layer, len(getattr(model, part).layers), f"this model's {part}")
+    yield _way_in(trace, model, part, row, shown)
+    has_context = part == "decoder" and layer == 0
+    if has_context and model.config.has_attention:
+        yield from _attending(trace, model, row, column, shown)
+    elif has_context:
+        vector = ("the vector of fixed length, c", trace.get("encoder.vector")[0])
+        yield table("The context of every step", "c = the encoder's last state", [vector], shown)
+    if part == "encoder":
+        yield from _encoder_steps(trace, model, layer, row, shown)
+        return
+    yield from _decoder_step(trace, model, layer, row, shown)
+    if layer == model.config.num_decoder_layers - 1:
+        yield _reading_out(trace, model, row, shown)
+        yield choosing(trace, row)
+
+
+def _way_in(
+    trace: TraceData, model: RecurrentModel, part: Part, row: int, shown: int | None
+) -> Step:
+    config = model.config
+    ids = trace.source_ids if part == "encoder" else trace.target_ids
+    scale = f" · √{config.d_model}" if config.embedding_scale == "sqrt" else ""
+    name = f"embedding of id {ids[row]}{scale}, x"
+    found = [(name, trace.get(f"{part}.input")[row])]
+    return table("The token's vector", f"x = E[id]{scale}", found, shown)
+
+
+def _attending(
+    trace: TraceData, model: RecurrentModel, row: int, column: int | None, shown: int | None
+) -> Iterator[Step]:
+    """Show the attention of a decoder's row: query, one score in full, weights, context."""
+    view = View.of(trace, "decoder.0.cross.weights", 0)
+    column = int(view.cells[row].argmax()) if column is None else column
+    advice = "Name one of its positions."
+    check_number("column", column, len(view.columns), "this sentence", advice=advice)
+    attention = model.decoder.layers[0].cross_attention
+    word = view.columns[column]
+    query_K, key_K = view.at("query")[row], view.at("key")[column]
+    vectors = [
+        ("state before, s", _state_before(trace, 0, row)),
+        ("query", query_K),
+        (f"key of {word}", key_K),
+        (f"value of {word}", view.at("value")[column]),
+    ]
+    is_additive = isinstance(attention, AdditiveAttention)
+    formula = "q = W s, k = U h, v = h" if is_additive else "q = s, k = v = h"
+    yield table(f"The state before the step asks; {word} answers", formula, vectors, shown)
+    if isinstance(attention, AdditiveAttention):
+        energy_K = _numbers(attention.energy.weight)[0]
+        hidden_K = np.tanh(query_K.astype(np.float64) + key_K)
+        columns = [query_K, key_K, hidden_K, energy_K, hidden_K * energy_K]
+        header: tuple[str, ...] = ("dimension", "qᵢ", "kᵢ", "tanh(qᵢ + kᵢ)", "vᵢ", "product")
+        title, formula = f"The score of {word}, dimension by dimension", "vᵀ tanh(q + k)"
+    else:
+        columns = [query_K, key_K, query_K.astype(np.float64) * key_K]
+        header = ("dimension", "qᵢ", "kᵢ", "qᵢ kᵢ")
+        title, formula = f"The score of {word}, dimension by dimension", "q · k = Σᵢ qᵢ kᵢ"
+    numbers = np.stack([*columns, columns[-1].cumsum()], axis=1).tolist()
+    cells = tuple((str(index), *line) for index, line in enumerate(numbers))
+    yield Step(title, formula, (*header, "sum so far"), cells)
+    yield _weighing(view, row)
+    yield mixing(view, row, shown)
+
+
+def _weighing(view: View, row: int) -> Step:
+    scores, masked, weights = (
+        view.at(stage)[row].astype(np.float64) for stage in ("scores", "masked", "weights")
+    )
+    exponentials = np.exp(masked - masked.max())
+    numbers = np.stack([scores, masked, exponentials, weights], axis=1).tolist()
+    rows = [(word, *cells) for word, cells in zip(view.columns, numbers, strict=True)]
+    total = ("sum", "", "", float(exponentials.sum()), float(weights.sum()))
+    return Step(
+        "Scores become weights",
+        "softmax(scores + mask); exponentials after taking off the largest",
+        ("attends to", "score", "masked", "exponential", "weight"),
+        (*rows, total),
+    )
+
+
+def _state_before(trace: TraceData, layer: int, row: int) -> np.ndarray:
+    if row:
+        before: np.ndarray = trace.get(f"decoder.{layer}.recurrent.state")[row - 1]
+        return before
+    first: np.ndarray = trace.get(f"decoder.{layer}.recurrent.initial")[0]
+    return first
+
+
+def _decoder_step(
+    trace: TraceData, model: RecurrentModel, layer: int, row: int, shown: int | None
+) -> Iterator[Step]:
+    below = "decoder.input" if layer == 0 else f"decoder.{layer - 1}.recurrent.state"
+    module = model.decoder.layers[layer]
+    parts = []
+    if layer == 0:
+        context_D = (
+            trace.head("decoder.0.cross.context", 0)[row]
+            if model.config.has_attention
+            else trace.get("encoder.vector")[0]
+        )
+        parts.append(("C c, from the context", _numbers(module.context.weight) @ context_D))
+    yield from _unit(
+        f"decoder.{layer}",
+        module.cell,
+        (trace.get(below)[row], _state_before(trace, layer, row)),
+        parts,
+        {stage: trace.get(f"decoder.{layer}.recurrent.{stage}")[row] for stage in _STAGES},
+        shown,
+    )
+
+
+_STAGES = ("reset", "update", "candidate", "state")
+
+
+def _encoder_steps(
+    trace: TraceData, model: RecurrentModel, layer: int, row: int, shown: int | None
+) -> Iterator[Step]:
+    below = "encoder.input" if layer == 0 else f"encoder.{layer - 1}.recurrent.state"
+    start = 0
+    for name, cell in model.encoder.layers[layer].named_children():
+        assert isinstance(cell, GatedCell)
+        width = cell.state.in_features
+        own = slice(start, start + width)
+        states = trace.get(f"encoder.{layer}.recurrent.state")[:, own]
+        at = row - 1 if name == "left_to_right" else row + 1
+        before = states[at] if 0 <= at < len(states) else np.zeros(width)
+        stages = {
+            stage: trace.get(f"encoder.{layer}.recurrent.{stage}")[row, own] for stage in _STAGES
+        }
+        where = f"encoder.{layer}, {name.replace('_', ' ')}"
+        yield from _unit(where, cell, (trace.get(below)[row], before), [], stages, shown)
+        start += width
+
+
+def _unit(
+    where: str,
+    cell: nn.Module,
+    entering: tuple[np.ndarray, np.ndarray],
+    parts: Sequence[tuple[str, np.ndarray]],
+    stages: dict[str, np.ndarray],
+    shown: int | None,
+) -> Iterator[Step]:
+    """Show one step of a unit: each gate from its parts, then the state from the gates."""
+    cell = cast(GatedCell, cell)
+    x_D, state_D = entering
+    from_input = _numbers(cell.input.weight) @ x_D + _numbers(cell.input.bias)
+    from_state = _numbers(cell.state.weight) @ state_D + _numbers(cell.state.bias)
+    width = len(state_D)
+    for number, gate in enumerate(_GATES):
+        own = slice(number * width, (number + 1) * width)
+        added = [("W x + b, from the input", from_input[own])]
+        added += [(name, part[own]) for name, part in parts]
+        own_state = from_state[own]
+        found = list(added)
+        if gate == "candidate":
+            own_state = stages["reset"] * own_state
+            found.append(("r ⊙ (U h + c), from the state", own_state))
+        else:
+            found.append(("U h + c, from the state", own_state))
+        found.append(("sum", sum(part for _, part in added) + own_state))
+        sign, letter = ("tanh", "n") if gate == "candidate" else ("σ", gate[0].replace("u", "z"))
+        found.append((f"{sign} of the sum, {letter}", stages[gate]))
+        title = f"The {gate}{'' if gate == 'candidate' else ' gate'} of {where}"
+        yield table(title, f"{letter} = {sign}(sum)", found, shown)
+    update_D, candidate_D = stages["update"], stages["candidate"]
+    found = [
+        ("state before, h", state_D),
+        ("1 - z", 1 - update_D),
+        ("(1 - z) · n", (1 - update_D) * candidate_D),
+        ("z · h", update_D * state_D),
+        ("sum: state after, h'", stages["state"]),
+    ]
+    yield table(f"The state of {where}", "h' = (1 - z) ⊙ n + z ⊙ h", found, shown)
+
+
+def _reading_out(trace: TraceData, model: RecurrentModel, row: int, shown: int | None) -> Step:
+    last = f"decoder.{model.config.num_decoder_layers - 1}.recurrent.state"
+    context_D = (
+        trace.head("decoder.0.cross.context", 0)[row]
+        if model.config.has_attention
+        else trace.get("encoder.vector")[0]
+    )
+    found = [
+        ("x", trace.get("decoder.input")[row]),
+        ("state after, h'", trace.get(last)[row]),
+        ("context, c", context_D),
+        ("readout, o", trace.get("decoder.readout")[row]),
+    ]
+    return table("Input, state and context read out", "o = tanh(R [x; h'; c] + b)", found, shown)
+
+
+def _numbers(weight: Tensor) -> np.ndarray:
+    numbers: np.ndarray = weight.detach().double().numpy()
+    return numbers
