@@ -40,6 +40,11 @@ _EXPLANATIONS = {
     "a row into probabilities.",
     "cross-entropy": "The loss of a row is −ln of the probability that it gave the right token.",
     "state": "After attention, each row is added to its input and normed.",
+    "reset": "A gate is a number from 0 to 1 for each feature, from the word and the state. This "
+    "one says how much of the state the candidate gets to see.",
+    "candidate": "The candidate is what the state would become if nothing were kept.",
+    "update": "The update gate says how much of the old state stays. The rest comes from the "
+    "candidate.",
     "compared": "The numbers that the text prints for these steps, next to those computed.",
     "weights × values": "Each word hands over its value, as much of it as its weight says. "
     "The sum is the context vector.",

@@ -11,6 +11,7 @@ from pellucid.by_hand.examples.lets_go import lets_go
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
 from pellucid.by_hand.examples.pizza import pizza
 from pellucid.by_hand.examples.positions import positions
+from pellucid.by_hand.examples.recurrent_step import recurrent_step
 from pellucid.by_hand.examples.room_number import room_number
 from pellucid.by_hand.examples.show_me_the_money import show_me_the_money
 from pellucid.by_hand.examples.toy_four import toy_four
@@ -29,5 +30,6 @@ EXAMPLES: Mapping[str, Callable[[], Example]] = {
     "positions": positions,
     "heads": heads,
     "encoder-layer": encoder_layer,
+    "recurrent-step": recurrent_step,
 }
 """``not_on_your_life`` also takes a d_k."""

@@ -23,6 +23,7 @@ NAMES = (
     "positions",
     "heads",
     "encoder-layer",
+    "recurrent-step",
 )
 """They are spelled out because importing the examples would make ``--help`` import PyTorch."""
 

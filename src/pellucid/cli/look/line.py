@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,9 @@ def look_at_line(
     translator = load(model, threads=threads)
     if ask == Ask() and not translator.model.config.has_attention:
         ask = Ask(stages=("vector",))  # It has no weights: its one vector is what there is to see.
-    ask.check(translator.model.config)
+    # A unit is followed with everything that a trace holds, also where nothing attends.
+    is_unit = options["row"] is not None and translator.model.config.is_recurrent
+    (replace(ask, everything=True) if is_unit else ask).check(translator.model.config)
     codes = CodeFaults()
     codes.add(0, find_fault(translator.tokenizer, line.text))
     if sentence := codes.sentence(translator.tokenizer):

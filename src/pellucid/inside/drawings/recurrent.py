@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pellucid.inside.drawings.canvas import Box, Canvas
+from pellucid.inside.drawings.canvas import COUNT, Box, Canvas
 from pellucid.inside.drawings.counts import Counts
 
 __all__ = ["draw_unit", "draw_unrolled", "recurrent_total"]
@@ -10,6 +10,8 @@ __all__ = ["draw_unit", "draw_unrolled", "recurrent_total"]
 WIDE, HIGH = 104.0, 36.0
 COLUMN = 168.0
 STEP = 78.0
+ASIDE = 14.0
+"""The distance of a line from the box that it goes around."""
 SOURCE = ("x₀", "x₁", "x₂", "</s>")
 TARGET = ("<s>", "y₀", "y₁")
 """Few enough words to read; any number follows the same way."""
@@ -22,30 +24,39 @@ def draw_unrolled(canvas: Canvas, counts: Counts) -> None:
     last = tops[-1]
     start = last.x + COLUMN + 64
     units = _draw_decoder(canvas, counts, start)
-    bottom, top = units[0].y + 12, min(box.top for box in tops) - 40
     width = f"{config.d_model}"
     if config.has_attention:
         count = _attention(counts)
         middle = (start + units[-1].x) / 2
-        place = Box(middle, units[0].y - 3.4 * STEP, units[-1].x - start + WIDE, HIGH)
+        place = Box(middle, units[0].y - 3.4 * STEP, units[-1].x - start + WIDE + 4 * ASIDE, 54)
         words = {"additive": "vᵀ tanh(W s + U h)", "dot": "s · h"}[config.recurrent_attention]
-        canvas.box(place, ["attention, asked by the state before", words], fill="attention")
+        lines = ["attention, asked by the state before", words, "a context for each step"]
+        canvas.box(place, lines, fill="attention")
         for box in tops:
             canvas.line([(box.x, box.top), (box.x, place.y)])
         canvas.arrow(
             [(tops[0].x, place.y), (place.left, place.y)], shape=f"all states, S × {width}"
         )
-        canvas.text(place.x, place.top - 12, f"{count:,} parameters" if count else "no parameters")
-        canvas.text(place.x, place.bottom + 14, "a context in every step, by its own weights")
-    else:
-        canvas.line([(last.x, last.top), (last.x, top)])
-        canvas.line([(last.x, top), (start + COLUMN * 2, top)])
+        said = f"{count:,} parameters" if count else "no parameters"
+        canvas.text(place.x, place.top - 12, said, size=11, color=COUNT)
         for unit in units:
-            canvas.line([(unit.x - 30, top), (unit.x - 30, unit.top - 4)], style="")
-        canvas.text((start + last.x) / 2 + 60, top - 12, f"one vector of {width} numbers, every step")
-    canvas.arrow([(last.right, bottom), (units[0].left, bottom)], shape="first state")
-    canvas.text(
-        (last.right + units[0].left) / 2, bottom + 26, f"{_initial(counts):,}", size=11
+            side, low = unit.right + ASIDE, unit.top - ASIDE
+            path = [(side, place.bottom), (side, low), (unit.x + 34, low)]
+            canvas.arrow([*path, (unit.x + 34, unit.top)])
+    else:
+        top = units[0].y - 2.2 * STEP
+        canvas.line([(last.x, last.top), (last.x, top), (units[-1].right + ASIDE, top)])
+        for unit in units:
+            side, low = unit.right + ASIDE, unit.top - ASIDE
+            path = [(side, top), (side, low), (unit.x + 34, low)]
+            canvas.arrow([*path, (unit.x + 34, unit.top)])
+        words = f"one vector of {width} numbers for every step"
+        canvas.text((start + last.x) / 2, top - 12, words, size=11)
+    bottom = units[0].y
+    canvas.arrow(
+        [(last.right + (2 * ASIDE if config.has_attention else 0), bottom), (units[0].left, bottom)],
+        shape="first state",
+        count=_initial(counts),
     )
 
 
@@ -62,10 +73,10 @@ def _draw_encoder(canvas: Canvas, counts: Counts) -> list[Box]:
         for number, row in enumerate(rows):
             words = ["unit", "reads →" if number == 0 else "reads ←"]
             unit = canvas.box(Box(x, -20 - STEP * (number + 1), WIDE, HIGH), words, fill="network")
-            shape = f"{config.d_model}" if number == 0 else f"{config.d_model // 2}"
-            canvas.rise(x, box.top, unit.bottom, shape=shape)
             row.append(unit)
-            box = unit
+        canvas.rise(x, box.top, rows[0][-1].bottom, shape=f"{config.d_model}")
+        if both:
+            _join(canvas, box, rows[0][-1], rows[1][-1])
     for number, row in enumerate(rows):
         width = config.d_model // 2 if both else config.d_model
         for one, other in zip(row, row[1:], strict=False):
@@ -74,8 +85,26 @@ def _draw_encoder(canvas: Canvas, counts: Counts) -> list[Box]:
     layers = config.num_encoder_layers
     each = "" if layers == 1 else f"{layers} layers, {_encoder_layer(counts):,} each; "
     total = f"{each}{_encoder_layer(counts) * layers:,} parameters"
-    canvas.text(-WIDE / 2, 58, f"encoder: {total}", anchor="start", size=11)
+    canvas.text(-WIDE / 2, 58, f"encoder: {total}", anchor="start", size=11, color=COUNT)
     return rows[-1]
+
+
+def _join(canvas: Canvas, word: Box, forward: Box, backward: Box) -> None:
+    """Draw the word's way around one unit to the other, and both states' way up."""
+    side, low = word.right + ASIDE, backward.bottom + ASIDE
+    canvas.arrow(
+        [
+            (word.right, word.y),
+            (side, word.y),
+            (side, low),
+            (word.x + 34, low),
+            (word.x + 34, backward.bottom),
+        ]
+    )
+    side, low, high = word.left - ASIDE, forward.top - ASIDE, backward.top - ASIDE
+    canvas.line(
+        [(word.x - 34, forward.top), (word.x - 34, low), (side, low), (side, high), (word.x, high)]
+    )
 
 
 def _draw_decoder(canvas: Canvas, counts: Counts, start: float) -> list[Box]:
@@ -92,14 +121,17 @@ def _draw_decoder(canvas: Canvas, counts: Counts, start: float) -> list[Box]:
         canvas.rise(x, unit.top, out.bottom, shape=f"{config.d_model}")
         answer = f"y{'₀₁₂'[index]}" if index + 1 < len(TARGET) else "</s>"
         canvas.rise(x, out.top, out.top - 30)
-        canvas.text(x + 12, out.top - 22, f"{answer}, of {config.target_vocabulary_size:,}", anchor="start", size=11)
+        words = f"{answer}, of {config.target_vocabulary_size:,}"
+        canvas.text(x - 8, out.top - 22, words, anchor="end", size=11)
         if units:
-            canvas.arrow([(units[-1].right, unit.y), (unit.left, unit.y)], shape=f"{config.d_model}")
+            ends = [(units[-1].right, unit.y), (unit.left, unit.y)]
+            canvas.arrow(ends, shape=f"{config.d_model}")
         units.append(unit)
     layers = config.num_decoder_layers
     total = _decoder(counts)
     each = "" if layers == 1 else f"{layers} layers; "
-    canvas.text(start - WIDE / 2, 58, f"decoder: {each}{total:,} parameters", anchor="start", size=11)
+    words = f"decoder: {each}{total:,} parameters"
+    canvas.text(start - WIDE / 2, 58, words, anchor="start", size=11, color=COUNT)
     return units
 
 
@@ -139,7 +171,8 @@ def draw_unit(canvas: Canvas, counts: Counts) -> None:
     canvas.line([(side, new.top - 24), (new.x + 100, new.top - 24)])
     canvas.arrow([(new.x + 100, new.top - 24), (new.x + 100, new.top)])
     canvas.text(side + 8, -STEP * 1.4, "h, kept where z is 1", anchor="start", size=11)
-    canvas.text(new.x, new.top - 44, f"decoder: {width} numbers, {_cell(width, width):,} parameters")
+    words = f"{_cell(width, width):,} parameters in a unit of {width} numbers"
+    canvas.text(new.x, new.top - 44, words, size=11, color=COUNT)
 
 
 def _cell(inside: int, width: int) -> int:

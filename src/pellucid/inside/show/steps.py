@@ -13,7 +13,7 @@ from pellucid.inside.ask import MAP_STAGES, check_number
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.view import View
 
-__all__ = ["SHOWN", "Step", "choosing", "follow", "mixing", "table"]
+__all__ = ["SHOWN", "Cell", "Step", "choosing", "follow", "mixing", "table"]
 
 Cell = str | float
 

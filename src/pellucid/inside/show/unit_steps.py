@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pellucid.inside.ask import Part, check_number
 from pellucid.inside.record.data import TraceData
-from pellucid.inside.show.steps import SHOWN, Step, choosing, mixing, table
+from pellucid.inside.show.steps import SHOWN, Cell, Step, choosing, mixing, table
 from pellucid.inside.show.view import View
 from pellucid.model import GatedCell, RecurrentModel
 from pellucid.model.cross_attention import AdditiveAttention
@@ -106,8 +106,13 @@ def _attending(
         header = ("dimension", "qᵢ", "kᵢ", "qᵢ kᵢ")
         title, formula = f"The score of {word}, dimension by dimension", "q · k = Σᵢ qᵢ kᵢ"
     numbers = np.stack([*columns, columns[-1].cumsum()], axis=1).tolist()
-    cells = tuple((str(index), *line) for index, line in enumerate(numbers))
-    yield Step(title, formula, (*header, "sum so far"), cells)
+    most = len(numbers) if shown is None else 2 * shown
+    cells: list[tuple[Cell, ...]] = [(str(i), *line) for i, line in enumerate(numbers[:most])]
+    if rest := numbers[most:]:
+        empty = [""] * (len(header) - 2)
+        together = sum(line[-2] for line in rest)
+        cells.append((f"the other {len(rest)}", *empty, together, numbers[-1][-1]))
+    yield Step(title, formula, (*header, "sum so far"), tuple(cells))
     yield _weighing(view, row)
     yield mixing(view, row, shown)
 
