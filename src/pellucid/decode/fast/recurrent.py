@@ -161,7 +161,6 @@ class RecurrentEngine:
             key_BSK, value_BSD = (array_B1SX[:, 0] for array_B1SX in past.key_value)
         return _Memory(torch.stack(past.states), past.vector, key_BSK, value_BSD, length_B)
 
-    @torch.inference_mode()
     def new_state(self, sentences: int, width: int) -> RecurrentState:
         """Make empty slots for some sentences, each with ``width`` hypotheses."""
         weight, layers = self._model.output_weight, self.config.num_decoder_layers
