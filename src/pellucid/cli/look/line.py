@@ -81,7 +81,8 @@ def look_at_line(
     # Only .npz files can take arrays as they are computed, before the trace is complete.
     is_streamed = files.keys() == {"npz"}
     translator = load(model, threads=threads)
-    if ask == Ask() and not translator.model.config.has_attention:
+    needs_weights = bool(options["stage"] or options["heads"])
+    if ask == Ask() and not needs_weights and not translator.model.config.has_attention:
         ask = Ask(stages=("vector",))  # It has no weights: its one vector is what there is to see.
     # A unit is followed with everything that a trace holds, also where nothing attends.
     is_unit = options["row"] is not None and translator.model.config.is_recurrent
