@@ -32,6 +32,8 @@ class Notes:
         is_long: True if the line, or its longest part, is far longer than the lines of training.
         is_whole: True if the line has more sentences than the lines of training, but was not
             split because of its constraints.
+        exceeds_vector: True if the model puts a source into one vector of fixed length, and the
+            line, or a part of it, has more tokens than any source of training.
         language_code: ``missing`` if the model has language codes and the line has none, or a code
             that the model does not know.
         flags: reasons to read the translation. It ``repeats`` itself; is ``long``, far longer than
@@ -51,6 +53,7 @@ class Notes:
     parts: int = 1
     is_long: bool = False
     is_whole: bool = False
+    exceeds_vector: bool = False
     language_code: str = ""
     flags: tuple[Flag, ...] = ()
     retried: bool = False

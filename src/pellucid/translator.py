@@ -72,7 +72,8 @@ class Translator:
         self._models = (model, *others)
         self.workers = workers
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._models])
-        self._preparer = Preparer(tokenizer, learned)
+        has_vector = not model.config.has_attention
+        self._preparer = Preparer(tokenizer, learned, has_vector=has_vector)
         self.decoder = make_decoder(self._models, tokenizer)
 
     def configure(self, **options: Any) -> DecodingConfig:

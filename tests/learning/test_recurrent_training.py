@@ -172,12 +172,14 @@ def test_score_evaluate_and_inspect_take_a_recurrent_model(form: str, pellucid_i
     scored = pellucid_in("score", form, *texts, "--target", "validation.fr")
     assert (scored.returncode, len(scored.stdout.splitlines())) == (0, 30)
     evaluated = pellucid_in("evaluate", form, *texts, "--reference", "validation.fr", "--json")
-    assert evaluated.returncode == 0 and json.loads(evaluated.stdout)["bleu"]["score"] >= 0
+    assert evaluated.returncode == 0
+    assert json.loads(evaluated.stdout)["bleu"]["score"] >= 0
     inspected = json.loads(pellucid_in("inspect", form, "--json").stdout)
     assert inspected["config"]["model"]["recurrent_attention"] == form
     assert "num_heads" not in inspected["config"]["model"]
     drawn = pellucid_in("inspect", form, "--draw", "whole", "-o", "whole.svg")
-    assert drawn.returncode == 0 and Path("whole.svg").read_text().startswith("<svg")
+    assert drawn.returncode == 0
+    assert Path("whole.svg").read_text().startswith("<svg")
 
 
 def test_look_shows_the_attention_and_follows_a_unit(pellucid_in: Run) -> None:
@@ -277,7 +279,9 @@ def test_training_from_a_recurrent_model_keeps_its_architecture(
         'validation_source = "validation.en"\nvalidation_target = "validation.fr"\n'
         "[training]\nmax_steps = 2\nvalidate_every = 2\nprocesses = 1\n"
     )
-    done = pellucid_in("train", "more.toml", "--from", "additive", "--out", "more", "--set", settings)
+    done = pellucid_in(
+        "train", "more.toml", "--from", "additive", "--out", "more", "--set", settings
+    )
     assert done.returncode == 0, done.stderr
     assert pellucid.load(runs / "more").model.config.is_recurrent
 

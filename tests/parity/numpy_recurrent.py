@@ -82,7 +82,9 @@ class NumpyRecurrent(NumpyTransformer):
         """The decoder's arrays, one row after the other."""
         inputs = self.enter("decoder", "target", ids)
         depth = range(self.config["num_decoder_layers"])
-        states = [np.tanh(self.linear(f"decoder.layers.{layer}.initial", vector)) for layer in depth]
+        states = [
+            np.tanh(self.linear(f"decoder.layers.{layer}.initial", vector)) for layer in depth
+        ]
         rows: dict[str, list[Array]] = {}
         for layer in depth:
             self.arrays[f"decoder.{layer}.recurrent.initial"] = states[layer][None]

@@ -23,7 +23,7 @@ from pellucid.model.site import Site
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from numpy_recurrent import NumpyRecurrent  # noqa: E402
+from numpy_recurrent import NumpyRecurrent
 
 B, L, WIDTH, STATE = 3, 7, 5, 11
 
@@ -60,7 +60,8 @@ def test_cell_equals_gru_of_pytorch_with_gradients() -> None:
         for what in ("weight", "bias")
     ]
     for one, other in pairs:
-        assert one.grad is not None and other.grad is not None
+        assert one.grad is not None
+        assert other.grad is not None
         assert (one.grad - other.grad).abs().max() < 1e-10
 
 

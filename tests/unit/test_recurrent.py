@@ -218,7 +218,7 @@ def test_changed_result_must_keep_its_shape() -> None:
         def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
             return tensor[..., :1] if stage == "vector" else None
 
-    with pytest.raises(InputError, match="encoder.vector"):
+    with pytest.raises(InputError, match=r"encoder\.vector"):
         make_recurrent("none")(torch.tensor([SOURCES[0]]), torch.tensor([TARGET]), probe=Wrong())
 
 

@@ -19,7 +19,6 @@ __all__ = [
     "Ask",
     "Kind",
     "Part",
-    "Wanted",
     "check_number",
     "require_attention",
     "require_transformer",

@@ -113,7 +113,12 @@ class _Recorder:
     """
 
     def __init__(
-        self, model: EncoderDecoder, ask: Ask, keep: Keep, changes: Probe | None, dtype: np.dtype[Any]
+        self,
+        model: EncoderDecoder,
+        ask: Ask,
+        keep: Keep,
+        changes: Probe | None,
+        dtype: np.dtype[Any],
     ) -> None:
         self._model = model
         self._wanted = {wanted.name for wanted in ask.arrays(model.config)}

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pellucid.inside.ask import Part
 from pellucid.inside.pair import Pair
+from pellucid.model import Transformer
 from pellucid.model.layers import EncoderLayer
 from pellucid.model.site import Site
 
@@ -49,6 +50,7 @@ def vectors_of_words(
         ``query_VK``, ``key_VK`` and ``value_VE``.
     """
     model = pair.model
+    assert isinstance(model, Transformer)
     stack = model.encoder if part == "encoder" else model.decoder
     table = model.embedding_of("source" if part == "encoder" else "target")
     x_V1D = stack.enter(

@@ -26,7 +26,10 @@ _LEAST_ON_UNKNOWN = 0.1
 
 @torch.inference_mode()
 def cross_attention(
-    model: EncoderDecoder, tokenizer: Tokenizer, source_ids: Sequence[int], target_ids: Sequence[int]
+    model: EncoderDecoder,
+    tokenizer: Tokenizer,
+    source_ids: Sequence[int],
+    target_ids: Sequence[int],
 ) -> Tensor:
     """Compute the cross-attention of a translation, the mean of all layers and heads.
 

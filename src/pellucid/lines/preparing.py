@@ -31,10 +31,14 @@ class Preparer:
     Args:
         tokenizer: the model's.
         learned: the text; None if nothing is known about it, so that lines stay as they are.
+        has_vector: True if the model puts a source into one vector of fixed length.
     """
 
-    def __init__(self, tokenizer: Tokenizer, learned: LearnedText | None) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, learned: LearnedText | None, *, has_vector: bool = False
+    ) -> None:
         self._tokenizer = tokenizer
+        self._has_vector = has_vector
         self.learned = learned
         self._cleaner = None if learned is None else Cleaner(learned.characters, tokenizer)
         self._outside = byte_or_unknown_ids(tokenizer)
@@ -116,9 +120,10 @@ class Preparer:
             rare = sum(map(rare_tokens.__contains__, tokens)) / len(tokens) if tokens else 0.0
             is_long = 0 < longest * _FAR_LONGER < max(len(part.strip()) for part in parts)
         is_strange = bool(cleaned.unknown) or rare >= _MANY_RARE
+        exceeds_vector = self._exceeds_vector(ids)
         is_known = not (cleaned.replaced or cleaned.dropped or outside or is_strange)
         num_parts = len(parts) - num_lines + 1
-        if is_known and num_parts == 1 and not (is_long or is_whole):
+        if is_known and num_parts == 1 and not (is_long or is_whole or exceeds_vector):
             return NO_NOTES
         share = 0.0
         if is_strange and self._cleaner is not None:
@@ -134,7 +139,14 @@ class Preparer:
             parts=num_parts,
             is_long=is_long,
             is_whole=is_whole,
+            exceeds_vector=exceeds_vector,
         )
+
+    def _exceeds_vector(self, ids: Sequence[Sequence[int]]) -> bool:
+        """Tell whether a part has more tokens than any source that the vector learned to hold."""
+        if not self._has_vector or self.learned is None or not self.learned.longest_targets:
+            return False
+        return max(map(len, ids)) > max(self.learned.longest_targets)
 
     def _split_code(self, text: str) -> tuple[str, str]:
         """Split off the code of the target language that a multilingual model's line has."""

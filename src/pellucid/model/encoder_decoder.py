@@ -71,8 +71,6 @@ class EncoderDecoder(nn.Module, ABC):
         ConfigurationError: a vocabulary size is missing.
     """
 
-    encoder: nn.Module
-    decoder: nn.Module
     output: Output
 
     def __init__(self, config: ModelConfig) -> None:

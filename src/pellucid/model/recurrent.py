@@ -6,8 +6,8 @@ word from a state of its own. Three forms differ in what passes between the two:
 | `recurrent_attention` | the encoder reads | each decoder step gets |
 | --- | --- | --- |
 | ``none`` | left to right | one vector of fixed length, the encoder's last state |
-| ``additive`` | in both directions | a weighted sum of all states; the weights come from a network |
-| ``dot`` | in both directions | the same; the weights come from dot products |
+| ``additive`` | in both directions | a weighted sum of all states; a network finds the weights |
+| ``dot`` | in both directions | the same; dot products find the weights |
 
 Source:
     ``none``: Cho et al. 2014, "Learning Phrase Representations using RNN Encoder-Decoder for
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +41,16 @@ from pellucid.model.dropout import Dropout
 from pellucid.model.encoder_decoder import EncoderDecoder, Output, embed
 from pellucid.model.site import Site
 
-__all__ = ["GatedCell", "GatedStep", "RecurrentCache", "RecurrentModel"]
+__all__ = [
+    "Decoder",
+    "DecoderLayer",
+    "Encoder",
+    "EncoderLayer",
+    "GatedCell",
+    "GatedStep",
+    "RecurrentCache",
+    "RecurrentModel",
+]
 
 
 class GatedStep(NamedTuple):
@@ -147,10 +156,14 @@ class EncoderLayer(nn.Module):
         if config.has_attention:
             self.right_to_left = GatedCell(config.d_model, width)
 
+    def directions(self) -> list[tuple[str, GatedCell]]:
+        """List the cells with their names, the one from left to right first."""
+        return [(name, cast(GatedCell, cell)) for name, cell in self.named_children()]
+
     def forward(self, x_BSD: Tensor, mask_BS: Tensor | None, site: Site) -> Tensor:
         """Map a layer's input to its states, both ``x_BSD``."""
         directions = []
-        for name, cell in self.named_children():
+        for name, cell in self.directions():
             start = x_BSD.new_zeros(len(x_BSD), cell.state.in_features)
             is_backward = name == "right_to_left"
             steps = cell.run(cell.input(x_BSD), start, mask_BS, is_backward=is_backward)
@@ -164,7 +177,8 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         layers = range(config.num_encoder_layers)
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in layers)
+        made = nn.ModuleList(EncoderLayer(config) for _ in layers)
+        self.layers = cast(Sequence[EncoderLayer], made)
 
 
 class DecoderLayer(nn.Module):
@@ -221,7 +235,8 @@ class DecoderLayer(nn.Module):
         """
         cross = site.within("cross")
         key_BHMK, value_BHME = (
-            cross.show(stage, array) for stage, array in zip(("key", "value"), key_value, strict=True)
+            cross.show(stage, array)
+            for stage, array in zip(("key", "value"), key_value, strict=True)
         )
         rows, steps, contexts = Rows(cross), [], []
         for from_input in self.cell.input(x_BTD).unbind(dim=1):
@@ -245,7 +260,8 @@ class Decoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         layers = range(config.num_decoder_layers)
-        self.layers = nn.ModuleList(DecoderLayer(config, is_first=i == 0) for i in layers)
+        made = nn.ModuleList(DecoderLayer(config, is_first=i == 0) for i in layers)
+        self.layers = cast(Sequence[DecoderLayer], made)
         self.readout = nn.Linear(3 * config.d_model, config.d_model)
 
 
@@ -287,8 +303,8 @@ class RecurrentModel(EncoderDecoder):
 
     def __init__(self, config: ModelConfig, *, has_output_bias: bool = False) -> None:
         super().__init__(config)
-        self.encoder: Encoder = Encoder(config)
-        self.decoder: Decoder = Decoder(config)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
         self.output = Output(config, has_output_bias)
 
     def encode(
@@ -352,9 +368,7 @@ class RecurrentModel(EncoderDecoder):
         site = Site("decoder", probe, dropout)
         past = RecurrentCache() if cache is None else cache
         past.length += target_BT.shape[1]
-        x_BTD = embed(
-            target_BT, self.embedding_of("target"), self.config, site, end=past.length
-        )
+        x_BTD = embed(target_BT, self.embedding_of("target"), self.config, site, end=past.length)
         x_BTD = site.show("input", site.within("input").drop(x_BTD))
         if not past.states:
             self.start(memory_BSD, source_mask_BS, past, probe=probe)

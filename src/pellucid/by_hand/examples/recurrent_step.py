@@ -151,7 +151,8 @@ def _step(
         state_1D: the state before.
     """
     before = make_step("h before", "", table((word,), state_1D, "h"), is_given=True)
-    steps, found = [before], {}
+    steps = [before]
+    found: dict[str, Tensor] = {}
     for name in RECURRENT_WEIGHTS:
         terms, total_1D = [], torch.zeros_like(state_1D)
         for letter, (vector_1D, weights) in inputs.items():
@@ -167,7 +168,9 @@ def _step(
         found[name] = function(total_1D)
         reset_1D = found["r"] if name == "n" else None
         lines = _lines(word, name, terms, (state_1D, weight_DD, reset_1D), total_1D)
-        parts = " + ".join(f"{letter}·{term[0]}" for letter, term in zip(inputs, terms, strict=True))
+        parts = " + ".join(
+            f"{letter}·{term[0]}" for letter, term in zip(inputs, terms, strict=True)
+        )
         from_state = f"r ⊙ (h·U^{name})" if name == "n" else f"h·U^{name}"
         formula = f"{'tanh' if name == 'n' else 'σ'}({parts} + {from_state})"
         result = table((word,), found[name], name)
@@ -256,9 +259,7 @@ def _attention_part(attention: AttentionByHand, asked_1D: Tensor, states_MD: Ten
             _WORDS, hidden_MK, attention.scores_LM[0].tolist(), strict=True
         )
     )
-    mixed = stage_steps(
-        attention, formulas={"exponentials": "exp(scores − largest of the row)"}
-    )
+    mixed = stage_steps(attention, formulas={"exponentials": "exp(scores − largest of the row)"})
     kept = tuple(step for step in mixed if step.name not in ("scores", "scaled"))
     return Part(
         "Which state does the decoder need? Additive attention",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect"]
 
+Drawn = Literal["whole", "attention", "heads", "training", "inference", "positions", "unit"]
+
 
 def inspect(
     model: Model,
@@ -26,7 +28,7 @@ def inspect(
         bool, typer.Option("--vocabulary", help="Show the vocabulary instead: index and word.")
     ] = False,
     draw: Annotated[
-        Literal["whole", "attention", "heads", "training", "inference", "positions", "unit"] | None,
+        Drawn | None,
         typer.Option(
             help="Draw the whole architecture, one attention, the heads with W_O, the encoder "
             "feeding every decoder layer in training or inference, or the positions; of a recurrent "

@@ -71,6 +71,7 @@ class Notices:
             ("parts", notes.parts > 1),
             ("is_whole", notes.is_whole),
             ("is_long", notes.is_long),
+            ("vector", notes.exceeds_vector),
             ("retried", notes.retried),
             ("flagged", notes.flags),
             *((flag, True) for flag in notes.flags),
@@ -119,6 +120,12 @@ class Notices:
             yield (
                 f"{self._have('is_long', 'is', 'are')} far longer than the lines that the "
                 f"model learned from, and cannot be split at sentence ends: read the {ends}."
+            )
+        if self._counts["vector"]:
+            yield (
+                f"{self._have('vector')} more tokens than any source that this model learned to "
+                "put into its one vector of fixed length: words may be lost. A model with "
+                "attention reads longer lines."
             )
         yield from self._about_flags()
         yield from self._terms.sentences()

@@ -9,7 +9,7 @@ from typing import Any
 from pellucid.bundle import Bundle
 from pellucid.cli.look.writer import Writer
 from pellucid.errors import InputError
-from pellucid.inside.ask import HEAD_STAGES, Ask, require_attention
+from pellucid.inside.ask import HEAD_STAGES, Ask, Part, require_attention
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.choose import CLEAREST, clearest_head
 from pellucid.inside.show.steps import SHOWN, follow
@@ -130,7 +130,7 @@ def _follow_unit(
     assert isinstance(model, RecurrentModel)
     if focus.words:
         raise InputError("--words needs self-attention, but this model is recurrent. Leave it out.")
-    part = next(iter(ask.parts or ("decoder",)))
+    part: Part = "decoder" if not ask.parts else next(iter(ask.parts))
     layer = next(iter(ask.layers or (0,)))
     shown = None if focus.whole else SHOWN
     steps = list(

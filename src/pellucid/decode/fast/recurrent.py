@@ -134,7 +134,9 @@ class RecurrentEngine:
         self.device = model.output_weight.device
         is_same = dtype is None or dtype == model.output_weight.dtype
         self._model = model if is_same else copy.deepcopy(model).to(dtype)
-        self._scale = math.sqrt(model.config.d_model) if self.config.embedding_scale == "sqrt" else 1
+        self._scale = (
+            math.sqrt(model.config.d_model) if self.config.embedding_scale == "sqrt" else 1
+        )
 
     @property
     def vocabulary_size(self) -> int:

@@ -103,7 +103,6 @@ class Place:
                 f"{self.key} for row {self.query} ({self}). Name an edge that the mask allows."
             )
 
-
     def _check_recurrent(self, model: ModelConfig) -> None:
         if not model.has_attention:
             raise InputError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from pellucid.inside.drawings.canvas import COUNT, Box, Canvas
 from pellucid.inside.drawings.counts import Counts
 
@@ -54,7 +56,10 @@ def draw_unrolled(canvas: Canvas, counts: Counts) -> None:
         canvas.text((start + last.x) / 2, top - 12, words, size=11)
     bottom = units[0].y
     canvas.arrow(
-        [(last.right + (2 * ASIDE if config.has_attention else 0), bottom), (units[0].left, bottom)],
+        [
+            (last.right + (2 * ASIDE if config.has_attention else 0), bottom),
+            (units[0].left, bottom),
+        ],
         shape="first state",
         count=_initial(counts),
     )
@@ -79,7 +84,7 @@ def _draw_encoder(canvas: Canvas, counts: Counts) -> list[Box]:
             _join(canvas, box, rows[0][-1], rows[1][-1])
     for number, row in enumerate(rows):
         width = config.d_model // 2 if both else config.d_model
-        for one, other in zip(row, row[1:], strict=False):
+        for one, other in pairwise(row):
             ends = [(one.right, one.y), (other.left, other.y)]
             canvas.arrow(ends if number == 0 else ends[::-1], shape=f"{width}")
     layers = config.num_encoder_layers
@@ -109,7 +114,8 @@ def _join(canvas: Canvas, word: Box, forward: Box, backward: Box) -> None:
 
 def _draw_decoder(canvas: Canvas, counts: Counts, start: float) -> list[Box]:
     """Draw one column a target word; return the units."""
-    config, units = counts.config, []
+    config = counts.config
+    units: list[Box] = []
     for index, word in enumerate(TARGET):
         x = start + index * COLUMN
         canvas.text(x, 30, word, is_bold=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from pellucid.inside.ask import Part, check_number
 from pellucid.inside.record.data import TraceData
@@ -172,8 +171,7 @@ def _encoder_steps(
 ) -> Iterator[Step]:
     below = "encoder.input" if layer == 0 else f"encoder.{layer - 1}.recurrent.state"
     start = 0
-    for name, cell in model.encoder.layers[layer].named_children():
-        assert isinstance(cell, GatedCell)
+    for name, cell in model.encoder.layers[layer].directions():
         width = cell.state.in_features
         own = slice(start, start + width)
         states = trace.get(f"encoder.{layer}.recurrent.state")[:, own]
@@ -189,14 +187,13 @@ def _encoder_steps(
 
 def _unit(
     where: str,
-    cell: nn.Module,
+    cell: GatedCell,
     entering: tuple[np.ndarray, np.ndarray],
     parts: Sequence[tuple[str, np.ndarray]],
     stages: dict[str, np.ndarray],
     shown: int | None,
 ) -> Iterator[Step]:
     """Show one step of a unit: each gate from its parts, then the state from the gates."""
-    cell = cast(GatedCell, cell)
     x_D, state_D = entering
     from_input = _numbers(cell.input.weight) @ x_D + _numbers(cell.input.bias)
     from_state = _numbers(cell.state.weight) @ state_D + _numbers(cell.state.bias)

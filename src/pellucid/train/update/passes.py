@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
-from pellucid.model import Dropout, EncoderDecoder
+from pellucid.model import Dropout, EncoderDecoder, Transformer
 from pellucid.train import plain
 from pellucid.train.fast.compiled import CompiledTransformer
 from pellucid.train.fast.kernels.guided import Guide
@@ -164,6 +164,7 @@ class Passes:
         model, masks = self._working, batch.source_mask_BS
         own_mask_BT = None if model.config.look_ahead_mask else batch.target_mask_BT
         if self._in_rows:
+            assert isinstance(model, Transformer)
             on_rows = TransformerOnRows(model, masks, batch.target_in_BT.shape[1], dropout)
             memory_BSD = on_rows.encode(batch.source_BS)
             return on_rows.decode(batch.target_in_BT, memory_BSD, target_mask_BT=own_mask_BT)
@@ -207,11 +208,14 @@ def _on_kernels(
         next(model.parameters()).device,
         has_output_bias=model.output_bias is not None,
     )
+    if chosen.kernels is None:
+        return None
+    assert isinstance(model, Transformer)
     guide = None
     if training.guided_head:
         layer, head = training.guided_head
         guide = Guide(layer, head, training.guided_weight)
-    return None if chosen.kernels is None else ModelOnKernels(model, chosen.kernels, guide)
+    return ModelOnKernels(model, chosen.kernels, guide)
 
 
 def trained(module: nn.Module) -> list[Tensor]:

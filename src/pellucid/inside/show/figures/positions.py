@@ -22,6 +22,7 @@ from pellucid.inside.show.figures.style import (
     save_figure,
     wrap,
 )
+from pellucid.model import Transformer
 
 __all__ = ["draw_positions_figure", "positions_of", "products_by_offset"]
 
@@ -84,6 +85,7 @@ def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray
             f"The number of positions must be from 1 to {limit} for this model, but is "
             f"{num_positions}. Take fewer."
         )
+    assert isinstance(bundle.model, Transformer)  # No other model has positions.
     stack = bundle.model.encoder if part == "encoder" else bundle.model.decoder
     like = torch.empty(1, config.d_model, dtype=torch.float64)
     with torch.inference_mode():

@@ -24,7 +24,7 @@ from pellucid.lessons.why.result import (
     Verdict,
 )
 from pellucid.lessons.why.setting import Setting
-from pellucid.model import Transformer
+from pellucid.model import EncoderDecoder
 
 __all__ = ["OwnWeight", "count_rows", "judge", "measure"]
 
@@ -135,7 +135,7 @@ def _mean(heads: Sequence[OwnWeight]) -> float:
     return sum(one.highest for one in heads) / len(heads)
 
 
-def _count(model: Transformer, sources: Sequence[Sequence[int]]) -> list[OwnWeight]:
+def _count(model: EncoderDecoder, sources: Sequence[Sequence[int]]) -> list[OwnWeight]:
     config = model.config
     sums = torch.zeros(config.num_encoder_layers, 2, config.num_heads)
     for ids in sources:
@@ -152,7 +152,7 @@ def _count(model: Transformer, sources: Sequence[Sequence[int]]) -> list[OwnWeig
     ]
 
 
-def _count_embeddings(model: Transformer, sources: Sequence[Sequence[int]]) -> OwnWeight:
+def _count_embeddings(model: EncoderDecoder, sources: Sequence[Sequence[int]]) -> OwnWeight:
     sums = torch.zeros(2)
     for ids in sources:
         keeper = Keeper(("input",), ("encoder.0.self",))
