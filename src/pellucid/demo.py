@@ -193,6 +193,8 @@ def _show_pronoun(findings: _Findings) -> None:
     """Draw the decoder row that writes the pronoun of the first sentence that has one."""
     index = next(i for i, example in enumerate(findings.examples) if example.pronouns)
     trace = findings.traces[index]
+    if not _is_shown(trace, "cross"):
+        return
     row = row_of_piece(trace, findings.examples[index].pronouns[0].target)
     if row is None:
         return
@@ -201,6 +203,11 @@ def _show_pronoun(findings: _Findings) -> None:
     console.print(f"\nCross-attention weights, in percent, for: {source}")
     for line in draw_row(trace, row):
         console.print(line)
+
+
+def _is_shown(trace: Trace, kind: str) -> bool:
+    """Tell whether a trace holds weights of a kind of attention; recurrent models lack some."""
+    return any(name.endswith(f".{kind}.weights") for name in trace.arrays)
 
 
 def row_of_piece(trace: Trace, piece: int) -> int | None:

@@ -15,6 +15,7 @@ from small_runs import make_recipe, write_text
 
 import pellucid
 from pellucid.config import Recipe, to_toml, validate
+from pellucid.corpora import make_split
 from pellucid.errors import ConfigurationError
 from pellucid.train import train
 
@@ -284,6 +285,27 @@ def test_training_from_a_recurrent_model_keeps_its_architecture(
     )
     assert done.returncode == 0, done.stderr
     assert pellucid.load(runs / "more").model.config.is_recurrent
+
+
+@pytest.mark.parametrize("form", ["additive", "none"])
+def test_demo_trains_tests_and_shows_a_recurrent_model(
+    form: str, tmp_path: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch, no_report: None
+) -> None:
+    monkeypatch.setattr(
+        "pellucid.demo.make_split",
+        lambda name, seed, count=40: make_split(name, seed=seed, count=40),
+    )
+    settings = [f"model.recurrent_attention={form}", "training.max_steps=3"]
+    settings += ["training.validate_every=3", "training.processes=1", "model.d_model=16"]
+    settings += ["tokenizer.min_word_count=1"]
+    changes = [part for setting in settings for part in ("--set", setting)]
+    done = run_here("demo", "--model", "recurrent", "--out", str(tmp_path / "run"), *changes)
+    assert done.returncode == 0, done.stderr
+    assert "small recurrent model" in done.stderr.replace("\n", " ")
+    page = (tmp_path / "run" / "look.html").read_text()
+    assert ("reads one vector of fixed length" in page) is (form == "none")
+    assert ("Cross-attention of the decoder" in page) is (form == "additive")
+    assert "Translated exactly" in done.stdout
 
 
 def test_recipe_of_a_recurrent_model_reads_back() -> None:

@@ -66,6 +66,8 @@ def replay(
     """
     ask = ask or Ask()
     config = pair.model.config
+    if ask == Ask() and not config.has_attention:
+        ask = Ask(stages=("vector",))  # Without weights the one vector is what there is to see.
     ask.check(config)
     if keep is None:
         lengths = len(pair.source_ids), len(pair.target_ids)

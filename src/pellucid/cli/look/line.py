@@ -83,7 +83,7 @@ def look_at_line(
     translator = load(model, threads=threads)
     needs_weights = bool(options["stage"] or options["heads"])
     if ask == Ask() and not needs_weights and not translator.model.config.has_attention:
-        ask = Ask(stages=("vector",))  # It has no weights: its one vector is what there is to see.
+        ask = Ask(stages=("vector",))  # As the replay does; asked for by name, weights are refused.
     # A unit is followed with everything that a trace holds, also where nothing attends.
     is_unit = options["row"] is not None and translator.model.config.is_recurrent
     (replace(ask, everything=True) if is_unit else ask).check(translator.model.config)
