@@ -58,6 +58,7 @@ def drawings(bundle: Bundle) -> dict[str, str]:
     return {
         what: draw_architecture(config, what, model=model, has_output_bias=has_bias)
         for what in get_args(Drawing)
+        if what != "unit"  # only a recurrent model has it
     }
 
 

@@ -146,7 +146,7 @@ def test_many_heads_are_cut_in_the_middle_and_it_shows() -> None:
     assert "16 heads × 4 = 64" in words
 
 
-@pytest.mark.parametrize("what", get_args(Drawing))
+@pytest.mark.parametrize("what", [what for what in get_args(Drawing) if what != "unit"])
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_no_two_words_overlap_and_all_are_on_the_page(
     changes: dict[str, Any], what: Drawing

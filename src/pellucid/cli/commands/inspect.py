@@ -31,8 +31,8 @@ def inspect(
         Drawn | None,
         typer.Option(
             help="Draw the whole architecture, one attention, the heads with W_O, the encoder "
-            "feeding every decoder layer in training or inference, or the positions; of a recurrent "
-            "model the whole, unrolled, or one unit."
+            "feeding every decoder layer in training or inference, or the positions; of a "
+            "recurrent model the whole, unrolled, or one unit."
         ),
     ] = None,
     output_file: Annotated[
