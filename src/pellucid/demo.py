@@ -284,6 +284,14 @@ def _loss_curve(metrics: Path) -> str:
 def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
     """Write the page that runs the new model, opened at the first example."""
     bundle = translator.own_bundle
+    if not _is_shown(findings.traces[0], "cross"):
+        page = html_page(
+            "What the model attends to",
+            "<p>This model has no attention: its decoder reads one vector of fixed length.</p>",
+            f'<p class="note">Model {bundle.model_hash}.</p>',
+        )
+        write_text(out / "look.html", page)
+        return
     source, trace = findings.translations[0].source, findings.traces[0]
     # A sentence of the training text says little about others, so the page says which these are.
     remarks = [f"The page opens at one of ten example sentences; {_IN_TRAINING}. Type others."]

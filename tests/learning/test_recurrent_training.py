@@ -304,7 +304,7 @@ def test_demo_trains_tests_and_shows_a_recurrent_model(
     assert "small recurrent model" in done.stderr.replace("\n", " ")
     page = (tmp_path / "run" / "look.html").read_text()
     assert ("reads one vector of fixed length" in page) is (form == "none")
-    assert ("Cross-attention of the decoder" in page) is (form == "additive")
+    assert ("this model is recurrent" in page) is (form == "additive")
     assert "Translated exactly" in done.stdout
 
 

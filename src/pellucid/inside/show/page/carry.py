@@ -22,6 +22,11 @@ MOST_BYTES = 64 * 2**20
 def cannot_carry(bundle: Bundle) -> str:
     """Explain in one sentence why a page cannot run a model; return ``""`` if it can."""
     config = bundle.config
+    if config.model.is_recurrent:
+        return (
+            "The page shows a recorded sentence: it runs Transformers itself, and this model is "
+            "recurrent."
+        )
     if config.tokenizer.kind != "words":
         return (
             "The page shows a recorded sentence: it runs models of whole words itself, and this "
