@@ -26,6 +26,19 @@ def why(
         Path | None,
         typer.Option("--png", metavar="FILE", help="Draw it: FILE ends in .png, .svg or .pdf."),
     ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Measure more sizes with three seeds, in up to 25 minutes."),
+    ] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            metavar="DIR",
+            help="With --full, keep finished parts here (default why-results): they are not "
+            "measured again.",
+        ),
+    ] = None,
     json: Json = False,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", min=0, help="Seed of everything drawn.")
@@ -34,6 +47,9 @@ def why(
     size: Annotated[str, typer.Option("--size", hidden=True)] = "quick",
 ) -> None:
     """Measure a claim of the texts on this machine, in less than a minute.
+
+    --full takes longer: more sizes, three seeds, and 95 % intervals. Press Ctrl-C at any time: the
+    same command continues after the last finished part.
 
     The answer has the statement of the text, a number, the tables behind it, and a verdict: holds,
     holds only if, or fails. The verdict follows from the numbers by a rule that is shown. Times
@@ -56,7 +72,17 @@ def why(
         )
     if size not in ("quick", "toy"):
         raise InputError(f"--size must be quick or toy, but is {size!r}. Leave it out.")
+    if results is not None and not full:
+        raise InputError("--results keeps the parts of a full measurement. Add --full.")
 
     from pellucid.cli.why.show import answer
 
-    answer(claim, size=size, seed=seed, threads=threads, picture=png, is_json=json)
+    answer(
+        claim,
+        size="full" if full else size,
+        kept_in=results,
+        seed=seed,
+        threads=threads,
+        picture=png,
+        is_json=json,
+    )

@@ -7,7 +7,7 @@ import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -16,10 +16,17 @@ from rich.text import Text
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import check_target, to_json_line
 from pellucid.cli.why.progress import Doing
+from pellucid.files import writing
 from pellucid.lessons.why.registry import CLAIMS
 from pellucid.lessons.why.result import Cell, Finding, Measurement, Table, Verdict
 
-__all__ = ["answer", "list_claims"]
+if TYPE_CHECKING:
+    from pellucid.lessons.why.kept import KeptCells
+
+__all__ = ["KEPT_IN", "answer", "list_claims", "write_cell"]
+
+KEPT_IN = Path("why-results")
+"""The folder for finished parts of full measurements, in the current folder."""
 
 _WIDTH = 80
 _STYLES = {"holds": "bold green", "holds only if": "bold yellow", "fails": "bold red"}
@@ -40,18 +47,20 @@ def list_claims(*, is_json: bool) -> None:
         sys.stdout.write(f"{claim.name:{width}}  {claim.question}\n")
     sys.stdout.write(
         "\nMeasure one: pellucid why scale --png scale.png\n"
-        "Each takes less than a minute on two cores.\n"
+        "Each takes less than a minute on two cores; with --full up to 25 minutes.\n"
     )
 
 
 def answer(
-    name: str, *, size: str, seed: int, threads: int | None, picture: Path | None, is_json: bool
-) -> None:
+    name: str, *, size: str, kept_in: Path | None, seed: int, threads: int | None,
+    picture: Path | None, is_json: bool,
+) -> None:  # fmt: skip
     """Measure a claim and show what was found.
 
     Args:
         name: the claim.
-        size: ``quick`` or ``toy``.
+        size: ``quick``, ``toy`` or ``full``.
+        kept_in: the folder for finished parts of a full measurement; None takes `KEPT_IN`.
         seed: of everything drawn.
         threads: of the processor; None takes all.
         picture: the file to draw into, if any.
@@ -67,11 +76,14 @@ def answer(
     from pellucid.lessons.why import Setting, measure_claim
     from pellucid.lessons.why.record import to_record
 
+    kept = _open_kept(name, kept_in or KEPT_IN) if size == "full" else None
     set_threads(threads)
     started = time.monotonic()
     with Doing() as doing:
-        setting = Setting(size=size, seed=seed, say=doing.say)  # type: ignore[arg-type]
+        setting = Setting(size=size, seed=seed, say=doing.say, kept=kept)  # type: ignore[arg-type]
         measurement = measure_claim(name, setting)
+    if kept is not None:
+        kept.finish(to_record(measurement))
     seconds = time.monotonic() - started
     if picture is not None:
         from pellucid.lessons.why.figure import draw_measurement
@@ -83,7 +95,18 @@ def answer(
         _draw(measurement)
     if picture is not None:
         warn(f"The picture is in {picture}.")
-    warn(f"Measured in {seconds:.0f} s with seed {seed}.")
+    seeds = f"seed {seed}" if kept is None else f"seeds {', '.join(map(str, setting.seeds))}"
+    warn(f"Measured in {seconds:.0f} s with {seeds}.")
+    if kept is not None:
+        warn(f"The parts are in {(kept_in or KEPT_IN) / name}.json.")
+
+
+def _open_kept(name: str, folder: Path) -> KeptCells:
+    from pellucid.lessons.why.kept import KeptCells
+
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return KeptCells(folder / f"{name}.json", name)
 
 
 def _draw(measurement: Measurement) -> None:
@@ -144,7 +167,7 @@ def _print(console: Console, text: Text, indent: str = "", later: str | None = N
 def _table_lines(table: Table) -> Iterator[str]:
     """Lay out a table: words to the left, numbers to the right, two spaces between columns."""
     rows = [
-        [_write_cell(cell, form) for cell, form in zip(row, table.forms, strict=True)]
+        [write_cell(cell, form) for cell, form in zip(row, table.forms, strict=True)]
         for row in table.rows
     ]
     widths = [
@@ -156,7 +179,7 @@ def _table_lines(table: Table) -> Iterator[str]:
         yield _row(row, widths, table.forms)
 
 
-def _write_cell(cell: Cell, form: str) -> str:
+def write_cell(cell: Cell, form: str) -> str:
     """Write a cell of a table; a number that does not exist is a dash."""
     if cell is None:
         return "–"

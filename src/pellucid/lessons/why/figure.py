@@ -161,6 +161,11 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             zorder=order,
             **marks,
         )
+        if series.low:
+            low, high = np.array(series.low)[is_shown], np.array(series.high)[is_shown]
+            axes.fill_between(
+                x[is_shown], low, high, color=look["color"], alpha=0.15, linewidth=0, zorder=1
+            )
     if panel.x_log:
         axes.set_xscale("log", base=2)
         places = sorted({place for series in panel.series for place in series.x if place > 0})
@@ -186,6 +191,11 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
         places_P, heights_P = np.array(series.x)[is_shown_P], np.array(series.y)[is_shown_P]
         style = {"color": look["color"], "label": series.name, "zorder": 2}
         axes.bar(places_P + shift_P[is_shown_P], heights_P, width * 0.94, **style)
+        if series.low:
+            ends_2P = np.array([series.low, series.high])[:, is_shown_P]
+            axes.vlines(
+                places_P + shift_P[is_shown_P], *ends_2P, color=INK, linewidth=0.8, zorder=3
+            )
     for series, _ in looks:
         if series.role == "faint":
             style = {"linewidth": 1, "linestyle": "--", "label": series.name, "zorder": 1}

@@ -110,12 +110,16 @@ class Series:
         y: the heights.
         role: ``accent`` is the one to look at, ``plain`` what it is compared with, ``faint`` a
             reference such as chance.
+        low: the lower ends of the heights' intervals; empty if there are none.
+        high: the upper ends.
     """
 
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     role: Literal["accent", "plain", "faint"] = "plain"
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,7 @@ class Measurement:
         notes: what else a reader should know.
         to_try: commands that continue from here.
         seed: of everything drawn.
-        size: ``quick``, or ``toy`` for a test of the measurement itself.
+        size: ``quick``, ``full``, or ``toy`` for a test of the measurement itself.
         machine: what times were measured on; empty if nothing was timed.
     """
 

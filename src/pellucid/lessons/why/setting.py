@@ -1,15 +1,19 @@
-"""The setting of a measurement: its size, its seed, and where it reports what it is doing."""
+"""The setting of a measurement: its size, its seeds, and where it reports and keeps results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
+
+from pellucid.lessons.why.kept import KeptCells
 
 __all__ = ["Setting", "Size", "say_nothing"]
 
-Size = Literal["quick", "toy"]
+Size = Literal["quick", "toy", "full"]
 T = TypeVar("T")
+
+_FULL_SEEDS = 3
 
 
 def say_nothing(doing: str) -> None:
@@ -21,16 +25,39 @@ class Setting:
     """The setting of a measurement.
 
     Attributes:
-        size: ``quick`` takes less than a minute on two cores; ``toy`` takes a second or two, and
-            its numbers prove nothing.
-        seed: of everything drawn.
-        say: is told what is being computed, for a line of progress.
+        size: ``quick`` takes less than a minute on two cores; ``full`` takes up to 25 minutes, with
+            more sizes and three seeds; ``toy`` takes a second or two, and its numbers prove
+            nothing.
+        seed: of everything drawn; with ``full`` the first of three.
+        say: receives what is being computed, for a line of progress.
+        kept: holds the finished cells of a full measurement; None keeps nothing.
     """
 
     size: Size = "quick"
     seed: int = 1
     say: Callable[[str], None] = say_nothing
+    kept: KeptCells | None = None
 
-    def choose(self, quick: T, toy: T) -> T:
-        """Choose by the size."""
-        return quick if self.size == "quick" else toy
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds to measure with: three in a row for ``full``, otherwise one."""
+        return tuple(range(self.seed, self.seed + (_FULL_SEEDS if self.size == "full" else 1)))
+
+    def choose(self, quick: T, toy: T, full: T | None = None) -> T:
+        """Choose by the size; without a value for ``full`` that takes the quick one."""
+        if self.size == "full" and full is not None:
+            return full
+        return toy if self.size == "toy" else quick
+
+    def cell(self, key: str, make: Callable[[], Any], *, is_timed: bool = False) -> Any:
+        """Compute a part of a measurement, or return it as it was kept.
+
+        Args:
+            key: names everything that the value depends on, in words: it is the only thing by which
+                a kept value is recognized.
+            make: computes the value from numbers, strings, lists and dictionaries, as JSON has
+                them.
+            is_timed: True if the value holds times: values of other machines are not returned.
+        """
+        self.say(key)
+        return make() if self.kept is None else self.kept.get(key, make, is_timed=is_timed)

@@ -1,0 +1,87 @@
+"""Finished parts of long measurements, kept in a file so that nothing is measured twice."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pellucid.errors import DataError
+from pellucid.files import read_bytes, write_text
+
+__all__ = ["KeptCells"]
+
+
+class KeptCells:
+    """The cells of one claim in one JSON file, written after each cell.
+
+    Args:
+        path: the file; its folder exists.
+        claim: the name of the claim.
+
+    Raises:
+        DataError: the file cannot be read, or holds something else.
+    """
+
+    def __init__(self, path: Path, claim: str) -> None:
+        self._path = path
+        self._claim = claim
+        self._cells: dict[str, dict[str, Any]] = {}
+        self._measurement: dict[str, Any] | None = None
+        self._asked: set[str] = set()
+        if path.exists():
+            self._read()
+
+    def get(self, key: str, make: Callable[[], Any], *, is_timed: bool = False) -> Any:
+        """Return the value of a cell; compute and keep it if the file does not have it."""
+        machine = _describe_machine()
+        place = f"{key} [{machine}]" if is_timed else key
+        self._asked.add(place)
+        if place not in self._cells:
+            started = time.monotonic()
+            # Through JSON at once, so that a kept value and a new one never differ.
+            value = json.loads(json.dumps(make()))
+            self._cells[place] = {
+                "value": value,
+                "seconds": round(time.monotonic() - started, 2),
+                "date": datetime.now(UTC).date().isoformat(),
+                "machine": machine,
+            }
+            self._write()
+        return self._cells[place]["value"]
+
+    def finish(self, record: dict[str, Any]) -> None:
+        """Keep the whole measurement, and drop the cells that it did not ask for."""
+        self._measurement = record
+        self._cells = {key: cell for key, cell in self._cells.items() if key in self._asked}
+        self._write()
+
+    def _read(self) -> None:
+        try:
+            found = json.loads(read_bytes(self._path))
+            self._cells = dict(found["cells"])
+            self._measurement = found["measurement"]
+            is_own = found["claim"] == self._claim and all(
+                "value" in cell for cell in self._cells.values()
+            )
+        except (ValueError, KeyError, TypeError):
+            is_own = False
+        if not is_own:
+            raise DataError(
+                f"A file of results must hold those of the claim {self._claim}, but does not "
+                f"({self._path}). Delete it to measure again, or name another folder with "
+                "--results."
+            )
+
+    def _write(self) -> None:
+        record = {"claim": self._claim, "measurement": self._measurement, "cells": self._cells}
+        write_text(self._path, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+
+
+def _describe_machine() -> str:
+    from pellucid.hardware import describe_machine  # Loads PyTorch.
+
+    return describe_machine()
