@@ -11,7 +11,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-__all__ = ["peak_bytes", "seconds_of"]
+__all__ = ["peak_bytes", "seconds_of", "thread_seconds"]
 
 _SHORTEST = 0.02
 """Seconds that one timing lasts at least: a shorter call is repeated within it."""
@@ -36,6 +36,14 @@ def seconds_of(run: Callable[[], Any], *, repeats: int = 5) -> float:
             run()
         found.append((time.perf_counter() - started) / calls)
     return min(found)
+
+
+def thread_seconds() -> float:
+    """Read the processor time of this thread: other programs on the machine hardly change it.
+
+    Work in PyTorch counts only if it runs on one thread.
+    """
+    return time.thread_time()
 
 
 def peak_bytes(run: Callable[[], Any]) -> int:

@@ -10,18 +10,26 @@ import numpy as np
 import torch
 
 from pellucid.config import ModelConfig, TrainingConfig
-from pellucid.data import make_source_batch
+from pellucid.data import Batch, make_source_batch
 from pellucid.decode import decode_greedily
 from pellucid.hardware import some_threads
 from pellucid.lessons.why.tiny.words import END, PAD, START, Pair, Vocabulary, make_pair_batch
-from pellucid.model import Transformer, initialize
+from pellucid.model import EncoderDecoder, initialize, make_model
 from pellucid.randomness import generator
 from pellucid.train.plain import compute_loss, make_update
 from pellucid.train.update.pieces import make_pieces
 from pellucid.train.weights.optimizer import Optimizer
 from pellucid.train.weights.schedule import learning_rate
 
-__all__ = ["Tiny", "count_exact", "loss_on", "make_tiny", "train_tiny", "translate_tiny"]
+__all__ = [
+    "Tiny",
+    "Updates",
+    "count_exact",
+    "loss_on",
+    "make_tiny",
+    "train_tiny",
+    "translate_tiny",
+]
 
 _SIZES: dict[str, Any] = {
     "d_model": 64,
@@ -30,9 +38,11 @@ _SIZES: dict[str, Any] = {
     "num_encoder_layers": 1,
     "num_decoder_layers": 1,
     "tied_embeddings": "decoder",
-    "max_source_length": 256,
-    "max_target_length": 256,
+    "max_source_length": 512,
+    "max_target_length": 512,
 }
+_OF_RECURRENT = ("d_model", "tied_embeddings", "max_source_length", "max_target_length")
+"""The sizes that a recurrent model has too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +56,7 @@ class Tiny:
         losses: of each update, on the batch that it was made from: −log p of a word, in nats.
     """
 
-    model: Transformer
+    model: EncoderDecoder
     source: Vocabulary
     target: Vocabulary
     losses: tuple[float, ...] = ()
@@ -63,7 +73,10 @@ def make_tiny(pairs: Sequence[Pair], *, seed: int, **changes: Any) -> Tiny:
     source = Vocabulary.of(pair[0] for pair in pairs)
     target = Vocabulary.of(pair[1] for pair in pairs)
     sizes = {"source_vocabulary_size": len(source), "target_vocabulary_size": len(target)}
-    model = Transformer(ModelConfig.model_validate(_SIZES | sizes | changes))
+    usual = _SIZES
+    if changes.get("architecture") == "recurrent":
+        usual = {name: _SIZES[name] for name in _OF_RECURRENT}
+    model = make_model(ModelConfig.model_validate(usual | sizes | changes))
     initialize(model, seed)
     return Tiny(model, source, target)
 
@@ -96,25 +109,44 @@ def train_tiny(
         label_smoothing=0.0,
         dropout=0.0,
     )
-    optimizer = Optimizer(tiny.model, training)
-    d_model = tiny.model.config.d_model
+    updates = Updates(tiny, training)
     losses = []
     # So small a model is as fast on one thread, and its numbers do not depend on their number.
     with some_threads(1):
-        for step, chosen in enumerate(_batches(len(pairs), rows, steps, seed), start=1):
+        for chosen in _batches(len(pairs), rows, steps, seed):
             batch = make_pair_batch([sources[i] for i in chosen], [targets[i] for i in chosen])
-            pace = learning_rate(step, training, d_model)
-            result = make_update(
-                tiny.model,
-                optimizer,
-                make_pieces([batch]),
-                training,
-                step=step,
-                rate=pace,
-                muon_rate=pace,
-            )
-            losses.append(result.loss if np.isfinite(result.loss) else float("inf"))
+            losses.append(updates.make(batch))
     return Tiny(tiny.model, tiny.source, tiny.target, tuple(losses))
+
+
+class Updates:
+    """Updates of a tiny model, one batch after another.
+
+    Args:
+        tiny: the model, trained in place.
+        training: the settings, among them the schedule of the learning rate.
+    """
+
+    def __init__(self, tiny: Tiny, training: TrainingConfig) -> None:
+        self._model = tiny.model
+        self._training = training
+        self._optimizer = Optimizer(tiny.model, training)
+        self._step = 0
+
+    def make(self, batch: Batch) -> float:
+        """Make an update, and return the loss before it; infinity if that is not finite."""
+        self._step += 1
+        pace = learning_rate(self._step, self._training, self._model.config.d_model)
+        result = make_update(
+            self._model,
+            self._optimizer,
+            make_pieces([batch]),
+            self._training,
+            step=self._step,
+            rate=pace,
+            muon_rate=pace,
+        )
+        return result.loss if np.isfinite(result.loss) else float("inf")
 
 
 def _batches(count: int, rows: int, steps: int, seed: int) -> list[np.ndarray]:
