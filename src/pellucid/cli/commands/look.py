@@ -69,4 +69,9 @@ def look(
     from pellucid.cli.look.line import Line, look_at_line
 
     line = Line(text[0], target, prefix)
+    if options["beside"] is not None:
+        from pellucid.cli.look.beside import look_beside
+
+        models = (model, options["beside"])
+        return look_beside(models, line, files, options, float64=float64, threads=threads)
     return look_at_line(model, line, files, options, float64=float64, threads=threads)

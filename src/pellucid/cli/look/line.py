@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from pellucid.text.close import say_unknown_words, unknown_words
 from pellucid.text.codes import CodeFaults, find_fault
 from pellucid.translator import Translator, load
 
-__all__ = ["Line", "look_at_line"]
+__all__ = ["Line", "look_at_line", "remarks_on", "replay_line", "report_problems"]
 
 _JSON_BYTES = 20
 """Approximate size of a number in JSON: digits, sign and separator."""
@@ -87,15 +87,8 @@ def look_at_line(
     # A unit is followed with everything that a trace holds, also where nothing attends.
     is_unit = options["row"] is not None and translator.model.config.is_recurrent
     (replace(ask, everything=True) if is_unit else ask).check(translator.model.config)
-    codes = CodeFaults()
-    codes.add(0, find_fault(translator.tokenizer, line.text))
-    if sentence := codes.sentence(translator.tokenizer):
+    for sentence in remarks_on(translator, line.text):
         warn(sentence)
-    if words := unknown_words(translator.tokenizer, line.text):
-        said = say_unknown_words(words, translator.tokenizer)
-        warn(f"The model does not know these words and reads them as <unk>: {said}.")
-    if was_in_training(translator.own_bundle, line.text):
-        warn("This sentence is in the text that the model learned from.")
     how = Replaying(
         ask if options["row"] is None else Ask(everything=True),
         float64=float64,
@@ -104,15 +97,28 @@ def look_at_line(
         if options["all"]
         else None,
     )
-    traces = _replay(translator, line, how, options)
+    traces = replay_line(translator, line, how, options)
     if is_compared(options):
         return _compare(translator, traces[0], line, files, options)
-    exit_code = _report_problems(traces)
+    exit_code = report_problems(traces)
     if not files:
         _show(translator, traces, line, ask, options)
     elif not is_streamed:
         write_files(traces, files, partial(_make_page, translator.own_bundle, model, line))
     return exit_code
+
+
+def remarks_on(translator: Translator, text: str) -> Iterator[str]:
+    """Say what a reader should know about a line before a model's answer to it."""
+    codes = CodeFaults()
+    codes.add(0, find_fault(translator.tokenizer, text))
+    if sentence := codes.sentence(translator.tokenizer):
+        yield sentence
+    if words := unknown_words(translator.tokenizer, text):
+        said = say_unknown_words(words, translator.tokenizer)
+        yield f"The model does not know these words and reads them as <unk>: {said}."
+    if was_in_training(translator.own_bundle, text):
+        yield "This sentence is in the text that the model learned from."
 
 
 def _make_page(bundle: Bundle, model: str, line: Line, trace: Trace) -> str:
@@ -122,7 +128,7 @@ def _make_page(bundle: Bundle, model: str, line: Line, trace: Trace) -> str:
     return model_page(bundle, trace, line.text, lessons=lessons, name=model, taught=taught)
 
 
-def _replay(
+def replay_line(
     translator: Translator, line: Line, how: Replaying, options: Mapping[str, Any]
 ) -> list[Trace]:
     """Decode a line, unless its target is given, and replay each hypothesis."""
@@ -143,7 +149,7 @@ def _replay(
     return traces
 
 
-def _report_problems(traces: Sequence[Trace]) -> int:
+def report_problems(traces: Sequence[Trace]) -> int:
     """Write the checks that failed to standard error, and return the exit code."""
     problems = [problem for trace in traces for problem in trace.problems]
     for problem in problems:
@@ -164,8 +170,8 @@ def _compare(
     # The prefix begins the translation of the first line only.
     other_prefix = line.prefix if other_text == line.text else None
     other_line = Line(other_text, line.target, other_prefix)
-    second, *_ = _replay(other, other_line, Replaying(), options)
-    exit_code = _report_problems([trace, second])
+    second, *_ = replay_line(other, other_line, Replaying(), options)
+    exit_code = report_problems([trace, second])
     first_side = choose_side(trace, None, f"{translator.own_bundle.folder.name}: {line.text}")
     head = options["compare_head"] or str(first_side.head)
     second_side = choose_side(second, head, f"{other.own_bundle.folder.name}: {other_text}")

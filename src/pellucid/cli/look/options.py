@@ -107,6 +107,11 @@ SHOWN: Mapping[str, Option] = {
     "compare": (str, "TEXT", "Show the head's weights minus those on another line."),
     "compare_head": (str, "HEAD", "Subtract those of another head, such as decoder.1.cross.3."),
     "compare_model": (str, "MODEL", "Subtract those of another model, such as RUN/untrained."),
+    "beside": (
+        str,
+        "MODEL",
+        "Show what MODEL answers next to it: tokens, probabilities, and the words that each reads.",
+    ),
     "plain": (bool, "", "Write sentences instead of pictures, for a screen reader."),
 }
 """Things for the terminal to show instead of one map."""
@@ -121,7 +126,7 @@ FILES: Mapping[str, Option] = {
 }
 """The files to write instead."""
 
-WAYS = ("row", "links", "contexts", "heads", "change", "measure", "trust", "lens", "why")
+WAYS = ("row", "links", "contexts", "heads", "change", "measure", "trust", "lens", "why", "beside")
 COMPARED = ("compare", "compare_head", "compare_model")
 
 MOST_RANDOM = 100_000
@@ -175,7 +180,10 @@ def check_options(options: Mapping[str, Any], *, has_target: bool, has_prefix: b
     if options["why"] is not None and options["measure"]:
         ways.remove("--measure")  # it says what the difference is of
     ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
-    drawn = ("svg", "png", "pdf") if is_compared(options) else ()
+    drawn: tuple[str, ...] = ("svg", "png", "pdf") if is_compared(options) else ()
+    if options["beside"] is not None:
+        _check_beside(options)
+        drawn = ("svg", "png", "pdf", "json")
     files = [flag(name) for name in FILES if options[name] is not None and name not in drawn]
     if len(ways) > 1 or (ways and files):
         first, second = [*ways, *files][:2]
@@ -201,6 +209,21 @@ def check_texts(texts: Sequence[str], options: Mapping[str, Any]) -> None:
                 f"--contexts cannot be combined with {flag(name)}: it compares the encoder's "
                 "states after every layer. Leave one of them out."
             )
+
+
+def _check_beside(options: Mapping[str, Any]) -> None:
+    """Refuse options of one model's arrays where two models answer."""
+    for name in PLACE:
+        if options[name] not in (None, [], False):
+            raise InputError(
+                f"--beside cannot be combined with {flag(name)}: it shows one map of each model. "
+                "Leave one of them out."
+            )
+    if (options["n_best"] or 1) > 1:
+        raise InputError(
+            "--beside cannot be combined with --n-best: each model answers once. Leave one of "
+            "them out."
+        )
 
 
 def _check_contrast(options: Mapping[str, Any]) -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "NpzWriter",
     "name_without_gz",
     "read_trace",
+    "trace_to_json",
     "write_json",
     "write_npz",
 ]
@@ -186,6 +187,11 @@ def write_npz(trace: TraceData, path: Path) -> None:
 
 def write_json(trace: TraceData, path: Path) -> None:
     """Write a trace as ``.json``."""
+    write_text(path, trace_to_json(trace) + "\n", follows_link=True)
+
+
+def trace_to_json(trace: TraceData) -> str:
+    """Turn a trace into the JSON object that a file of it holds, on one line."""
     surroundings: dict[str, Any] = {"format": FORMAT}
     for name in (*TOKENS, *IDS, *LOGS):
         value = getattr(trace, name)
@@ -202,7 +208,7 @@ def write_json(trace: TraceData, path: Path) -> None:
             values = _without_infinities(values)
         numbers = json.dumps(values, allow_nan=False)
         parts.append(f", {json.dumps(name)}: {numbers}")
-    write_text(path, "".join(parts) + "}\n", follows_link=True)
+    return "".join(parts) + "}"
 
 
 def _without_infinities(value: Any) -> Any:

@@ -7,8 +7,7 @@ caption: model, place, stage, convention, decoding and precision.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,16 +16,18 @@ from pellucid.errors import InputError
 from pellucid.inside.heads.compare import Difference, compare_maps
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.colors import scale_end
+from pellucid.inside.show.figures.captions import LINE, MARGIN, caption_lines, captioned
 from pellucid.inside.show.figures.panels import (
     MOST_NUMBERS,
     Look,
     Panel,
     draw_panel,
     draw_scale,
+    look_of_one,
     panel_of,
     room_of,
 )
-from pellucid.inside.show.figures.style import Lettering, Sheet, check_ending, save_figure, wrap
+from pellucid.inside.show.figures.style import Lettering, check_ending
 from pellucid.inside.show.view import SPECIAL_TOKENS, View, describe_model_of
 
 __all__ = [
@@ -39,11 +40,6 @@ __all__ = [
 ]
 
 FIVE_STAGES = ("scores", "scaled", "masked", "weights", "context")
-
-MARGIN = 0.12
-CAPTION_SIZE = 7.0
-LINE = 0.135
-"""Inches from one line of a caption to the next."""
 
 
 def draw_trace_figure(
@@ -96,7 +92,7 @@ def draw_map_figure(
         left_out = f"More than {MOST_NUMBERS} words: the numbers are in the trace's file."
         caption = [*caption, left_out]
     lettering = Lettering(path, [*panel.texts, *caption])
-    look = _look_of_one(panel, lettering)
+    look = look_of_one(panel, lettering)
     num_rows, num_columns = panel.cells_LM.shape
     left, above, beside = room_of(panel, look)
     head = LINE + 0.06 if panel.title else 0.0
@@ -104,9 +100,9 @@ def draw_map_figure(
     bar = max(0.9, body[1])
     width = max(2 * MARGIN + left + body[0] + max(0.75, beside), 4.2)
     top = MARGIN + head + above
-    written = LINE * len(_caption_lines(lettering, caption, width))
+    written = LINE * len(caption_lines(lettering, caption, width))
     height = 2 * MARGIN + head + above + bar + 0.12 + written
-    with _captioned(path, lettering, caption, (width, height), top + bar + 0.12) as sheet:
+    with captioned(path, lettering, caption, (width, height), top + bar + 0.12) as sheet:
         if panel.title:
             sheet.text(MARGIN, MARGIN, lettering.write(panel.title), size=9, weight="bold")
         draw_panel(sheet, panel, look, left=MARGIN + left, top=top)
@@ -210,9 +206,9 @@ def draw_grid_figure(
     first_left, first_top = MARGIN + left + 0.2, MARGIN + above + 0.2
     body = len(panels[0]) * step_right, len(panels) * step_down
     width = max(first_left + body[0] + max(0.75, beside), 4.2)
-    written = LINE * len(_caption_lines(lettering, caption, width))
+    written = LINE * len(caption_lines(lettering, caption, width))
     height = first_top + body[1] + written + MARGIN
-    with _captioned(path, lettering, caption, (width, height), first_top + body[1]) as sheet:
+    with captioned(path, lettering, caption, (width, height), first_top + body[1]) as sheet:
         for index, (row, seen) in enumerate(zip(panels, views, strict=True)):
             top = first_top + index * step_down
             style = {"rotation": 90, "va": "center", "ha": "center", "size": 8, "weight": "bold"}
@@ -263,43 +259,15 @@ def draw_stages_figure(
     bar = max(high, 0.6)
     top = MARGIN + 0.2 + above
     width = 2 * MARGIN + left + sum(steps)
-    written = LINE * len(_caption_lines(lettering, caption, width))
+    written = LINE * len(caption_lines(lettering, caption, width))
     height = top + bar + 0.15 + written + MARGIN
-    with _captioned(path, lettering, caption, (width, height), top + bar + 0.15) as sheet:
+    with captioned(path, lettering, caption, (width, height), top + bar + 0.15) as sheet:
         at = MARGIN + left
         for index, (panel, view) in enumerate(zip(panels, views, strict=True)):
             draw_panel(sheet, panel, look, left=at, top=top, with_rows=not index)
             sheet.text(at, MARGIN, f"{index + 1}. {view.stage}", size=8, weight="bold")
             draw_scale(sheet, panel, left=at + wides[index] + 0.06, top=top, height=bar, label="")
             at += steps[index]
-
-
-def _look_of_one(panel: Panel, lettering: Lettering) -> Look:
-    longest = max(panel.cells_LM.shape)
-    if longest <= MOST_NUMBERS:
-        return Look((0.32, 0.21), 8, 6.2, lettering)
-    side = max(0.13 * MOST_NUMBERS / longest, 0.06)
-    return Look((side, side), 56 * side, 0, lettering)
-
-
-def _caption_lines(lettering: Lettering, caption: Sequence[str], width: float) -> list[str]:
-    sentences = [lettering.write(sentence) for sentence in caption]
-    return wrap(sentences, width - 2 * MARGIN, CAPTION_SIZE)
-
-
-@contextmanager
-def _captioned(
-    path: Path, lettering: Lettering, caption: Sequence[str], size: tuple[float, float], top: float
-) -> Iterator[Sheet]:
-    """Make a sheet to draw on; at the end write the caption from `top` down, and the file."""
-    with lettering.settings():
-        sheet = Sheet(*size)
-        yield sheet
-        for index, line in enumerate(_caption_lines(lettering, caption, sheet.width)):
-            is_warning = line.startswith("WARNING")
-            style = {"color": "#a01010", "weight": "bold"} if is_warning else {}
-            sheet.text(MARGIN, top + index * LINE, line, size=CAPTION_SIZE, **style)
-        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
 
 
 def _name_of(view: View) -> str:

@@ -24,7 +24,16 @@ from pellucid.inside.show.figures.style import (
 )
 from pellucid.inside.show.view import View, number_in_cell
 
-__all__ = ["MOST_NUMBERS", "Look", "Panel", "draw_panel", "draw_scale", "panel_of", "room_of"]
+__all__ = [
+    "MOST_NUMBERS",
+    "Look",
+    "Panel",
+    "draw_panel",
+    "draw_scale",
+    "look_of_one",
+    "panel_of",
+    "room_of",
+]
 
 MOST_NUMBERS = 64
 """The most rows or columns of a map that has a number printed in each cell."""
@@ -101,6 +110,15 @@ def panel_of(view: View, *, limit: float | None = None) -> Panel:
         forbidden_LM=view.forbidden,
         limit=(limit or view.largest) if view.is_signed else None,
     )
+
+
+def look_of_one(panel: Panel, lettering: Lettering) -> Look:
+    """Choose the sizes of a panel that has a figure to itself."""
+    longest = max(panel.cells_LM.shape)
+    if longest <= MOST_NUMBERS:
+        return Look((0.32, 0.21), 8, 6.2, lettering)
+    side = max(0.13 * MOST_NUMBERS / longest, 0.06)
+    return Look((side, side), 56 * side, 0, lettering)
 
 
 def room_of(panel: Panel, look: Look) -> tuple[float, float, float]:

@@ -1,0 +1,181 @@
+"""The recurrent model in three forms next to the Transformer, on the demo's corpus.
+
+    python benchmarks/recurrent.py [--folder runs/recurrent] [--seeds 1 2 3] [--models additive dot]
+
+All have as many parameters as the Transformer of `pellucid demo`, within 2 %, and see the same
+batches as often. Along the way the exact translations of part of the four tests are counted, with
+the processor time used so far on one thread, so that the same runs also show what each has learned
+after equal time. A finished run is a dated file in `results/recurrent` and is not trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pellucid.config import ModelConfig, Recipe, load_recipe
+from pellucid.corpora import DEFAULT_COUNTS, SplitName, make_split, write_examples
+from pellucid.demo import TESTS, evaluate_split
+from pellucid.files import new_folder
+from pellucid.hardware import describe_machine, set_threads
+from pellucid.model import make_model
+from pellucid.text_lines import read_lines
+from pellucid.train.feed import Feed
+from pellucid.train.learner import Learner, make_bundle_config
+from pellucid.train.run.checkpoint import TrainingState
+from pellucid.train.run.folder import RunFolder
+from pellucid.train.start.plan import make_plan
+from pellucid.train.start.prepare import PreparedData, prepare_data
+from pellucid.translator import Translator
+
+RESULTS = Path(__file__).parent / "results" / "recurrent"
+RECIPES = Path(str(files("pellucid"))) / "recipes"
+TRANSFORMERS = ("transformer", "transformer-of-the-demo")
+"""With as many updates as the recurrent models, and with its own number."""
+MODELS = (*TRANSFORMERS, "none", "additive", "dot")
+MEASUREMENTS = 10
+SENTENCES = 250
+"""Of each test, at the measurements along the way; the last one takes all."""
+
+Tests = Mapping[SplitName, Sequence[tuple[str, str]]]
+
+
+def main() -> None:
+    """Train what is not trained yet, and print one line a model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=Path("runs/recurrent"))
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    set_threads(1)
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    for seed in arguments.seeds:
+        for name in arguments.models:
+            finished = list(arguments.results.glob(f"????-??-??-{name}-seed-{seed}.json"))
+            if finished:
+                result = json.loads(finished[-1].read_text())
+            else:
+                result = train_one(name, seed, arguments.folder, arguments.set)
+                path = arguments.results / f"{result['date']}-{name}-seed-{seed}.json"
+                path.write_text(json.dumps(result, indent=2) + "\n")
+            last = result["measurements"][-1]
+            print(name, seed, result["parameters"], json.dumps(last), flush=True)
+
+
+def train_one(name: str, seed: int, folder: Path, changes: Sequence[str]) -> dict[str, Any]:
+    """Train one model, and measure it along the way."""
+    recipe = transformer = load_recipe(RECIPES / "demo.toml", [f"training.seed={seed}", *changes])
+    one_process = "training.processes=1"  # The clock counts this process only.
+    asked = [f"training.seed={seed}", one_process, *changes]
+    recurrent = load_recipe(RECIPES / "demo-recurrent.toml", asked)
+    if name == "transformer":
+        updates = {"max_steps": recurrent.training.max_steps}
+        recipe = recipe.model_copy(update={"training": recipe.training.model_copy(update=updates)})
+    elif name not in TRANSFORMERS:
+        asked.append(f'model.recurrent_attention="{name}"')
+        recipe = load_recipe(RECIPES / "demo-recurrent.toml", asked)
+    corpus = folder / f"seed-{seed}" / "corpus"
+    write_corpus(corpus, seed)
+    run = RunFolder(folder / f"seed-{seed}" / name, recipe)
+    with run.locked(), run.created():
+        prepared = prepare_data(recipe, corpus.parent, run)
+    wanted = count_parameters(transformer, prepared)
+    if name not in TRANSFORMERS:
+        recipe = with_parameters(recipe, prepared, wanted)
+    measurements = measure_training(recipe, prepared, read_tests(corpus))
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": f"python benchmarks/recurrent.py --models {name} --seeds {seed}",
+        "machine": describe_machine(),
+        "clock": "processor seconds of the process, on one thread, without the measurements",
+        "model": recipe.model.model_dump(mode="json"),
+        "training": recipe.training.model_dump(mode="json", exclude_defaults=True),
+        "parameters": count_parameters(recipe, prepared),
+        "parameters_of_transformer": wanted,
+        "measurements": measurements,
+    }
+
+
+def write_corpus(folder: Path, seed: int) -> None:
+    """Write the corpus of a demo with this seed, unless an earlier call did."""
+    if folder.is_dir():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with new_folder(folder) as part:
+        for name in DEFAULT_COUNTS:
+            write_examples(part, name, make_split(name, seed=seed))
+
+
+def read_tests(corpus: Path) -> Tests:
+    """Read the four tests of a demo."""
+    sides = {
+        name: [read_lines(corpus / f"{name}.{side}") for side in ("en", "fr")] for name in TESTS
+    }
+    return {name: list(zip(*both, strict=True)) for name, both in sides.items()}
+
+
+def count_parameters(recipe: Recipe, prepared: PreparedData) -> int:
+    """Count the weights of a recipe's model with the vocabularies of the prepared text."""
+    config = make_bundle_config(recipe, prepared.tokenizer)
+    return sum(weight.numel() for weight in make_model(config.model).parameters())
+
+
+def with_parameters(recipe: Recipe, prepared: PreparedData, wanted: int) -> Recipe:
+    """Change the width of a recurrent recipe to the even one whose model is nearest in size."""
+
+    def widened(width: int) -> Recipe:
+        values = recipe.model.model_dump(exclude={"d_key"}) | {"d_model": width}
+        return recipe.model_copy(update={"model": ModelConfig.model_validate(values)})
+
+    def distance(width: int) -> int:
+        return abs(count_parameters(widened(width), prepared) - wanted)
+
+    return widened(min(range(32, 256, 2), key=distance))
+
+
+def measure_training(recipe: Recipe, prepared: PreparedData, tests: Tests) -> list[dict[str, Any]]:
+    """Make all updates of a recipe; return exact match and processor seconds along the way."""
+    training = recipe.training
+    config = make_bundle_config(recipe, prepared.tokenizer)
+    longest = prepared.longest(recipe.data.pad_to)
+    plan = make_plan(config.model, training, TrainingState(), longest=longest)
+    learner = Learner(training, config, prepared.tokenizer, plan)
+    feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)
+    found: list[dict[str, Any]] = []
+    seconds, started = 0.0, time.process_time()
+    with closing(learner), closing(feed.updates(0)) as updates:
+        learner.start()
+        for update in updates:
+            learner.update(update.batches)
+            step = learner.state.step
+            is_last = step >= training.max_steps
+            if is_last or step % (training.max_steps // MEASUREMENTS) == 0:
+                seconds += time.process_time() - started
+                exact = exact_match(learner, tests, None if is_last else SENTENCES)
+                counts = {"updates": step, "target_tokens": learner.state.target_tokens}
+                found.append({**counts, "seconds": round(seconds, 1), "exact": exact})
+                print(json.dumps(found[-1]), flush=True)
+                started = time.process_time()
+            if is_last:
+                return found
+    raise AssertionError("the feed never ends")
+
+
+def exact_match(learner: Learner, tests: Tests, count: int | None) -> dict[str, float]:
+    """Measure the share of each test that is translated exactly, in percent."""
+    translator = Translator(learner.judged_model(), learner.tokenizer)
+    results = [evaluate_split(translator, name, pairs[:count]) for name, pairs in tests.items()]
+    return {result.name: round(100 * result.exact_match, 2) for result in results}
+
+
+if __name__ == "__main__":
+    main()
