@@ -16,7 +16,8 @@ PHRASES = {
     "alone for only": (r"\balone\b", 1.2, "only"),
     "is no X": (r"\b(?:is|are|was|were|be) no [a-z]+\b", 4.0, "is not a"),
     "is none": (r"\b(?:is|are|was|were|but|be) none\b", 0.2, "missing, not finite, does not exist"),
-    "beside": (r"\bbeside\b", 0.2, "next to, with, compared with"),
+    # The option --beside is a name, not prose.
+    "beside": (r"(?<!--)\bbeside\b", 0.2, "next to, with, compared with"),
     "go on for continue": (r"\b(?:goes|go|going|went|gone) on\b", 0.2, "continue"),
     "nobody": (r"\b(?:[Nn]o|[Ss]ome|[Aa]ny)body\b", 0.2, "no one, an empty slot, a user"),
     "anew": (r"\b(?:anew|once more)\b", 0.4, "again"),

@@ -64,9 +64,9 @@ def look_beside(
     ]
     exit_code = report_problems([side.trace for side in sides])
     if files:
-        write_sides(line.text, sides, files)
+        _write_sides(line.text, sides, files)
     else:
-        show_sides(line.text, sides, Writer(is_plain=bool(options["plain"])))
+        _show_sides(line.text, sides, Writer(is_plain=bool(options["plain"])))
     return exit_code
 
 
@@ -94,7 +94,7 @@ def _answer(
     return make_side(bundle, trace, name=name, translation=translation, taught=taught)
 
 
-def show_sides(line: str, sides: Sequence[Side], writer: Writer) -> None:
+def _show_sides(line: str, sides: Sequence[Side], writer: Writer) -> None:
     """Show in the terminal what each model answers, token by token, and its map."""
     writer.lines(_summarize(line, sides))
     writer.step(side_by_side(sides))
@@ -104,7 +104,7 @@ def show_sides(line: str, sides: Sequence[Side], writer: Writer) -> None:
             writer.array(side.trace, side.view.name, side.view.head)
 
 
-def write_sides(line: str, sides: Sequence[Side], files: Mapping[str, Path]) -> None:
+def _write_sides(line: str, sides: Sequence[Side], files: Mapping[str, Path]) -> None:
     """Write what each model answers as JSON, and draw the maps as pictures.
 
     Raises:
@@ -113,14 +113,14 @@ def write_sides(line: str, sides: Sequence[Side], files: Mapping[str, Path]) -> 
     """
     for kind, path in files.items():
         if kind == "json":
-            write_text(path, sides_to_json(line, sides) + "\n", follows_link=True)
+            write_text(path, _sides_to_json(line, sides) + "\n", follows_link=True)
         else:
             from pellucid.inside.show.figures.beside import draw_sides_figure
 
             draw_sides_figure(sides, path)
 
 
-def sides_to_json(line: str, sides: Sequence[Side]) -> str:
+def _sides_to_json(line: str, sides: Sequence[Side]) -> str:
     """Turn answers into one JSON object: each with its record and its whole trace."""
     head = json.dumps({"format": FORMAT, "source": line}, ensure_ascii=False)[:-1]
     written = []
