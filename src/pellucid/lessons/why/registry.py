@@ -31,6 +31,7 @@ class Claim:
 
 
 _ALL = (
+    Claim("memory", "Is what was read first forgotten?", is_timed=True, is_trained=True),
     Claim("scale", "Does dividing by √d_k keep the gradients of the softmax alive?"),
     Claim("mask", "Does a decoder without the look-ahead mask cheat?", is_trained=True),
     Claim("length", "Is attention quadratic, and how long may a text be?", is_timed=True),
@@ -41,6 +42,7 @@ _ALL = (
     Claim("examples", "Do more examples tie it and tasted to pizza?", is_trained=True),
     Claim("diagonal", "Does a word attend most to itself?"),
     Claim("heads", "Does each head learn its own feature?"),
+    Claim("queries", "Why queries, keys and values?", is_trained=True),
     Claim("position", "Is there no order without positions?", is_trained=True),
     Claim("residual", "Do residual connections carry gradients and knowledge?", is_trained=True),
     Claim("norm", "Does layer normalization stabilize and shorten training?", is_trained=True),
@@ -48,6 +50,9 @@ _ALL = (
 
 CLAIMS: dict[str, Claim] = {claim.name: claim for claim in _ALL}
 """Every claim by name. `pellucid.lessons.why.claims` has a module for each, with ``measure``."""
+
+_WITH_LONG_FORM = frozenset({"mask", "norm", "position", "residual", "scale"})
+"""The claims whose ``--full`` measures more than sizes: in `pellucid.lessons.why.long`."""
 
 
 def measure_claim(name: str, setting: Setting | None = None) -> Measurement:
@@ -65,5 +70,7 @@ def measure_claim(name: str, setting: Setting | None = None) -> Measurement:
             f"A claim must be one of those that pellucid why lists, but is {name!r}. "
             + suggestion(name, CLAIMS)
         )
-    module = import_module(f"pellucid.lessons.why.claims.{name.replace('-', '_')}")
-    return cast(Measurement, module.measure(setting or Setting()))
+    setting = setting or Setting()
+    folder = "long" if setting.size == "full" and name in _WITH_LONG_FORM else "claims"
+    module = import_module(f"pellucid.lessons.why.{folder}.{name.replace('-', '_')}")
+    return cast(Measurement, module.measure(setting))

@@ -24,7 +24,7 @@ from pellucid.lessons.why.tiny.learn import Tiny, loss_on, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.sentences import draw_ambiguous, is_translation
 from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
 
-__all__ = ["Taught", "judge", "measure"]
+__all__ = ["Taught", "judge", "least_when_fair", "measure", "weight_on_next"]
 
 CHEATS, LOST, COMPLETELY = 0.25, 0.25, 0.5
 """It cheats if its loss is below this share of what no fair model can undercut; decoding is lost
@@ -60,9 +60,7 @@ def measure(setting: Setting) -> Measurement:
     count, steps = setting.choose((12000, 400), (100, 6))
     train = draw_ambiguous(count, seed=setting.seed, part="train")
     test = draw_ambiguous(setting.choose(200, 11), seed=setting.seed, part="test")
-    # A drawn verb costs log 2 and the other words nothing, if the model is perfect and fair.
-    words = sum(len(french.split()) + 1 for _, french in train)
-    floor = math.log(2) * len(train) / words
+    floor = least_when_fair(train)
     found: dict[bool, Taught] = {}
     curves: dict[bool, tuple[float, ...]] = {}
     examples: dict[bool, str] = {}
@@ -74,7 +72,10 @@ def measure(setting: Setting) -> Measurement:
         right = sum(is_translation(text, pair) for text, pair in zip(written, test, strict=True))
         tail = tiny.losses[-max(1, steps // 20) :]
         found[has_mask] = Taught(
-            sum(tail) / len(tail), loss_on(tiny, test), right / len(test), _on_next(tiny, test)
+            sum(tail) / len(tail),
+            loss_on(tiny, test),
+            right / len(test),
+            weight_on_next(tiny, test),
         )
         curves[has_mask], examples[has_mask] = tiny.losses, written[0]
     return Measurement(
@@ -132,8 +133,17 @@ def judge(found: dict[bool, Taught], floor: float) -> Verdict:
     return Verdict("holds", "", rule, numbers)
 
 
+def least_when_fair(pairs: list[Pair]) -> float:
+    """Compute the loss, in nats a word, that no model without a view of the answer undercuts.
+
+    A drawn verb costs log 2 and the other words nothing, if the model is perfect.
+    """
+    words = sum(len(french.split()) + 1 for _, french in pairs)
+    return math.log(2) * len(pairs) / words
+
+
 @torch.inference_mode()
-def _on_next(tiny: Tiny, pairs: list[Pair]) -> float:
+def weight_on_next(tiny: Tiny, pairs: list[Pair]) -> float:
     """Average the weight on the next token over rows, for the head of the decoder with the most."""
     keeper = Keeper(("weights",), ("decoder.0.self",))
     batch = make_pair_batch(

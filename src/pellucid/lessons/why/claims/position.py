@@ -24,7 +24,15 @@ from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_
 from pellucid.lessons.why.tiny.sentences import draw_lists, draw_statements, swap_animals
 from pellucid.lessons.why.tiny.words import START, Pair
 
-__all__ = ["Ordered", "Shuffled", "judge_lengths", "judge_order", "measure", "measure_shuffling"]
+__all__ = [
+    "Ordered",
+    "Shuffled",
+    "judge_lengths",
+    "judge_order",
+    "measure",
+    "measure_shuffling",
+    "share_of_same",
+]
 
 ROUNDING = 1e-4
 STAYS = 0.5
@@ -84,7 +92,7 @@ def measure(setting: Setting) -> Measurement:
         setting.say(f"training {name}")
         tiny = make_tiny([*train, *test], seed=setting.seed, positions=kind)
         tiny = train_tiny(tiny, train, steps=steps, seed=setting.seed)
-        ordered.append(Ordered(name, count_exact(tiny, test), _share_of_same(tiny, test)))
+        ordered.append(Ordered(name, count_exact(tiny, test), share_of_same(tiny, test)))
     trained_to = setting.choose(3, 2)
     setting.say(f"training on lists of up to {trained_to} animals")
     lengths = _measure_lengths(setting, trained_to)
@@ -198,7 +206,7 @@ def _change_of(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
     return max(in_encoder), max(in_decoder)
 
 
-def _share_of_same(tiny: Tiny, pairs: Sequence[Pair]) -> float:
+def share_of_same(tiny: Tiny, pairs: Sequence[Pair]) -> float:
     """Exchange the animals, and compute the share of equal translations."""
     swapped = [(pair[0], other[0]) for pair in pairs if (other := swap_animals(pair))]
     first = translate_tiny(tiny, [pair[0] for pair in swapped])

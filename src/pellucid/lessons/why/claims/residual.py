@@ -24,7 +24,7 @@ from pellucid.lessons.why.tiny.sentences import draw_statements
 from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
 from pellucid.train.plain import compute_loss
 
-__all__ = ["Deep", "judge_gradient", "judge_knowledge", "measure"]
+__all__ = ["Deep", "judge_gradient", "judge_knowledge", "look_untrained", "measure"]
 
 DEPTHS = (1, 2, 4, 6, 12, 24)
 PAPER = 6
@@ -73,7 +73,7 @@ def measure(setting: Setting) -> Measurement:
     found: dict[str, list[Deep]] = {}
     for name, changes in _KINDS.items():
         setting.say(f"{name}, untrained")
-        raw = [_look(train[:32], depth, changes, setting) for depth in depths]
+        raw = [look_untrained(train[:32], depth, changes, seed=setting.seed) for depth in depths]
         first = raw[0].gradient
         found[name] = [Deep(one.depth, one.gradient / first, one.difference) for one in raw]
     trained: dict[str, tuple[float, float]] = {}
@@ -174,8 +174,16 @@ def _at_paper(deeps: list[Deep]) -> Deep:
     return min(deeps, key=lambda one: abs(one.depth - PAPER))
 
 
-def _look(pairs: list[Pair], depth: int, changes: dict[str, Any], setting: Setting) -> Deep:
-    tiny = make_tiny(pairs, seed=setting.seed, num_encoder_layers=depth, **changes)
+def look_untrained(pairs: list[Pair], depth: int, changes: dict[str, Any], *, seed: int) -> Deep:
+    """Measure an untrained encoder; the gradient is not yet divided by that of one layer.
+
+    Args:
+        pairs: sentences with their translations.
+        depth: layers of the encoder.
+        changes: fields of the configuration that differ from the usual tiny model.
+        seed: of the weights.
+    """
+    tiny = make_tiny(pairs, seed=seed, num_encoder_layers=depth, **changes)
     batch = make_pair_batch(
         tiny.source.encode_all([pair[0] for pair in pairs]),
         tiny.target.encode_all([pair[1] for pair in pairs]),

@@ -1,0 +1,65 @@
+"""Numbers of several seeds as lines, bars and cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pellucid.lessons.why.intervals import interval
+from pellucid.lessons.why.result import Series
+
+__all__ = ["mean", "series_of", "thin", "updates_until", "write"]
+
+Numbers = Sequence[float]
+
+
+def mean(values: Numbers) -> float:
+    """Average over seeds."""
+    return interval(values).mean
+
+
+def write(values: Numbers, *, scale: float = 1.0) -> str:
+    """Write the mean with half the width of its interval; a dash if a number is missing."""
+    found = interval([scale * value for value in values])
+    return "–" if found.mean != found.mean else str(found).replace("e-", "e−")
+
+
+def series_of(
+    name: str,
+    places: Sequence[float],
+    values: Sequence[Numbers],
+    role: Literal["accent", "plain", "faint"] = "plain",
+    *,
+    scale: float = 1.0,
+) -> Series:
+    """Make a line or a set of bars with intervals.
+
+    Args:
+        name: for the legend.
+        places: on the horizontal axis.
+        values: for each place the numbers of all seeds.
+        role: as in `pellucid.lessons.why.result.Series`.
+        scale: multiplies every number, such as 100 for shares in %.
+    """
+    found = [interval([scale * value for value in numbers]) for numbers in values]
+    return Series(
+        name,
+        tuple(float(place) for place in places),
+        tuple(one.mean for one in found),
+        role,
+        tuple(one.low for one in found),
+        tuple(one.high for one in found),
+    )
+
+
+def thin(losses: Sequence[float], every: int) -> list[float]:
+    """Average a course of losses over each few updates, to keep and to draw it."""
+    parts = [losses[start : start + every] for start in range(0, len(losses), every)]
+    return [sum(part) / len(part) for part in parts]
+
+
+def updates_until(losses: Sequence[float], limit: float) -> int | None:
+    """Count the updates until the loss stayed below a limit; None if it never did."""
+    above = [index for index, loss in enumerate(losses) if not loss < limit]
+    last = above[-1] + 1 if above else 0
+    return None if last == len(losses) else last + 1
