@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from pellucid.cli.options import Changes
 from pellucid.cli.train.check_text import NUM_WORST, check_text
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 
-__all__ = ["train"]
+__all__ = ["find_recipe", "recipe_values", "train"]
 
 
 def train(
@@ -60,14 +60,8 @@ def train(
     _refuse_without(model is not None, "--model", {"--worst": worst is not None})
     if worst is not None and worst < 1:
         raise ConfigurationError(f"--worst must be at least 1, but is {worst}. Change it.")
-    path, folder = _find_recipe(recipe)
-
-    from pellucid.config import apply_overrides, parse_toml
-    from pellucid.files import read_bytes
-
-    values = apply_overrides(parse_toml(read_bytes(path), str(path)), changes or ())
-    if any(change.partition("=")[0].strip() == "data.folder" for change in changes or ()):
-        values = _with_folder_from_here(values)
+    path, folder = find_recipe(recipe)
+    values = recipe_values(path, changes or ())
     if check:
         from pellucid.config import DataConfig, validate
 
@@ -84,6 +78,17 @@ def train(
         )
     _train(values, path, folder, out or Path("runs") / path.stem, start)
     return 0
+
+
+def recipe_values(path: Path, changes: Sequence[str]) -> dict[str, Any]:
+    """Read a recipe and apply changes, ``section.key=value``."""
+    from pellucid.config import apply_overrides, parse_toml
+    from pellucid.files import read_bytes
+
+    values = apply_overrides(parse_toml(read_bytes(path), str(path)), changes)
+    if any(change.partition("=")[0].strip() == "data.folder" for change in changes):
+        values = _with_folder_from_here(values)
+    return dict(values)
 
 
 def _refuse_without(is_given: bool, needed: str, options: Mapping[str, bool]) -> None:
@@ -125,7 +130,7 @@ def _start_of(values: Mapping[str, Any]) -> str | None:
     return model if isinstance(model, str) and model else None
 
 
-def _find_recipe(name: str) -> tuple[Path, Path]:
+def find_recipe(name: str) -> tuple[Path, Path]:
     """Find the file of a recipe, and the folder that its relative names start from.
 
     For a recipe that comes with the package, that is the current folder.

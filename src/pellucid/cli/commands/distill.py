@@ -1,0 +1,147 @@
+"""``pellucid distill``: a small fast model learns from a large one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pellucid.cli.ending import warn
+from pellucid.cli.options import Changes, Ensemble, Json, Model
+from pellucid.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pellucid.train.distill.comparison import Measured
+
+__all__ = ["distill"]
+
+
+Data = Annotated[
+    str,
+    typer.Option(
+        "--data",
+        metavar="RECIPE",
+        help="A recipe: its training text is what the teacher translates, its settings are the "
+        "student's.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="The folder; runs/RECIPE-student by default."),
+]
+Layers = Annotated[
+    str | None,
+    typer.Option("--layers", metavar="E+D", help="The student's layers. [default: 6+1]"),
+]
+Size = Annotated[
+    str | None,
+    typer.Option("--size", metavar="NAME", help="Give the student a ready-made size."),
+]
+Half = Annotated[
+    bool, typer.Option("--half", help="Halve the student's widths and number of heads.")
+]
+Beam = Annotated[
+    int, typer.Option("--beam", metavar="N", min=1, max=100, help="The teacher's beam.")
+]
+Best = Annotated[
+    int,
+    typer.Option(
+        "--n-best",
+        metavar="K",
+        min=1,
+        help="Of the K best hypotheses take the one most like the reference (sentence BLEU).",
+    ),
+]
+Extra = Annotated[
+    list[Path] | None,
+    typer.Option("--extra", metavar="FILE", help="More sentences to translate; may be repeated."),
+]
+WithOriginal = Annotated[
+    bool, typer.Option("--with-original", help="Train on the recipe's own pairs too.")
+]
+Guided = Annotated[
+    bool,
+    typer.Option("--guided", help="Teach a head of the student the word links of the teacher."),
+]
+
+
+def distill(
+    model: Model,
+    data: Data,
+    out: Out = None,
+    ensemble: Ensemble = None,
+    layers: Layers = None,
+    size: Size = None,
+    half: Half = False,
+    beam: Beam = 5,
+    n_best: Best = 1,
+    extra: Extra = None,
+    with_original: WithOriginal = False,
+    guided: Guided = False,
+    json: Json = False,
+    changes: Changes = None,
+) -> None:
+    """Teach a small fast model from a large one, and compare the two.
+
+    The teacher translates the recipe's training text with beam search. The student, a model with a
+    deep encoder and a shallow decoder unless --layers or --size says otherwise, is trained on these
+    translations. A table compares BLEU on the recipe's test text (or its validation text),
+    parameters, bytes and speed. The student is in DIR/student/bundle. The same command again
+    resumes.
+    """
+    if n_best > beam:
+        raise ConfigurationError(
+            f"--n-best must be at most --beam ({beam}), but is {n_best}. Change one of them."
+        )
+    from pellucid.cli.commands.train import find_recipe, recipe_values
+    from pellucid.train.distill.comparison import judge_student
+    from pellucid.train.distill.run import Distillation, distill
+    from pellucid.train.distill.student import StudentSize
+    from pellucid.train.distill.teacher import Teaching
+
+    path, folder = find_recipe(data)
+    task = Distillation(
+        teacher=(model, *(ensemble or ())),
+        recipe=recipe_values(path, changes or ()),
+        recipe_folder=folder,
+        out=out or Path("runs") / f"{path.stem}-student",
+        teaching=Teaching(beam, n_best, guided),
+        size=StudentSize(size, layers, half),
+        extra=extra or (),
+        with_original=with_original,
+    )
+    rows = distill(task, say=warn)
+    if json:
+        from pellucid.cli.lines.streams import to_json_line
+
+        sys.stdout.write(to_json_line({"rows": [row.to_json() for row in rows]}))
+    else:
+        _show(rows)
+    problem = judge_student(rows)
+    if problem is not None:
+        warn(problem)
+    warn(f"The student is in {task.out / 'student' / 'bundle'}.")
+
+
+def _show(rows: Sequence[Measured]) -> None:
+    """Write the table."""
+    heads = ("", "search", "BLEU", "95 %", "parameters", "MB", "tokens/s", "in bulk")
+    lines = [heads] + [
+        (
+            row.name, row.search, f"{row.bleu:.1f}", f"{row.low:.1f}–{row.high:.1f}",
+            f"{row.parameters:,}", f"{row.num_bytes / 1e6:.1f}", f"{row.single:,.0f}",
+            f"{row.bulk:,.0f}",
+        )
+        for row in rows
+    ]  # fmt: skip
+    widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
+    for line in lines:
+        cells = [
+            cell.ljust(width) if k < 2 else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")

@@ -1,0 +1,3 @@
+"""Distillation: a small model learns from the translations of a large one."""
+
+__all__: list[str] = []

@@ -1,0 +1,155 @@
+"""Distillation from start to end: translate the text, train the student, compare the two."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pellucid.bundle import resolve_model
+from pellucid.config import DataConfig, Recipe, validate
+from pellucid.errors import DataError
+from pellucid.files import new_folder, write_text
+from pellucid.text import Split, check_files, read_pairs
+from pellucid.text_lines import read_lines
+from pellucid.train.distill.comparison import Competitor, Measured, compare_models
+from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
+from pellucid.train.distill.teacher import Lesson, Teaching, teach
+from pellucid.train.loop import train
+from pellucid.train.start.defaults import fill_in
+from pellucid.translator import Translator, load
+
+__all__ = ["Distillation", "distill"]
+
+RESULT_FILE = "distill.json"
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """Everything that one distillation needs.
+
+    Attributes:
+        teacher: the model, and further ones whose probabilities are averaged with its.
+        recipe: the values of the recipe: the text, and the settings of the student.
+        recipe_folder: the folder that its names start from.
+        out: the folder for everything.
+        teaching: the teacher's search.
+        size: of the student.
+        extra: files of sentences without translations, for the teacher to translate too.
+        with_original: True to train on the recipe's own pairs too.
+    """
+
+    teacher: Sequence[str]
+    recipe: Mapping[str, Any]
+    recipe_folder: Path
+    out: Path
+    teaching: Teaching
+    size: StudentSize
+    extra: Sequence[Path] = ()
+    with_original: bool = False
+
+
+def distill(task: Distillation, *, say: Callable[[str], None]) -> list[Measured]:
+    """Distill, or continue where the same call stopped.
+
+    Args:
+        task: everything about it.
+        say: receives a sentence at every step.
+
+    Returns:
+        Teacher and student, each under greedy search and under the teacher's beam. The same is in
+        ``distill.json`` of the folder; the student is in ``student/bundle``.
+
+    Raises:
+        InputError: the recipe, the text, a model or the folder cannot be used.
+        KeyboardInterrupt: Ctrl-C; finished parts and the student's last step are kept.
+
+    Source:
+        Kim and Rush 2016, "Sequence-Level Knowledge Distillation"; with ``n_best`` its
+        "sequence-level interpolation".
+    """
+    data = validate(DataConfig, task.recipe.get("data", {}), "the recipe")
+    check_files(data, task.recipe_folder)
+    text = StudentText(
+        task.out / "text" / "train.source", task.out / "text" / "train.target",
+        task.out / "text" / "train.links" if task.teaching.is_guided else None,
+    )  # fmt: skip
+    # The student's recipe first: its faults should not wait for the teacher.
+    values = student_recipe(
+        task.recipe, task.recipe_folder, text, task.size, with_original=task.with_original
+    )
+    teacher = load(task.teacher[0], ensemble=task.teacher[1:])
+    pairs = list(_sources(data, task))
+    say(
+        f"The teacher translates {len(pairs):,} sentences with "
+        f"{'greedy search' if task.teaching.beam == 1 else f'beam {task.teaching.beam}'} into "
+        f"{task.out / 'teacher'}."
+    )
+    _write_text(text, teach(teacher, pairs, task.teaching, task.out / "teacher"), say=say)
+    student_folder = task.out / "student"
+    filled, choices, chosen = fill_in(values, student_folder, Path.cwd())
+    recipe = validate(Recipe, filled, "the student's recipe")
+    say(f"The student learns in {student_folder}.")
+    train(recipe, student_folder, recipe_folder=Path.cwd(), choices=choices, chosen=chosen)
+    rows = _compare(task, data, teacher, student_folder, say=say)
+    record = {"teacher": list(task.teacher), "rows": [row.to_json() for row in rows]}
+    write_text(task.out / RESULT_FILE, json.dumps(record, indent=1) + "\n")
+    return rows
+
+
+def _sources(data: DataConfig, task: Distillation) -> Iterator[tuple[str, str | None]]:
+    """Yield every sentence to translate once, with a reference where the text has one."""
+    seen = set()
+    for pair in read_pairs(data, "train", task.recipe_folder):
+        if pair.source.strip() and pair.source not in seen:
+            seen.add(pair.source)
+            yield pair.source, pair.target
+    for path in task.extra:
+        for line in read_lines(path):
+            if line.strip() and line not in seen:
+                seen.add(line)
+                yield line, None
+
+
+def _write_text(
+    text: StudentText, lessons: Iterator[Lesson], *, say: Callable[[str], None]
+) -> None:
+    """Write the student's text; sentences that the teacher could not translate are left out."""
+    good, num_bad = [], 0
+    for number, lesson in enumerate(lessons, start=1):
+        if lesson.target is None:
+            num_bad += 1
+        else:
+            good.append((lesson.source, lesson.target, lesson.links))
+        if number % 10_000 == 0:
+            say(f"{number:,} sentences are translated.")
+    if not good:
+        raise DataError(
+            "The teacher must translate at least one sentence of the text, but translated none. "
+            "Try pellucid translate with it on a few lines."
+        )
+    if num_bad:
+        say(f"{num_bad:,} sentences are left out: the teacher could not translate them.")
+    with new_folder(text.source.parent) as part:
+        for path, column in ((text.source, 0), (text.target, 1), (text.links, 2)):
+            if path is not None:
+                lines = "".join(f"{row[column]}\n" for row in good)
+                write_text(part / path.name, lines)
+
+
+def _compare(
+    task: Distillation, data: DataConfig, teacher: Translator, student_folder: Path, *,
+    say: Callable[[str], None],
+) -> list[Measured]:  # fmt: skip
+    split: Split = "test" if data.test or data.test_source else "validation"
+    pairs = list(read_pairs(data, split, task.recipe_folder))
+    say(f"Teacher and student translate the {split} text, {len(pairs):,} sentences.")
+    competitors = (
+        Competitor("teacher", teacher, [resolve_model(name) for name in task.teacher]),
+        Competitor("student", load(student_folder), [resolve_model(student_folder)]),
+    )
+    beams = sorted({1, task.teaching.beam})
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    return compare_models(competitors, beams, sources, references)

@@ -1,0 +1,161 @@
+"""A student learns from a teacher, in real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import NO_REPORT, write_text
+
+PROGRAM = f"""
+{NO_REPORT}
+import sys
+from pellucid.cli.main import main
+sys.exit(main())
+"""
+
+RECIPE = """
+[data]
+train_source = "train.en"
+train_target = "train.fr"
+validation_source = "validation.en"
+validation_target = "validation.fr"
+[tokenizer]
+kind = "words"
+sharing = "separate"
+vocabulary_size = 50
+[model]
+d_model = 32
+d_ff = 64
+num_heads = 2
+num_encoder_layers = 1
+num_decoder_layers = 1
+tied_embeddings = "none"
+[training]
+max_tokens_per_batch = 400
+warmup_steps = 10
+learning_rate = 0.01
+dropout = 0.0
+max_steps = 200
+validate_every = 100
+"""
+
+
+def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], cwd=folder, capture_output=True, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A text, a recipe, and a teacher trained with it."""
+    folder = tmp_path_factory.mktemp("distill")
+    write_text(folder)
+    (folder / "small.toml").write_text(RECIPE)
+    done = _run(folder, "train", "small.toml", "--out", "teacher")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def _distill(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    return _run(folder, "distill", "teacher", "--data", "small.toml", *more)
+
+
+OPTIONS = ("--layers", "2+1", "--guided", "--extra", "more.en", "--out", "d")
+
+
+@pytest.fixture(scope="module")
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """Distill once into the folder ``d``, and return the table."""
+    (folder / "more.en").write_text("the red cat\n\nthe red cat\nhouse house\n")
+    done = _distill(folder, *OPTIONS, "--beam", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(done.stdout)["rows"])
+
+
+def test_student_learns_the_teachers_translations(folder: Path, rows: list[dict[str, Any]]) -> None:
+    assert [(row["name"], row["search"]) for row in rows] == [
+        ("teacher", "greedy"), ("teacher", "beam 2"), ("student", "greedy"), ("student", "beam 2"),
+    ]  # fmt: skip
+    # Every word has one translation, so that few updates are enough for most of them.
+    assert rows[0]["bleu"] > 60
+    assert rows[2]["bleu"] > 0.8 * rows[0]["bleu"]
+    assert json.loads((folder / "d" / "distill.json").read_text())["rows"] == rows
+    config = json.loads((folder / "d" / "student" / "bundle" / "config.json").read_text())
+    assert config["model"]["num_encoder_layers"] == 2
+    assert rows[2]["num_bytes"] == rows[3]["num_bytes"] > rows[2]["parameters"] * 4
+
+
+def test_text_has_every_sentence_once_with_links(folder: Path, rows: list[dict[str, Any]]) -> None:
+    sources = (folder / "d" / "text" / "train.source").read_text().splitlines()
+    assert sources[-2:] == ["the red cat", "house house"]
+    assert len(sources) == len(set((folder / "train.en").read_text().splitlines())) + 2
+    links = (folder / "d" / "text" / "train.links").read_text().splitlines()
+    assert len(links) == len(sources)
+
+
+def test_same_command_translates_and_trains_nothing_again(
+    folder: Path, rows: list[dict[str, Any]]
+) -> None:
+    part = folder / "d" / "teacher" / "part-000000.jsonl"
+    weights = folder / "d" / "student" / "bundle" / "model.safetensors"
+    before = (part.stat().st_mtime_ns, weights.read_bytes())
+    again = _distill(folder, *OPTIONS, "--beam", "2")
+    assert again.returncode == 0, again.stderr
+    assert (part.stat().st_mtime_ns, weights.read_bytes()) == before
+    assert again.stdout.splitlines()[0].split()[:2] == ["search", "BLEU"]
+
+
+def test_another_search_or_a_damaged_part_is_refused(
+    folder: Path, rows: list[dict[str, Any]]
+) -> None:
+    other = _distill(folder, *OPTIONS, "--beam", "3")
+    assert other.returncode == 2
+    assert "have beam 2, not 3" in other.stderr
+    part = folder / "d" / "teacher" / "part-000000.jsonl"
+    text = part.read_text()
+    part.write_text(text.replace("source_sha256", "source"))
+    damaged = _distill(folder, *OPTIONS, "--beam", "2")
+    part.write_text(text)
+    assert damaged.returncode == 2
+    assert "part-000000.jsonl is damaged" in damaged.stderr
+
+
+def test_n_best_takes_the_hypothesis_most_like_the_reference(folder: Path) -> None:
+    from pellucid import load
+    from pellucid.train.distill.teacher import Teaching, teach
+
+    translator = load(folder / "teacher")
+    source = "the red cat"
+    found = translator.translate([source], beam=3, n_best=3)[0].hypotheses
+    wanted = found[-1].text
+    assert wanted != found[0].text
+    for n_best, text in ((1, found[0].text), (3, wanted)):
+        how = Teaching(beam=3, n_best=n_best)
+        (lesson,) = teach(translator, [(source, wanted)], how, folder / f"best-{n_best}")
+        assert lesson.target == text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--n-best", "7"), "--n-best must be at most --beam (5), but is 7"),
+        (("--layers", "six"), "such as 6+1"),
+        (("--extra", "nowhere.en"), "nowhere.en"),
+    ],
+)
+def test_bad_option_is_one_sentence_and_leaves_nothing(
+    folder: Path, options: tuple[str, ...], words: str
+) -> None:
+    done = _distill(folder, "--out", "none", *options)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (folder / "none").exists()
