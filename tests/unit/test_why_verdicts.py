@@ -205,11 +205,11 @@ def test_examples_are_judged_by_scores_then_by_effect(
         examples.Tied(0, 0.0, 0.0, 0.1, 0.1, 0.0, 0.5, 0.5),
         examples.Tied(1000, *scores, 0.1, 0.1, occlusion, 0.9, 0.9),
     ]
-    expect(examples.judge_score(found), outcome, condition)
+    expect(examples.judge_score([found]), outcome, condition)
     if outcome == "holds":
         between = replace(found[0], count=10, tasted_score=9.0)
         unsteady = [found[0], between, found[1]]
-        expect(examples.judge_score(unsteady), "holds only if", "rise and fall")
+        expect(examples.judge_score([unsteady]), "holds only if", "rise and fall")
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from functools import partial
 from itertools import pairwise
+from typing import Literal
 
 import torch
 
 from pellucid.inside.pair import Keeper
+from pellucid.lessons.why.intervals import Interval, interval
+from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
 from pellucid.lessons.why.result import (
     SLIDES,
+    Cell,
     Finding,
     Measurement,
     Panel,
@@ -28,6 +33,7 @@ from pellucid.lessons.why.tiny.words import START, UNKNOWN, Pair
 __all__ = ["Tied", "judge_correct", "judge_score", "measure"]
 
 COUNTS = (0, 10, 100, 1000)
+MORE_COUNTS = (0, 10, 30, 100, 300, 1000, 10_000)
 LEARNED = 0.9
 RISES, ACTS = 0.1, 1.0
 
@@ -67,26 +73,18 @@ class Tied:
     control: float
 
 
+Runs = Sequence[Sequence[Tied]]
+"""For each seed the models by their number of sentences, from none to the most."""
+
+
 def measure(setting: Setting) -> Measurement:
     """Train models that differ only in how many sentences tie the words, and look at each."""
-    counts = setting.choose(COUNTS, (0, 10))
+    counts = setting.choose(COUNTS, (0, 10), MORE_COUNTS)
     num_others, steps = setting.choose((3000, 800), (60, 4))
-    others = draw_others(num_others, seed=setting.seed)
-    ties = draw_ties(max(counts), seed=setting.seed)
-    tests = draw_tests()[:: setting.choose(1, 13)]
-    found = []
-    for count in counts:
-        setting.say(f"training with {count} sentences about pizza")
-        # The words are the same for all, so that only the sentences differ.
-        tiny = make_tiny(
-            [*others, *ties, *tests], seed=setting.seed, num_encoder_layers=2, num_heads=2,
-            d_model=32, d_ff=64,
-        )  # fmt: skip
-        tiny = train_tiny(
-            tiny, [*others, *ties[:count]], steps=steps, seed=setting.seed, rate=4e-3, rows=32
-        )
-        found.append(_look(tiny, tests, count))
+    runs = [_train_all(counts, num_others, steps, seed, setting) for seed in setting.seeds]
+    found = [_average([run[place] for run in runs]) for place in range(len(counts))]
     first, last = found[0], found[-1]
+    example, tie = draw_others(num_others, seed=setting.seed)[0], draw_ties(1, seed=setting.seed)[0]
     return Measurement(
         claim="examples",
         question="Do more examples tie it and tasted to pizza?",
@@ -95,22 +93,27 @@ def measure(setting: Setting) -> Measurement:
         f"on pizza from {first.it_weight:.2f} to {last.it_weight:.2f}, its score from "
         f"{first.it_score:+.2f} to {last.it_score:+.2f}.".replace("-", "−"),
         method=f"Models of two encoder layers with two heads learn {num_others:,} sentences "
-        f"in {steps} updates, such as “{others[0][0]}”; pizza is only in sentences without a "
-        f"pronoun. To these come 0 to {max(counts):,} such as “{ties[0][0]}”. {len(tests)} "
+        f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
+        f"pronoun. To these come 0 to {max(counts):,} such as “{tie[0]}”. {len(_tests(setting))} "
         "new sentences put pizza next to things that no training text has next to it; "
         "what is said makes half of them about pizza. Scores are those of the encoder's "
         "self-attention, divided by √d_k, less the mean of their row, averaged over layers, "
         "heads and the sentences about pizza. Occlusion puts <unk> in pizza's place and "
         "measures the fall of log p(elle) − log p(il).",
         findings=(
-            Finding(SCORE_SAYS, judge_score(found)),
+            Finding(SCORE_SAYS, judge_score(runs)),
             Finding(CORRECT_SAYS, judge_correct(found)),
         ),
-        tables=(_table(found),),
-        plot=_plot(found),
+        tables=(_table(runs),),
+        plot=_plot(runs),
         notes=(
-            "All models begin with the same weights and make the same number of updates. One "
-            "training is one draw: another --seed shows how much the numbers move.",
+            "All models of a seed begin with the same weights and make the same number of "
+            "updates. There are 216 sentences that tie the words: more of them are repetitions.",
+            *(
+                ("One training is one draw: another --seed shows how much the numbers move.",)
+                if len(runs) == 1
+                else ()
+            ),
         ),
         to_try=(
             'pellucid look demo "The pizza came out of the oven and it tasted good."',
@@ -121,30 +124,68 @@ def measure(setting: Setting) -> Measurement:
     )
 
 
-def judge_score(found: Sequence[Tied]) -> Verdict:
-    """Judge by whether the scores rise from no examples to the most."""
-    first, last = found[0], found[-1]
-    rises = [
-        word
-        for word in ("it", "tasted")
-        if getattr(last, f"{word}_score") - getattr(first, f"{word}_score") >= RISES
-    ]
-    effect = last.occlusion - first.occlusion
+def _tests(setting: Setting) -> list[Pair]:
+    return draw_tests()[:: setting.choose(1, 13)]
+
+
+def _train_all(
+    counts: Sequence[int], num_others: int, steps: int, seed: int, setting: Setting
+) -> list[Tied]:
+    """Train one model for each number of sentences, all with the same first weights."""
+    others, tests = draw_others(num_others, seed=seed), _tests(setting)
+    ties = draw_ties(max(counts), seed=seed)
+
+    def train(count: int) -> dict[str, float]:
+        # The words are the same for all, so that only the sentences differ.
+        tiny = make_tiny(
+            [*others, *ties, *tests], seed=seed, num_encoder_layers=2, num_heads=2,
+            d_model=32, d_ff=64,
+        )  # fmt: skip
+        text = [*others, *ties[:count]]
+        tiny = train_tiny(tiny, text, steps=steps, seed=seed, rate=4e-3, rows=32)
+        return asdict(_look(tiny, tests, count))
+
+    return [
+        Tied(**setting.cell(
+            f"training with {count} sentences about pizza, {steps} updates, seed {seed}",
+            partial(train, count),
+        ))
+        for count in counts
+    ]  # fmt: skip
+
+
+def _average(tied: Sequence[Tied]) -> Tied:
+    """Average the numbers of the seeds."""
+    numbers = {
+        field.name: interval([getattr(one, field.name) for one in tied]).mean
+        for field in fields(Tied)
+    }
+    return Tied(**numbers | {"count": tied[0].count})  # type: ignore[arg-type]
+
+
+def judge_score(runs: Runs) -> Verdict:
+    """Judge by whether the scores rise from no examples to the most.
+
+    Args:
+        runs: for each seed the models from no example to the most.
+    """
+    rise = {word: _change(runs, f"{word}_score", 0, len(runs[0]) - 1) for word in ("it", "tasted")}
+    rises = [word for word, gain in rise.items() if gain.mean >= RISES and gain.low > 0]
+    effect = _change(runs, "occlusion", 0, len(runs[0]) - 1)
     rule = (
         f"holds if the scores of it and of tasted are at least {RISES} higher with the most "
         f"examples than with none, and none falls by as much between; if neither "
         f"is, only as an effect if occlusion rises by {ACTS} "
-        "nat or more; fails otherwise"
+        "nat or more; fails otherwise; with several seeds the interval of a change must exclude 0"
     )
     numbers = (
-        f"score of it {first.it_score:+.2f} to {last.it_score:+.2f}, of tasted "
-        f"{first.tasted_score:+.2f} to {last.tasted_score:+.2f}; occlusion "
-        f"{first.occlusion:+.2f} to {last.occlusion:+.2f}"
-    ).replace("-", "−")
+        f"change of the score of it {_signed(rise['it'])}, of tasted {_signed(rise['tasted'])}, "
+        f"of occlusion {_signed(effect)}"
+    )
     falls = any(
-        getattr(more, f"{word}_score") < getattr(fewer, f"{word}_score") - RISES
-        for fewer, more in pairwise(found)
-        for word in ("it", "tasted")
+        step.mean < -RISES and step.high < 0
+        for fewer, more in pairwise(range(len(runs[0])))
+        for step in (_change(runs, f"{word}_score", fewer, more) for word in ("it", "tasted"))
     )
     if len(rises) == 2 and falls:
         condition = "none is compared with the most: between, the scores rise and fall"
@@ -153,10 +194,20 @@ def judge_score(found: Sequence[Tied]) -> Verdict:
         return Verdict("holds", "", rule, numbers)
     if rises:
         return Verdict("holds only if", f"it is about the score of {rises[0]}", rule, numbers)
-    if effect >= ACTS:
+    if effect.mean >= ACTS and effect.low > 0:
         condition = "the effect on the pronoun is meant: the scores do not rise"
         return Verdict("holds only if", condition, rule, numbers)
     return Verdict("fails", "", rule, numbers)
+
+
+def _change(runs: Runs, column: str, before: int, after: int) -> Interval:
+    """Compute by how much a number rises from one count to another, over the seeds."""
+    return interval([getattr(run[after], column) - getattr(run[before], column) for run in runs])
+
+
+def _signed(change: Interval) -> str:
+    half = change.high - change.mean
+    return f"{change.mean:+.2f}{f' ± {half:.2f}' if half else ''}".replace("-", "−")
 
 
 def judge_correct(found: Sequence[Tied]) -> Verdict:
@@ -229,27 +280,41 @@ def _odds(tiny: Tiny, memory_1SD: torch.Tensor, target: str) -> float:
     return float(logits_V[elle] - logits_V[il])
 
 
-def _table(found: Sequence[Tied]) -> Table:
+def _table(runs: Runs) -> Table:
+    columns = (
+        ("it_score", "+.2f", 1), ("tasted_score", "+.2f", 1), ("it_weight", ".2f", 1),
+        ("tasted_weight", ".2f", 1), ("occlusion", "+.2f", 1), ("accuracy", ".0f", 100),
+        ("control", ".0f", 100),
+    )  # fmt: skip
+    rows: list[tuple[Cell, ...]] = [
+        (
+            runs[0][place].count,
+            *(
+                write_over_seeds([scale * getattr(run[place], column) for run in runs], form)
+                .replace("± +", "± ")
+                .replace("-", "−")
+                for column, form, scale in columns
+            ),
+        )
+        for place in range(len(runs[0]))
+    ]
     return Table(
         "Score and weight on pizza, by the number of sentences that tie the words",
         ("sentences", "score: it", "tasted", "weight: it", "tasted", "occlusion", "right, %",
          "other, %"),
-        (",d", "+.2f", "+.2f", ".2f", ".2f", "+.2f", ".0f", ".0f"),
-        tuple(
-            (one.count, one.it_score, one.tasted_score, one.it_weight, one.tasted_weight,
-             one.occlusion, 100 * one.accuracy, 100 * one.control)
-            for one in found
-        ),
+        (",d", "", "", "", "", "", "", ""),
+        tuple(rows),
     )  # fmt: skip
 
 
-def _plot(found: Sequence[Tied]) -> Plot:
-    places = tuple(float(place) for place in range(len(found)))
-    names = tuple(f"{one.count:,}" for one in found)
+def _plot(runs: Runs) -> Plot:
+    places = [float(place) for place in range(len(runs[0]))]
+    names = tuple(f"{one.count:,}" for one in runs[0])
 
-    def series(name: str, column: str, role: str, scale: float = 1) -> Series:
-        heights = tuple(scale * getattr(one, column) for one in found)
-        return Series(name, places, heights, role)  # type: ignore[arg-type]
+    def line(name: str, column: str, role: Literal["accent", "plain"], scale: float = 1) -> Series:
+        values = [[getattr(run[place], column) for run in runs] for place in range(len(places))]
+        ends = (0.0, 1.0) if scale == 100 else None
+        return line_over_seeds(name, places, values, role, scale=scale, ends=ends)
 
     def panel(title: str, label: str, *lines: Series) -> Panel:
         ends = (0.0, 105.0) if label == "%" else None
@@ -260,10 +325,10 @@ def _plot(found: Sequence[Tied]) -> Plot:
     return Plot(
         (
             panel("Score for pizza", "above the mean of the row",
-                  series("it", "it_score", "accent"), series("tasted", "tasted_score", "plain")),
+                  line("it", "it_score", "accent"), line("tasted", "tasted_score", "plain")),
             panel("Weight on pizza", "share of the row",
-                  series("it", "it_weight", "accent"), series("tasted", "tasted_weight", "plain")),
-            panel("Pronouns that are right", "%", series("about pizza", "accuracy", "accent", 100),
-                  series("about the other noun", "control", "plain", 100)),
+                  line("it", "it_weight", "accent"), line("tasted", "tasted_weight", "plain")),
+            panel("Pronouns that are right", "%", line("about pizza", "accuracy", "accent", 100),
+                  line("about the other noun", "control", "plain", 100)),
         )
     )  # fmt: skip

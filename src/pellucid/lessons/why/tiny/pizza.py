@@ -7,12 +7,13 @@ together, so that a model must learn which things can taste good.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 from pellucid.lessons.why.tiny.words import Pair
 from pellucid.randomness import generator
 
-__all__ = ["TASTE", "draw_others", "draw_tests", "draw_ties"]
+__all__ = ["TASTE", "draw_others", "draw_tests", "draw_ties", "draw_unseen"]
 
 _Noun = tuple[str, str, str]
 _FOODS: tuple[_Noun, ...] = (
@@ -53,12 +54,7 @@ _SEES = (("I see", "je vois"), ("I like", "j' aime"), ("I want", "je veux"), ("h
 
 def draw_others(count: int, *, seed: int) -> list[Pair]:
     """Draw sentences in which pizza has no pronoun; they recur if more are asked for than exist."""
-    found = [
-        _say(time, food, thing, said, is_turned=is_turned)
-        for time, food, thing in product(_TIMES, _FOODS, (*_THINGS, *_TEST_THINGS))
-        for said in (*_OF_FOOD, *_OF_THINGS)
-        for is_turned in (False, True)
-    ]
+    found = _say_all_others()
     plain = [
         (f"{english} the {noun[0]}", f"{french} {_the(noun)}")
         for english, french in _SEES
@@ -67,6 +63,23 @@ def draw_others(count: int, *, seed: int) -> list[Pair]:
     numbers = generator(seed, "tiny pizza others")
     rows = [found[place] for place in numbers.integers(0, len(found), count * 9 // 10)]
     return [*rows, *(plain[i] for i in numbers.integers(0, len(plain), count - len(rows)))]
+
+
+def draw_unseen(known: Sequence[Pair], count: int, *, seed: int) -> list[Pair]:
+    """Draw sentences with a pronoun, as `draw_others` has them, that are not among known ones."""
+    seen = set(known)
+    found = [pair for pair in _say_all_others() if pair not in seen]
+    order = generator(seed, "tiny pizza unseen").permutation(len(found))
+    return [found[place] for place in order[:count]]
+
+
+def _say_all_others() -> list[Pair]:
+    return [
+        _say(time, food, thing, said, is_turned=is_turned)
+        for time, food, thing in product(_TIMES, _FOODS, (*_THINGS, *_TEST_THINGS))
+        for said in (*_OF_FOOD, *_OF_THINGS)
+        for is_turned in (False, True)
+    ]
 
 
 def draw_ties(count: int, *, seed: int) -> list[Pair]:
