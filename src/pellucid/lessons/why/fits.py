@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pellucid.errors import InputError
 
-__all__ = ["PowerLaw", "fit_power_law"]
+__all__ = ["PowerLaw", "fit_power_law", "longest_below"]
 
 
 @dataclass(frozen=True)
@@ -58,3 +58,21 @@ def fit_power_law(lengths: Sequence[float], costs: Sequence[float]) -> PowerLaw:
         )
     exponent, constant = np.polyfit(np.log(lengths), np.log(costs), 1)
     return PowerLaw(math.exp(constant), float(exponent))
+
+
+def longest_below(cost_at: Callable[[float], float], limit: float) -> float:
+    """Find the length at which a rising cost reaches a limit, by halving.
+
+    Returns:
+        1 if the cost is above the limit from the start, and about 1e12 if it stays below there.
+    """
+    low, high = 1.0, 2.0
+    while cost_at(high) < limit and high < 1e12:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        if cost_at(middle) < limit:
+            low = middle
+        else:
+            high = middle
+    return low

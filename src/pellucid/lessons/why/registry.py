@@ -51,7 +51,9 @@ _ALL = (
 CLAIMS: dict[str, Claim] = {claim.name: claim for claim in _ALL}
 """Every claim by name. `pellucid.lessons.why.claims` has a module for each, with ``measure``."""
 
-_WITH_LONG_FORM = frozenset({"mask", "norm", "position", "residual", "scale"})
+_WITH_LONG_FORM = frozenset(
+    {"fixed-size", "heads", "length", "mask", "norm", "padding", "position", "residual", "scale"}
+)
 """The claims whose ``--full`` measures more than sizes: in `pellucid.lessons.why.long`."""
 
 

@@ -27,7 +27,7 @@ from pellucid.lessons.why.setting import Setting
 from pellucid.model import Transformer, initialize
 from pellucid.randomness import generator
 
-__all__ = ["WAYS", "Speed", "judge", "lay_out", "measure"]
+__all__ = ["WAYS", "Speed", "judge", "lay_out", "make_encoder", "measure", "time_layout"]
 
 FIXED = 64
 ROWS = 16
@@ -60,14 +60,15 @@ def measure(setting: Setting) -> Measurement:
     numbers = generator(setting.seed, "why fixed size")
     mixed = np.exp(numbers.uniform(np.log(4), np.log(FIXED + 1), count)).astype(int)
     alike = numbers.integers(FIXED - 2, FIXED + 1, count)
-    model = _make_encoder(setting)
+    model = make_encoder(setting.choose(256, 16), seed=setting.seed)
     found: dict[str, list[Speed]] = {}
     for name, lengths in (("mixed", mixed), ("alike", alike)):
         sentences = [list(numbers.integers(4, 100, length)) for length in lengths]
         found[name] = []
         for way in WAYS:
             setting.say(f"{name} lengths, {way}")
-            found[name].append(_time_way(model, way, sentences, setting))
+            layout = lay_out(sentences, way)
+            found[name].append(time_layout(model, way, layout, repeats=setting.choose(2, 1)))
     by_way = {one.way: one for one in found["mixed"]}
     fixed, fair = by_way["fixed size"], by_way["longest of batch"]
     return Measurement(
@@ -144,31 +145,40 @@ def lay_out(
     ]  # fmt: skip
 
 
-def _make_encoder(setting: Setting) -> Transformer:
-    width = setting.choose(256, 16)
+def make_encoder(width: int, *, seed: int) -> Transformer:
+    """Make an untrained encoder of two layers."""
     config = ModelConfig.model_validate(
         {"d_model": width, "d_ff": 4 * width, "num_heads": 4, "num_encoder_layers": 2}
         | {"num_decoder_layers": 1, "source_vocabulary_size": 100, "target_vocabulary_size": 100}
     )
     model = Transformer(config)
-    initialize(model, setting.seed)
+    initialize(model, seed)
     return model.eval()
 
 
 @torch.inference_mode()
-def _time_way(
-    model: Transformer, way: str, sentences: Sequence[list[int]], setting: Setting
+def time_layout(
+    model: Transformer, way: str, layout: Sequence[tuple[list[list[int]], int]], *, repeats: int
 ) -> Speed:
+    """Time the encoder on sentences in a layout.
+
+    Args:
+        model: reads them.
+        way: the name of the layout.
+        layout: for each batch its sentences and the length that all get.
+        repeats: timings after the first, of which the shortest counts.
+    """
     batches = []
-    for batch, length in lay_out(sentences, way):
+    for batch, length in layout:
         # One more row sets the width of the batch, and is then dropped.
         source_BS, mask_BS = make_source_batch([*batch, [0] * length], pad_id=0)
         batches.append((source_BS[:-1], mask_BS[:-1]))
     positions = sum(source_BS.numel() for source_BS, _ in batches)
+    sentences = [sentence for batch, _ in layout for sentence in batch]
     padding = 1 - sum(map(len, sentences)) / positions
     seconds = seconds_of(
         lambda: [model.encode(source_BS, mask_BS) for source_BS, mask_BS in batches],
-        repeats=setting.choose(2, 1),
+        repeats=repeats,
     )  # fmt: skip
     return Speed(way, padding, len(sentences) / seconds)
 

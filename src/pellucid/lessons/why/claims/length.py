@@ -10,7 +10,7 @@ import torch
 from pellucid.attention import attend, attend_fast
 from pellucid.hardware import available_memory, describe_machine
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
-from pellucid.lessons.why.fits import PowerLaw, fit_power_law
+from pellucid.lessons.why.fits import PowerLaw, fit_power_law, longest_below
 from pellucid.lessons.why.result import (
     NOTES,
     Finding,
@@ -34,6 +34,7 @@ __all__ = [
     "longest_in",
     "measure",
     "seconds_of_encoder",
+    "write_length",
 ]
 
 NUM_HEADS, D_KEY, D_FF = 8, 64, 2048
@@ -117,8 +118,8 @@ def measure(setting: Setting) -> Measurement:
         plot=_plot(costs),
         notes=(
             "Attention costs as much as the rest of the layer at "
-            f"{_write_length(laws.explicit_seconds.meets(laws.rest_seconds))} tokens in five "
-            f"stages and at {_write_length(laws.fast_seconds.meets(laws.rest_seconds))} fused: in "
+            f"{write_length(laws.explicit_seconds.meets(laws.rest_seconds))} tokens in five "
+            f"stages and at {write_length(laws.fast_seconds.meets(laws.rest_seconds))} fused: in "
             "shorter texts most of the time is not quadratic at all.",
             "Longest texts are extrapolated from the fits where they are longer than what was "
             "measured.",
@@ -192,16 +193,7 @@ def seconds_of_encoder(laws: Laws, way: Way, length: float) -> float:
 
 def longest_in(laws: Laws, way: Way, seconds: float) -> float:
     """Find the longest text that the paper's encoder reads in a time."""
-    low, high = 1.0, 2.0
-    while seconds_of_encoder(laws, way, high) < seconds and high < 1e12:
-        low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        if seconds_of_encoder(laws, way, middle) < seconds:
-            low = middle
-        else:
-            high = middle
-    return low
+    return longest_below(lambda length: seconds_of_encoder(laws, way, length), seconds)
 
 
 @torch.inference_mode()
@@ -235,7 +227,7 @@ def _measure_length(length: int, setting: Setting) -> Cost:
     )  # fmt: skip
 
 
-def _write_length(length: float) -> str:
+def write_length(length: float) -> str:
     """Write a length with two digits that count."""
     if not length < 1e9:
         return "more than a billion"

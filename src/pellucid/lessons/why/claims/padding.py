@@ -25,7 +25,7 @@ from pellucid.lessons.why.result import (
 )
 from pellucid.lessons.why.setting import Setting
 
-__all__ = ["Padded", "judge", "measure"]
+__all__ = ["Padded", "judge", "measure", "pad_more"]
 
 ROUNDING = 1e-4
 """A relative difference below this is rounding."""
@@ -57,41 +57,20 @@ class Padded:
     open_changed: float
 
 
-@torch.inference_mode()
 def measure(setting: Setting) -> Measurement:
     """Translate sentences with more and more padding, with and without its mask."""
-    bundle = load_packaged()
-    source_BS, texts = _equally_long(bundle, setting)
-    plain_BSD = bundle.model.encode(source_BS)
-    expected = _translate(bundle, source_BS, torch.ones_like(source_BS, dtype=torch.bool))
-    found = []
-    for amount in setting.choose((1, 2, 4, 8, 16, 32, 64), (1, 8)):
-        setting.say(f"{amount} padding tokens")
-        padding_BX = source_BS.new_full(
-            (len(source_BS), amount), bundle.tokenizer.config.pad_id
-        )  # fmt: skip
-        padded_BS = torch.cat((source_BS, padding_BX), dim=1)
-        differences, changes = [], []
-        for is_masked in (True, False):
-            mask_BS = torch.ones_like(padded_BS, dtype=torch.bool)
-            mask_BS[:, source_BS.shape[1] :] = not is_masked
-            memory_BSD = bundle.model.encode(padded_BS, mask_BS)[:, : source_BS.shape[1]]
-            off = (memory_BSD - plain_BSD).abs().max() / plain_BSD.square().mean().sqrt()
-            differences.append(float(off))
-            written = _translate(bundle, padded_BS, mask_BS)
-            changed = sum(a != b for a, b in zip(written, expected, strict=True))
-            changes.append(changed / len(expected))
-        found.append(
-            Padded(amount, differences[0], changes[0], differences[1], changes[1])
-        )  # fmt: skip
+    sizes = setting.choose((600, 100), (40, 5))
+    amounts = setting.choose((1, 2, 4, 8, 16, 32, 64), (1, 8))
+    setting.say(f"up to {amounts[-1]} padding tokens")
+    found, count, length = pad_more(amounts, sizes, seed=setting.seed)
     last = found[-1]
     return Measurement(
         claim="padding",
         question="Does padding leave the words of a sentence as they are?",
         number=f"With {last.num_padding} padding tokens {last.masked_changed:.0%} of the "
         f"translations change if padding is masked, {last.open_changed:.0%} if it is not.",
-        method=f"The packaged model translates {len(texts)} new sentences of "
-        f"{source_BS.shape[1]} tokens, </s> included: as they are, with padding that no token may "
+        method=f"The packaged model translates {count} new sentences of "
+        f"{length} tokens, </s> included: as they are, with padding that no token may "
         "attend to, and with padding that all may attend to. Differences are the largest in "
         "the encoder's output of any word, divided by the root mean square of the outputs.",
         findings=(Finding(SAYS, judge(found)),),
@@ -105,6 +84,42 @@ def measure(setting: Setting) -> Measurement:
         seed=setting.seed,
         size=setting.size,
     )
+
+
+@torch.inference_mode()
+def pad_more(
+    amounts: Sequence[int], sizes: tuple[int, int], *, seed: int
+) -> tuple[list[Padded], int, int]:
+    """Translate sentences of one length with more and more padding.
+
+    Args:
+        amounts: padding tokens after each sentence.
+        sizes: sentences to draw, and the most to take of those of the commonest length.
+        seed: of the sentences.
+
+    Returns:
+        What padding changes, by amount; the number of sentences, and their length in tokens.
+    """
+    bundle = load_packaged()
+    source_BS = _equally_long(bundle, sizes, seed)
+    plain_BSD = bundle.model.encode(source_BS)
+    expected = _translate(bundle, source_BS, torch.ones_like(source_BS, dtype=torch.bool))
+    found = []
+    for amount in amounts:
+        padding_BX = source_BS.new_full((len(source_BS), amount), bundle.tokenizer.config.pad_id)
+        padded_BS = torch.cat((source_BS, padding_BX), dim=1)
+        differences, changes = [], []
+        for is_masked in (True, False):
+            mask_BS = torch.ones_like(padded_BS, dtype=torch.bool)
+            mask_BS[:, source_BS.shape[1] :] = not is_masked
+            memory_BSD = bundle.model.encode(padded_BS, mask_BS)[:, : source_BS.shape[1]]
+            off = (memory_BSD - plain_BSD).abs().max() / plain_BSD.square().mean().sqrt()
+            differences.append(float(off))
+            written = _translate(bundle, padded_BS, mask_BS)
+            changed = sum(a != b for a, b in zip(written, expected, strict=True))
+            changes.append(changed / len(expected))
+        found.append(Padded(amount, differences[0], changes[0], differences[1], changes[1]))
+    return found, len(source_BS), source_BS.shape[1]
 
 
 def judge(found: Sequence[Padded]) -> Verdict:
@@ -128,14 +143,13 @@ def judge(found: Sequence[Padded]) -> Verdict:
     return Verdict("holds", "", rule, numbers)
 
 
-def _equally_long(bundle: Bundle, setting: Setting) -> tuple[Tensor, list[str]]:
+def _equally_long(bundle: Bundle, sizes: tuple[int, int], seed: int) -> Tensor:
     """Take sentences of one length, so that the batch itself has no padding."""
-    examples = write_examples_of(setting.choose(600, 40), seed=setting.seed)
-    encoded = [(bundle.tokenizer.encode_source(one.source), one.source) for one in examples]
-    ((commonest, _),) = Counter(len(ids) for ids, _ in encoded).most_common(1)
-    taken = [(ids, text) for ids, text in encoded if len(ids) == commonest]
-    taken = taken[: setting.choose(100, 5)]
-    return torch.tensor([ids for ids, _ in taken]), [text for _, text in taken]
+    drawn, most = sizes
+    examples = write_examples_of(drawn, seed=seed)
+    encoded = [bundle.tokenizer.encode_source(one.source) for one in examples]
+    ((commonest, _),) = Counter(map(len, encoded)).most_common(1)
+    return torch.tensor([ids for ids in encoded if len(ids) == commonest][:most])
 
 
 def _translate(bundle: Bundle, source_BS: Tensor, mask_BS: Tensor) -> list[tuple[int, ...]]:
