@@ -14,7 +14,7 @@ from pellucid.lessons.why import CLAIMS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-TIMED = {"length", "fixed-size", "cache", "parallel"}
+TIMED = {"memory", "order", "length", "fixed-size", "cache", "parallel"}
 
 
 def test_why_without_a_claim_lists_all_with_questions(run_here: Run) -> None:

@@ -32,6 +32,13 @@ class Claim:
 
 _ALL = (
     Claim("memory", "Is what was read first forgotten?", is_timed=True, is_trained=True),
+    Claim("gradients", "Do gradients vanish on the way to early words?", is_trained=True),
+    Claim(
+        "order",
+        "Are order and size what recurrent translation gets wrong?",
+        is_timed=True,
+        is_trained=True,
+    ),
     Claim("scale", "Does dividing by √d_k keep the gradients of the softmax alive?"),
     Claim("mask", "Does a decoder without the look-ahead mask cheat?", is_trained=True),
     Claim("length", "Is attention quadratic, and how long may a text be?", is_timed=True),

@@ -14,7 +14,15 @@ import numpy as np
 from pellucid.lessons.why.tiny.words import Pair
 from pellucid.randomness import generator
 
-__all__ = ["draw_ambiguous", "draw_lists", "draw_statements", "is_translation", "swap_animals"]
+__all__ = [
+    "COLORS",
+    "draw_ambiguous",
+    "draw_different",
+    "draw_lists",
+    "draw_statements",
+    "is_translation",
+    "swap_animals",
+]
 
 _ANIMALS = (
     ("dog", "le chien", "m"),
@@ -28,7 +36,7 @@ _ANIMALS = (
     ("frog", "la grenouille", "f"),
     ("mouse", "la souris", "f"),
 )
-_COLORS = (
+COLORS = (
     ("black", "noir", "noire"),
     ("white", "blanc", "blanche"),
     ("green", "vert", "verte"),
@@ -61,7 +69,7 @@ def draw_statements(count: int, *, seed: int, part: str) -> list[Pair]:
         seed: of the draws.
         part: the purpose; sentences of ``test`` never occur under another name.
     """
-    return _draw(count, _statement, seed=seed, part=part)
+    return draw_different(count, _statement, seed=seed, part=part)
 
 
 def draw_ambiguous(count: int, *, seed: int, part: str) -> list[Pair]:
@@ -105,7 +113,7 @@ def draw_lists(count: int, *, phrases: Sequence[int], seed: int, part: str) -> l
         english, french = zip(*(_phrase(numbers) for _ in range(size)), strict=True)
         return " and ".join(english), " et ".join(french)
 
-    return _draw(count, make, seed=seed, part=part)
+    return draw_different(count, make, seed=seed, part=part)
 
 
 def swap_animals(pair: Pair) -> Pair | None:
@@ -121,9 +129,10 @@ def swap_animals(pair: Pair) -> Pair | None:
     return swapped, " ".join(after)
 
 
-def _draw(
+def draw_different(
     count: int, make: Callable[[np.random.Generator], Pair], *, seed: int, part: str
 ) -> list[Pair]:
+    """Draw pairs that are all different; those of ``test`` never occur under another name."""
     numbers = generator(seed, "tiny language", part)
     found: dict[str, Pair] = {}
     for _ in range(10_000 + 200 * count):
@@ -146,5 +155,5 @@ def _phrase(numbers: np.random.Generator) -> Pair:
     english, french, gender = _ANIMALS[numbers.integers(len(_ANIMALS))]
     if numbers.random() < 0.4:
         return f"the {english}", french
-    color = _COLORS[numbers.integers(len(_COLORS))]
+    color = COLORS[numbers.integers(len(COLORS))]
     return f"the {color[0]} {english}", f"{french} {color[2 if gender == 'f' else 1]}"

@@ -1,0 +1,105 @@
+"""Lists of animals whose translations are shorter or longer than they are.
+
+*The guinea pig* is *le cobaye*, *the earthworm* is *le ver de terre*, and colors change places as
+in `pellucid.lessons.why.tiny.sentences`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from pellucid.lessons.why.tiny.sentences import COLORS, draw_different
+from pellucid.lessons.why.tiny.words import Pair
+
+__all__ = ["Kind", "draw_uneven", "kind_of", "order_of"]
+
+Kind = Literal["shorter", "equal", "longer"]
+
+_SHORTER = (
+    ("guinea pig", "le cobaye", "m"),
+    ("wild boar", "le sanglier", "m"),
+    ("sperm whale", "le cachalot", "m"),
+    ("tree frog", "la rainette", "f"),
+    ("sea bream", "la daurade", "f"),
+)
+_EQUAL = (
+    ("dog", "le chien", "m"),
+    ("horse", "le cheval", "m"),
+    ("wolf", "le loup", "m"),
+    ("cow", "la vache", "f"),
+    ("mouse", "la souris", "f"),
+)
+_LONGER = (
+    ("goldfish", "le poisson rouge", "m"),
+    ("silkworm", "le ver à soie", "m"),
+    ("earthworm", "le ver de terre", "m"),
+    ("mantis", "la mante religieuse", "f"),
+    ("ladybug", "la bête à bon dieu", "f"),
+)
+_ANIMALS = {"shorter": _SHORTER, "equal": _EQUAL, "longer": _LONGER}
+
+
+def draw_uneven(count: int, *, phrases: Sequence[int], seed: int, part: str) -> list[Pair]:
+    """Draw lists such as *the black guinea pig and the earthworm*; all are different.
+
+    Args:
+        count: the number of lists.
+        phrases: the numbers of animals that a list may have.
+        seed: of the draws.
+        part: the purpose; lists of ``test`` never occur under another name.
+    """
+
+    def make(numbers: np.random.Generator) -> Pair:
+        size = int(numbers.choice(list(phrases)))
+        english, french = zip(*(_phrase(numbers) for _ in range(size)), strict=True)
+        return " and ".join(english), " et ".join(french)
+
+    return draw_different(count, make, seed=seed, part=part)
+
+
+def kind_of(pair: Pair) -> Kind:
+    """Tell whether a translation has fewer words than the source, as many, or more."""
+    source, target = (len(text.split()) for text in pair)
+    return "shorter" if target < source else "longer" if target > source else "equal"
+
+
+def order_of(written: str, wanted: str) -> list[Literal["right", "order", "words", "missing"]]:
+    """Compare each animal of a translation that has a color with the one in its place.
+
+    Args:
+        written: the translation of a model.
+        wanted: the correct one.
+
+    Returns:
+        For each animal with a color: ``right``; ``order`` if its words are right, but not in their
+        order, or a color is not the last word; ``words`` if others stand there; ``missing`` if
+        nothing does.
+    """
+    colors = {word for color in COLORS for word in color[1:]}
+    found: list[Literal["right", "order", "words", "missing"]] = []
+    theirs = written.split(" et ")
+    for place, phrase in enumerate(wanted.split(" et ")):
+        words = phrase.split()
+        if words[-1] not in colors:
+            continue
+        have = theirs[place].split() if place < len(theirs) else []
+        if have == words:
+            found.append("right")
+        elif sorted(have) == sorted(words) or colors & set(have[:-1]):
+            found.append("order")
+        else:
+            found.append("words" if have else "missing")
+    return found
+
+
+def _phrase(numbers: np.random.Generator) -> Pair:
+    kinds = tuple(_ANIMALS.values())
+    animals = kinds[numbers.integers(len(kinds))]
+    english, french, gender = animals[numbers.integers(len(animals))]
+    if numbers.random() < 0.4:
+        return f"the {english}", french
+    color = COLORS[numbers.integers(len(COLORS))]
+    return f"the {color[0]} {english}", f"{french} {color[2 if gender == 'f' else 1]}"
