@@ -270,6 +270,22 @@ def test_request_for_what_the_model_lacks_is_one_sentence(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("form", "num_words", "is_long"),
+    [("none", 60, True), ("none", 5, False), ("additive", 60, False)],
+    ids=str,
+)
+def test_line_beyond_what_the_vector_learned_is_translated_and_reported(
+    form: str, num_words: int, is_long: bool, pellucid_in: Run
+) -> None:
+    line = " ".join(["dog"] * num_words)
+    said = "more tokens than any source that this model learned to put into its one vector"
+    for command in (["translate", form], ["look", form, line, "--json", "/dev/null"]):
+        done = pellucid_in(*command, stdin=f"{line}\n")
+        assert done.returncode == 0, done.stderr
+        assert (said in done.stderr) is is_long, command
+
+
 def test_training_from_a_recurrent_model_keeps_its_architecture(
     runs: Path, pellucid_in: Run, no_report: None
 ) -> None:

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from pellucid.translation import Notes, Translation
     from pellucid.translator import Translator
 
-__all__ = ["Notices", "say_words"]
+__all__ = ["EXCEEDS_VECTOR", "Notices", "say_words"]
+
+EXCEEDS_VECTOR = (
+    "more tokens than any source that this model learned to put into its one vector of fixed "
+    "length: words may be lost. A model with attention reads longer lines."
+)
+"""The end of a sentence about lines that a recurrent model without attention may not hold."""
 
 _MOST_SHOWN = 3
 _MOST_CHARACTERS = 5
@@ -122,11 +128,7 @@ class Notices:
                 f"model learned from, and cannot be split at sentence ends: read the {ends}."
             )
         if self._counts["vector"]:
-            yield (
-                f"{self._have('vector')} more tokens than any source that this model learned to "
-                "put into its one vector of fixed length: words may be lost. A model with "
-                "attention reads longer lines."
-            )
+            yield f"{self._have('vector')} {EXCEEDS_VECTOR}"
         yield from self._about_flags()
         yield from self._terms.sentences()
 

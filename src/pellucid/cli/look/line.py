@@ -10,6 +10,7 @@ from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.cli.ending import warn
+from pellucid.cli.lines.notices import EXCEEDS_VECTOR
 from pellucid.cli.look.compare import choose_side, draw_difference, show_difference
 from pellucid.cli.look.contrast import show_contrast
 from pellucid.cli.look.files import numbered, write_files
@@ -119,6 +120,9 @@ def remarks_on(translator: Translator, text: str) -> Iterator[str]:
         yield f"The model does not know these words and reads them as <unk>: {said}."
     if was_in_training(translator.own_bundle, text):
         yield "This sentence is in the text that the model learned from."
+    has_vector = not translator.model.config.has_attention
+    if has_vector and translator.examine(text, clean=False, split=False).exceeds_vector:
+        yield f"This line has {EXCEEDS_VECTOR}"
 
 
 def _make_page(bundle: Bundle, model: str, line: Line, trace: Trace) -> str:
