@@ -24,14 +24,19 @@ def gradient_by_layer(
         seed: of the weights.
 
     Returns:
-        One norm for each layer, as a share of the last layer's.
+        One norm for each layer, as a share of that in an encoder of one layer.
     """
+    (alone,) = _norms(pairs, 1, changes, seed=seed)
+    return [norm / alone for norm in _norms(pairs, depth, changes, seed=seed)]
+
+
+def _norms(pairs: Sequence[Pair], depth: int, changes: dict[str, Any], *, seed: int) -> list[float]:
     tiny = make_tiny(pairs, seed=seed, num_encoder_layers=depth, **changes)
     batch = make_pair_batch(
         tiny.source.encode_all([pair[0] for pair in pairs]),
         tiny.target.encode_all([pair[1] for pair in pairs]),
     )
-    # In float64, since gradients of many layers may be smaller than float32 can hold.
+    # In float64, since gradients through many layers may be smaller than float32 can hold.
     tiny.model.double()
     loss, _ = compute_loss(tiny.model, batch, 0.0, None)
     loss.backward()  # type: ignore[no-untyped-call]
@@ -39,5 +44,4 @@ def gradient_by_layer(
     for name, weight in tiny.model.named_parameters():
         if name.startswith("encoder.layers.") and weight.dim() == 2 and weight.grad is not None:
             squares[int(name.split(".")[2])] += float(weight.grad.square().sum())
-    last = squares[-1] ** 0.5 or 1.0
-    return [square**0.5 / last for square in squares]
+    return [square**0.5 for square in squares]

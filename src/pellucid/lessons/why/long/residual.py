@@ -144,7 +144,7 @@ def _shares(by_seed: Sequence[Deep], first: Sequence[Deep]) -> list[float]:
 def _by_layer(name: str, layers: int, seed: int, setting: Setting) -> list[float]:
     count = setting.choose(6000, 60)
     found: list[float] = setting.cell(
-        f"gradient by layer, {name}, {layers} layers, seed {seed}",
+        f"gradient by layer next to one alone, {name}, {layers} layers, seed {seed}",
         lambda: gradient_by_layer(
             draw_statements(count, seed=seed, part="train")[:32], layers, KINDS[name], seed=seed
         ),
@@ -194,7 +194,7 @@ def _depth_table(untrained: dict[str, list[list[Deep]]], depths: Sequence[int]) 
 
 def _layer_table(by_layer: dict[str, list[list[float]]], layers: int) -> Table:
     return Table(
-        f"Before training, gradient in each layer of {layers} (1 in the last)",
+        f"Before training, gradient in each layer of {layers} (1 in an encoder of one)",
         ("layer", *KINDS),
         ("d", *[""] * len(KINDS)),
         tuple(
@@ -234,7 +234,7 @@ def _plot(
 
     gradient = Panel(
         f"Gradient by layer, {layers} layers, untrained", "layer of the encoder",
-        "share of the last layer's",
+        "share of that in one layer alone",
         tuple(
             series_of(name, range(1, layers + 1), list(zip(*found, strict=True)), role(name))
             for name, found in by_layer.items()

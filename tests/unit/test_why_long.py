@@ -1,0 +1,232 @@
+"""The long forms of `pellucid why`: parts against plain computations, rules, toy runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pellucid.attention.positions import sinusoidal_positions
+from pellucid.lessons.why import Setting, measure_claim
+from pellucid.lessons.why.claims.fixed_size import ROWS
+from pellucid.lessons.why.fits import PowerLaw, longest_below
+from pellucid.lessons.why.intervals import interval
+from pellucid.lessons.why.long import position, scale, sums
+from pellucid.lessons.why.long.fixed_size import lay_out_in_buckets
+from pellucid.lessons.why.long.gradients import gradient_by_layer
+from pellucid.lessons.why.long.length import crossing
+from pellucid.lessons.why.long.moving import distance_of_maps
+from pellucid.lessons.why.long.norm import average_course
+from pellucid.lessons.why.long.offsets import error_of_matrix, fit_of_offset
+from pellucid.lessons.why.long.residual import deepest_learned
+from pellucid.lessons.why.record import to_record
+from pellucid.lessons.why.result import Verdict
+from pellucid.lessons.why.tiny.sentences import draw_statements
+from pellucid.randomness import generator
+
+FORMS = ("scale", "position", "mask", "residual", "norm", "length", "fixed_size", "padding")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_long_form_at_toy_size_gives_verdicts_tables_and_series(name: str) -> None:
+    measurement = import_module(f"pellucid.lessons.why.long.{name}").measure(Setting(size="toy"))
+    assert measurement.claim == name.replace("_", "-")
+    for finding in measurement.findings:
+        assert finding.verdict.rule
+        assert finding.verdict.numbers
+    for table in measurement.tables:
+        assert len(table.forms) == len(table.columns)
+        assert all(len(row) == len(table.columns) for row in table.rows)
+    for panel in measurement.plot.panels:
+        assert all(len(series.x) == len(series.y) for series in panel.series)
+    assert json.loads(json.dumps(to_record(measurement)))["size"] == "toy"
+
+
+@pytest.mark.parametrize(("size", "is_long"), [("full", True), ("toy", False), ("quick", False)])
+def test_only_full_measures_the_long_form(
+    monkeypatch: pytest.MonkeyPatch, size: Any, is_long: bool
+) -> None:
+    for folder in ("long", "claims"):
+        module = import_module(f"pellucid.lessons.why.{folder}.fixed_size")
+        monkeypatch.setattr(module, "measure", lambda setting, folder=folder: folder)
+    found: Any = measure_claim("fixed-size", Setting(size=size))
+    assert found == ("long" if is_long else "claims")
+
+
+def test_fit_of_offset_is_perfect_for_sinusoids_and_nothing_for_random_tables() -> None:
+    waves_LD = sinusoidal_positions(53, 14, dtype=torch.float64).numpy()
+    assert fit_of_offset(waves_LD, 3) > 0.999
+    assert fit_of_offset(generator(1, "test fit").standard_normal((53, 14)), 3) < 0.1
+
+
+def test_fit_of_offset_is_not_fooled_by_as_many_numbers_as_positions() -> None:
+    random_LD = generator(1, "test fit").standard_normal((31, 40))
+    start_XD, end_XD = random_LD[:-1], random_LD[1:]
+    # A map fits these positions perfectly, and says nothing about others.
+    map_DD = np.linalg.lstsq(start_XD, end_XD, rcond=None)[0]
+    assert np.abs(start_XD @ map_DD - end_XD).max() < 1e-9
+    assert fit_of_offset(random_LD, 1) < 0.1
+
+
+@pytest.mark.parametrize("offset", [1, 7])
+def test_matrix_of_an_offset_is_exact_at_far_positions(offset: int) -> None:
+    assert 0 < error_of_matrix(offset, 5003, 14) < 1e-11
+
+
+def test_distance_of_maps_compares_words_and_places() -> None:
+    first_HLM = torch.tensor([[[0.75, 0.25], [0.5, 0.5]]])
+    second_HLM = torch.tensor([[[0.2, 0.4, 0.4], [0.5, 0.375, 0.125], [0.0, 0.0, 1.0]]])
+    by_word, by_place = distance_of_maps(first_HLM, second_HLM)
+    # Same words: (0.75, 0.25) is kept, (0.5, 0.5) became (0, 1).
+    assert by_word == pytest.approx((0 + 0.5) / 2)
+    # Same places: (1/3, 2/3) and (4/7, 3/7).
+    assert by_place == pytest.approx(((0.75 - 1 / 3) + (4 / 7 - 0.5)) / 2, rel=1e-5)
+
+
+def test_gradient_by_layer_vanishes_only_without_residual_connections_and_norms() -> None:
+    pairs = draw_statements(5, seed=1, part="train")
+    whole = gradient_by_layer(pairs, 5, {"d_model": 16, "d_ff": 22, "num_heads": 2}, seed=1)
+    bare = gradient_by_layer(
+        pairs, 5, {"d_model": 16, "d_ff": 22, "num_heads": 2, "residual": False, "norm": "none"},
+        seed=1,
+    )  # fmt: skip
+    assert len(whole) == len(bare) == 5
+    assert whole[0] > 0.3 > bare[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [((1.0, 4.0, 16.0), 14.0), ((8.0, 16.0, 64.0), 7.0), ((0.1, 0.2, 0.3), None)],
+)
+def test_crossing_is_the_first_length_at_which_attention_takes_as_long(
+    seconds: tuple[float, ...], expected: float | None
+) -> None:
+    cells = [
+        {"length": 7 * 2**k, "fast_seconds": one, "rest_seconds": 2.0 * 2**k}
+        for k, one in enumerate(seconds)
+    ]
+    assert crossing(cells, "fast") == (None if expected is None else pytest.approx(expected))
+
+
+def test_crossing_leaves_out_lengths_that_do_not_fit() -> None:
+    cells: list[dict[str, Any]] = [
+        {"length": 3, "explicit_seconds": 1.0, "rest_seconds": 2.0},
+        {"length": 12, "explicit_seconds": 16.0, "rest_seconds": 8.0},
+        {"length": 24, "explicit_seconds": None, "rest_seconds": 16.0},
+    ]
+    # From half to twice as much between 3 and 12: equal in the middle of the logarithms.
+    assert crossing(cells, "explicit") == pytest.approx(6.0)
+    assert crossing(cells[2:], "explicit") is None
+
+
+def test_longest_below_inverts_a_power_law() -> None:
+    law = PowerLaw(0.25, 1.7)
+    assert longest_below(law.at, law.at(53.0)) == pytest.approx(53.0, rel=1e-9)
+    assert longest_below(law.at, 1e-9) == pytest.approx(1.0)
+
+
+def test_buckets_keep_every_sentence_and_waste_less_than_half() -> None:
+    sentences = [[number] * length for number, length in enumerate((3, 11, 8, 17, 9, 19, 5))]
+    batches = lay_out_in_buckets(sentences, 19, rows=2)
+    assert sorted(one for batch, _ in batches for one in batch) == sorted(sentences)
+    assert {width for _, width in batches} == {8, 16, 19}
+    for batch, width in batches:
+        assert len(batch) <= 2 < ROWS
+        assert all(len(one) <= width and (width == 8 or len(one) > width / 2) for one in batch)
+
+
+def test_sums_write_means_with_intervals_and_missing_numbers() -> None:
+    found = interval([0.1, 0.2, 0.3])
+    series = sums.series_of("a", (3, 5), ([0.1, 0.2, 0.3], [0.7]), scale=100)
+    assert series.y == pytest.approx((20.0, 70.0))
+    assert series.low == pytest.approx((100 * found.low, 70.0))
+    assert sums.write([0.1, 0.2, 0.3], scale=100).startswith("20 ± ")
+    assert sums.write([]) == sums.write([math.nan]) == "–"
+    assert sums.write([3e-7]) == "3e−07"
+
+
+def test_sums_count_updates_for_good_and_thin_a_course() -> None:
+    assert sums.updates_until([3.0, 0.1, 2.0, 0.3, 0.2], 0.5) == 4
+    assert sums.updates_until([0.1, 0.6], 0.5) is None
+    assert sums.updates_until([math.nan], 0.5) is None
+    assert sums.thin([1.0, 3.0, 5.0], 2) == [2.0, 5.0]
+
+
+def test_average_course_has_learned_only_if_every_seed_has() -> None:
+    runs: list[dict[str, Any]] = [
+        {"updates": count, "test_loss": 0.1, "exact": 1.0} for count in (50, 70)
+    ]
+    assert average_course("post", 0.01, runs).updates == 60
+    runs.append({"updates": None, "test_loss": 0.9, "exact": 0.1})
+    course = average_course("post", 0.01, runs)
+    assert course.updates is None
+    assert course.test_loss == 0.9
+    assert course.exact == pytest.approx(0.7)
+
+
+def test_deepest_learned_ends_at_the_first_depth_that_fails() -> None:
+    learned, failed = {"updates": 9}, {"updates": None}
+    taught: Any = {("a", 1): [learned], ("a", 3): [learned, failed], ("a", 7): [learned]}
+    assert deepest_learned(taught, "a", (1, 3, 7)) == 1
+    taught["a", 1] = [failed]
+    assert deepest_learned(taught, "a", (1, 3, 7)) == 0
+
+
+def expect(verdict: Verdict, outcome: str, part_of_condition: str) -> None:
+    assert verdict.outcome == outcome
+    assert part_of_condition in verdict.condition
+    assert bool(verdict.condition) == (outcome == "holds only if")
+
+
+@pytest.mark.parametrize(
+    ("unit", "xavier", "outcome", "condition"),
+    [
+        ((50, 50), (50, 50), "holds", ""),
+        ((100, 50), (100, 50), "holds only if", "d_k is 64 or more"),
+        ((50, 50), (100, 100), "holds only if", "variance 1"),
+        ((50, 100), (50, 100), "fails", ""),
+    ],
+)
+def test_scale_is_judged_by_the_updates_to_learn(
+    unit: tuple[int, int], xavier: tuple[int, int], outcome: str, condition: str
+) -> None:
+    taught: scale.Taught = {}
+    for start, counts in (("unit", unit), ("Xavier", xavier)):
+        for width, count in zip((8, 64), counts, strict=True):
+            taught[start, width, True] = [{"updates": count}]
+            taught[start, width, False] = [{"updates": 100}]
+    expect(scale.judge_learning(taught, (8, 64), 200), outcome, condition)
+    never: scale.Taught = {key: [{"updates": None}] for key in taught}
+    expect(scale.judge_learning(never, (8, 64), 200), "fails", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "fit", "outcome"),
+    [(1e-12, 0.95, "holds"), (1e-12, 0.6, "holds only if"), (1e-3, 0.95, "fails")],
+)
+def test_matrix_is_judged_by_its_error_and_by_learned_tables(
+    error: float, fit: float, outcome: str
+) -> None:
+    learned = [{"encoder": [0.99], "decoder": [fit]}]
+    expect(position.judge_matrix(error, learned, [1.0]), outcome, "")
+
+
+@pytest.mark.parametrize(
+    ("by_word", "by_place", "outcome", "condition"),
+    [
+        (0.01, 0.6, "holds", ""),
+        (0.2, 0.6, "holds only if", "20%"),
+        (0.6, 0.2, "fails", ""),
+    ],
+)
+def test_relative_positions_are_judged_by_moving_maps(
+    by_word: float, by_place: float, outcome: str, condition: str
+) -> None:
+    moved = {"moved_by_word": by_word, "moved_by_place": by_place}
+    order = {kind: [moved] for kind in position.KINDS}
+    expect(position.judge_distance(order), outcome, condition)
