@@ -6,6 +6,7 @@ All have as many parameters as the Transformer of `pellucid demo`, within 2 %, a
 batches as often. Along the way the exact translations of part of the four tests are counted, with
 the processor time used so far on one thread, so that the same runs also show what each has learned
 after equal time. A finished run is a dated file in `results/recurrent` and is not trained again.
+With --table nothing is trained: the finished runs are printed as tables in Markdown.
 """
 
 from __future__ import annotations
@@ -37,9 +38,7 @@ from pellucid.translator import Translator
 
 RESULTS = Path(__file__).parent / "results" / "recurrent"
 RECIPES = Path(str(files("pellucid"))) / "recipes"
-TRANSFORMERS = ("transformer", "transformer-of-the-demo")
-"""With as many updates as the recurrent models, and with its own number."""
-MODELS = (*TRANSFORMERS, "none", "additive", "dot")
+MODELS = ("transformer", "none", "additive", "dot")
 MEASUREMENTS = 10
 SENTENCES = 250
 """Of each test, at the measurements along the way; the last one takes all."""
@@ -55,20 +54,63 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
+    if arguments.table:
+        print_tables(arguments.results)
+        return
     set_threads(1)
     arguments.results.mkdir(parents=True, exist_ok=True)
     for seed in arguments.seeds:
         for name in arguments.models:
-            finished = list(arguments.results.glob(f"????-??-??-{name}-seed-{seed}.json"))
-            if finished:
-                result = json.loads(finished[-1].read_text())
-            else:
+            result = find_result(arguments.results, name, seed)
+            if result is None:
                 result = train_one(name, seed, arguments.folder, arguments.set)
                 path = arguments.results / f"{result['date']}-{name}-seed-{seed}.json"
                 path.write_text(json.dumps(result, indent=2) + "\n")
             last = result["measurements"][-1]
             print(name, seed, result["parameters"], json.dumps(last), flush=True)
+
+
+def find_result(results: Path, name: str, seed: int) -> dict[str, Any] | None:
+    """Read the newest finished run, if there is one."""
+    finished = sorted(results.glob(f"????-??-??-{name}-seed-{seed}.json"))
+    return json.loads(finished[-1].read_text()) if finished else None
+
+
+def print_tables(results: Path) -> None:
+    """Print exact match after equal updates, and after equal processor time."""
+    runs = {
+        name: [run for seed in range(1, 10) if (run := find_result(results, name, seed))]
+        for name in MODELS
+    }
+    runs = {name: found for name, found in runs.items() if found}
+    least = min(run["measurements"][-1]["seconds"] for found in runs.values() for run in found)
+    print("| model | parameters | updates | seconds |", " | ".join(TESTS), "|")
+    print("| --- " * (4 + len(TESTS)) + "|")
+    for name, found in runs.items():
+        print_row(name, found, [run["measurements"][-1] for run in found])
+    print(f"\nThe last measurement within {least:.0f} seconds:\n")
+    print("| model | parameters | updates | seconds |", " | ".join(TESTS), "|")
+    print("| --- " * (4 + len(TESTS)) + "|")
+    for name, found in runs.items():
+        in_time = [[m for m in run["measurements"] if m["seconds"] <= least] for run in found]
+        print_row(name, found, [measured[-1] for measured in in_time])
+
+
+def print_row(
+    name: str, runs: Sequence[Mapping[str, Any]], at: Sequence[Mapping[str, Any]]
+) -> None:
+    """Print one model: every cell has the figure of each seed."""
+    columns = [[f"{run['parameters']:,}" for run in runs]]
+    columns += [[str(one[key]) for one in at] for key in ("updates", "seconds")]
+    columns += [[f"{one['exact'][test]:.1f}" for one in at] for test in TESTS]
+    print(f"| {name} |", " | ".join(map(one_or_each, columns)), "|")
+
+
+def one_or_each(cells: Sequence[str]) -> str:
+    """Write what all seeds share once, and otherwise the figure of each."""
+    return cells[0] if len(set(cells)) == 1 else ", ".join(cells)
 
 
 def train_one(name: str, seed: int, folder: Path, changes: Sequence[str]) -> dict[str, Any]:
@@ -80,7 +122,7 @@ def train_one(name: str, seed: int, folder: Path, changes: Sequence[str]) -> dic
     if name == "transformer":
         updates = {"max_steps": recurrent.training.max_steps}
         recipe = recipe.model_copy(update={"training": recipe.training.model_copy(update=updates)})
-    elif name not in TRANSFORMERS:
+    elif name != "transformer":
         asked.append(f'model.recurrent_attention="{name}"')
         recipe = load_recipe(RECIPES / "demo-recurrent.toml", asked)
     corpus = folder / f"seed-{seed}" / "corpus"
@@ -89,7 +131,7 @@ def train_one(name: str, seed: int, folder: Path, changes: Sequence[str]) -> dic
     with run.locked(), run.created():
         prepared = prepare_data(recipe, corpus.parent, run)
     wanted = count_parameters(transformer, prepared)
-    if name not in TRANSFORMERS:
+    if name != "transformer":
         recipe = with_parameters(recipe, prepared, wanted)
     measurements = measure_training(recipe, prepared, read_tests(corpus))
     return {

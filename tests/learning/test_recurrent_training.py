@@ -17,6 +17,7 @@ import pellucid
 from pellucid.config import Recipe, to_toml, validate
 from pellucid.corpora import make_split
 from pellucid.errors import ConfigurationError
+from pellucid.inside import load_trace
 from pellucid.train import train
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -217,6 +218,18 @@ def test_look_writes_every_array_of_a_unit(pellucid_in: Run) -> None:
         kind = f"--{name.rpartition('.')[2]}"
         assert pellucid_in("look", "additive", LINE, kind, name).returncode == 0
         assert Path(name).stat().st_size > 1000
+
+
+@pytest.mark.parametrize("form", ["additive", "none"])
+def test_whole_trace_reads_back_from_both_kinds_of_file(form: str, pellucid_in: Run) -> None:
+    done = pellucid_in("look", form, LINE, "--all", "--npz", "whole.npz", "--json", "whole.json")
+    assert done.returncode == 0, done.stderr
+    first, second = load_trace("whole.npz"), load_trace("whole.json")
+    assert first.get("encoder.vector").shape == (1, 16)
+    assert first.get("decoder.0.recurrent.state").shape == (len(first.target_ids), 16)
+    assert first.arrays.keys() == second.arrays.keys()
+    for name, array in first.arrays.items():
+        np.testing.assert_array_equal(second.get(name), array)
 
 
 @pytest.mark.parametrize("measure", ["weights", "occlusion", "integrated-gradients"])

@@ -281,7 +281,11 @@ def _check_records(trace: TraceData) -> None:
             raise ValueError(f"{name} must hold {length} of {kind.__name__}")
 
 
-_NAME = re.compile(r"(encoder|decoder)\.(?:(\d+)\.(self|cross|feed_forward)\.)?([a-z]+)", re.ASCII)
+_NAME = re.compile(
+    r"(encoder|decoder)\.(?:(\d+)\.(self|cross|feed_forward|recurrent)\.)?([a-z]+)", re.ASCII
+)
+_ONE_ROW = ("vector", "initial")
+"""Stages of a recurrent model that have a single row, whatever the length of the sentence."""
 
 
 def _shape_of(trace: TraceData, name: str, array: np.ndarray) -> tuple[int, ...]:
@@ -296,4 +300,4 @@ def _shape_of(trace: TraceData, name: str, array: np.ndarray) -> tuple[int, ...]
         length = keys if stage in ("key", "value") else rows
         width = keys if stage in MAP_STAGES else array.shape[-1]
         return len(trace.heads), length, width
-    return rows, array.shape[-1]
+    return 1 if stage in _ONE_ROW else rows, array.shape[-1]
