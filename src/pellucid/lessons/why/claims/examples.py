@@ -12,7 +12,7 @@ import torch
 
 from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.intervals import Interval, interval
-from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
+from pellucid.lessons.why.long.sums import series_of, write
 from pellucid.lessons.why.result import (
     SLIDES,
     Cell,
@@ -282,18 +282,15 @@ def _odds(tiny: Tiny, memory_1SD: torch.Tensor, target: str) -> float:
 
 def _table(runs: Runs) -> Table:
     columns = (
-        ("it_score", "+.2f", 1), ("tasted_score", "+.2f", 1), ("it_weight", ".2f", 1),
-        ("tasted_weight", ".2f", 1), ("occlusion", "+.2f", 1), ("accuracy", ".0f", 100),
-        ("control", ".0f", 100),
+        ("it_score", 1), ("tasted_score", 1), ("it_weight", 1), ("tasted_weight", 1),
+        ("occlusion", 1), ("accuracy", 100), ("control", 100),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = [
         (
             runs[0][place].count,
             *(
-                write_over_seeds([scale * getattr(run[place], column) for run in runs], form)
-                .replace("± +", "± ")
-                .replace("-", "−")
-                for column, form, scale in columns
+                write([getattr(run[place], column) for run in runs], scale=scale).replace("-", "−")
+                for column, scale in columns
             ),
         )
         for place in range(len(runs[0]))
@@ -313,8 +310,7 @@ def _plot(runs: Runs) -> Plot:
 
     def line(name: str, column: str, role: Literal["accent", "plain"], scale: float = 1) -> Series:
         values = [[getattr(run[place], column) for run in runs] for place in range(len(places))]
-        ends = (0.0, 1.0) if scale == 100 else None
-        return line_over_seeds(name, places, values, role, scale=scale, ends=ends)
+        return series_of(name, places, values, role, scale=scale)
 
     def panel(title: str, label: str, *lines: Series) -> Panel:
         ends = (0.0, 105.0) if label == "%" else None

@@ -14,7 +14,7 @@ from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.claims import heads as short
 from pellucid.lessons.why.intervals import interval
 from pellucid.lessons.why.long.cutting import FREE, CutHeads, cut_heads
-from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
+from pellucid.lessons.why.long.sums import series_of, write
 from pellucid.lessons.why.packaged import (
     load_packaged,
     untrained_twin,
@@ -245,9 +245,9 @@ def _number_tables(taught: Taught) -> list[Table]:
             ("heads", "width of one", "updates", "right, %", "loss"),
             ("d", "d", "", "", ""),
             tuple(
-                (number, WIDTH // number, write_over_seeds([one["updates"] for one in runs], ".0f"),
-                 write_over_seeds([100 * one["exact"] for one in runs], ".0f"),
-                 write_over_seeds([one["loss"] for one in runs], ".4f"))
+                (number, WIDTH // number, write([one["updates"] for one in runs]),
+                 write([100 * one["exact"] for one in runs]),
+                 write([one["loss"] for one in runs]))
                 for number, runs in by_number.items()
             ),
         )
@@ -268,8 +268,8 @@ def _distance_table(distances: Sequence[dict[str, float]], taught: Taught) -> Ta
         ("", "trained", "untrained"),
         ("", "", ""),
         tuple(
-            (name, write_over_seeds([one["trained"] for one in runs], ".2f"),
-             write_over_seeds([one["untrained"] for one in runs], ".2f"))
+            (name, write([one["trained"] for one in runs]),
+             write([one["untrained"] for one in runs]))
             for name, runs in rows
         ),
     )  # fmt: skip
@@ -282,9 +282,9 @@ def _cut_table(cuts: Sequence[CutHeads]) -> Table:
         ("heads cut", "loss", "tokens right, %", "loss, order drawn"),
         ("d", "", "", ""),
         tuple(
-            (n, write_over_seeds([cut.losses[n] for cut in cuts], ".3f"),
-             write_over_seeds([100 * cut.right[n] for cut in cuts], ".1f"),
-             write_over_seeds([cut.random[n] for cut in cuts], ".3f"))
+            (n, write([cut.losses[n] for cut in cuts]),
+             write([100 * cut.right[n] for cut in cuts]),
+             write([cut.random[n] for cut in cuts]))
             for n in range(0, total + 1, 2)
         ),
     )  # fmt: skip
@@ -294,12 +294,12 @@ def _plot(quick: Measurement, taught: Taught, cuts: Sequence[CutHeads]) -> Plot:
     numbers = [float(number) for number in taught["lists"]]
     places = [float(n) for n in range(len(cuts[0].losses))]
     lines = tuple(
-        line_over_seeds(name, numbers, [[run["updates"] for run in runs] for runs in by.values()],
+        series_of(name, numbers, [[run["updates"] for run in runs] for runs in by.values()],
                         role)
         for (name, by), role in zip(taught.items(), _ROLES, strict=True)
     )  # fmt: skip
     cutting = tuple(
-        line_over_seeds(name, places, [[getattr(cut, column)[n] for cut in cuts]
+        series_of(name, places, [[getattr(cut, column)[n] for cut in cuts]
                                        for n in range(len(places))], role)
         for (name, column), role in zip(_COURSES, _ROLES, strict=True)
     )  # fmt: skip

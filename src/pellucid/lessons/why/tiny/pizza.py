@@ -13,7 +13,7 @@ from itertools import product
 from pellucid.lessons.why.tiny.words import Pair
 from pellucid.randomness import generator
 
-__all__ = ["TASTE", "draw_others", "draw_tests", "draw_ties", "draw_unseen"]
+__all__ = ["TASTE", "draw_others", "draw_tests", "draw_ties", "draw_unseen", "say_known"]
 
 _Noun = tuple[str, str, str]
 _FOODS: tuple[_Noun, ...] = (
@@ -98,6 +98,19 @@ def draw_tests() -> list[Pair]:
     return [
         _say(time, _PIZZA, thing, said, is_turned=is_turned)
         for time, thing, said in product(_TIMES, _TEST_THINGS, (*_OF_FOOD, *_OF_THINGS))
+        for is_turned in (False, True)
+    ]
+
+
+def say_known() -> list[tuple[Pair, str, str]]:
+    """List all sentences without pizza and without a time, each with antecedent and other noun."""
+    return [
+        (
+            _say(_TIMES[0], food, thing, said, is_turned=is_turned),
+            *((food[0], thing[0]) if said in _OF_FOOD else (thing[0], food[0])),
+        )
+        for food, thing in product(_FOODS, (*_THINGS, *_TEST_THINGS))
+        for said in (*_OF_FOOD, *_OF_THINGS)
         for is_turned in (False, True)
     ]
 
