@@ -50,6 +50,7 @@ _ALL = (
     Claim("diagonal", "Does a word attend most to itself?"),
     Claim("heads", "Does each head learn its own feature?"),
     Claim("queries", "Why queries, keys and values?", is_trained=True),
+    Claim("relevance", "Is it relevance that counts, not proximity?", is_trained=True),
     Claim("position", "Is there no order without positions?", is_trained=True),
     Claim("residual", "Do residual connections carry gradients and knowledge?", is_trained=True),
     Claim("norm", "Does layer normalization stabilize and shorten training?", is_trained=True),
