@@ -52,7 +52,7 @@ MATRIX_SAYS = Statement(
 DISTANCE_SAYS = Statement(
     NOTES,
     "section 3.2",
-    "in “the bank told …” and “then the bank told …” words keep their relative positions",
+    "with then put in front of the bank told the man …, words keep their relative positions",
 )
 By = dict[str, list[dict[str, Any]]]
 
