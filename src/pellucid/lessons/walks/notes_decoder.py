@@ -135,6 +135,7 @@ DECODER = (
         shows=("Is attention quadratic",),
         number="Four times for an exponent of 2. Here it is fitted; the rest of a layer is linear.",
         errs="A paragraph or a page was a limit of its time. Memory need not be quadratic.",
+        vary="pellucid why length --full",
         lines=16,
     ),
     Statement(
@@ -144,6 +145,7 @@ DECODER = (
         command="pellucid why fixed-size",
         shows=("Is an input of fixed size",),
         number="Padding. Batches of similar lengths waste less.",
+        vary="pellucid why fixed-size --full",
         lines=14,
     ),
     Statement(

@@ -141,6 +141,7 @@ ENCODER = (
         command="pellucid attend positions --page 5",
         shows=("M  for δ = 3", "PE₂ → PE₅"),
         number="It is: M is a rotation of each pair by δω.",
+        vary="pellucid why position --full",
         lines=8,
     ),
     Statement(
@@ -265,6 +266,7 @@ ENCODER = (
         command="pellucid why residual",
         shows=("Do residual connections carry",),
         number="Only without layer norms too: either of the two keeps it.",
+        vary="pellucid why residual --full",
         lines=14,
     ),
     Statement(
@@ -283,6 +285,7 @@ ENCODER = (
         command="pellucid why norm",
         shows=("Does layer normalization stabilize",),
         number="No: with norms, more learning rates work.",
+        vary="pellucid why norm --full",
         lines=14,
     ),
     Statement(
