@@ -35,6 +35,7 @@ FLOORS = {
     "lines": 4.5,
     "translator": 5,
     "train": 6,
+    "serve": 6,
     "demo": 7,
     "lessons": 7,
     "cli": 8,

@@ -28,6 +28,7 @@ COMMANDS = {
     "attend": "Work out attention by hand: an example from a text, or your own matrices.",
     "lesson": "Walk through a text on self-attention, statement by statement.",
     "why": "Measure a claim of the texts on this machine, in less than a minute.",
+    "serve": "Serve models over HTTP: an API, LibreTranslate's clients, and a page.",
     "convert": "Import a Marian or OPUS-MT model into a bundle.",
     "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
 }

@@ -1,0 +1,197 @@
+"""``pellucid serve``: models over HTTP."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pellucid.cli.ending import note, warn
+from pellucid.cli.options import Option, Threads, flag, with_options
+from pellucid.errors import InputError
+
+if TYPE_CHECKING:
+    from pellucid.serve.settings import Limits, Settings
+
+__all__ = ["LIMITS", "serve"]
+
+LIMITS: Mapping[str, Option] = {
+    "max_body_bytes": (int, "N", "Size of the body of a request."),
+    "max_texts": (int, "N", "Texts of a request."),
+    "max_characters": (int, "N", "Characters of a text."),
+    "max_phrases": (int, "N", "Phrases that a request forbids, requires or lists in a glossary."),
+    "max_beam": (int, "N", "Width of the beam."),
+    "max_count": (int, "N", "Translations of each text."),
+    "max_tokens": (int, "N", "Tokens that a request may ask a translation to have."),
+    "max_look_bytes": (int, "N", "Size of the tensors in an answer of /v1/look."),
+    "max_response_bytes": (int, "N", "Size of any other answer."),
+    "header_seconds": (float, "S", "Time for the head of a request to arrive."),
+    "body_seconds": (float, "S", "Time for its body to arrive."),
+    "request_seconds": (float, "S", "Time for an answer."),
+    "idle_seconds": (float, "S", "Time that a connection stays open without a request."),
+    "drain_seconds": (float, "S", "Time for accepted requests once the server is to end."),
+    "queue_tokens": (int, "N", "Source tokens that may wait before requests are refused."),
+    "queue_requests": (int, "N", "Requests that may wait before others are refused."),
+    "batch_tokens": (int, "N", "Positions to compute at once."),
+    "max_connections": (int, "N", "Open connections."),
+}
+"""One option for each field of `pellucid.serve.settings.Limits`. A test compares the two."""
+
+
+Models = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="MODEL...",
+        help="Bundle or run folders, or the word demo; NAME=MODEL gives a model a name.",
+    ),
+]
+Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
+Port = Annotated[
+    int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")
+]
+KeyFile = Annotated[
+    str | None,
+    typer.Option("--key-file", metavar="FILE", help="Only clients with a key of FILE may ask."),
+]
+NewKey = Annotated[
+    str | None,
+    typer.Option(
+        "--new-key", metavar="NAME", help="Add a new key to --key-file, write it, and end."
+    ),
+]
+PublicNoAuth = Annotated[
+    bool, typer.Option("--public-no-auth", help="Let other machines ask without a key.")
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="A name that clients use for the server."),
+]
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin",
+        metavar="ORIGIN",
+        help="Let pages of this origin ask, such as https://example.org.",
+    ),
+]
+KeysInQuery = Annotated[
+    bool,
+    typer.Option(
+        "--keys-in-query", help="Accept api_key in a query string, which proxies may log."
+    ),
+]
+Precision = Annotated[
+    Literal["float32", "bfloat16", "int8"] | None,
+    typer.Option("--precision", help="Precision of matrix products."),
+]
+Log = Annotated[
+    Literal["none", "errors", "requests"],
+    typer.Option("--log", help="What to write on standard error; never texts or addresses."),
+]
+
+
+@with_options(LIMITS)
+def serve(
+    models: Models = None,
+    host: Host = "127.0.0.1",
+    port: Port = 5000,
+    key_file: KeyFile = None,
+    new_key: NewKey = None,
+    public_no_auth: PublicNoAuth = False,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
+    keys_in_query: KeysInQuery = False,
+    precision: Precision = None,
+    threads: Threads = None,
+    log: Log = "errors",
+    **options: Any,
+) -> int:
+    """Serve models over HTTP: an API, LibreTranslate's clients, and a page.
+
+    The address is written once requests are accepted. SIGTERM and Ctrl-C stop accepting, answer
+    what was accepted, and end with exit code 0.
+
+    Addresses other than this machine's own need --key-file or --public-no-auth.
+    """
+    if new_key is not None:
+        return _add_key(key_file, new_key)
+    if not models:
+        raise InputError("MODEL is missing. Name a bundle folder, or the word demo.")
+
+    from pellucid.serve.keys import Keys
+    from pellucid.serve.models import load_models, name_models
+    from pellucid.serve.settings import Settings
+
+    settings = Settings(
+        host=host,
+        port=port,
+        limits=_read_limits(options),
+        keys=None if key_file is None else Keys.read(Path(key_file)),
+        allowed_hosts=tuple(allow_host or ()),
+        allowed_origins=tuple(allow_origin or ()),
+        keys_in_query=keys_in_query,
+    )
+    settings.check_public(is_public=public_no_auth)
+    _warn_of_useless(settings, is_public=public_no_auth)
+    named = name_models(models)
+
+    from pellucid.serve.run import bind  # fmt: skip
+    from pellucid.serve.run import serve as answer
+
+    with bind(settings) as listening:
+        from pellucid.serve.app import Service
+
+        _start_log(log)
+        service = Service(load_models(named, threads=threads, precision=precision), settings)
+        answer(service, listening, announce=_announce)
+    return 0
+
+
+def _add_key(key_file: str | None, name: str) -> int:
+    from pellucid.serve.keys import make_key
+
+    if key_file is None:
+        raise InputError("--new-key needs --key-file FILE, where its hash is kept. Add it.")
+    note(make_key(Path(key_file), name))
+    warn(f"The hash of this key is now in {key_file}. The key itself is kept nowhere: copy it.")
+    return 0
+
+
+def _read_limits(options: Mapping[str, Any]) -> Limits:
+    from pellucid.config import validate
+    from pellucid.serve.settings import Limits
+
+    given = {
+        name.removeprefix("max_"): value for name, value in options.items() if value is not None
+    }
+    return validate(Limits, given, "options")
+
+
+def _warn_of_useless(settings: Settings, *, is_public: bool) -> None:
+    from pellucid.serve.settings import is_loopback
+
+    if is_public and (is_loopback(settings.host) or settings.keys is not None):
+        why = "with --key-file" if settings.keys is not None else f"at {settings.host}"
+        warn(f"{flag('public_no_auth')} has no effect {why}.")
+    if settings.keys_in_query and settings.keys is None:
+        warn(f"{flag('keys_in_query')} has no effect without --key-file.")
+
+
+def _announce(address: str) -> None:
+    note(f"Serving at {address}")
+    sys.stdout.flush()
+
+
+def _start_log(level: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logger = logging.getLogger("pellucid.serve")
+    logger.handlers = [] if level == "none" else [handler]
+    logger.propagate = False
+    logger.setLevel(logging.INFO if level == "requests" else logging.ERROR)
+    if level == "none":
+        logger.addHandler(logging.NullHandler())

@@ -1,0 +1,103 @@
+"""The routes that exist, and who may use each. A route that is not here is refused."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from pellucid.serve.settings import Settings, is_loopback
+
+__all__ = ["ROUTES", "Need", "Place", "find_place", "is_allowed_host", "is_allowed_origin"]
+
+
+class Need(enum.Enum):
+    """The key that a route needs, if the server has keys."""
+
+    NOTHING = "nothing"
+    KEY = "a key in the Authorization header"
+    KEY_IN_BODY = "a key in the header or in the body"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A route.
+
+    Attributes:
+        route: its path as metrics and logs show it.
+        need: who may use it.
+        is_work: True if it computes, so that it is refused while the server ends or is full.
+    """
+
+    route: str
+    need: Need
+    is_work: bool = False
+
+
+_OPEN, _KEY, _BODY = Need.NOTHING, Need.KEY, Need.KEY_IN_BODY
+
+ROUTES: Mapping[tuple[str, str], Place] = {
+    ("GET", "/livez"): Place("/livez", _OPEN),
+    ("GET", "/readyz"): Place("/readyz", _OPEN),
+    ("GET", "/metrics"): Place("/metrics", _KEY),
+    ("GET", "/openapi.json"): Place("/openapi.json", _OPEN),
+    ("GET", "/v1/models"): Place("/v1/models", _KEY),
+    ("POST", "/v1/translate"): Place("/v1/translate", _KEY, is_work=True),
+    ("POST", "/v1/score"): Place("/v1/score", _KEY, is_work=True),
+}
+"""Every method and path. `pellucid.serve.gate.Gate` refuses whatever is not here."""
+
+
+def find_place(method: str, path: str) -> Place | frozenset[str]:
+    """Find a route.
+
+    Returns:
+        The route; or if there is none, the methods that its path has, which may be none.
+    """
+    asked = "GET" if method == "HEAD" else method
+    place = ROUTES.get((asked, path))
+    if place is not None:
+        return place
+    return frozenset(known for known, route in ROUTES if route == path)
+
+
+def is_allowed_host(settings: Settings, host: str | None) -> bool:
+    """Tell whether a ``Host`` header names this server.
+
+    Web pages can make a browser send requests to any name that they own, also if it leads to this
+    machine. They do not own addresses and ``localhost``.
+    """
+    if not host or any(character in host for character in "/@?#\\ "):
+        return False
+    try:
+        name = urlsplit(f"//{host}").hostname
+        _ = urlsplit(f"//{host}").port
+    except ValueError:
+        return False
+    if name is None:
+        return False
+    name = name.rstrip(".")
+    known = {one.lower() for one in (*settings.allowed_hosts, settings.host)}
+    return name == "localhost" or name in known or _is_address(name)
+
+
+def is_allowed_origin(settings: Settings, origin: str | None, host: str | None) -> bool:
+    """Tell whether the page that sent a request may use the server: its own, or a listed one."""
+    if origin is None:
+        return True
+    if origin in settings.allowed_origins:
+        return True
+    try:
+        return urlsplit(origin).netloc.lower() == (host or "").lower() != ""
+    except ValueError:
+        return False
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return is_loopback(name)
+    return True

@@ -1,0 +1,191 @@
+"""The models of a server, by name and by language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pellucid.errors import InputError, suggestion
+from pellucid.serve.problems import Problem
+
+if TYPE_CHECKING:
+    from pellucid.inside.align.units import UnitRule
+    from pellucid.lines.aligning import Aligner
+    from pellucid.translator import Translator
+
+__all__ = ["Models", "ServedModel", "load_models", "name_models"]
+
+
+@dataclass(eq=False)
+class ServedModel:
+    """A loaded model and its name.
+
+    Attributes:
+        name: the name that requests use.
+        translator: the model.
+    """
+
+    name: str
+    translator: Translator
+    _aligners: dict[tuple[Any, ...], Aligner] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        """Code of the source language; empty if unknown."""
+        return self._languages[0]
+
+    @property
+    def target(self) -> str:
+        """Code of the target language; empty if unknown or if there are several."""
+        return self._languages[1]
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """Codes of all target languages; a model with several is told which by ``to``."""
+        codes = tuple(code[2:-2] for code in self.translator.tokenizer.language_codes)
+        return codes or ((self.target,) if self.target else ())
+
+    @property
+    def is_for_several(self) -> bool:
+        """True if each text must name its target language."""
+        return bool(self.translator.tokenizer.language_codes)
+
+    @property
+    def _languages(self) -> tuple[str, str]:
+        bundle = self.translator.bundle
+        if bundle is None:
+            return "", ""
+        return bundle.config.languages.source, bundle.config.languages.target
+
+    def aligner(
+        self, units: UnitRule = "auto", layer: int | None = None, head: int | None = None
+    ) -> Aligner:
+        """Return what links words, always by the same head; for the computing thread only.
+
+        Raises:
+            InputError: the layer or the head does not exist.
+        """
+        from pellucid.lines.aligning import Aligner
+
+        key = (units, layer, head)
+        if key not in self._aligners:
+            model = self.translator
+            aligner = Aligner(
+                model.model, model.tokenizer, bundle=model.bundle, units=units, layer=layer,
+                head=head,
+            )  # fmt: skip
+            aligner.align([], [])  # Otherwise the head would be chosen by the first texts.
+            self._aligners[key] = aligner
+        return self._aligners[key]
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the model as an answer does."""
+        bundle = self.translator.bundle
+        assert bundle is not None, "a served model was loaded from disk"
+        config = bundle.config
+        return {
+            "name": self.name,
+            "source": self.source,
+            "target": self.target,
+            "targets": list(self.targets),
+            "model_hash": bundle.model_hash,
+            "architecture": config.model.architecture,
+            "precision": self.translator.decoding.precision,
+            "max_source_length": config.model.max_source_length,
+            "max_target_length": config.model.max_target_length,
+            "num_encoder_layers": config.model.num_encoder_layers,
+            "num_decoder_layers": config.model.num_decoder_layers,
+            "num_heads": config.model.num_heads,
+            "decoding": self.translator.decoding.model_dump(mode="json"),
+        }
+
+
+class Models:
+    """All models of a server; the first is the default.
+
+    Args:
+        models: at least one.
+    """
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        self._by_name: Mapping[str, ServedModel] = {model.name: model for model in models}
+
+    def __iter__(self) -> Iterator[ServedModel]:
+        return iter(self._by_name.values())
+
+    def choose(self, name: str | None, source: str | None, target: str | None) -> ServedModel:
+        """Find the model that a request names, or the first one for its languages.
+
+        Raises:
+            Problem: 422, there is no such model.
+        """
+        if name is not None:
+            if name not in self._by_name:
+                raise Problem(
+                    422, f"There is no model {name[:80]!r}. {suggestion(name, self._by_name)}"
+                )
+            return self._by_name[name]
+        for model in self:
+            if source in (None, model.source) and (target is None or target in model.targets):
+                return model
+        pairs = sorted({f"{one.source}-{target}" for one in self for target in one.targets})
+        raise Problem(
+            422,
+            f"There is no model from {(source or 'any language')[:40]!r} to "
+            f"{(target or 'any language')[:40]!r}. Known are: {', '.join(pairs[:50]) or 'none'}.",
+        )
+
+
+def name_models(given: Sequence[str]) -> dict[str, str]:
+    """Give each model the name that requests use: what stands before ``=``, or its folder's name.
+
+    Args:
+        given: MODEL or NAME=MODEL each.
+
+    Returns:
+        The models by name.
+
+    Raises:
+        InputError: a name is not one, or two models have the same.
+    """
+    named: dict[str, str] = {}
+    for one in given:
+        name, equals, model = one.partition("=")
+        if not equals or Path(one).exists():
+            model, path = one, Path(one).resolve()
+            name = path.parent.name if path.name == "bundle" else path.name
+        if not re.fullmatch(r"[\w.-]{1,80}", name):
+            raise InputError(
+                f"The name of a model must be letters, digits, '.', '-' and '_', but is {name!r}. "
+                "Write NAME=MODEL."
+            )
+        if name in named:
+            raise InputError(
+                f"Two models cannot have the name {name!r}. Write NAME=MODEL for one of them."
+            )
+        named[name] = model
+    return named
+
+
+def load_models(
+    named: Mapping[str, str], *, threads: int | None = None, precision: Any = None
+) -> Models:
+    """Load models; arguments as for `pellucid.translator.load`.
+
+    Args:
+        named: the models by name.
+        threads: processor threads to use.
+        precision: precision of the products; that of each bundle unless given.
+    """
+    from pellucid.translator import load
+
+    return Models(
+        [
+            ServedModel(name, load(model, threads=threads, precision=precision))
+            for name, model in named.items()
+        ]
+    )

@@ -1,0 +1,127 @@
+"""Connections that end when their clients are too slow, send too much, or the server ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from pellucid.serve.settings import Limits
+
+__all__ = ["make_protocol"]
+
+MOST_HEADER_BYTES = 64 * 1024
+
+GRACE_SECONDS = 0.5
+"""Time for a request that is already on its way when the server is told to end."""
+
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\n"
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\n"
+    b"content-length: 0\r\n\r\n"
+)
+
+
+def make_protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """Make the class of connections for some limits."""
+
+    class Connection(_Connection):
+        """A connection with this server's limits."""
+
+        server_limits = limits
+
+    return Connection
+
+
+class _Connection(HttpToolsProtocol):
+    """uvicorn's connection, with a time and a size for the head of each request."""
+
+    server_limits: Limits
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._is_ending = False
+        self._is_in_head = True
+        self._num_head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self.server_limits.connections:
+            transport.write(_FULL)
+            transport.close()
+            return
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_in_head:
+            if self._head_timer is None:
+                self._expect_head()
+            self._num_head_bytes += len(data)
+            if self._num_head_bytes > MOST_HEADER_BYTES + self.server_limits.body_bytes:
+                self._end(_TOO_LARGE)
+                return
+        super().data_received(data)
+        if self._is_in_head and self._num_head_bytes > MOST_HEADER_BYTES:
+            self._end(_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._is_in_head = True
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._num_head_bytes = 0
+        self._cancel_timer()
+        super().on_headers_complete()
+        if self._is_ending:
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._is_in_head = True
+
+    def shutdown(self) -> None:
+        """Answer what has arrived or is about to, then close."""
+        self._is_ending = True
+        if self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(GRACE_SECONDS, self._close_if_idle)
+        else:
+            self.cycle.keep_alive = False
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, also if its client has not taken the last answer."""
+        if not self.transport.is_closing():
+            if self.transport.get_write_buffer_size():
+                self.transport.abort()
+            else:
+                self.transport.close()
+
+    def _close_if_idle(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+    def _expect_head(self) -> None:
+        self._cancel_timer()
+        self._head_timer = self.loop.call_later(
+            self.server_limits.header_seconds, self._end, _TOO_SLOW
+        )
+
+    def _cancel_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _end(self, answer: bytes) -> None:
+        """Close the connection with an answer, unless another one is being sent."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(answer)
+            self.transport.close()

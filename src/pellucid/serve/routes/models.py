@@ -1,0 +1,65 @@
+"""The state of the server and its models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from pellucid.serve.parts import Parts
+from pellucid.serve.responses import PROBLEMS, reply
+from pellucid.serve.schemas import ModelsAnswer, ProblemAnswer, StatusAnswer
+
+__all__ = ["add_model_routes"]
+
+READING: dict[int | str, dict[str, Any]] = {
+    status: {"model": ProblemAnswer, "description": PROBLEMS[status]}
+    for status in (401, 403, 408, 413, 421)
+}
+
+
+def add_model_routes(routes: FastAPI, parts: Parts, describe: Callable[[], bytes]) -> None:
+    """Add ``/livez``, ``/readyz``, ``/metrics``, ``/openapi.json`` and ``/v1/models``.
+
+    Args:
+        routes: the application.
+        parts: models, metrics and limits.
+        describe: writes the OpenAPI description.
+    """
+    models = [model.describe() for model in parts.models]
+    limits = parts.settings.limits.model_dump()
+    described: list[bytes] = []
+
+    @routes.get("/livez", response_model=StatusAnswer, responses=READING, tags=["state"])
+    async def livez() -> Response:
+        """Answer if the process is alive."""
+        return reply({"status": "ok"})
+
+    ending: dict[int | str, dict[str, Any]] = {
+        **READING,
+        503: {"model": ProblemAnswer, "description": PROBLEMS[503]},
+    }
+
+    @routes.get("/readyz", response_model=StatusAnswer, responses=ending, tags=["state"])
+    async def readyz() -> Response:
+        """Answer if the server takes requests."""
+        return reply({"status": "ok"})
+
+    @routes.get("/metrics", response_class=Response, responses=READING, tags=["state"])
+    async def metrics() -> Response:
+        """Report counts and times for Prometheus."""
+        return Response(parts.metrics.write(), media_type="text/plain; version=0.0.4")
+
+    @routes.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Response:
+        """Describe all routes."""
+        if not described:
+            described.append(describe())
+        return Response(described[0], media_type="application/json")
+
+    @routes.get("/v1/models", response_model=ModelsAnswer, responses=READING, tags=["models"])
+    async def list_models() -> Response:
+        """List the models, and the limits of requests."""
+        return reply({"models": models, "limits": limits})

@@ -1,0 +1,145 @@
+"""The server process: sockets, signals, and an end that leaves no request unanswered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+
+from uvicorn import Config, Server
+
+from pellucid.errors import InputError, PellucidError
+from pellucid.serve.app import Service
+from pellucid.serve.protocol import make_protocol
+from pellucid.serve.settings import Settings
+
+__all__ = ["ServiceServer", "bind", "serve"]
+
+FIRST_PASSED = 3
+"""The first socket that systemd passes on."""
+
+SWITCH_SECONDS = 0.001
+"""Time after which the computing thread lets the event loop run. Python's own choice, five
+milliseconds, would be added to each step of every request."""
+
+
+def bind(settings: Settings) -> socket.socket:
+    """Open the socket to listen on: the one that systemd passes on, or a new one.
+
+    Raises:
+        InputError: the address is not this machine's.
+        PellucidError: another program listens there.
+    """
+    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
+        passed = socket.socket(fileno=FIRST_PASSED)
+        passed.setblocking(False)
+        return passed
+    host, port = settings.host, settings.port
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError):
+        raise InputError(
+            f"The address to listen on must exist, but {host} does not. Check --host."
+        ) from None
+    opened = socket.socket(family, kind, protocol)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind(address)
+    except PermissionError:
+        opened.close()
+        raise InputError(
+            f"The port {port} needs the rights of root. Take one above 1023."
+        ) from None
+    except OSError as error:
+        opened.close()
+        reason = error.strerror or error
+        raise PellucidError(
+            f"The server cannot listen on {host}:{port}: {reason}. End the program that does, or "
+            "take another with --port."
+        ) from None
+    opened.setblocking(False)
+    return opened
+
+
+class ServiceServer(Server):
+    """uvicorn's server, which ends with exit code 0 once every request is answered.
+
+    Args:
+        service: the application.
+    """
+
+    def __init__(self, service: Service) -> None:
+        limits = service.settings.limits
+        super().__init__(
+            Config(
+                service.app,
+                http=make_protocol(limits),
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                backlog=1024,
+                timeout_keep_alive=max(1, round(limits.idle_seconds)),
+                timeout_graceful_shutdown=max(1, round(limits.drain_seconds)),
+            )
+        )
+        self._service = service
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Drain on SIGTERM and Ctrl-C; a second Ctrl-C ends at once."""
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        known = {number: signal.getsignal(number) for number in numbers}
+        for number in numbers:
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number, handler in known.items():
+                with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                    loop.remove_signal_handler(number)
+                    signal.signal(number, handler)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept what has already connected, then end."""
+        self._service.drain()
+        await asyncio.sleep(0.02)
+        await super().shutdown(sockets)
+
+
+def serve(service: Service, listening: socket.socket, *, announce: Callable[[str], None]) -> None:
+    """Answer requests until a signal says to end.
+
+    Args:
+        service: the application.
+        listening: a bound socket.
+        announce: is called with the address once requests are accepted.
+    """
+    _quiet_libraries()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    server = ServiceServer(service)
+    service.start()
+    listening.listen(1024)
+    host, port = listening.getsockname()[:2]
+    announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+    server.run(sockets=[listening])
+    service.stop()
+
+
+def _quiet_libraries() -> None:
+    """Keep other loggers from writing addresses, texts or tracebacks."""
+    for name in ("uvicorn", "uvicorn.error", "asyncio", "fastapi"):
+        logger = logging.getLogger(name)
+        logger.handlers = [logging.NullHandler()]
+        logger.propagate = False

@@ -1,0 +1,195 @@
+"""Translation and scores over HTTP give what the translator gives, alone or together."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from served import Live
+
+from pellucid.config import DecodingConfig
+from pellucid.serve.models import Models
+from pellucid.serve.schemas import DECODING
+
+TEXTS = [
+    "The pizza came out of the oven and it tasted good.",
+    "The dog ate it.",
+    "A red house.",
+    "The cat sees the small dog and the dog sees the cat.",
+    "",
+    "zzz qqq",
+    "The children play in the garden.\n\nThe cat sleeps.",
+]
+
+
+def texts_of(answer: Any) -> list[str]:
+    return [one["text"] for one in answer.json()["translations"]]
+
+
+def test_translate_gives_what_the_translator_gives(live: Live, models: Models) -> None:
+    (model,) = models
+    answer = live.post("/v1/translate", {"texts": TEXTS, "tokens": True})
+    assert answer.status_code == 200
+    expected = model.translator.translate(TEXTS, strict=True)
+    assert texts_of(answer) == [one.text for one in expected]
+    for found, one in zip(answer.json()["translations"], expected, strict=True):
+        assert found["hypotheses"][0]["ids"] == list(one.ids)
+        assert found["hypotheses"][0]["log_probability"] == pytest.approx(
+            one.log_probability, abs=1e-4
+        )
+
+
+def test_translate_same_text_alone_or_among_other_clients(live: Live) -> None:
+    alone = {text: texts_of(live.post("/v1/translate", {"texts": [text]}))[0] for text in TEXTS}
+    order = random.Random(3)
+
+    def ask(number: int) -> bool:
+        chosen = [TEXTS[(number + step) % len(TEXTS)] for step in range(1 + number % 5)]
+        return texts_of(live.post("/v1/translate", {"texts": chosen})) == [
+            alone[text] for text in chosen
+        ]
+
+    numbers = list(range(60))
+    order.shuffle(numbers)
+    before = live.figure("pellucid_batch_texts_count")
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(ask, numbers))
+    assert live.figure("pellucid_batch_texts_count") - before < len(numbers)
+
+
+def test_translate_options_reach_the_search(live: Live, models: Models) -> None:
+    (model,) = models
+    options: dict[str, Any] = {"beam": 5, "n_best": 3, "length_penalty": "none"}
+    answer = live.post("/v1/translate", {"texts": TEXTS[:1], **options})
+    (expected,) = model.translator.translate(TEXTS[:1], strict=True, **options)
+    found = answer.json()["translations"][0]["hypotheses"]
+    assert [one["text"] for one in found] == [one.text for one in expected.hypotheses]
+    sample = {"texts": TEXTS[:3], "sample": True, "seed": 7, "temperature": 1.5}
+    first, second = (texts_of(live.post("/v1/translate", sample)) for _ in range(2))
+    assert first == second != texts_of(live.post("/v1/translate", {**sample, "seed": 11}))
+
+
+def test_translate_constraints_hold(live: Live) -> None:
+    body = {
+        "texts": ["The dog ate it.", "The cat sees the red house."],
+        "forbid": ["chien"],
+        "require_each": [[], ["petite"]],
+        "beam": 4,
+    }
+    first, second = texts_of(live.post("/v1/translate", body))
+    assert "chien" not in first
+    assert "petite" in second.split()
+    body = {"texts": ["The dog ate it."], "prefixes": ["Un"]}
+    assert texts_of(live.post("/v1/translate", body))[0].startswith("Un ")
+    body = {
+        "texts": ["The dog ate it."],
+        "glossary": [{"source": "dog", "target": "chat"}],
+        "beam": 4,
+    }
+    assert "chat" in texts_of(live.post("/v1/translate", body))[0]
+
+
+def test_translate_links_words(live: Live) -> None:
+    answer = live.post("/v1/translate", {"texts": ["The red house."], "align": True})
+    (found,) = answer.json()["translations"]
+    assert found["source_words"] == ["The", "red", "house."]
+    (hypothesis,) = found["hypotheses"]
+    assert hypothesis["words"] == ["La", "maison", "rouge."]
+    assert {(1, 2), (2, 1)} <= {tuple(link) for link in hypothesis["alignment"]}
+
+
+def test_translate_text_that_cannot_be_translated_fails_alone(live: Live) -> None:
+    long = "cat " * 300
+    answer = live.post("/v1/translate", {"texts": ["A cat.", long], "split": False})
+    assert answer.status_code == 200
+    good, bad = answer.json()["translations"]
+    assert good["error"] is None
+    assert good["text"]
+    assert "tokens" in bad["error"]
+    assert bad["text"] == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({}, "texts"),
+        ({"texts": []}, "texts"),
+        ({"texts": "The dog ate it."}, "texts"),
+        ({"texts": ["a"] * 257}, "256"),
+        ({"texts": ["a" * 20_001]}, "20000"),
+        ({"texts": ["a"], "beam": 17}, "16"),
+        ({"texts": ["a"], "beam": "2"}, "beam"),
+        ({"texts": ["a"], "n_best": 10_000}, "16"),
+        ({"texts": ["a"], "n_best": 3}, "n_best must be at most beam"),
+        ({"texts": ["a"], "max_length": 5000}, "1024"),
+        ({"texts": ["a"], "max_length_ratio": 1e5}, "10"),
+        ({"texts": ["a"], "temperature": 0}, "temperature"),
+        ({"texts": ["a"], "bean": 2}, "bean is unknown"),
+        ({"texts": ["a"], "model": "demmo"}, "Did you mean 'demo'?"),
+        ({"texts": ["a"], "target": "de"}, "en-fr"),
+        ({"texts": ["a"], "to": "fra"}, "language codes"),
+        ({"texts": ["a"], "align_head": 1}, "align"),
+        ({"texts": ["a"], "align": True, "align_layer": 9}, "layer"),
+        ({"texts": ["a"], "prefixes": ["x", "y"]}, "2 for 1"),
+        ({"texts": ["a"], "require": [" "]}, "blank"),
+        ({"texts": ["a"], "forbid": ["x"] * 101}, "100"),
+        ({"texts": ["a"], "prefix": "Le", "prefixes": ["La"]}, "prefix"),
+    ],
+)
+def test_translate_impossible_request_is_refused_in_a_sentence(
+    live: Live, body: Any, words: str
+) -> None:
+    answer = live.post("/v1/translate", body)
+    assert answer.status_code == 422
+    assert set(answer.json()) == {"error"}
+    assert words in answer.json()["error"]
+    assert len(answer.json()["error"]) < 600
+
+
+def test_translate_halves_of_characters_are_refused(live: Live) -> None:
+    answer = live.client.post(
+        "/v1/translate",
+        content=rb'{"texts": ["\ud800 cat"]}',
+        headers={"Content-Type": "application/json"},
+    )
+    assert answer.status_code == 422
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[" * 50_000, b"\xff\xfe", b"9" * 5000, b"NaN"])
+def test_translate_body_that_is_not_an_object_is_refused(live: Live, body: bytes) -> None:
+    answer = live.client.post(
+        "/v1/translate", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code in (400, 422)
+    assert set(answer.json()) == {"error"}
+
+
+def test_score_gives_what_the_translator_gives(live: Live, models: Models) -> None:
+    (model,) = models
+    pairs = [("The dog ate it.", "Le chien l'a mangé."), ("A cat.", ""), ("a " * 300, "b")]
+    body = {"pairs": [dict(zip(("source", "target"), pair, strict=True)) for pair in pairs]}
+    answer = live.post("/v1/score", {**body, "tokens": True})
+    expected = model.translator.score(*zip(*pairs, strict=True))
+    for found, one in zip(answer.json()["scores"], expected, strict=True):
+        assert found["error"] == (one.error and one.error.replace("--split-long", "split_long"))
+        if one.error is None:
+            assert found["log_probability"] == pytest.approx(one.log_probability, abs=1e-4)
+            assert found["tokens"] == list(one.tokens)
+
+
+def test_models_are_listed_with_limits(live: Live) -> None:
+    answer = live.get("/v1/models").json()
+    (model,) = answer["models"]
+    assert (model["name"], model["source"], model["targets"]) == ("demo", "en", ["fr"])
+    assert answer["limits"]["beam"] == 16
+
+
+def test_decoding_options_are_those_of_the_command(live: Live) -> None:
+    from pellucid.cli.options import DECODING as COMMAND
+
+    assert set(DECODING) == set(COMMAND) == set(DecodingConfig.model_fields) - {"forbidden_tokens"}
+    schema = live.get("/openapi.json").json()["components"]["schemas"]["TranslateRequest"]
+    assert set(DECODING) <= set(schema["properties"])
+    assert all(schema["properties"][name]["description"] for name in DECODING)
