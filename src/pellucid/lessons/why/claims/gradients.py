@@ -217,7 +217,7 @@ def _table(stage: str, reach: Reach) -> Table:
     (length,) = {len(one) for rows in reach.values() for one in rows}
     distances = [distance for distance in (2, 5, 10, 20, 50) if distance < length] + [length]
 
-    def write(rows: Sequence[Sequence[float]], distance: int) -> str:
+    def write_at(rows: Sequence[Sequence[float]], distance: int) -> str:
         values = [one[distance - 1] for one in rows]
         mean = fmean(values)
         return write_over_seeds(values, ".2f") if mean >= 0.01 else _write(mean)
@@ -227,7 +227,7 @@ def _table(stage: str, reach: Reach) -> Table:
         ("distance", *reach),
         ("d", *("" for _ in reach)),
         tuple(
-            (distance, *(write(rows, distance) for rows in reach.values()))
+            (distance, *(write_at(rows, distance) for rows in reach.values()))
             for distance in distances
         ),
     )

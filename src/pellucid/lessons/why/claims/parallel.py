@@ -28,11 +28,12 @@ from pellucid.lessons.why.setting import Setting
 from pellucid.model import Transformer, initialize
 from pellucid.randomness import generator
 
-__all__ = ["Race", "judge", "measure"]
+__all__ = ["Race", "judge", "make_races", "measure", "plot_races", "tabulate_races"]
 
 MASSIVE, AT_ALL = 10.0, 1.5
 SAME = 1e-6
 ROWS = 16
+WIDTHS = (128, 16)
 
 SAYS = Statement(
     NOTES,
@@ -70,17 +71,8 @@ class Race:
 
 def measure(setting: Setting) -> Measurement:
     """Time forward and backward in one pass and in a loop, for targets of 4 to 64 words."""
-    width = setting.choose(128, 16)
-    config = ModelConfig.model_validate(
-        {"d_model": width, "d_ff": 2 * width, "num_heads": 4, "num_encoder_layers": 2}
-        | {"num_decoder_layers": 2, "source_vocabulary_size": 500, "target_vocabulary_size": 500}
-    )
-    model = Transformer(config)
-    initialize(model, setting.seed)
-    found = []
-    for length in setting.choose((4, 8, 16, 32, 64), (2, 5)):
-        setting.say(f"{length} words")
-        found.append(_race(model, length, setting))
+    found = make_races(setting)
+    width = setting.choose(*WIDTHS)
     last = found[-1]
     return Measurement(
         claim="parallel",
@@ -93,8 +85,8 @@ def measure(setting: Setting) -> Measurement:
         "up to its own. In the loop, word t is predicted from a decoder that reads words 1 to t "
         "only, and gradients are summed. The encoder's output is given.",
         findings=(Finding(SAYS, judge(found)),),
-        tables=(_table(found),),
-        plot=_plot(found),
+        tables=(tabulate_races(found),),
+        plot=plot_races(found),
         notes=(
             "The loop reads a target of n words in n passes over 1 to n words, n(n + 1)/2 rows "
             "instead of n. Only teacher forcing makes one pass possible: in decoding the next word "
@@ -105,6 +97,22 @@ def measure(setting: Setting) -> Measurement:
         size=setting.size,
         machine=describe_machine(),
     )
+
+
+def make_races(setting: Setting) -> list[Race]:
+    """Time one pass and a loop for each length."""
+    width = setting.choose(*WIDTHS)
+    config = ModelConfig.model_validate(
+        {"d_model": width, "d_ff": 2 * width, "num_heads": 4, "num_encoder_layers": 2}
+        | {"num_decoder_layers": 2, "source_vocabulary_size": 500, "target_vocabulary_size": 500}
+    )
+    model = Transformer(config)
+    initialize(model, setting.seed)
+    found = []
+    for length in setting.choose((4, 8, 16, 32, 64), (2, 5)):
+        setting.say(f"{length} words")
+        found.append(_race(model, length, setting))
+    return found
 
 
 def judge(found: Sequence[Race]) -> Verdict:
@@ -186,7 +194,8 @@ def _gradients(model: Transformer) -> list[Tensor]:
     return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
 
-def _table(found: Sequence[Race]) -> Table:
+def tabulate_races(found: Sequence[Race]) -> Table:
+    """Tabulate times and losses by length."""
     return Table(
         "Forward and backward",
         ("words", "one pass, ms", "loop, ms", "times", "loss in one pass", "in the loop"),
@@ -200,7 +209,8 @@ def _table(found: Sequence[Race]) -> Table:
     )  # fmt: skip
 
 
-def _plot(found: Sequence[Race]) -> Plot:
+def plot_races(found: Sequence[Race]) -> Plot:
+    """Draw times and speedups by length."""
     lengths = tuple(float(one.length) for one in found)
     time = Panel(
         "Forward and backward", "words of the target", "ms",
