@@ -10,12 +10,12 @@ import torch
 
 from pellucid.attention import attend
 from pellucid.errors import InputError
-from pellucid.lessons.why.claims.diagonal import count_rows
 from pellucid.lessons.why.claims.fixed_size import WAYS, lay_out
 from pellucid.lessons.why.claims.length import Cost, fit_laws, longest_in, seconds_of_encoder
 from pellucid.lessons.why.claims.scale import measure_sharpness, softmax_gradient
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
 from pellucid.lessons.why.fits import PowerLaw, fit_power_law
+from pellucid.lessons.why.rows import count_rows
 from pellucid.lessons.why.tiny.learn import count_exact, loss_on, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.pizza import TASTE, draw_others, draw_tests, draw_ties
 from pellucid.lessons.why.tiny.sentences import (

@@ -24,6 +24,7 @@ from pellucid.lessons.why.claims import (
 )
 from pellucid.lessons.why.fits import PowerLaw
 from pellucid.lessons.why.result import Verdict
+from pellucid.lessons.why.rows import OwnWeight
 
 
 def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
@@ -233,12 +234,13 @@ def test_examples_are_enough_when_pronouns_are_right(
 
 
 def test_diagonal_is_judged_by_heads_then_without_projections() -> None:
-    low = diagonal.OwnWeight("layer 0 head 0", 0.1, 0.1)
-    high = diagonal.OwnWeight("layer 1 head 3", 0.9, 0.8)
-    expect(diagonal.judge([high, high], low, 0.1), "holds")
-    expect(diagonal.judge([low, low, high], low, 0.1), "holds only if", "layer 1 head 3")
-    expect(diagonal.judge([low], high, 0.1), "holds only if", "without projections")
-    expect(diagonal.judge([low], low, 0.1), "fails")
+    low = OwnWeight("layer 0 head 0", 0.1, 0.1, 0.1, 0.1)
+    high = OwnWeight("layer 1 head 3", 0.9, 0.8, 0.7, 0.6)
+    for judge in (diagonal.judge, diagonal.judge_similar):
+        expect(judge([high, high], low), "holds")
+        expect(judge([low, low, high], low), "holds only if", "layer 1 head 3")
+        expect(judge([low], high), "holds only if", "without projections")
+        expect(judge([low], low), "fails")
 
 
 def head(name: str, feature: str | None) -> heads.Head:

@@ -39,7 +39,6 @@ __all__ = ["distance_between", "judge_cut", "judge_distance", "judge_number", "m
 
 NUMBERS = (1, 2, 4, 8, 16)
 WIDTH = 32
-COUNT = 60
 FASTER = 1.1
 
 NUMBER_SAYS = Statement(NOTES, "section 3.4", "several heads with their own matrices do better")
@@ -56,12 +55,13 @@ Taught = dict[str, dict[int, list[dict[str, Any]]]]
 def measure(setting: Setting) -> Measurement:
     """Add to the quick measurement trainings by number of heads, distances, and cutting."""
     quick = short.measure(setting)
+    count = setting.choose(60, 2)
     numbers = setting.choose(NUMBERS, (1, 2))
     taught = {name: _teach(name, numbers, setting) for name in ("lists", "pronouns")}
-    distances = [setting.cell(f"distances in the packaged model, {COUNT} sentences, seed {seed}",
-                              partial(_packaged_distances, seed))
+    distances = [setting.cell(f"distances in the packaged model, {count} sentences, seed {seed}",
+                              partial(_packaged_distances, count, seed))
                  for seed in setting.seeds]  # fmt: skip
-    cuts = [_cut(seed, setting) for seed in setting.seeds]
+    cuts = [_cut(count, seed, setting) for seed in setting.seeds]
     tiny_distances = [
         (run["trained"], run["untrained"])
         for runs in taught["pronouns"].values()
@@ -86,8 +86,8 @@ def measure(setting: Setting) -> Measurement:
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "
         "head of the same layer, averaged over rows and pairs of heads. Cutting: each time the "
-        f"head of encoder and decoder whose loss least raises the loss on {COUNT} sentences; "
-        f"the curve is that of {COUNT} others, with the true translations.",
+        f"head of encoder and decoder whose loss least raises the loss on {count} sentences; "
+        f"the curve is that of {count} others, with the true translations.",
         findings=findings,
         tables=(*quick.tables, *_number_tables(taught), _distance_table(distances, taught),
                 _cut_table(cuts)),
@@ -224,17 +224,17 @@ def _distance(model: EncoderDecoder, sources: Sequence[Sequence[int]]) -> float:
     return sum(found) / len(found)
 
 
-def _packaged_distances(seed: int) -> dict[str, float]:
+def _packaged_distances(count: int, seed: int) -> dict[str, float]:
     bundle = load_packaged()
-    examples = write_examples_of(COUNT, seed=seed)
+    examples = write_examples_of(count, seed=seed)
     sources = [bundle.tokenizer.encode_source(one.source) for one in examples]
     twin = untrained_twin(bundle, seed=seed)
     return {"trained": _distance(bundle.model, sources), "untrained": _distance(twin, sources)}
 
 
-def _cut(seed: int, setting: Setting) -> CutHeads:
-    key = f"cutting heads of the packaged model, {COUNT} and {COUNT} sentences, seed {seed}"
-    found = setting.cell(key, lambda: asdict(cut_heads(seed, COUNT)))
+def _cut(count: int, seed: int, setting: Setting) -> CutHeads:
+    key = f"cutting heads of the packaged model, {count} and {count} sentences, seed {seed}"
+    found = setting.cell(key, lambda: asdict(cut_heads(seed, count)))
     return CutHeads(**{name: tuple(values) for name, values in found.items()})
 
 

@@ -1,0 +1,274 @@
+"""Claims about attention: heads, projections, similarity and distance, against plain numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from pellucid.lessons.why import Setting
+from pellucid.lessons.why.apart import Apart, draw_apart_packaged, draw_apart_tiny
+from pellucid.lessons.why.claims import queries, relevance
+from pellucid.lessons.why.long import heads
+from pellucid.lessons.why.long.cutting import CutHeads, cut_heads
+from pellucid.lessons.why.packaged import load_packaged
+from pellucid.lessons.why.result import Verdict
+from pellucid.lessons.why.rows import look_at_heads, look_at_inputs, rank_with
+from pellucid.lessons.why.shares import Explained, explain
+from pellucid.lessons.why.tiny.between import HESITATIONS, draw_hesitant
+from pellucid.lessons.why.tiny.learn import make_tiny
+from pellucid.lessons.why.tiny.pizza import draw_others, draw_unseen
+from pellucid.lessons.why.tiny.trials import Trial, make_task, run_trial, updates_to
+from pellucid.randomness import generator
+
+
+def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
+    assert verdict.outcome == outcome
+    assert part_of_condition in verdict.condition
+    assert bool(verdict.condition) == (outcome == "holds only if")
+
+
+def test_rank_with_equals_spearman_by_hand_with_ties() -> None:
+    given_HO = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1], [0.2, 0.2, 0.2, 0.4]])
+    similar_O = np.array([0.0, 0.5, 0.6, 0.9])
+    ranks_H, is_first_H = rank_with(given_HO, similar_O)
+    # Ranks 1, 1, 1, 3 against 0, 1, 2, 3: 3 / sqrt(3 · 5).
+    assert ranks_H.tolist() == pytest.approx([1.0, -1.0, 3 / 15**0.5])
+    assert is_first_H.tolist() == [True, False, True]
+
+
+def test_rows_without_projections_are_highest_on_the_diagonal_and_follow_similarity() -> None:
+    model = load_packaged().model
+    source = load_packaged().tokenizer.encode_source("The cow was near the old piano.")
+    plain = look_at_inputs(model, [(source, [])])
+    assert plain.highest > 0.9
+    assert plain.chance == pytest.approx(1 / len(source))
+    assert plain.chance_first == pytest.approx(1 / (len(source) - 1))
+    heads_found = look_at_heads(model, [(source, [5, 6, 7])], "decoder")
+    assert heads_found[0].chance == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    assert heads_found[0].ranks == 0  # No word of three sees three others.
+
+
+@pytest.mark.parametrize("cause", ["distance", "words"])
+def test_explain_finds_what_weights_were_made_from(cause: str) -> None:
+    numbers = generator(1, "test explain")
+    by_distance = dict(zip(range(-7, 8), numbers.normal(1 / 7, 0.3, 15), strict=True))
+    by_words = numbers.normal(1 / 7, 0.3, (5, 5))
+    sentences = [numbers.integers(0, 5, 7).tolist() for _ in range(101)]
+    weights = []
+    for ids in sentences:
+        raw = [
+            [by_distance[j - i] if cause == "distance" else by_words[ids[i], ids[j]]
+             for j in range(7)]
+            for i in range(7)
+        ]  # fmt: skip
+        weights.append(np.array([raw]))
+    (found,) = explain(weights, sentences)
+    explained = {"distance": found.distance, "words": found.words}
+    assert explained.pop(cause) > 0.95
+    assert max(explained.values()) < 0.6
+    assert found.both > 0.95
+
+
+def test_explain_of_noise_finds_nothing() -> None:
+    numbers = generator(1, "test noise")
+    sentences = [numbers.integers(0, 50, 11).tolist() for _ in range(40)]
+    weights = [numbers.dirichlet(np.ones(11), (2, 11)) for _ in sentences]
+    for one in explain(weights, sentences):
+        assert max(one.distance, one.words, one.both) < 0.1
+
+
+def test_hesitations_stand_between_both_nouns_and_the_pronoun() -> None:
+    for (english, french), antecedent, other in draw_hesitant(
+        13, least=5, most=5, seed=1, part="test"
+    ):
+        words = english.split()
+        between = [word for word in words if word in HESITATIONS]
+        assert len(between) == 5
+        assert words[words.index("it") - 6 : words.index("it") - 1] == between
+        assert max(words.index(antecedent), words.index(other)) < words.index(between[0])
+        assert not set(french.split()) & set(HESITATIONS)
+
+
+def test_cases_of_the_packaged_model_point_at_nouns_and_pronoun() -> None:
+    bundle = load_packaged()
+    cases = draw_apart_packaged(bundle, 6, 7, seed=1, part="look")
+    assert {case.is_far for case in cases} == {True, False}
+    for case in cases:
+        tokens = bundle.tokenizer.source_tokens(case.source)
+        it, antecedent = case.rows[0], case.antecedent
+        assert tokens[it].strip("▁") == "it"
+        distance = it - max(antecedent)
+        assert (distance > 7) == case.is_far
+        assert not set(antecedent) & set(case.other)
+        written = bundle.tokenizer.target_tokens([case.right, case.wrong])
+        assert {token.strip("▁") for token in written} == {"il", "elle"}
+
+
+def test_cases_of_a_tiny_model_point_at_nouns_and_pronoun() -> None:
+    text = [one[0] for one in draw_hesitant(40, most=3, seed=1, part="train")]
+    tiny = make_tiny([*text, *((" ".join(HESITATIONS), "il elle"),)], seed=1)
+    for case in draw_apart_tiny(tiny, 7, 3, seed=1, part="look"):
+        words = [tiny.source.words[id_] for id_ in case.source]
+        assert words[case.rows[0]] == "it"
+        assert case.rows[1] == len(words) - 2
+        assert {tiny.target.words[case.right], tiny.target.words[case.wrong]} == {"il", "elle"}
+        assert case.antecedent != case.other
+
+
+def test_unseen_sentences_are_not_known() -> None:
+    known = draw_others(500, seed=1)
+    found = draw_unseen(known, 100, seed=1)
+    assert len(set(found)) == 100
+    assert not set(found) & set(known)
+
+
+def test_frozen_projections_keep_their_first_weights() -> None:
+    task = make_task("lists", Setting(size="toy"), seed=1)
+    first = make_tiny([*task.train, *task.tests], seed=1, d_model=32, d_ff=64, num_heads=2)
+    _, tiny = run_trial(task, seed=1, frozen=("query",))
+    before, after = (dict(one.model.named_parameters()) for one in (first, tiny))
+    for name, parameter in after.items():
+        assert torch.equal(parameter, before[name]) == name.endswith("_attention.query.weight"), (
+            name
+        )
+
+
+@pytest.mark.parametrize("task_name", ["lists", "pronouns"])
+def test_kinds_have_as_many_parameters_where_filled(task_name: str) -> None:
+    task = make_task(task_name, Setting(size="toy"), seed=1)  # type: ignore[arg-type]
+    counts = []
+    for kind in queries.KINDS:
+        trial, _ = run_trial(replace(task, steps=1), seed=1, **kind.settings(task))
+        counts.append(trial.parameters)
+    assert max(counts) < 1.02 * min(counts)
+
+
+def test_updates_to_waits_until_the_mean_of_ten_is_below() -> None:
+    assert updates_to([1.0] * 10 + [0.0] * 20, 0.35) == 17
+    assert updates_to([1.0] * 13, 0.5) == 13
+
+
+def test_distance_between_heads_is_half_the_sum_of_gaps() -> None:
+    same = torch.tensor([[0.5, 0.5, 0.0]] * 3)
+    other = torch.tensor([[0.0, 0.5, 0.5]] * 3)
+    apart = torch.tensor([[0.0, 0.0, 1.0]] * 3)
+    assert heads.distance_between(torch.stack([same, same])) == 0
+    assert heads.distance_between(torch.stack([same, other])) == pytest.approx(0.5)
+    found = heads.distance_between(torch.stack([same, other, apart]))
+    assert found == pytest.approx((0.5 + 1.0 + 0.5) / 3)
+
+
+def test_heads_are_cut_one_by_one_until_nothing_is_left() -> None:
+    found = cut_heads(1, 2)
+    config = load_packaged().model.config
+    total = config.num_heads * (config.num_encoder_layers + 2 * config.num_decoder_layers)
+    assert len(set(found.order)) == len(found.order) == total
+    assert len(found.losses) == len(found.right) == len(found.random) == total + 1
+    assert found.losses[0] == found.random[0] < found.losses[-1]
+    assert found.losses[-1] == pytest.approx(found.random[-1], rel=1e-5)
+
+
+def trial(exact: float, updates: int) -> Trial:
+    return Trial(exact, 0.1, updates, 11)
+
+
+@pytest.mark.parametrize(
+    ("other", "outcome"),
+    [(trial(0.5, 100), "holds"), (trial(0.99, 140), "holds only if"), (trial(1.0, 100), "fails")],
+)
+def test_projections_are_judged_by_lost_sentences_then_by_updates(
+    other: Trial, outcome: str
+) -> None:
+    full = trial(1.0, 100)
+    found = {"lists": {kind.name: [other] for kind in queries.KINDS} | {queries.FULL.name: [full]}}
+    for judge in (queries.judge_needed, queries.judge_values, queries.judge_learned):
+        expect(judge(found), outcome, "speed" if outcome == "holds only if" else "")
+
+
+def test_projections_with_unsteady_seeds_are_not_judged_slower() -> None:
+    trials = {kind.name: [trial(1.0, n) for n in (90, 100, 300)] for kind in queries.KINDS}
+    trials[queries.FULL.name] = [trial(1.0, 100)] * 3
+    expect(queries.judge_needed({"lists": trials}), "fails")
+
+
+def taught(*updates: int) -> dict[int, list[dict[str, float]]]:
+    return {number: [{"updates": n}] for number, n in zip((1, 2, 4), updates, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("lists", "pronouns", "outcome", "condition"),
+    [
+        ((200, 100, 100), (300, 200, 200), "holds", ""),
+        ((200, 100, 130), (300, 200, 200), "holds only if", "narrow"),
+        ((200, 100, 100), (200, 200, 200), "holds only if", "lists"),
+        ((100, 100, 100), (200, 200, 200), "fails", ""),
+    ],
+)
+def test_number_of_heads_is_judged_by_updates(
+    lists: tuple[int, ...], pronouns: tuple[int, ...], outcome: str, condition: str
+) -> None:
+    found = {"lists": taught(*lists), "pronouns": taught(*pronouns)}
+    expect(heads.judge_number(found), outcome, condition)
+
+
+def test_distance_of_heads_is_judged_against_random_weights() -> None:
+    more, less = [(0.6, 0.4)], [(0.3, 0.4)]
+    expect(heads.judge_distance(more, more), "holds")
+    expect(heads.judge_distance(less, more), "holds only if", "tiny")
+    expect(heads.judge_distance(more, less), "holds only if", "packaged")
+    expect(heads.judge_distance(less, less), "fails")
+
+
+@pytest.mark.parametrize(
+    ("losses", "outcome"),
+    [
+        ((0.1, 0.2, 0.3, 0.4), "holds"),
+        ((0.1, 0.105, 0.3, 0.4), "holds only if"),
+        ((0.1, 0.105, 0.105, 0.4), "fails"),
+    ],
+)
+def test_cutting_is_judged_by_the_heads_that_go_without_loss(
+    losses: tuple[float, ...], outcome: str
+) -> None:
+    expect(heads.judge_cut([CutHeads(("a", "b", "c"), losses, losses, losses)]), outcome)
+
+
+def curve(*points: tuple[float, float]) -> list[list[Apart]]:
+    return [[Apart(3 * n, "x", weight, 0.0, 0.1, right) for n, (weight, right) in
+             enumerate(points)]]  # fmt: skip
+
+
+def test_reach_is_judged_by_pronouns_and_weight_at_the_largest_distance() -> None:
+    far, wrong, faint = (
+        ((0.8, 1.0), (0.7, 0.95)),
+        ((0.8, 1.0), (0.7, 0.5)),
+        ((0.8, 1.0), (0.3, 1.0)),
+    )
+    long, short, packaged = "trained with 0 to 100", "trained with 0 to 10", "packaged model"
+    expect(relevance.judge_reach({long: curve(*far), packaged: curve(*far)}), "holds")
+    expect(relevance.judge_reach({long: curve(*wrong), packaged: curve(*faint)}), "fails")
+    expect(
+        relevance.judge_reach({long: curve(*far), short: curve(*wrong), packaged: curve(*faint)}),
+        "holds only if", "training had",
+    )  # fmt: skip
+    expect(
+        relevance.judge_reach({long: curve(*wrong), packaged: curve(*far)}),
+        "holds only if", "packaged",
+    )  # fmt: skip
+
+
+def test_shares_are_judged_by_head() -> None:
+    words, place = Explained(0.1, 0.5, 0.6), Explained(0.5, 0.1, 0.6)
+    expect(relevance.judge_shares([words, words]), "holds")
+    expect(relevance.judge_shares([words, place]), "holds only if", "1 of 2 heads")
+    expect(relevance.judge_shares([place]), "fails")
+
+
+def test_long_form_of_heads_at_toy_size_has_all_findings() -> None:
+    measurement = heads.measure(Setting(size="toy"))
+    assert len(measurement.findings) == 4
+    assert len(measurement.plot.panels) == 3
+    assert all(len(row) == len(table.columns) for table in measurement.tables for row in table.rows)
