@@ -27,7 +27,7 @@ STATEMENTS = (
         shows=("Area      → zone", "European  → européenne"),
         number="Area, the last word, goes to zone, right after La; European to européenne, last.",
         errs="The slide writes Economique and Europeene; it is économique européenne.",
-        vary='pellucid look demo "The European Economic Area" shows the same as weights.',
+        vary="pellucid why order",
         lines=6,
     ),
     Statement(
