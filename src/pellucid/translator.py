@@ -91,6 +91,16 @@ class Translator:
             defaults["sample"] = False
         return validate(DecodingConfig, defaults | options, "options")
 
+    def describe_engine(self, **options: Any) -> str:
+        """Describe what translates with these options: the engine in C, or PyTorch and why.
+
+        Lines with constraints may take PyTorch in any case.
+
+        Args:
+            options: as for `translate`.
+        """
+        return self.decoder.describe(self.configure(**options))
+
     def translate(
         self,
         texts: Sequence[str],

@@ -823,7 +823,7 @@ def test_progress_is_not_shown_without_a_terminal_but_logged_on_request(
     assert run_here("translate", "m", "-i", source).stderr == ""
     logged = run_here("translate", "m", "-i", source, "--progress")
     how, far = logged.stderr.splitlines()
-    assert how == "pellucid: Translating in float32, with 2 threads."
+    assert how == "pellucid: Translating in float32 by an echo, with 2 threads."
     assert far.startswith("pellucid: 31 of 31 lines, ")
     assert "\x1b" not in logged.stderr
 

@@ -50,6 +50,9 @@ class Echo:
     def configure(self, **options: Any) -> DecodingConfig:
         return validate(DecodingConfig, self.decoding.model_dump() | options, "options")
 
+    def describe_engine(self, **options: Any) -> str:
+        return "an echo"
+
     def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
         if len(self.calls) in self.interrupt:
             raise self.interrupt.pop(len(self.calls))

@@ -17,6 +17,7 @@ from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.fast.ensemble import Ensemble
 from pellucid.decode.fast.make import make_engine
 from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
+from pellucid.decode.native import NativePath
 from pellucid.decode.search.batching import group_by_length
 from pellucid.decode.search.loop import Found, Search, SpecialIds, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
@@ -55,6 +56,7 @@ class Decoder:
         self._models = models
         self._special = special
         self._num_weights = sum(p.numel() for model in models for p in model.parameters())
+        self._native = NativePath(models, special)
         self._steppers: dict[tuple[Precision, torch.dtype | None], Stepper] = {}
 
     def decode(
@@ -79,6 +81,15 @@ class Decoder:
         if config.sample:
             return self._sample(requests, config, batch_tokens=batch_tokens)
         return self._search(requests, config, batch_tokens=batch_tokens)
+
+    def find_reason(self, config: DecodingConfig, requests: Sequence[Request] = ()) -> str | None:
+        """Say why PyTorch answers such requests; None if the engine in C does."""
+        return self._native.find_reason(config, requests)
+
+    def describe(self, config: DecodingConfig) -> str:
+        """Describe what answers requests without constraints."""
+        reason = self.find_reason(config)
+        return self._native.describe(config) if reason is None else f"PyTorch, since {reason}"
 
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
         """Answer one request step by step.
@@ -116,6 +127,10 @@ class Decoder:
         above `DOUBT` is the same in any batch; every other request is searched again by itself,
         in float64.
         """
+        if self.find_reason(config, requests) is None:
+            return self._native.answer(
+                requests, config, batch_tokens=batch_tokens, threads=torch.get_num_threads()
+            )
         found = self._run(self._stepper(config), requests, config, batch_tokens=batch_tokens)
         if config.strict:
             for index, answer in enumerate(found):

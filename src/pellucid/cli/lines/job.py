@@ -84,15 +84,19 @@ class Job:
         return max(1, min(MAX_LINES, MAX_HYPOTHESES // self.decoding.n_best))
 
     def describe(self) -> str:
-        """Describe the precision, threads and workers in a sentence."""
+        """Describe the engine, precision, threads and workers in a sentence."""
         from pellucid.hardware import share_threads
 
         threads = share_threads(self.workers)
         workers = "" if self.workers == 1 else f"{self.workers} workers of "
         return (
-            f"Translating in {self.decoding.precision}, with {workers}{threads} "
+            f"Translating in {self.decoding.precision} by {self._engine}, with {workers}{threads} "
             f"{'thread' if threads == 1 else 'threads'}."
         )
+
+    @cached_property
+    def _engine(self) -> str:
+        return self.translator.describe_engine(**self.given)
 
     def can_share(self, num_lines: int) -> bool:
         """Tell whether windows of so many lines are large enough to use the workers."""
@@ -184,6 +188,7 @@ class Job:
             "the version of pellucid": __version__,
             "the version of PyTorch": torch.__version__,
             "the processor": torch.backends.cpu.get_cpu_capability(),
+            "the engine": self._engine,
             "--threads": torch.get_num_threads(),
             **shared,
             **({"--to": self.code} if self.code else {}),

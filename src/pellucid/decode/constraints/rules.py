@@ -14,7 +14,7 @@ from pellucid.decode.constraints.history import History, Rule, last_tokens, lowe
 from pellucid.decode.constraints.request import Request, check_ids
 from pellucid.errors import InputError
 
-__all__ = ["make_rules"]
+__all__ = ["check_requests", "make_rules"]
 
 Device = torch.device | str
 Group = TypeVar("Group", bound=Hashable)
@@ -51,7 +51,7 @@ def make_rules(
         InputError: a prefix holds ``</s>``, a forbidden sequence is empty, or an id is not in the
             vocabulary.
     """
-    _check_requests(requests, eos_id, vocabulary_size)
+    check_requests(requests, eos_id, vocabulary_size)
     rules: list[Rule] = []
     if config.repetition_penalty > 1:
         rules.append(_RepetitionPenalty(config.repetition_penalty))
@@ -72,8 +72,13 @@ def make_rules(
     return rules
 
 
-def _check_requests(requests: Sequence[Request], eos_id: int, vocabulary_size: int) -> None:
-    """Check the tokens of prefixes and forbidden sequences."""
+def check_requests(requests: Sequence[Request], eos_id: int, vocabulary_size: int) -> None:
+    """Check the tokens of prefixes and forbidden sequences.
+
+    Raises:
+        InputError: a prefix holds ``</s>``, a forbidden sequence is empty, or an id is not in the
+            vocabulary.
+    """
     for request in requests:
         if eos_id in request.prefix_ids:
             raise InputError(

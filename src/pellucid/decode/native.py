@@ -1,0 +1,123 @@
+"""Which requests the engine in C answers, and why it leaves the others to PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from pellucid.config import DecodingConfig, Precision
+from pellucid.decode.constraints.request import Request
+from pellucid.decode.constraints.rules import check_requests
+from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
+from pellucid.decode.search.loop import SpecialIds
+from pellucid.model import EncoderDecoder
+from pellucid.native import Limits, NativeEngine, Search, find_obstacle
+
+__all__ = ["NativePath"]
+
+
+class NativePath:
+    """The engine for one model, if it can serve it; the weights are packed when first needed.
+
+    Args:
+        models: one model, or several, which PyTorch serves.
+        special: the ids with a meaning.
+    """
+
+    def __init__(self, models: Sequence[EncoderDecoder], special: SpecialIds) -> None:
+        self._models = models
+        self._special = special
+        self._engines: dict[Precision, NativeEngine] = {}
+
+    def find_reason(self, config: DecodingConfig, requests: Sequence[Request] = ()) -> str | None:
+        """Say why PyTorch must answer requests; None if the engine can."""
+        if len(self._models) > 1:
+            return "several models translate together"
+        for is_other, reason in (
+            (config.sample, "sampling is asked for"),
+            (config.strict, "strict results are asked for"),
+            (config.diverse_groups > 1, "diverse groups are asked for"),
+            (config.repetition_penalty > 1, "a repetition penalty is asked for"),
+            (config.no_repeat_ngram > 0, "repetitions are forbidden"),
+            (config.precision == "bfloat16", "the precision is bfloat16"),
+            (any(one.required for one in requests), "phrases are required"),
+            (any(one.forbidden_texts for one in requests), "phrases are forbidden"),
+            (_forbidden_ids(requests) is None, "sequences of tokens are forbidden"),
+        ):
+            if is_other:
+                return reason
+        return self._obstacle(config.precision)
+
+    def _obstacle(self, precision: Precision) -> str | None:
+        (model,) = self._models
+        weight = next(model.parameters())
+        if weight.device.type != "cpu":
+            return f"the model is on the device {weight.device.type}"
+        if weight.dtype != torch.float32:
+            return f"the weights are {weight.dtype}"
+        if (obstacle := find_obstacle(model.config, precision)) is not None:
+            return obstacle
+        return self._engine(precision).obstacle
+
+    def describe(self, config: DecodingConfig) -> str:
+        """Name the engine, with the instructions that it uses."""
+        return f"the engine in C ({self._engine(config.precision).instructions})"
+
+    def answer(
+        self,
+        requests: Sequence[Request],
+        config: DecodingConfig,
+        *,
+        batch_tokens: int,
+        threads: int,
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Answer requests that `find_reason` found no reason against.
+
+        No answer depends on the other requests or on the number of threads, to the last bit.
+
+        Args:
+            requests: in any order.
+            config: how to search.
+            batch_tokens: about how many positions to compute at once in each thread.
+            threads: the most threads to use.
+
+        Raises:
+            InputError: a prefix or a forbidden token is wrong.
+        """
+        special = self._special
+        size = self._models[0].config.target_vocabulary_size
+        check_requests(requests, special.eos, size)
+        longest = max((len(request.source_ids) for request in requests), default=1)
+        forbidden = _forbidden_ids(requests) or ()
+        found = self._engine(config.precision).translate(
+            [request.source_ids for request in requests],
+            [Limits(one.max_length, one.min_length, one.prefix_ids) for one in requests],
+            Search(config, special.start, special.eos, (*special.never, *forbidden)),
+            sentences=max(1, batch_tokens // (longest * config.beam)),
+            threads=threads,
+        )
+        return [
+            (OVERFLOWED,)
+            if isinstance(answer, str)
+            else tuple(Hypothesis(one.ids, one.logs, one.is_finished, one.score) for one in answer)
+            for answer in found
+        ]
+
+    def _engine(self, precision: Precision) -> NativeEngine:
+        if precision not in self._engines:
+            (model,) = self._models
+            weights = {name: one.detach().numpy() for name, one in model.state_dict().items()}
+            self._engines[precision] = NativeEngine(model.config, weights, precision)
+        return self._engines[precision]
+
+
+def _forbidden_ids(requests: Sequence[Request]) -> tuple[int, ...] | None:
+    """List the tokens that all requests forbid, or None if they forbid longer sequences."""
+    if not requests:
+        return ()
+    forbidden = requests[0].forbidden
+    is_common = all(request.forbidden == forbidden for request in requests)
+    if not is_common or any(len(sequence) != 1 for sequence in forbidden):
+        return None
+    return tuple(sequence[0] for sequence in forbidden)

@@ -1,0 +1,15 @@
+"""Decoding in C: one call for a whole translation, search included, without PyTorch."""
+
+from pellucid.native.engine import Ended, Limits, NativeEngine, Search
+from pellucid.native.loading import find_library, instruction_sets
+from pellucid.native.weights import find_obstacle
+
+__all__ = [
+    "Ended",
+    "Limits",
+    "NativeEngine",
+    "Search",
+    "find_library",
+    "find_obstacle",
+    "instruction_sets",
+]

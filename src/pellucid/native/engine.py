@@ -1,0 +1,303 @@
+"""The engine's interface: token ids in, hypotheses out, all of it checked before C sees it."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from pellucid.config import DecodingConfig, ModelConfig, Precision
+from pellucid.errors import InputError
+from pellucid.native.layout import Job, address_of
+from pellucid.native.loading import find_library
+from pellucid.native.weights import Weights, pack
+
+__all__ = ["Ended", "Limits", "NativeEngine", "Search"]
+
+STOPPING = {"safe": 0, "heuristic": 1, "never": 2}
+
+MOST_ROWS = 64
+"""Rows that a thread computes at once."""
+
+FEW_REQUESTS = 4
+"""Requests that are answered without a way to interrupt them: they take a moment."""
+
+DONE, NO_MEMORY, STOPPED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A hypothesis: its tokens, their log-probabilities, and its score."""
+
+    ids: tuple[int, ...]
+    logs: tuple[float, ...]
+    is_finished: bool
+    score: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one translation may be: its greatest and least length, and how it begins."""
+
+    max_length: int
+    min_length: int = 0
+    prefix_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search: the options, the ids with a meaning, and those that no translation holds."""
+
+    config: DecodingConfig
+    start_id: int
+    eos_id: int
+    never: tuple[int, ...] = ()
+
+
+class NativeEngine:
+    """One model in the engine's form.
+
+    Args:
+        config: the model's.
+        weights: float32 arrays by the names of a bundle; they are copied, except embeddings.
+        precision: of the products.
+
+    Attributes:
+        obstacle: why the engine cannot translate with this model, or None.
+        instructions: the set of instructions in use.
+    """
+
+    def __init__(
+        self, config: ModelConfig, weights: Weights, precision: Precision = "float32"
+    ) -> None:
+        self.config = config
+        self.precision = precision
+        self.obstacle: str | None = None
+        self.instructions = "none"
+        library = find_library()
+        if isinstance(library, str):
+            self.obstacle = library
+            return
+        packed = pack(config, weights, precision, library)
+        if isinstance(packed, str):
+            self.obstacle = packed
+            return
+        self._library, self._packed = library, packed
+        self.instructions = Path(library._name).stem
+        self._lock = threading.Lock()
+
+    def translate(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[Limits],
+        search: Search,
+        *,
+        sentences: int,
+        threads: int,
+    ) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
+        """Search for translations; the answers are in the order of the sources.
+
+        Args:
+            sources: token ids, ``</s>`` included.
+            limits: one for each source.
+            search: how.
+            sentences: the most to compute at once in each thread.
+            threads: the most threads to use.
+
+        Returns:
+            The best hypotheses of each source, or ``"overflowed"`` if logits were not finite.
+
+        Raises:
+            InputError: an id is not in the vocabulary, or a length is out of range.
+            MemoryError: there is too little memory.
+        """
+        if not sources:
+            return []
+        self._check(sources, limits, search)
+        # The longest first, so that no long sentence is left for the end.
+        order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
+        call = _Call([sources[i] for i in order], [limits[i] for i in order], search)
+        with self._lock:
+            self._packed.need_positions(call.longest_source, call.longest_limit)
+            call.job.model = ctypes.addressof(self._packed.model)
+            call.job.slots = max(1, min(sentences, MOST_ROWS // search.config.beam, len(sources)))
+            call.job.threads = max(1, min(threads, len(sources)))
+            status = call.run(self._library)
+        if status == NO_MEMORY:
+            raise MemoryError
+        answers = dict(zip(order, call.answers(), strict=True))
+        return [answers[index] for index in range(len(sources))]
+
+    def _check(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[Limits], search: Search
+    ) -> None:
+        if len(limits) != len(sources):
+            raise InputError(
+                f"There must be limits for each of {len(sources)} sources, but there are "
+                f"{len(limits)}."
+            )
+        config = self.config
+        size, longest = config.target_vocabulary_size, config.max_target_length
+        _check_ids("target", search.never, size)
+        _check_ids("target", (search.start_id, search.eos_id), size)
+        for source, limit in zip(sources, limits, strict=True):
+            _check_ids("source", source, config.source_vocabulary_size)
+            _check_ids("target", limit.prefix_ids, size)
+            if not 0 < len(source) <= config.max_source_length:
+                raise InputError(
+                    f"A source must have from 1 to {config.max_source_length} tokens, but one has "
+                    f"{len(source)}."
+                )
+            if not 0 < limit.max_length <= longest:
+                raise InputError(
+                    f"A maximum length must be from 1 to {longest} tokens, but one is "
+                    f"{limit.max_length}."
+                )
+
+
+def _check_ids(side: str, ids: Sequence[int], size: int) -> None:
+    if len(ids) and not 0 <= min(ids) <= max(ids) < size:
+        wrong = next(one for one in ids if not 0 <= one < size)
+        raise InputError(
+            f"The ids of a {side} must be from 0 to {size - 1}, but one is {wrong}. Take them "
+            "from this model's vocabulary."
+        )
+
+
+class _Call:
+    """One call of the engine: its arguments, and the arrays for its results."""
+
+    def __init__(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[Limits], search: Search
+    ) -> None:
+        config = search.config
+        count, best = len(sources), min(config.n_best, config.beam)
+        self.longest_source = max(map(len, sources))
+        self.longest_limit = max(limit.max_length for limit in limits)
+        self._limit_R = np.array([limit.max_length for limit in limits], np.int64)
+        self._stop = np.zeros(1, np.int32)
+        self._counts_R = np.zeros(count, np.int32)
+        self._lengths_RN = np.zeros((count, best), np.int32)
+        self._finished_RN = np.zeros((count, best), np.int32)
+        self._scores_RN = np.zeros((count, best), np.float64)
+        self._starts_R = np.concatenate([[0], np.cumsum(self._limit_R * best)]).astype(np.int64)
+        self._ids = np.empty(self._starts_R[-1], np.int32)
+        self._logs = np.empty(self._starts_R[-1], np.float32)
+        self._inputs = {
+            "source_ids": _flatten(sources),
+            "source_starts": _starts(sources),
+            "limits": self._limit_R,
+            "min_lengths": np.array([limit.min_length for limit in limits], np.int64),
+            "prefix_ids": _flatten([limit.prefix_ids for limit in limits]),
+            "prefix_starts": _starts([limit.prefix_ids for limit in limits]),
+            "never": np.array(sorted(set(search.never)), np.int32),
+            "penalties": _penalties(config, self.longest_limit),
+        }
+        arrays = {
+            **self._inputs,
+            "stop": self._stop,
+            "counts": self._counts_R,
+            "lengths": self._lengths_RN,
+            "finished": self._finished_RN,
+            "scores": self._scores_RN,
+            "result_starts": self._starts_R,
+            "ids": self._ids,
+            "logs": self._logs,
+        }
+        self.job = Job(
+            num_requests=count,
+            num_never=len(self._inputs["never"]),
+            start_id=search.start_id,
+            eos_id=search.eos_id,
+            width=config.beam,
+            num_best=best,
+            stopping=STOPPING[config.stopping],
+            longest_source=self.longest_source,
+            longest_limit=self.longest_limit,
+            **{name: address_of(array) for name, array in arrays.items()},
+        )
+
+    def run(self, library: ctypes.CDLL) -> int:
+        """Call the engine and return its status; an interruption ends it early.
+
+        While a thread of Python is in C it takes no signals. So a long call gets a thread of its
+        own, and this one waits.
+        """
+        status = [NO_MEMORY]
+        done = threading.Event()
+
+        def work() -> None:
+            try:
+                status[0] = library.translate(ctypes.byref(self.job))
+            finally:
+                done.set()
+
+        if self.job.num_requests <= FEW_REQUESTS:
+            work()
+            return status[0]
+        interruption: BaseException | None = None
+        try:
+            _thread.start_new_thread(work, ())
+        except RuntimeError:  # The system has no more threads.
+            work()
+        except BaseException as error:
+            interruption = error
+            self._stop[0] = 1
+        while not done.is_set():  # C writes into arrays of this object, so it must end first.
+            try:
+                done.wait()
+            except BaseException as error:
+                interruption = error
+                self._stop[0] = 1
+        if interruption is not None:
+            raise interruption
+        return status[0]
+
+    def answers(self) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
+        """Read the results."""
+        return [self._answer(request) for request in range(self.job.num_requests)]
+
+    def _answer(self, request: int) -> tuple[Ended, ...] | Literal["overflowed"]:
+        count = int(self._counts_R[request])
+        if count < 0:
+            return "overflowed"
+        found = []
+        for rank in range(count):
+            start = int(self._starts_R[request] + rank * self._limit_R[request])
+            end = start + int(self._lengths_RN[request, rank])
+            found.append(
+                Ended(
+                    tuple(self._ids[start:end].tolist()),
+                    tuple(self._logs[start:end].tolist()),
+                    bool(self._finished_RN[request, rank]),
+                    float(self._scores_RN[request, rank]),
+                )
+            )
+        return tuple(found)
+
+
+def _flatten(lists: Sequence[Sequence[int]]) -> np.ndarray:
+    return np.array([one for ids in lists for one in ids], np.int32)
+
+
+def _starts(lists: Sequence[Sequence[int]]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum([len(ids) for ids in lists])]).astype(np.int64)
+
+
+def _penalties(config: DecodingConfig, longest: int) -> np.ndarray:
+    """Compute the length penalty's divisors, as `pellucid.decode.search.penalty` does."""
+    length_T = np.arange(longest + 1, dtype=np.float64)
+    if config.length_penalty == "none":
+        length_T = np.ones_like(length_T)
+    elif config.length_penalty == "gnmt":
+        length_T = (5 + length_T) / 6
+    else:
+        length_T = np.maximum(length_T, 1)
+    penalties_T: np.ndarray = length_T**config.alpha
+    return penalties_T

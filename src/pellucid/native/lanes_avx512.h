@@ -1,0 +1,106 @@
+/* Sixteen lanes in one register of AVX-512. Included by lanes.h. */
+typedef __m512 vf;
+typedef __m512i vi;
+
+INLINE vf vf_all(float x) { return _mm512_set1_ps(x); }
+INLINE vf vf_load(const float *from) { return _mm512_loadu_ps(from); }
+INLINE void vf_store(float *to, vf x) { _mm512_storeu_ps(to, x); }
+/* The first lanes, for counts of 1 to 16: the others are 0, or stay as they are in memory. */
+INLINE vf vf_load_first(const float *from, long count) {
+    return _mm512_maskz_loadu_ps((__mmask16)(0xffffu >> (LANES - count)), from);
+}
+INLINE void vf_store_first(float *to, vf x, long count) {
+    _mm512_mask_storeu_ps(to, (__mmask16)(0xffffu >> (LANES - count)), x);
+}
+INLINE vf vf_add(vf x, vf y) { return _mm512_add_ps(x, y); }
+INLINE vf vf_sub(vf x, vf y) { return _mm512_sub_ps(x, y); }
+INLINE vf vf_mul(vf x, vf y) { return _mm512_mul_ps(x, y); }
+INLINE vf vf_div(vf x, vf y) { return _mm512_div_ps(x, y); }
+INLINE vf vf_fma(vf x, vf y, vf z) { return _mm512_fmadd_ps(x, y, z); }
+/* The larger, or smaller; y if one is not a number. */
+INLINE vf vf_max(vf x, vf y) { return _mm512_max_ps(x, y); }
+INLINE vf vf_min(vf x, vf y) { return _mm512_min_ps(x, y); }
+INLINE vf vf_absolute(vf x) { return _mm512_abs_ps(x); }
+INLINE vf vf_round(vf x) {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+INLINE vf vf_select_less(vf x, vf y, vf yes, vf no) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), no, yes);
+}
+/* One bit for each lane in which x is larger. */
+INLINE unsigned vf_greater(vf x, vf y) { return _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ); }
+/* x 2^n for a whole n that leaves a normal number. */
+INLINE vf vf_times_power(vf x, vf n) {
+    __m512i shifted = _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x), shifted));
+}
+
+/* Sums and maxima of lanes: halves first, so that the order is the same everywhere. */
+INLINE float sum_of_eight(__m256 x) {
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+INLINE float largest_of_eight(__m256 x) {
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+INLINE float vf_sum(vf x) {
+    return sum_of_eight(_mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1)));
+}
+INLINE float vf_largest(vf x) {
+    return largest_of_eight(_mm256_max_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1)));
+}
+
+INLINE vi vi_load(const int32_t *from) { return _mm512_loadu_si512(from); }
+INLINE vi vi_zero(void) { return _mm512_setzero_si512(); }
+INLINE vf vi_to_vf(vi x) { return _mm512_cvtepi32_ps(x); }
+/* Sixteen numbers from -127 to 127, rounded to the nearest integers. */
+INLINE void vf_to_bytes(int8_t *to, vf x) {
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
+}
+INLINE vf vf_from_bytes(const int8_t *from) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)from)));
+}
+INLINE vf vf_from_halves(const uint16_t *from) {
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+/* Products of four adjacent bytes. A row's bytes are broadcast once, then multiplied with the bytes
+ * of many weights. With VNNI the row has 128 added, which makes it unsigned; the sums start with
+ * -128 times the sum of the weights to make up for it. */
+#if defined(__AVX512VNNI__)
+enum { ROW_OFFSET = 128 };
+typedef __m512i row_bytes;
+INLINE row_bytes broadcast_bytes(const int8_t *from) {
+    int32_t four;
+    memcpy(&four, from, 4);
+    return _mm512_set1_epi32(four);
+}
+INLINE vi add_products(vi sum, row_bytes row, const int8_t *weights) {
+    return _mm512_dpbusd_epi32(sum, row, _mm512_loadu_si512(weights));
+}
+#else
+enum { ROW_OFFSET = 0 };
+typedef struct {
+    __m512i size;
+    __mmask64 is_negative;
+} row_bytes;
+INLINE row_bytes broadcast_bytes(const int8_t *from) {
+    int32_t four;
+    memcpy(&four, from, 4);
+    __m512i row = _mm512_set1_epi32(four);
+    return (row_bytes){_mm512_abs_epi8(row), _mm512_movepi8_mask(row)};
+}
+INLINE vi add_products(vi sum, row_bytes row, const int8_t *weights) {
+    __m512i w = _mm512_loadu_si512(weights);
+    w = _mm512_mask_sub_epi8(w, row.is_negative, _mm512_setzero_si512(), w);
+    /* Both are at most 127, so two products never saturate 16 bits. */
+    __m512i pairs = _mm512_maddubs_epi16(row.size, w);
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+#endif
+
+enum { MAX_ROWS = 12 }; /* rows that a product computes at once, with two panels of weights */

@@ -1,0 +1,70 @@
+"""Find the compiled engine for this machine's processor.
+
+It is built with the package if a C compiler is available: one library for each set of
+instructions. Decoding falls back on PyTorch without them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from pellucid.errors import ConfigurationError
+from pellucid.native.sources import hash_of_sources
+
+__all__ = ["VARIABLE", "find_library", "instruction_sets"]
+
+FOLDER = Path(__file__).parent
+
+VARIABLE = "PELLUCID_INSTRUCTIONS"
+"""The environment variable that forces a set of instructions."""
+
+SETS = ("portable", "avx2", "avx512", "avx512_vnni")
+"""Sets of instructions, each faster than the one before."""
+
+HASH_LENGTH = 64
+
+
+def instruction_sets() -> tuple[str, ...]:
+    """List the sets of instructions that this processor has and the package was built for."""
+    portable = _load("portable")
+    if isinstance(portable, str):
+        return ()
+    usable = SETS[: 1 + portable.best_instructions()]
+    return tuple(name for name in usable if not isinstance(_load(name), str))
+
+
+def find_library() -> ctypes.CDLL | str:
+    """Load the engine for this processor, or return why it is unavailable.
+
+    Raises:
+        ConfigurationError: the environment asks for instructions that are unavailable.
+    """
+    portable = _load("portable")
+    if isinstance(portable, str):
+        return portable
+    usable = instruction_sets()
+    asked = os.environ.get(VARIABLE)
+    if asked and asked not in usable:
+        raise ConfigurationError(
+            f"{VARIABLE} must be one of {', '.join(usable)} on this machine, but is {asked}. "
+            "Choose one of them, or unset it."
+        )
+    return _load(asked or usable[-1])
+
+
+@lru_cache(maxsize=len(SETS))
+def _load(name: str) -> ctypes.CDLL | str:
+    path = FOLDER / f"{name}.so"
+    if not path.is_file():
+        return "it was not built with the package, which needs a C compiler"
+    try:
+        library = ctypes.CDLL(str(path))
+        built_from = (ctypes.c_char * HASH_LENGTH).in_dll(library, "sources").value.decode()
+    except (OSError, ValueError) as error:
+        return f"{name}.so cannot be read: {error}"
+    if built_from != hash_of_sources(FOLDER):
+        return f"{name}.so was built from other sources: install the package again"
+    return library

@@ -1,0 +1,158 @@
+/* One step of the decoder for the rows of several sentences, up to the best next tokens. */
+#include <math.h>
+
+#include "search.h"
+
+static void attend_to_targets(scratch *s, const job *j, const layer *l, long index,
+                              const row *rows, long num_rows) {
+    const model *m = s->model;
+    const long keys = m->num_heads * m->d_key, stride = keys + m->num_heads * m->d_value;
+    project(s, &l->project_in, &l->norms[0], num_rows);
+    for (long i = 0; i < num_rows; i++) {
+        slot *own = rows[i].slot;
+        const float *wide = s->wide + i * s->wide_stride;
+        float *cache = own->caches[index];
+        uint16_t *ancestors = own->ancestors[0] + rows[i].place * own->room;
+        memcpy(cache + (own->length * j->width + rows[i].place) * stride, wide + keys,
+               (size_t)stride * sizeof *cache);
+        ancestors[own->length] = (uint16_t)rows[i].place;
+        attend_to_past(m, wide, cache, j->width, ancestors, own->length + 1, s->scores,
+                       s->context + i * s->context_stride);
+    }
+    finish_attention(s, &l->self_out, &l->norms[0], num_rows);
+}
+
+static void attend_to_sources(scratch *s, const job *j, const layer *l, long index,
+                              const row *rows, long num_rows) {
+    const model *m = s->model;
+    const long keys = m->num_heads * m->d_key, values = m->num_heads * m->d_value;
+    if (m->has_projections) {
+        const float *x = before(s, &l->norms[1], num_rows);
+        apply_product(s, &l->cross_query, x, s->model_stride, num_rows, s->wide, s->wide_stride);
+    } else {
+        project(s, &l->cross_query, &l->norms[1], num_rows);
+    }
+    for (long i = 0; i < num_rows; i++) {
+        const slot *own = rows[i].slot;
+        const long length = j->source_starts[own->request + 1] - j->source_starts[own->request];
+        const long padded = round_up(length);
+        const float *memory = own->memory + index * (keys * padded + values * length);
+        source_memory source = {memory, memory + keys * padded, length, padded};
+        attend_to_source(m, s->wide + i * s->wide_stride, &source, values, s->scores,
+                         s->context + i * s->context_stride);
+    }
+    finish_attention(s, &l->cross_out, &l->norms[1], num_rows);
+}
+
+/* Add a block's exponentials to a row's sum. */
+static void add_exponentials(row *r, const float *logits, long width) {
+    vf largest = vf_all(-INFINITY), sum = vf_zero();
+    for (long i = 0; i < width; i += LANES) largest = vf_max(vf_load(logits + i), largest);
+    float most = vf_largest(largest);
+    if (most < r->largest || most == -INFINITY) most = r->largest == -INFINITY ? 0.0f : r->largest;
+    const vf subtracted = vf_all(most);
+    for (long i = 0; i < width; i += LANES)
+        sum = vf_add(sum, vf_exp(vf_sub(vf_load(logits + i), subtracted)));
+    if (r->largest > -INFINITY && most > r->largest) {
+        float factor[LANES];
+        vf_store(factor, vf_exp(vf_all(r->largest - most)));
+        r->sum *= factor[0];
+    }
+    r->largest = most;
+    r->sum += vf_sum(sum);
+}
+
+static void insert(candidates *found, row *r, long index, float value, int32_t id) {
+    float *values = found->values + index * found->count;
+    int32_t *ids = found->ids + index * found->count;
+    long place = r->num_found < found->count ? r->num_found++ : found->count - 1;
+    /* Of equal values the first stays before the others. */
+    for (; place > 0 && values[place - 1] < value; place--) {
+        values[place] = values[place - 1];
+        ids[place] = ids[place - 1];
+    }
+    values[place] = value;
+    ids[place] = id;
+}
+
+/* Look for candidates among a block's logits, of which some are forbidden. */
+static void look_at_block(const job *j, candidates *found, long index, float *logits, long first,
+                          long width) {
+    row *r = &found->rows[index];
+    const slot *own = r->slot;
+    const int64_t *prefix = j->prefix_starts + own->request;
+    if (own->length < prefix[1] - prefix[0]) {
+        const int32_t forced = j->prefix_ids[prefix[0] + own->length];
+        if (forced >= first && forced < first + width)
+            insert(found, r, index, logits[forced - first], forced);
+        return;
+    }
+    for (long i = 0; i < j->num_never; i++)
+        if (j->never[i] >= first && j->never[i] < first + width)
+            logits[j->never[i] - first] = -INFINITY;
+    if (own->length + 1 < j->min_lengths[own->request] && j->eos_id >= first &&
+        j->eos_id < first + width)
+        logits[j->eos_id - first] = -INFINITY;
+    const float *values = found->values + index * found->count;
+    float least = r->num_found < found->count ? -INFINITY : values[found->count - 1];
+    for (long i = 0; i < width; i += LANES) {
+        unsigned above = vf_greater(vf_load(logits + i), vf_all(least));
+        for (; above; above &= above - 1) {
+            const long at = i + __builtin_ctz(above);
+            if (!(logits[at] > least)) continue;
+            insert(found, r, index, logits[at], (int32_t)(first + at));
+            if (r->num_found == found->count) least = values[found->count - 1];
+        }
+    }
+}
+
+static void find_candidates(scratch *s, const job *j, candidates *found, const float *states,
+                            long num_rows) {
+    const linear *l = &s->model->output;
+    const long step = TILE_COLUMNS / LANES, panels = num_panels(l);
+    input in = make_input(s, l, states, s->model_stride, num_rows);
+    for (long i = 0; i < num_rows; i++) {
+        found->rows[i].largest = -INFINITY;
+        found->rows[i].sum = 0.0f;
+        found->rows[i].num_found = 0;
+    }
+    for (long panel = 0; panel < panels; panel += step) {
+        const long end = min_long(panel + step, panels), first = panel * LANES;
+        const long width = min_long(end * LANES, l->out) - first;
+        multiply(l, &in, panel, end, s->tile, TILE_COLUMNS, 0);
+        for (long i = 0; i < num_rows; i++) {
+            float *logits = s->tile + i * TILE_COLUMNS;
+            for (long k = width; k < (end - panel) * LANES; k++) logits[k] = -INFINITY;
+            add_exponentials(&found->rows[i], logits, width);
+            look_at_block(j, found, i, logits, first, width);
+        }
+    }
+    for (long i = 0; i < num_rows; i++) {
+        row *r = &found->rows[i];
+        r->normalizer = r->sum > 0.0f && r->sum < INFINITY
+                            ? (float)((double)r->largest + natural_log((double)r->sum))
+                            : NAN;
+    }
+}
+
+void decode_step(scratch *s, const job *j, candidates *found, long num_rows) {
+    const model *m = s->model;
+    for (long i = 0; i < num_rows; i++) {
+        const slot *own = found->rows[i].slot;
+        const int32_t *ids = own->ids[0] + found->rows[i].place * own->room;
+        const int32_t newest = own->length ? ids[own->length - 1] : (int32_t)j->start_id;
+        embed(m, &m->target, newest, own->length, s->x + i * s->model_stride);
+    }
+    for (long index = 0; index < m->num_decoder_layers; index++) {
+        const layer *l = &m->decoder[index];
+        attend_to_targets(s, j, l, index, found->rows, num_rows);
+        attend_to_sources(s, j, l, index, found->rows, num_rows);
+        apply_feed_forward(s, l, num_rows);
+    }
+    const float *states = s->x;
+    if (m->decoder_norm.gain) {
+        normalize(m, &m->decoder_norm, s->x, s->normed, num_rows);
+        states = s->normed;
+    }
+    find_candidates(s, j, found, states, num_rows);
+}

@@ -1,0 +1,176 @@
+/* The whole search for many sentences: each thread takes the next ones as places become free. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "search.h"
+
+#ifndef SOURCES
+#define SOURCES "unknown"
+#endif
+
+/* The hash of the sources that a library was built from. */
+EXPORT const char sources[] = SOURCES;
+
+/* The best set of instructions that this processor has: its place in the list of loading.py. */
+EXPORT int best_instructions(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
+        return 1;
+    return __builtin_cpu_supports("avx512vnni") ? 3 : 2;
+#else
+    return 0;
+#endif
+}
+
+enum {
+    ENCODED_ROWS = 128, /* about how many source tokens are encoded together */
+    ENCODED_AHEAD = 8,  /* sentences that wait for a slot, so that they are encoded together */
+};
+
+typedef struct {
+    const job *job;
+    pthread_mutex_t *lock;
+    int64_t *next; /* the first request that no thread has taken */
+    int status;
+} worker;
+
+/* Sentences that are encoded and wait for a slot. */
+typedef struct {
+    long request[ENCODED_ROWS], first, end;
+    float *memory[ENCODED_ROWS];
+} waiting;
+
+static long length_of(const job *j, long request) {
+    return j->source_starts[request + 1] - j->source_starts[request];
+}
+
+/* Take the next requests: about as many tokens as are encoded together, and a fair share. */
+static long take(worker *w, long wanted, long *first) {
+    const job *j = w->job;
+    long count = 0, rows = 0;
+    pthread_mutex_lock(w->lock);
+    *first = *w->next;
+    const long left = j->num_requests - *first, share = ceil_div(left, j->threads);
+    const long most = min_long(min_long(max_long(wanted, ENCODED_AHEAD), share), ENCODED_ROWS);
+    while (count < most) {
+        rows += length_of(j, *first + count);
+        if (count && rows > ENCODED_ROWS) break;
+        count++;
+    }
+    *w->next += count;
+    pthread_mutex_unlock(w->lock);
+    return count;
+}
+
+static int encode_next(worker *w, scratch *s, waiting *ready, long wanted) {
+    const job *j = w->job;
+    long first, lengths[ENCODED_ROWS];
+    const long count = take(w, wanted, &first);
+    ready->first = ready->end = 0;
+    for (long i = 0; i < count; i++) {
+        lengths[i] = length_of(j, first + i);
+        ready->request[i] = first + i;
+        ready->memory[i] = malloc((size_t)memory_size(j->model, lengths[i]) * sizeof(float));
+        if (!ready->memory[i]) return NO_MEMORY;
+        ready->end++;
+    }
+    if (count) encode(s, j->source_ids + j->source_starts[first], lengths, count, ready->memory);
+    return DONE;
+}
+
+static int fill(worker *w, scratch *s, slot *slots, waiting *ready) {
+    const job *j = w->job;
+    for (long i = 0; i < j->slots; i++) {
+        if (slots[i].request >= 0) continue;
+        if (ready->first == ready->end) {
+            int status = encode_next(w, s, ready, j->slots - i);
+            if (status) return status;
+            if (ready->first == ready->end) return DONE; /* none is left */
+        }
+        begin_slot(&slots[i], j, ready->request[ready->first], ready->memory[ready->first]);
+        ready->first++;
+    }
+    return DONE;
+}
+
+/* List the hypotheses that grow. */
+static int list_rows(const job *j, slot *slots, row *rows, long *num_rows) {
+    *num_rows = 0;
+    for (long i = 0; i < j->slots; i++) {
+        if (slots[i].request < 0) continue;
+        if (make_room(&slots[i], j)) return NO_MEMORY;
+        for (long place = 0; place < j->width; place++)
+            if (slots[i].totals[place] > -__builtin_inf())
+                rows[(*num_rows)++] = (row){.slot = &slots[i], .place = place};
+    }
+    return DONE;
+}
+
+static int extend_all(const job *j, candidates *found, long num_rows) {
+    for (long first = 0, end; first < num_rows; first = end) {
+        slot *own = found->rows[first].slot;
+        for (end = first; end < num_rows && found->rows[end].slot == own;) end++;
+        if (extend_slot(own, j, found, first, end - first)) return NO_MEMORY;
+    }
+    return DONE;
+}
+
+static int search(worker *w, scratch *s, slot *slots, waiting *ready, candidates *found) {
+    const job *j = w->job;
+    for (;;) {
+        long num_rows;
+        if (*j->stop) return STOPPED;
+        if (fill(w, s, slots, ready)) return NO_MEMORY;
+        if (list_rows(j, slots, found->rows, &num_rows)) return NO_MEMORY;
+        if (!num_rows) return DONE;
+        decode_step(s, j, found, num_rows);
+        if (extend_all(j, found, num_rows)) return NO_MEMORY;
+    }
+}
+
+static void *work(void *argument) {
+    worker *w = argument;
+    const job *j = w->job;
+    const long rows = j->slots * j->width;
+    scratch s;
+    waiting *ready = calloc(1, sizeof *ready);
+    slot *slots = calloc((size_t)j->slots, sizeof *slots);
+    candidates found = {.count = min_long(j->width, j->model->output.out)};
+    const size_t num_found = (size_t)(rows * found.count);
+    found.rows = malloc((size_t)rows * sizeof *found.rows);
+    found.values = malloc(num_found * sizeof *found.values);
+    found.ids = malloc(num_found * sizeof *found.ids);
+    int status = allocate_scratch(&s, j->model, max_long(rows, max_long(ENCODED_ROWS, j->longest_source)),
+                                  j->longest_source, max_long(j->longest_source, j->longest_limit));
+    if (!ready || !slots || !found.rows || !found.values || !found.ids) status = NO_MEMORY;
+    for (long i = 0; !status && i < j->slots; i++) status = make_slot(&slots[i], j);
+    if (!status) status = search(w, &s, slots, ready, &found);
+    for (long i = 0; slots && i < j->slots; i++) free_slot(&slots[i], j);
+    while (ready && ready->first < ready->end) free(ready->memory[ready->first++]);
+    free(ready), free(slots), free(found.rows), free(found.values), free(found.ids);
+    free_scratch(&s);
+    w->status = status;
+    return NULL;
+}
+
+EXPORT int translate(const job *j) {
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    int64_t next = 0;
+    const long threads = j->threads;
+    worker workers[threads];
+    pthread_t started[threads];
+    long num_started = 0;
+    for (long i = 0; i < threads; i++) workers[i] = (worker){j, &lock, &next, DONE};
+    for (long i = 1; i < threads; i++, num_started++)
+        if (pthread_create(&started[i], NULL, work, &workers[i])) break; /* fewer threads do it */
+    work(&workers[0]);
+    int status = workers[0].status;
+    for (long i = 1; i <= num_started; i++) {
+        pthread_join(started[i], NULL);
+        if (workers[i].status) status = workers[i].status;
+    }
+    return status;
+}

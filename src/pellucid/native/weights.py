@@ -1,0 +1,276 @@
+"""A model's weights, regrouped and packed for the engine.
+
+Query, key and value become one product; the division by √d_k becomes part of the query's weights.
+The function computed stays the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pellucid.config import ModelConfig, Precision
+from pellucid.native.layout import Embedding, Layer, Linear, Model, Norm, address_of
+
+__all__ = ["Packed", "find_obstacle", "pack", "positions", "quantize_rows"]
+
+Weights = Mapping[str, np.ndarray]
+
+LANES = 16
+"""Outputs of a product that are stored side by side."""
+
+PRECISIONS: dict[Precision, int] = {"float32": 0, "bfloat16": 1, "int8": 2}
+NORM_PLACES = {"none": 0, "pre": 1, "post": 2}
+ACTIVATIONS = {"relu": 0, "gelu": 1, "swish": 2}
+
+LONGEST_EXACT_SUM = 2**31 // 127**2 // 256 * 128
+"""Inputs of a product whose sum of bytes fits 32 bits, also with the offset of 128."""
+
+
+def find_obstacle(config: ModelConfig, precision: Precision) -> str | None:
+    """Say why the engine cannot compute with a model; None if it can."""
+    if config.is_recurrent:
+        return "the model is recurrent"
+    widest = max(config.d_model, config.d_ff, config.num_heads * config.d_value)
+    if precision == "int8" and widest > LONGEST_EXACT_SUM:
+        return f"int8 needs products of at most {LONGEST_EXACT_SUM} inputs"
+    return None
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A weight with axes (out, in) whose rows may have a factor, and its bias."""
+
+    weight_OI: np.ndarray
+    bias_O: np.ndarray | None
+    factor_O: np.ndarray
+
+
+class Packed:
+    """All weights of a model in the engine's form.
+
+    Args:
+        config: the model's.
+        weights: float32 arrays by the names of a bundle.
+        precision: of the products.
+        library: the engine.
+
+    Attributes:
+        model: the structure for C, whose arrays this object keeps alive.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        weights: Weights,
+        precision: Precision,
+        library: ctypes.CDLL,
+    ) -> None:
+        self.config = config
+        self._weights = weights
+        self._precision = precision
+        self._library = library
+        self._kept: list[object] = []
+        self._positions = {"source": 0, "target": 0}
+        self.model = self._make_model()
+
+    def need_positions(self, source: int, target: int) -> None:
+        """Make the tables of positions at least this long."""
+        for side, count in (("source", source), ("target", target)):
+            if self.config.positions == "none" or count <= self._positions[side]:
+                continue
+            if self.config.positions == "learned":
+                part = "encoder" if side == "source" else "decoder"
+                table_LD = self._weights[f"{part}.positions.weight"]
+            else:
+                length = 1 << max(6, (count - 1).bit_length())
+                halves = self.config.positions == "sinusoidal_halves"
+                table_LD = positions(length, self.config.d_model, halves=halves)
+            embedding = getattr(self.model, side)
+            embedding.positions = self._address(table_LD)
+            embedding.num_positions = self._positions[side] = len(table_LD)
+
+    def _make_model(self) -> Model:
+        config = self.config
+        model = Model()
+        for name in ("d_model", "d_ff", "num_heads", "d_key", "d_value"):
+            setattr(model, name, getattr(config, name))
+        model.num_encoder_layers = config.num_encoder_layers
+        model.num_decoder_layers = config.num_decoder_layers
+        model.norm_place = NORM_PLACES[config.norm]
+        model.activation = ACTIVATIONS[config.activation]
+        model.has_residual = config.residual
+        model.has_projections = config.projections != "none"
+        model.epsilon = config.layer_norm_epsilon
+        is_scaled = config.embedding_scale == "sqrt"
+        model.embedding_factor = math.sqrt(config.d_model) if is_scaled else 1.0
+        model.query_factor = 1 / math.sqrt(config.d_key) if config.scale_scores else 1.0
+        model.encoder = self._layers("encoder", config.num_encoder_layers)
+        model.decoder = self._layers("decoder", config.num_decoder_layers)
+        model.encoder_norm = self._norm("encoder.norm")
+        model.decoder_norm = self._norm("decoder.norm")
+        model.output = self._output()
+        model.source, model.target = self._embedding("source"), self._embedding("target")
+        return model
+
+    def _layers(self, part: str, count: int) -> int:
+        layers = (Layer * count)()
+        for index in range(count):
+            self._fill_layer(layers[index], f"{part}.layers.{index}", part == "decoder")
+        self._kept.append(layers)
+        return ctypes.addressof(layers)
+
+    def _fill_layer(self, layer: Layer, name: str, is_decoder: bool) -> None:
+        kinds = ("self_attention", "cross_attention", "feed_forward")
+        layer.norms = (Norm * 3)(*(self._norm(f"{name}.{kind}_norm") for kind in kinds))
+        own, cross, forward = (f"{name}.{kind}" for kind in kinds)
+        if self.config.projections != "none":
+            layer.project_in = self._pack(self._projections(own, ("query", "key", "value")))
+        layer.self_out = self._pack([self._matrix(f"{own}.output")])
+        layer.inner = self._pack([self._matrix(f"{forward}.inner")])
+        layer.outer = self._pack([self._matrix(f"{forward}.outer")])
+        if not is_decoder:
+            return
+        if self.config.projections != "none":
+            layer.cross_query = self._pack(self._projections(cross, ("query",)))
+            layer.cross_key_value = self._pack(self._projections(cross, ("key", "value")))
+        layer.cross_out = self._pack([self._matrix(f"{cross}.output")])
+
+    def _projections(self, attention: str, names: Sequence[str]) -> list[_Matrix]:
+        found = []
+        for name in names:
+            # With ``qk`` the weights are on the keys, so the keys are the values, too.
+            stored = "key" if name == "value" and self.config.projections == "qk" else name
+            is_scaled = name == "query" and self.config.scale_scores
+            factor = 1 / math.sqrt(self.config.d_key) if is_scaled else 1.0
+            found.append(self._matrix(f"{attention}.{stored}", factor))
+        return found
+
+    def _matrix(self, name: str, factor: float = 1.0) -> _Matrix:
+        weight_OI = self._weights[f"{name}.weight"]
+        factor_O = np.full(len(weight_OI), factor, np.float32)
+        return _Matrix(weight_OI, self._weights.get(f"{name}.bias"), factor_O)
+
+    def _output(self) -> Linear:
+        names = {"all": "embedding", "decoder": "target_embedding", "none": "output"}
+        name = names[self.config.tied_embeddings]
+        weight_VD = self._weights[f"{name}.weight"]
+        bias_V = self._weights.get("output.bias")
+        return self._pack([_Matrix(weight_VD, bias_V, np.ones(len(weight_VD), np.float32))])
+
+    def _embedding(self, side: str) -> Embedding:
+        name = "embedding" if self.config.tied_embeddings == "all" else f"{side}_embedding"
+        rows_VD = self._weights[f"{name}.weight"]
+        return Embedding(rows=self._address(rows_VD), size=len(rows_VD))
+
+    def _norm(self, name: str) -> Norm:
+        if f"{name}.weight" not in self._weights:
+            return Norm()
+        gain, bias = (self._weights[f"{name}.{part}"] for part in ("weight", "bias"))
+        return Norm(self._address(gain), self._address(bias))
+
+    def _pack(self, parts: Sequence[_Matrix]) -> Linear:
+        """Pack matrices whose outputs are computed together."""
+        outputs = sum(len(part.weight_OI) for part in parts)
+        inputs = parts[0].weight_OI.shape[1]
+        padded = -(-outputs // LANES) * LANES
+        bias_O = np.zeros(padded, np.float32)
+        first = 0
+        for part in parts:
+            if part.bias_O is not None:
+                bias_O[first : first + len(part.bias_O)] = part.bias_O * part.factor_O
+            first += len(part.weight_OI)
+        linear = Linear(inputs, outputs, PRECISIONS[self._precision])
+        linear.bias = self._address(bias_O)
+        if self._precision == "int8":
+            self._pack_bytes(linear, parts, padded)
+            return linear
+        weight_OI = np.concatenate([part.weight_OI * part.factor_O[:, None] for part in parts])
+        if self._precision == "float32":
+            packed = _aligned(padded * inputs, np.float32)
+            self._call("pack_floats", weight_OI, outputs, inputs, packed)
+        else:
+            packed = _aligned(padded * inputs, np.uint16)
+            self._call("pack_halves", _to_bfloat16(weight_OI), outputs, inputs, packed)
+        linear.weights = self._address(packed)
+        return linear
+
+    def _pack_bytes(self, linear: Linear, parts: Sequence[_Matrix], padded: int) -> None:
+        rows = [quantize_rows(part.weight_OI) for part in parts]
+        values_OI = np.concatenate([values for values, _ in rows])
+        scale_O = np.zeros(padded, np.float32)
+        scales = [scale * part.factor_O for (_, scale), part in zip(rows, parts, strict=True)]
+        scale_O[: linear.outputs] = np.concatenate(scales)
+        packed = _aligned(padded * -(-linear.inputs // 4) * 4, np.int8)
+        sums_O = np.zeros(padded, np.int32)
+        self._call("pack_bytes", values_OI, linear.outputs, linear.inputs, packed, sums_O)
+        linear.weights, linear.scale = self._address(packed), self._address(scale_O)
+        linear.sums = self._address(sums_O)
+
+    def _call(self, name: str, *arguments: np.ndarray | int) -> None:
+        getattr(self._library, name)(
+            *(
+                ctypes.c_int64(one) if isinstance(one, int) else ctypes.c_void_p(address_of(one))
+                for one in arguments
+            )
+        )
+
+    def _address(self, array: np.ndarray) -> int | None:
+        """Keep an array alive, and give its address."""
+        array = np.ascontiguousarray(array)
+        self._kept.append(array)
+        return address_of(array)
+
+
+def pack(
+    config: ModelConfig, weights: Weights, precision: Precision, library: ctypes.CDLL
+) -> Packed | str:
+    """Pack a model for the engine, or say why the engine cannot compute with it."""
+    obstacle = find_obstacle(config, precision)
+    if obstacle is not None:
+        return obstacle
+    for name, weight in weights.items():
+        if weight.dtype != np.float32:
+            return f"the weights are {weight.dtype}"
+        if not np.isfinite(weight).all():
+            return f"some weights in {name} are not finite"
+    return Packed(config, weights, precision, library)
+
+
+def positions(length: int, d_model: int, *, halves: bool) -> np.ndarray:
+    """Encode positions as sines and cosines: ``positions_LD``; as `sinusoidal_positions` does."""
+    place_L1 = np.arange(length, dtype=np.float64)[:, None]
+    angles = place_L1 / 10000 ** (np.arange(0, d_model, 2, dtype=np.float64) / d_model)
+    pair = (np.sin(angles), np.cos(angles))
+    if halves:
+        return np.concatenate(pair, axis=1).astype(np.float32)
+    return np.stack(pair, axis=2).reshape(length, d_model).astype(np.float32)
+
+
+def quantize_rows(weight_OI: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Turn a matrix into bytes with one scale a row, as `pellucid.model.quantization` does."""
+    largest_O = np.abs(weight_OI).max(axis=1) / np.float32(127)
+    scale_O = (largest_O.view(np.int32) & ~0x7F).view(np.float32)
+    is_zero_O = scale_O < np.finfo(np.float32).tiny
+    scale_O = np.where(is_zero_O, np.float32(1), scale_O)
+    values_OI = np.rint(weight_OI / scale_O[:, None])
+    values_OI[is_zero_O] = 0
+    return values_OI.astype(np.int8), scale_O
+
+
+def _to_bfloat16(values: np.ndarray) -> np.ndarray:
+    """Round finite float32 numbers to bfloat16, ties to even; the result is their bits."""
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def _aligned(size: int, dtype: type) -> np.ndarray:
+    """Allocate numbers at an address that begins a cache line."""
+    line = 64
+    memory = np.empty(size * np.dtype(dtype).itemsize + line, np.uint8)
+    start = -memory.ctypes.data % line
+    return memory[start : start + size * np.dtype(dtype).itemsize].view(dtype)

@@ -1,0 +1,339 @@
+"""The engine in C finds what the search on PyTorch finds, in any batch and on any processor."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pellucid.config import DecodingConfig, ModelConfig
+from pellucid.decode import Decoder, Hypothesis, Request, SpecialIds
+from pellucid.decode.native import NativePath
+from pellucid.errors import ConfigurationError, InputError
+from pellucid.model import Transformer, initialize, make_model
+from pellucid.native import Limits, NativeEngine, Search, find_library, instruction_sets, loading
+from pellucid.native.weights import positions, quantize_rows
+
+START, END = 2, 3
+SPECIAL = SpecialIds(START, END, (0, START))
+
+SWITCHES: list[dict[str, Any]] = [
+    {},
+    {"norm": "pre", "activation": "gelu", "positions": "learned"},
+    {"norm": "none", "embedding_scale": "none", "positions": "none"},
+    {"activation": "swish", "positions": "sinusoidal_halves", "projection_bias": True},
+    {"tied_embeddings": "none", "scale_scores": False, "target_vocabulary_size": 47},
+    {"tied_embeddings": "decoder", "source_vocabulary_size": 29, "residual": False, "norm": "pre"},
+    {"projections": "qk", "d_value": 5},
+    {"projections": "none", "d_key": 7, "d_value": 7},
+    {"d_model": 34, "d_ff": 53, "num_heads": 3, "d_key": 17, "d_value": 19},
+    {"target_vocabulary_size": 1031, "tied_embeddings": "none"},  # several blocks of logits
+]
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"beam": 5, "n_best": 3},
+    {"beam": 7, "stopping": "heuristic", "length_penalty": "average", "alpha": 1.0},
+    {"beam": 3, "stopping": "never", "length_penalty": "none", "n_best": 2},
+]
+
+
+def make_transformer(seed: int = 1, **changes: Any) -> Transformer:
+    values: dict[str, Any] = {
+        "d_model": 14,
+        "d_ff": 11,
+        "num_heads": 2,
+        "d_key": 5,
+        "d_value": 3,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 3,
+        "source_vocabulary_size": 23,
+        "target_vocabulary_size": 23,
+        "max_source_length": 97,
+        "max_target_length": 97,
+    }
+    model = Transformer(ModelConfig.model_validate(values | changes), has_output_bias=bool(changes))
+    initialize(model, seed)
+    torch.manual_seed(seed)
+    for parameter in model.parameters():
+        if parameter.dim() == 1:  # Biases and gains that start as 0 and 1 would hide mistakes.
+            parameter.data += 0.2 * torch.randn(parameter.shape)
+    return model.eval()
+
+
+def make_requests(model: Transformer, count: int, seed: int = 1) -> list[Request]:
+    chance = random.Random(seed)
+    size = model.config.source_vocabulary_size
+    sources = [
+        (*(chance.randrange(4, size) for _ in range(chance.randrange(37))), END)
+        for _ in range(count)
+    ]
+    return [
+        Request(
+            source,
+            max_length=len(source) + 5,
+            min_length=chance.choice([0, 5]),
+            prefix_ids=chance.choice([(), (), (5, 6)]),
+        )
+        for source in sources
+    ]
+
+
+def engine_of(model: Transformer, precision: Any = "float32") -> NativeEngine:
+    weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    engine = NativeEngine(model.config, weights, precision)
+    assert engine.obstacle is None
+    return engine
+
+
+def answers_of(
+    engine: NativeEngine, requests: Sequence[Request], sentences: int, threads: int, **options: Any
+) -> list[Any]:
+    search = Search(DecodingConfig(**options), START, END, SPECIAL.never)
+    limits = [Limits(one.max_length, one.min_length, one.prefix_ids) for one in requests]
+    sources = [one.source_ids for one in requests]
+    return engine.translate(sources, limits, search, sentences=sentences, threads=threads)
+
+
+def on_pytorch(
+    model: Any, requests: list[Request], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> list[tuple[Hypothesis, ...]]:
+    with monkeypatch.context() as patch:
+        patch.setattr(NativePath, "find_reason", lambda *_: "this test compares with PyTorch")
+        return Decoder([model], SPECIAL).decode(
+            requests, DecodingConfig(**options), batch_tokens=512
+        )
+
+
+@pytest.fixture
+def each_set(monkeypatch: pytest.MonkeyPatch) -> Iterator[Iterator[str]]:
+    """The sets of instructions of this machine, each in use while it is the loop's turn."""
+
+    def forced() -> Iterator[str]:
+        for name in instruction_sets():
+            monkeypatch.setenv(loading.VARIABLE, name)
+            yield name
+
+    return forced()
+
+
+@pytest.mark.parametrize("changes", SWITCHES, ids=str)
+def test_engine_of_every_architecture_finds_what_pytorch_finds(
+    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_transformer(**changes)
+    requests = make_requests(model, 13)
+    decoder = Decoder([model], SPECIAL)
+    for options in OPTIONS:
+        config = DecodingConfig(**options)
+        assert decoder.find_reason(config, requests) is None
+        wanted = on_pytorch(model, requests, options, monkeypatch)
+        found = decoder.decode(requests, config, batch_tokens=512)
+        # Without residual connections a row does not see its token: orders of tokens tie.
+        if changes.get("residual", True):
+            assert [[one.ids for one in answer] for answer in found] == [
+                [one.ids for one in answer] for answer in wanted
+            ]
+        for one, other in zip(chain(*found), chain(*wanted), strict=True):
+            assert one.is_finished == other.is_finished
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+            np.testing.assert_allclose(
+                sorted(one.token_log_probabilities),
+                sorted(other.token_log_probabilities),
+                atol=1e-5,
+            )
+
+
+def test_tokens_that_all_requests_forbid_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_transformer(seed=2)
+    plain = make_requests(model, 11)
+    common = Decoder([model], SPECIAL).decode(plain, DecodingConfig(), batch_tokens=512)
+    frequent = max(range(4, 23), key=lambda id_: sum(id_ in one[0].ids for one in common))
+    forbidding = [Request(one.source_ids, 19, forbidden=((frequent,),)) for one in plain]
+    decoder = Decoder([model], SPECIAL)
+    assert decoder.find_reason(DecodingConfig(), forbidding) is None
+    found = decoder.decode(forbidding, DecodingConfig(), batch_tokens=512)
+    assert len(found) == 11
+    assert not any(frequent in one[0].ids for one in found)
+    wanted = on_pytorch(model, forbidding, {}, monkeypatch)
+    assert [one[0].ids for one in found] == [one[0].ids for one in wanted]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_answers_are_the_same_bits_in_any_batch_with_any_threads(precision: str) -> None:
+    model = make_transformer(d_model=34, d_ff=53, num_heads=3, d_key=17, d_value=19)
+    requests = make_requests(model, 29)
+    engine = engine_of(model, precision)
+    for options in ({}, {"beam": 5, "n_best": 2}):
+        alone = [answers_of(engine, [one], 1, 1, **options)[0] for one in requests]
+        for sentences, threads in ((1, 1), (7, 1), (64, 1), (5, 2), (3, 4)):
+            assert answers_of(engine, requests, sentences, threads, **options) == alone
+        backwards = answers_of(engine, requests[::-1], 11, 1, **options)
+        assert backwards[::-1] == alone
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_processors_with_multiply_add_give_the_same_bits(
+    precision: str, each_set: Iterator[str]
+) -> None:
+    model = make_transformer(d_model=34, d_ff=53, num_heads=3, d_key=17, d_value=19, norm="pre")
+    requests = make_requests(model, 17)
+    found = {
+        name: answers_of(engine_of(model, precision), requests, 7, 1, beam=3) for name in each_set
+    }
+    exact = {name: one for name, one in found.items() if name != "portable"}
+    if len(exact) < 2:
+        pytest.skip("this processor has one set of instructions with multiply-add")
+    assert len({str(one) for one in exact.values()}) == 1
+    wanted = next(iter(exact.values()))
+    for name, one in found.items():
+        same = [a[0].ids == b[0].ids for a, b in zip(one, wanted, strict=True)]
+        assert sum(same) >= 16, name  # without multiply-add, rounding may decide a close call
+
+
+def test_int8_translates_as_the_dequantized_weights_do_but_for_the_rows() -> None:
+    model = make_transformer(d_model=34, d_ff=53, num_heads=3, d_key=17, d_value=19)
+    requests = make_requests(model, 23)
+    exact = answers_of(engine_of(model), requests, 7, 1)
+    coarse = answers_of(engine_of(model, "int8"), requests, 7, 1)
+    assert coarse != exact  # Something was rounded.
+    firsts = [(a[0].logs[0], b[0].logs[0]) for a, b in zip(exact, coarse, strict=True)]
+    assert max(abs(one - other) for one, other in firsts) < 0.2
+
+
+def test_weights_become_the_integers_of_a_stored_bundle() -> None:
+    from pellucid.model.quantization import quantize_rows as stored
+
+    weight = torch.randn(7, 13)
+    weight[3] = 0
+    weight[5] = 1e-37
+    values, scale = quantize_rows(weight.numpy())
+    wanted_values, wanted_scale = stored(weight)
+    np.testing.assert_array_equal(values, wanted_values.numpy())
+    np.testing.assert_array_equal(scale, wanted_scale.numpy())
+
+
+@pytest.mark.parametrize("halves", [False, True])
+def test_positions_are_those_of_the_model(halves: bool) -> None:
+    from pellucid.attention.positions import sinusoidal_positions
+
+    wanted = sinusoidal_positions(97, 14, halves=halves).numpy()
+    np.testing.assert_allclose(positions(97, 14, halves=halves), wanted, atol=1e-7)
+
+
+def test_overflow_is_an_answer_of_its_own_and_leaves_other_sentences_alone() -> None:
+    model = make_transformer()
+    model.embedding_of("source").weight.data[7] = 1e38  # The first norm overflows.
+    requests = [Request((5, 6, END), 9), Request((7, 6, END), 9), Request((8, END), 9)]
+    healthy = [requests[0], requests[2]]
+    engine = engine_of(model)
+    found = answers_of(engine, requests, 1, 1)
+    assert found[1] == "overflowed"
+    assert [found[0], found[2]] == answers_of(engine, healthy, 2, 1)
+    (answer,) = Decoder([model], SPECIAL).decode(requests[1:2], DecodingConfig(), batch_tokens=512)
+    assert answer[0].has_overflowed
+
+
+@pytest.mark.parametrize(
+    ("source", "limits", "message"),
+    [
+        ((23, END), Limits(5), "ids of a source"),
+        ((-1, END), Limits(5), "ids of a source"),
+        ((5, END), Limits(5, prefix_ids=(99,)), "ids of a target"),
+        ((), Limits(5), "from 1 to 97 tokens, but one has 0"),
+        ((5,) * 98, Limits(5), "but one has 98"),
+        ((5, END), Limits(0), "maximum length"),
+        ((5, END), Limits(98), "maximum length"),
+    ],
+)
+def test_what_the_engine_cannot_read_never_reaches_it(
+    source: tuple[int, ...], limits: Limits, message: str
+) -> None:
+    engine = engine_of(make_transformer())
+    with pytest.raises(InputError, match=message):
+        engine.translate(
+            [source], [limits], Search(DecodingConfig(), START, END), sentences=1, threads=1
+        )
+
+
+def test_weights_that_are_not_finite_stay_with_pytorch() -> None:
+    model = make_transformer()
+    model.encoder.layers[0].feed_forward.inner.weight.data[3, 2] = float("nan")
+    reason = Decoder([model], SPECIAL).find_reason(DecodingConfig())
+    assert reason is not None
+    assert "feed_forward.inner.weight are not finite" in reason
+
+
+@pytest.mark.parametrize(
+    ("options", "fields", "reason"),
+    [
+        ({"sample": True}, {}, "sampling"),
+        ({"strict": True}, {}, "strict"),
+        ({"beam": 4, "diverse_groups": 2}, {}, "diverse"),
+        ({"no_repeat_ngram": 2}, {}, "repetitions"),
+        ({"repetition_penalty": 1.5}, {}, "penalty"),
+        ({}, {"required": ((5, 6),)}, "required"),
+        ({}, {"forbidden": ((5, 6),)}, "forbidden"),
+    ],
+)
+def test_what_the_engine_does_not_do_has_a_reason(
+    options: dict[str, Any], fields: dict[str, Any], reason: str
+) -> None:
+    decoder = Decoder([make_transformer()], SPECIAL)
+    found = decoder.find_reason(DecodingConfig(**options), [Request((5, END), 9, **fields)])
+    assert found is not None
+    assert reason in found
+
+
+def test_other_models_have_a_reason() -> None:
+    model = make_transformer()
+    assert "several models" in str(Decoder([model, model], SPECIAL).find_reason(DecodingConfig()))
+    double = make_transformer().double()
+    assert "float64" in str(Decoder([double], SPECIAL).find_reason(DecodingConfig()))
+    values = {"architecture": "recurrent", "d_model": 14}
+    values |= {"source_vocabulary_size": 23, "target_vocabulary_size": 23}
+    recurrent = make_model(ModelConfig.model_validate(values))
+    assert "recurrent" in str(Decoder([recurrent], SPECIAL).find_reason(DecodingConfig()))
+
+
+def test_unknown_instructions_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(loading.VARIABLE, "mmx")
+    with pytest.raises(ConfigurationError, match=r"portable.* but is mmx\. Choose"):
+        find_library()
+
+
+def test_without_a_library_the_reason_is_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    loading._load.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(loading, "FOLDER", tmp_path)
+        assert "C compiler" in str(find_library())
+        (tmp_path / "portable.so").write_bytes(b"not a library")
+        loading._load.cache_clear()
+        assert "cannot be read" in str(find_library())
+    loading._load.cache_clear()
+    assert not isinstance(find_library(), str)
+
+
+def test_a_long_search_can_be_interrupted() -> None:
+    model = make_transformer(max_target_length=10**6, d_model=34, d_ff=4099)
+    model.output.bias = torch.nn.Parameter(torch.zeros(23))
+    model.output.bias.data[END] = -1e4
+    engine = engine_of(model)
+    # Hours of work, if it were not interrupted.
+    requests = [Request((5, END), 20_000) for _ in range(31)]
+    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        answers_of(engine, requests, 31, 1, beam=5)
+    assert answers_of(engine, [Request((5, END), 3)], 1, 1)[0][0].ids
