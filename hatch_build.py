@@ -16,9 +16,8 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
@@ -46,8 +45,7 @@ ENGINES = {
 }
 
 
-@dataclass(frozen=True)
-class Library:
+class Library(NamedTuple):  # Hatchling runs this file in a way that dataclasses do not support.
     """A library to build from the C files of a folder, with some options of the compiler."""
 
     folder: Path
