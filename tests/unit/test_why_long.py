@@ -16,7 +16,7 @@ from pellucid.lessons.why import Setting, measure_claim
 from pellucid.lessons.why.claims.fixed_size import ROWS
 from pellucid.lessons.why.fits import PowerLaw, longest_below
 from pellucid.lessons.why.intervals import interval
-from pellucid.lessons.why.long import position, scale, sums
+from pellucid.lessons.why.long import position, position_shown, scale, sums
 from pellucid.lessons.why.long.fixed_size import lay_out_in_buckets
 from pellucid.lessons.why.long.gradients import gradient_by_layer
 from pellucid.lessons.why.long.length import crossing
@@ -228,5 +228,5 @@ def test_relative_positions_are_judged_by_moving_maps(
     by_word: float, by_place: float, outcome: str, condition: str
 ) -> None:
     moved = {"moved_by_word": by_word, "moved_by_place": by_place}
-    order = {kind: [moved] for kind in position.KINDS}
+    order = {kind: [moved] for kind in position_shown.KINDS}
     expect(position.judge_distance(order), outcome, condition)

@@ -21,16 +21,19 @@ from pellucid.lessons.why.claims.position import (
 )
 from pellucid.lessons.why.long.moving import movement_of_packaged, movement_of_tiny
 from pellucid.lessons.why.long.offsets import error_of_matrix, fits_of_learned, table_fits
-from pellucid.lessons.why.long.sums import mean, series_of, write
+from pellucid.lessons.why.long.position_shown import (
+    KINDS,
+    OFFSETS,
+    By,
+    draw_positions,
+    tabulate_positions,
+)
+from pellucid.lessons.why.long.sums import mean, write
 from pellucid.lessons.why.result import (
     NOTES,
-    Cell,
     Finding,
     Measurement,
-    Panel,
-    Plot,
     Statement,
-    Table,
     Verdict,
 )
 from pellucid.lessons.why.setting import Setting
@@ -39,8 +42,6 @@ from pellucid.lessons.why.tiny.sentences import draw_lists, draw_statements
 
 __all__ = ["judge_distance", "judge_matrix", "measure"]
 
-KINDS = ("sinusoidal", "learned", "none")
-OFFSETS = (1, 2, 3, 5, 8)
 EXACT, FITS = 1e-9, 0.9
 """A matrix is exact below this error, and a map fits from this R² on."""
 EQUAL = 0.05
@@ -54,7 +55,6 @@ DISTANCE_SAYS = Statement(
     "section 3.2",
     "with then put in front of the bank told the man …, words keep their relative positions",
 )
-By = dict[str, list[dict[str, Any]]]
 
 
 def measure(setting: Setting) -> Measurement:
@@ -90,27 +90,24 @@ def measure(setting: Setting) -> Measurement:
         f"longer than in training: {by_length[trained_to + 1]:.0%} right with sinusoids. A linear "
         f"map explains {step:.0%} of a step in a learned table, all of it in sinusoids. A word put "
         f"in front moves {moved:.0%} of the weight.",
-        method="Tiny models with sinusoidal, learned and no positions learn a tiny language in "
-        f"{sizes[1]} updates: statements, half of them with “then” in front, and lists of 1 to "
-        f"{trained_to} animals. A model with learned positions copies lines of 1 to {letters[1]} "
-        f"letters (d = {letters[2]}, {letters[3]} updates); R² is that of positions that the map "
-        "was not fitted on. Maps are compared over the words that both sentences have, rows "
-        "summing to 1 again: 0 if equal, 100 % if they share no weight.",
+        method=_describe(sizes[1], trained_to, letters),
         findings=(
             Finding(ORDER_SAYS, judge_order(worst, ordered)),
             Finding(LENGTH_SAYS, judge_lengths(by_length, trained_to)),
             Finding(MATRIX_SAYS, judge_matrix(max(errors.values()), learned, waves)),
             Finding(DISTANCE_SAYS, judge_distance(order)),
         ),
-        tables=(
-            _shuffling_table(worst),
-            _order_table(order),
-            _length_table(lengths, trained_to, longest),
-            _matrix_table(errors),
-            _fit_table(learned, waves),
-            _moving_table(order, told),
+        tables=tabulate_positions(
+            worst,
+            order,
+            lengths,
+            trained_to,
+            errors=errors,
+            learned=learned,
+            waves=waves,
+            told=told,
         ),
-        plot=_plot(lengths, trained_to, longest, learned, waves, order),
+        plot=draw_positions(lengths, trained_to, learned=learned, waves=waves, order=order),
         notes=(
             "The look-ahead mask shows a decoder how many words stand before each row. Its first "
             "layer still averages them without order; from its second layer on, order shows.",
@@ -173,6 +170,17 @@ def judge_distance(order: By) -> Verdict:
         return Verdict("fails", "", rule, numbers)
     condition = f"it is about encodings; the maps themselves move {by_word:.0%} of their weight"
     return Verdict("holds only if", condition, rule, numbers)
+
+
+def _describe(steps: int, trained_to: int, letters: tuple[int, int, int, int]) -> str:
+    return (
+        "Tiny models with sinusoidal, learned and no positions learn a tiny language in "
+        f"{steps} updates: statements, half of them with “then” in front, and lists of 1 to "
+        f"{trained_to} animals. A model with learned positions copies lines of 1 to {letters[1]} "
+        f"letters (d = {letters[2]}, {letters[3]} updates); R² is that of positions that the map "
+        "was not fitted on. Maps are compared over the words that both sentences have, rows "
+        "summing to 1 again: 0 if equal, 100 % if they share no weight."
+    )
 
 
 def _shuffling(seed: int, setting: Setting) -> tuple[float, float, float, float]:
@@ -267,134 +275,3 @@ def _told(seed: int, setting: Setting) -> dict[str, Any]:
 def _sum_up(kind: str, found: Sequence[dict[str, Any]]) -> Ordered:
     exact, same = (mean([one[what] for one in found]) for what in ("exact", "same"))
     return Ordered(kind, exact, same)
-
-
-def _shuffling_table(shuffled: Shuffled) -> Table:
-    return Table(
-        "Largest relative change when the words are turned around, untrained, of all seeds",
-        ("", "change"),
-        ("", ".1e"),
-        (
-            ("encoder, each word, without positions", shuffled.encoder),
-            ("decoder of one layer, last row, without", shuffled.decoder_first),
-            ("decoder of two layers, last row, without", shuffled.decoder_deep),
-            ("encoder, each word, with positions", shuffled.encoder_with),
-        ),
-    )
-
-
-def _order_table(order: By) -> Table:
-    return Table(
-        "Statements after training",
-        ("positions", "right, %", "alike when exchanged, %"),
-        ("", "", ""),
-        tuple(
-            (kind, *(write([one[what] for one in order[kind]], scale=100)
-                     for what in ("exact", "same")))
-            for kind in KINDS
-        ),
-    )  # fmt: skip
-
-
-def _length_table(lengths: dict[str, list[list[float]]], trained_to: int, longest: int) -> Table:
-    return Table(
-        "Lists of animals by length, % right",
-        ("animals", *KINDS, ""),
-        ("d", "", "", "", ""),
-        tuple(
-            (size,
-             *(write([one[size - 1] for one in lengths[kind]], scale=100) for kind in KINDS),
-             "in training" if size <= trained_to else "longer")
-            for size in range(1, longest + 1)
-        ),
-    )  # fmt: skip
-
-
-def _matrix_table(errors: dict[int, float]) -> Table:
-    return Table(
-        "Largest error of M · PE_i = PE_{i+δ}, 5,000 positions of width 512, float64",
-        ("δ", "error"),
-        ("d", ".1e"),
-        tuple(errors.items()),
-    )
-
-
-def _fit_table(learned: Sequence[dict[str, Any]], waves: Sequence[float]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for place, offset in enumerate(OFFSETS):
-        cells = [
-            write([one[what][place] for one in learned])
-            for what in ("encoder", "decoder", "before")
-        ]
-        rows.append((offset, waves[place], *cells))
-    return Table(
-        "R² of the best linear map from PE_i to PE_{i+δ}, for positions it was not fitted on",
-        ("δ", "sinusoids", "learned, encoder", "decoder", "before training"),
-        ("d", ".3f", "", "", ""),
-        tuple(rows),
-    )
-
-
-def _moving_table(order: By, told: Sequence[dict[str, Any]]) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (f"tiny model, {kind}",
-         *(write([one[what] for one in order[kind]], scale=100)
-           for what in ("moved_by_word", "moved_by_place")))
-        for kind in KINDS
-    ]  # fmt: skip
-    rows.append(
-        (
-            f"packaged model, {sum(one['sentences'] for one in told)} sentences with told",
-            *(write([one[what] for one in told], scale=100) for what in ("by_word", "by_place")),
-        )
-    )
-    bank = f"{100 * told[0]['bank']:.3g}"
-    rows.append(("packaged model, “the bank told the man he was bankrupt”", bank, "–"))
-    return Table(
-        "Weight that moves when “then” is put in front, encoder, all layers and heads",
-        ("", "same words, %", "same places, %"),
-        ("", "", ""),
-        tuple(rows),
-    )
-
-
-def _plot(
-    lengths: dict[str, list[list[float]]],
-    trained_to: int,
-    longest: int,
-    learned: Sequence[dict[str, Any]],
-    waves: Sequence[float],
-    order: By,
-) -> Plot:
-    sizes = range(1, longest + 1)
-    by_length = Panel(
-        f"Lists, trained on up to {trained_to} animals", "animals in the list", "% right",
-        tuple(
-            series_of(kind, sizes, list(zip(*lengths[kind], strict=True)),
-                      "accent" if kind == "sinusoidal" else "plain", scale=100)
-            for kind in KINDS
-        ),
-        y_range=(0, 105),
-    )  # fmt: skip
-    fits = Panel(
-        "A step δ as a linear map", "δ, positions", "R², positions not fitted on",
-        (
-            series_of("sinusoids", OFFSETS, [[one] for one in waves], "accent"),
-            *(series_of(name, OFFSETS,
-                        [[one[side][i] for one in learned] for i in range(len(OFFSETS))])
-              for name, side in (("learned, encoder", "encoder"), ("learned, decoder", "decoder"),
-                                 ("before training", "before"))),
-        ),
-        y_range=(-0.1, 1.1),
-    )  # fmt: skip
-    moved = Panel(
-        "Weight moved by “then” in front", "", "%",
-        tuple(
-            series_of(name, range(len(KINDS)),
-                      [[one[what] for one in order[kind]] for kind in KINDS],
-                      "accent" if what == "moved_by_word" else "plain", scale=100)
-            for name, what in (("same words", "moved_by_word"), ("same places", "moved_by_place"))
-        ),
-        kind="bars", names=KINDS,
-    )  # fmt: skip
-    return Plot((by_length, fits, moved))

@@ -60,14 +60,7 @@ def measure(setting: Setting) -> Measurement:
         name: [_average(by_seed, found[0]) for by_seed in found]
         for name, found in untrained.items()
     }
-    middle = min(trained, key=lambda depth: abs(depth - 6))
-    ends = {
-        name: (
-            mean([one["losses"][-1] for one in taught[name, middle]]),
-            mean([one["exact"] for one in taught[name, middle]]),
-        )
-        for name in KINDS
-    }
+    ends = _ends(taught, trained)
     deepest = {name: deepest_learned(taught, name, trained) for name in KINDS}
     reached = ", ".join(f"{name} {depth or 'none'}" for name, depth in deepest.items())
     return Measurement(
@@ -113,6 +106,18 @@ def deepest_learned(taught: Taught, name: str, depths: Sequence[int]) -> int:
             break
         deepest = depth
     return deepest
+
+
+def _ends(taught: Taught, trained: Sequence[int]) -> dict[str, tuple[float, float]]:
+    """Average the last losses and the shares that are right, near the depth of the paper."""
+    middle = min(trained, key=lambda depth: abs(depth - 6))
+    return {
+        name: (
+            mean([one["losses"][-1] for one in taught[name, middle]]),
+            mean([one["exact"] for one in taught[name, middle]]),
+        )
+        for name in KINDS
+    }
 
 
 def _look(name: str, depth: int, seed: int, setting: Setting) -> Deep:
