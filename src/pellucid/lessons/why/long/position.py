@@ -111,8 +111,9 @@ def measure(setting: Setting) -> Measurement:
         notes=(
             "The look-ahead mask shows a decoder how many words stand before each row. Its first "
             "layer still averages them without order; from its second layer on, order shows.",
-            "The new word also changes what the others attend to by what it means: without "
-            "positions only that is left.",
+            "The tiny encoder has one layer: without positions its scores depend on the two words "
+            "only, and a word in front moves nothing. In deeper layers it also speaks through the "
+            "other words.",
             f"The copying model ends at a loss of {write([one['loss'] for one in learned])} nats.",
         ),
         to_try=("pellucid attend positions", "pellucid why mask"),
