@@ -13,7 +13,8 @@ from pellucid.lessons.why.claims.gradients import gradient_from_last, gradient_w
 from pellucid.lessons.why.long import parallel
 from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
 from pellucid.lessons.why.result import Verdict
-from pellucid.lessons.why.tiny.by_length import SPANS
+from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.tiny.by_length import SPANS, measure_corpus
 from pellucid.lessons.why.tiny.corpus import draw_corpus
 from pellucid.lessons.why.tiny.forms import FORMS, Form, count_weights, make_form
 from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny
@@ -78,7 +79,7 @@ def test_course_is_read_after_updates_and_after_seconds() -> None:
     assert course.pace == pytest.approx(0.08)
 
 
-def test_study_goes_on_until_updates_and_time_are_used_or_all_is_learned() -> None:
+def test_study_trains_until_updates_and_time_are_used_or_all_is_learned() -> None:
     def run(updates: int, seconds: float, enough: float) -> Course:
         tiny = make_form("additive", LETTERS, seed=1, d_model=16, d_ff=32)
         return study(
@@ -225,6 +226,18 @@ def test_corpus_is_cut_into_words_and_marks_and_spans_cover_it() -> None:
     assert all(text == text.lower() for pair in pairs for text in pair)
     places = [place for span in SPANS for place in span.choose(pairs)]
     assert len(places) == len(set(places)) > 180
+
+
+def test_corpus_is_translated_by_every_form_in_both_readings() -> None:
+    found = measure_corpus(Setting(size="toy", seed=3), sentences=60, updates=2, tests=60)
+    assert [one.form for one in found] == [*FORMS, *FORMS]
+    assert [one.reading for one in found] == ["equal updates"] * 4 + ["equal time"] * 4
+    for one in found:
+        assert len(one.scores) == len(SPANS)
+        assert all(0 <= score <= 100 for row in one.scores for score in row)
+    table = memory._corpus_table(found)
+    assert table.rows[3][:2] == ("Transformer", "equal updates")
+    assert table.rows[3][2] == f"{found[3].scores[0][0]:.1f}"
 
 
 def test_line_over_seeds_has_means_with_cut_intervals() -> None:

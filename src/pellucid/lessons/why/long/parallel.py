@@ -123,6 +123,8 @@ def measure(setting: Setting) -> Measurement:
         ),
         plot=_plot(speeds, races),
         notes=(
+            "The more numbers a machine computes at once, the more it gains from one pass: one "
+            "thread of a processor gains the least, a GPU the most.",
             "A recurrence needs as many steps one after another as there are tokens; each step is "
             "small. More rows in a batch make each step larger, and the loss smaller.",
             "On its own words a model must write before it can learn, word by word, and is then "
