@@ -28,6 +28,7 @@ from pellucid.formats.exporting import guided_head
 from pellucid.hardware import describe_machine
 from pellucid.inside import Trace, draw_row, html_page, html_table
 from pellucid.inside.show.page.live import model_page
+from pellucid.lessons.walks.for_page import lessons_for
 from pellucid.text.words import JOINER
 from pellucid.text_lines import read_lines
 from pellucid.train import train
@@ -295,7 +296,15 @@ def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
     source, trace = findings.translations[0].source, findings.traces[0]
     # A sentence of the training text says little about others, so the page says which these are.
     remarks = [f"The page opens at one of ten example sentences; {_IN_TRAINING}. Type others."]
+    lessons, reason = lessons_for(bundle)
     page = model_page(
-        bundle, trace, source, name=bundle.folder.name, taught=guided_head(bundle), remarks=remarks
+        bundle,
+        trace,
+        source,
+        lessons=lessons,
+        without_lessons=reason,
+        name=bundle.folder.name,
+        taught=guided_head(bundle),
+        remarks=remarks,
     )
     write_text(out / "look.html", page)

@@ -37,8 +37,8 @@ FLOORS = {
     "translator": 5,
     "train": 6,
     "serve": 6,
-    "demo": 7,
     "lessons": 7,
+    "demo": 7.5,
     "cli": 8,
     "__main__": 9,
 }

@@ -56,13 +56,15 @@ def _pack(array: np.ndarray) -> dict[str, Any]:
     return {"shape": array.shape, "data": data}
 
 
-def compare(node: str, fixtures: Sequence[Path], folder: Path) -> list[dict[str, Any]]:
+def compare(
+    node: str, fixtures: Sequence[Path], folder: Path, program: str = "parity"
+) -> list[dict[str, Any]]:
     """Run the page's model on fixtures: for each the largest differences, and what is wrong."""
-    script = folder / "parity.mjs"
+    script = folder / f"{program}.mjs"
     esbuild = WEB / "node_modules" / ".bin" / "esbuild"
     options = ["--bundle", "--platform=node", "--format=esm", "--log-level=error"]
     subprocess.run(
-        [str(esbuild), str(WEB / "tests" / "parity.ts"), *options, f"--outfile={script}"],
+        [str(esbuild), str(WEB / "tests" / f"{program}.ts"), *options, f"--outfile={script}"],
         check=True,
     )
     run = subprocess.run(

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from browser import Browser, find_browser, start_browser
+from page_in_node import find_node
 from small_words import SENTENCES, make_words_bundle
 
 import pellucid
 from pellucid import Translator
 from pellucid.inside.show.page.live import model_page
-from pellucid.lessons.walks.by_name import load_walk
+from pellucid.lessons.walks.for_page import lessons_for
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +39,18 @@ def page(translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """A page with that model, opened at the first sentence, and a lesson."""
     text = SENTENCES[0]
     trace = translator.look(text, beam=1)
-    lessons = [load_walk("slides").to_record()]
+    lessons, reason = lessons_for(translator.own_bundle)
+    assert not reason
     html = model_page(translator.own_bundle, trace, text, lessons=lessons, name="words")
     path = tmp_path_factory.mktemp("pages") / "page.html"
     path.write_text(html, encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    found = find_node()
+    if found is None:
+        assert not os.environ.get("CI"), "with CI=1 the page must be built: make web"
+        pytest.skip("Node or the page's libraries are missing; install Node, then: make web")
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from small_words import SENTENCES
 from pellucid import Translator
 from pellucid.inside.changes.change import parse_change
 from pellucid.inside.changes.what_if import what_if
+from pellucid.inside.measures import measure
 from pellucid.inside.pair import make_pair
 
 NEW = "The good pizza came out, isn't it?"
@@ -180,12 +182,50 @@ def test_lesson_asks_first_and_then_tells(reader: PageReader) -> None:
     reader.click(".text")
     claim = reader.texts("article h2")[0]
     assert not reader.texts("article .number")
+    assert not reader.texts("figure pre")
     reader.click_text("Show the answer")
     assert reader.texts("article .number")[0]
+    assert "embedding, encoder." in reader.texts("figure pre")[0]
+    assert 'pellucid look demo "The pizza"' in reader.texts("figcaption")[0]
     reader.click_text("Next")
     assert reader.texts("article h2")[0] != claim
     assert not reader.texts("article .number")
     assert "screen=1" in reader.link
+
+
+def test_measures_of_a_word_are_those_of_the_package(
+    browser: Browser, page: Path, translator: Translator
+) -> None:
+    row = 2
+    reader = PageReader(browser, page, f"#view=beyond&cell={row}")
+    reader.wait("document.querySelectorAll('.measures ol').length === 7")
+    pair = make_pair(
+        translator.own_bundle, SENTENCES[0], translator.look(SENTENCES[0], beam=1).predicted_ids
+    )
+    expected = {
+        "Norms": measure(pair, "norms"),
+        "ALTI+": measure(pair, "alti"),
+        "Occlusion": measure(pair, "occlusion"),
+    }
+    for title, map_ in expected.items():
+        shown = reader.texts(f"section[aria-label={json.dumps(title)}] li .mono")
+        numbers = [float(text.replace("−", "-")) for text in shown]
+        np.testing.assert_allclose(numbers, map_.source_matrix[row], atol=5.1e-3)
+    reader.click(".words .button", 4)
+    assert "cell=4" in reader.link
+    assert reader.texts("#panel h2 bdi") == [reader.texts(".words .button bdi")[4]]
+    assert len(reader.texts("[role=gridcell]")) == 7 * 7
+
+
+def test_live_view_of_a_lesson_is_the_one_that_its_data_names(browser: Browser, page: Path) -> None:
+    for screen, shown in ((2, "svg .link"), (6, ".measures"), (15, "[role=grid]")):
+        reader = PageReader(browser, page, f"#view=lessons&lesson=slides&screen={screen}")
+        assert reader.run(f"Boolean(document.querySelector({json.dumps('.live ' + shown)}))")
+    reader = PageReader(browser, page, "#view=lessons&lesson=slides&screen=3")
+    assert not reader.texts(".live")
+    assert not reader.texts("#panel .remark")
+    reader.click_text("Show the answer")
+    assert "measured on" in reader.texts("figure .note")[0]
 
 
 def test_export_has_every_number(reader: PageReader, translator: Translator) -> None:
@@ -219,7 +259,8 @@ def test_unknown_words_are_named_and_long_lines_refused(reader: PageReader) -> N
 
 @pytest.mark.parametrize("width", [390, 1400])
 @pytest.mark.parametrize(
-    "view", ["translate", "links", "head", "arithmetic", "heads", "what-if", "lessons"]
+    "view",
+    ["translate", "links", "head", "arithmetic", "heads", "what-if", "beyond", "lessons"],
 )
 def test_no_view_is_wider_than_the_window(
     browser: Browser, page: Path, view: str, width: int

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-import pytest
-from page_in_node import compare, find_node, write_fixture
+from page_in_node import compare, write_fixture
 from small_words import SENTENCES, make_words_bundle
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -20,15 +18,6 @@ FORMS: dict[str, dict[str, Any]] = {
     "bare": {"tied_embeddings": "none", "scale_scores": False, "residual": False}
     | {"positions": "none"},
 }
-
-
-@pytest.fixture(scope="module")
-def node() -> str:
-    found = find_node()
-    if found is None:
-        assert not os.environ.get("CI"), "with CI=1 the page must be built: make web"
-        pytest.skip("Node or the page's libraries are missing; install Node, then: make web")
-    return found
 
 
 def test_model_in_the_page_agrees_with_the_trace_in_every_form(node: str, tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def test_changed_replay_says_so(browser: Browser, tmp_path: Path) -> None:
     "link",
     [
         *("translate&decode=beam", "links", "links&head=encoder.0.self.1", "head"),
-        *("arithmetic", "heads", "what-if&change=cut+decoder.1.cross.0", "lessons"),
+        *("arithmetic", "heads", "what-if&change=cut+decoder.1.cross.0", "beyond", "lessons"),
         "lessons&lesson=slides&screen=2",
     ],
 )

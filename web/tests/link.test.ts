@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { liveOf, shellWords } from "../src/lessons/live";
+import { liveOf } from "../src/lessons/live";
 import { readLink, START, writeLink, type State } from "../src/state/link";
 
 const STATE: State = {
@@ -22,14 +22,10 @@ test("the start needs no names but the view", () => expect(writeLink(START)).toB
 test("what makes no sense is left at its start", () =>
   expect(readLink("#view=x&head=y&cell=-1,q&beam=999&temperature=zero&prefix=1,a&change=boom&screen=1.5&top-p=7")).toEqual(START));
 
-const statement = { place: "", says: "", expect: "", shows: [], number: "", errs: "", vary: "", command: "" };
-test("a command of a lesson opens its own sentence and head", () => {
-  const command = 'pellucid look demo "The pizza is good" --part encoder --row 2';
-  expect(shellWords(command)).toEqual(["pellucid", "look", "demo", "The pizza is good", "--part", "encoder", "--row", "2"]);
-  expect(liveOf({ ...statement, command })).toMatchObject({ view: "arithmetic", text: "The pizza is good", part: "encoder", kind: "self" });
-  expect(liveOf({ ...statement, command: "pellucid look demo X --change 'cut decoder.1.cross.0'" }).changes).toHaveLength(1);
+test("a statement opens the view, head and stage that it names", () => {
+  const sentence = "The pizza is good";
+  expect(liveOf({ live: "head decoder.self masked", sentence })).toEqual(
+    { view: "head", part: "decoder", kind: "self", stage: "masked", text: sentence });
+  expect(liveOf({ live: "beyond", sentence })).toMatchObject({ view: "beyond", part: "decoder", kind: "cross", stage: "weights" });
 });
-test("other claims open what they are about", () => {
-  expect(liveOf({ ...statement, says: "Scores are divided by √d_k." })).toMatchObject({ view: "head", stage: "scaled" });
-  expect(liveOf({ ...statement, says: "A token can only attend to tokens before it." })).toMatchObject({ part: "decoder", stage: "masked" });
-});
+test.each(["", "lessons", "nowhere encoder.self"])("%j shows nothing", (live) => expect(liveOf({ live, sentence: "a" })).toBeNull());

@@ -27,6 +27,7 @@ def make_page(
     lessons: Sequence[Mapping[str, Any]] = (),
     start: Mapping[str, str] | None = None,
     remarks: Sequence[str] = (),
+    without_lessons: str = "",
     without_script: str = "",
 ) -> str:
     """Make a page of its own that runs models and shows traces, without a network.
@@ -38,6 +39,7 @@ def make_page(
         lessons: walks through texts.
         start: the state to open with, by the names of the page's link, such as ``text``.
         remarks: sentences to show at the top, for example why a model is not in the page.
+        without_lessons: a sentence that says why there are no lessons.
         without_script: HTML for browsers that run no script.
 
     Returns:
@@ -49,6 +51,7 @@ def make_page(
         "lessons": list(lessons),
         "start": dict(start or {}),
         "remarks": list(remarks),
+        "without_lessons": without_lessons,
     }
     element = f'<script type="application/json" id="pellucid-data">{_to_json(data)}</script>'
     # Each place is found from the template's start, so that no data can look like a place.

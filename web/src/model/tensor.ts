@@ -63,7 +63,7 @@ export function layerNorm(x: Tensor, gain: Tensor, bias: Tensor, epsilon: number
   return result;
 }
 
-const ACTIVATIONS: Record<string, (x: number) => number> = {
+export const ACTIVATIONS: Record<string, (x: number) => number> = {
   relu: (x) => (x > 0 ? x : 0),
   gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
   swish: (x) => x / (1 + Math.exp(-x)),

@@ -10,10 +10,19 @@ export interface Statement {
   says: string;
   expect: string;
   command: string;
-  shows: string[];
   number: string;
   errs: string;
   vary: string;
+  /** The sentence to show with it. */
+  sentence: string;
+  /** What to show, as `VIEW`, `VIEW PART.KIND` or `VIEW PART.KIND STAGE`; empty if nothing. */
+  live: string;
+  /** Why nothing is shown, if there would be something. */
+  without: string;
+  /** Lines of what the command writes. */
+  output: string[];
+  /** The machine on which the output was measured; empty if every machine writes the same. */
+  measured_on: string;
 }
 
 export interface Walk {
@@ -29,6 +38,7 @@ interface Carried {
   lessons: Walk[];
   start: Record<string, string>;
   remarks: string[];
+  without_lessons: string;
 }
 
 export interface Data {
@@ -36,6 +46,8 @@ export interface Data {
   lessons: Walk[];
   start: Record<string, string>;
   remarks: string[];
+  /** Why there are no lessons. */
+  withoutLessons: string;
 }
 
 export function readData(): Data {
@@ -58,5 +70,5 @@ export function readData(): Data {
     } catch (error) {
       remarks.push(error instanceof Error ? error.message : String(error));
     }
-  return { sources, lessons: carried.lessons, start: carried.start, remarks };
+  return { sources, lessons: carried.lessons, start: carried.start, remarks, withoutLessons: carried.without_lessons };
 }

@@ -4,7 +4,7 @@ import { parseChange, writeChange, type Change } from "../model/changes";
 import { GREEDY, type Decoding } from "../model/decode";
 import { parseHead, STAGES, writeHead, type HeadPlace, type Stage } from "../trace/trace";
 
-export const VIEWS = ["translate", "links", "head", "arithmetic", "heads", "what-if", "lessons"] as const;
+export const VIEWS = ["translate", "links", "head", "arithmetic", "heads", "what-if", "beyond", "lessons"] as const;
 export type View = (typeof VIEWS)[number];
 
 export interface State {

@@ -6,7 +6,8 @@ import { decode, GREEDY } from "../model/decode";
 import { logSumExp, row, type Tensor } from "../model/tensor";
 import { plain, WordTokenizer } from "../model/tokenizer";
 import { Transformer } from "../model/transformer";
-import { Problem, type Answer, type Question, type Source } from "./source";
+import { measure, MEASURES } from "../measures/measures";
+import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
 import { parseHead, Trace } from "./trace";
 
 /** The most source tokens: the maps of longer lines are too large to be looked at. */
@@ -14,6 +15,8 @@ export const LONGEST = 120;
 
 export class PageModel implements Source {
   readonly isLive = true;
+  readonly unit = "words";
+  readonly measures = MEASURES.map(({ name }) => name);
   readonly transformer: Transformer;
   readonly tokenizer: WordTokenizer;
 
@@ -77,6 +80,7 @@ export class PageModel implements Source {
     const words = encoded.words.map(plain);
     const records = {
       sourceTokens: encoded.tokens.map((token, i) => (i < words.length ? words[i] : token)),
+      sourceIds: encoded.ids,
       targetTokens: inputs.map((id) => this.token(id)),
       predictedTokens: ids.map((id) => this.token(id)),
       predictedIds: ids,
@@ -87,6 +91,15 @@ export class PageModel implements Source {
     const unknown = words.filter((_, i) => encoded.ids[i] === settings.unk_id);
     const milliseconds = performance.now() - started;
     return { trace: new Trace(records, arrays), ...found, unknown, words, milliseconds };
+  }
+
+  async measure(name: string, trace: Trace, layer: number): Promise<Measured> {
+    const { sourceTokens, predictedIds } = trace.records;
+    const inputs = [this.carried.tokenizer.target_start_id, ...predictedIds.slice(0, -1)];
+    const replay = (source: number[]) => this.replay(source, inputs);
+    const map = await measure(name, { model: this.transformer, trace, layer, replay });
+    const isOfLayer = MEASURES.some((one) => one.name === name && one.isOfLayer);
+    return { map, columns: sourceTokens, layer: isOfLayer ? layer : null };
   }
 
   /** Run source and target once, and keep every result under its name in a trace. */

@@ -7,6 +7,7 @@ import type { Change } from "../model/changes";
 import type { CarriedModel } from "../model/config";
 import type { Candidate, Decoding, Hypothesis } from "../model/decode";
 import type { Transformer } from "../model/transformer";
+import type { Matrix } from "../measures/apart";
 import type { HeadPlace, Trace } from "./trace";
 
 export interface Question {
@@ -53,6 +54,20 @@ export interface Source {
   /** The text of target ids. */
   text(ids: number[]): string;
   ask(question: Question): Promise<Answer>;
+  /** The measures that it can make of a trace, by the names of `--measure`. */
+  readonly measures: readonly string[];
+  /** Measure decoder rows by source words, in a layer if the measure is of one. */
+  measure(name: string, trace: Trace, layer: number): Promise<Measured>;
+  /** Whether tokens are whole words, or pieces of words. */
+  readonly unit: "words" | "pieces";
+}
+
+/** A measure's map, and the labels of its columns. */
+export interface Measured {
+  map: Matrix;
+  columns: string[];
+  /** The layer, or null for a measure of the whole. */
+  layer: number | null;
 }
 
 /** A message for the reader: what is wrong, and what to do. */

@@ -33,6 +33,8 @@ export const kindName = (place: { part: string; kind: string }) => KIND_NAMES[`$
 
 export interface Records {
   sourceTokens: string[];
+  /** Empty if a recording does not hold them. */
+  sourceIds: number[];
   targetTokens: string[];
   predictedTokens: string[];
   predictedIds: number[];

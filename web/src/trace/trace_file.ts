@@ -3,7 +3,7 @@
 import { bytesOf } from "../model/config";
 import type { Tensor } from "../model/tensor";
 import { plain } from "../model/tokenizer";
-import { Problem, type Answer, type Question, type Source } from "./source";
+import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
 import { Trace } from "./trace";
 
 export const FORMAT = 1;
@@ -21,6 +21,8 @@ export interface CarriedTrace {
   model: { name?: string; model_hash?: string; languages?: { source: string; target: string } };
   about: string;
   arrays: Record<string, { shape: number[]; bytes: 4 | 8; data: string }>;
+  /** Measures of the sentence, by source words. */
+  measures?: { words: string[]; maps: Record<string, { layer: number | null; rows: number[][] }> };
 }
 
 const unspaced = (token: string) => plain(token.replace(/\u2581/g, "▁"));
@@ -29,6 +31,7 @@ export class TraceFile implements Source {
   readonly isLive = false;
   readonly model = null;
   readonly taught = null;
+  readonly measures: readonly string[];
   readonly trace: Trace;
 
   constructor(readonly carried: CarriedTrace) {
@@ -42,9 +45,11 @@ export class TraceFile implements Source {
       const { buffer } = bytesOf(data);
       arrays.set(name, { shape, data: bytes === 8 ? new Float32Array(new Float64Array(buffer)) : new Float32Array(buffer) });
     }
+    this.measures = Object.keys(carried.measures?.maps ?? {});
     this.trace = new Trace(
       {
         sourceTokens: carried.source_tokens.map(unspaced),
+        sourceIds: [],
         targetTokens: carried.target_tokens.map(unspaced),
         predictedTokens: carried.predicted_tokens.map(unspaced),
         predictedIds: carried.predicted_ids,
@@ -76,6 +81,19 @@ export class TraceFile implements Source {
 
   text(): string {
     return this.carried.text;
+  }
+
+  /** A SentencePiece token with a space in front shows that words were cut into pieces. */
+  get unit() {
+    const { source_tokens, target_tokens } = this.carried;
+    return [...source_tokens, ...target_tokens].some((token) => token.startsWith("\u2581")) ? "pieces" : "words";
+  }
+
+  async measure(name: string): Promise<Measured> {
+    const { words, maps } = this.carried.measures!;
+    const { layer, rows } = maps[name];
+    const map = { rows: rows.length, columns: words.length, data: Float64Array.from(rows.flat()) };
+    return { map, columns: words.map(unspaced), layer };
   }
 
   async ask(_: Question): Promise<Answer> {

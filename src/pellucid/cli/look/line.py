@@ -30,7 +30,7 @@ from pellucid.inside.look import Replaying, look_at_given
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.page.live import model_page
 from pellucid.inside.traces import Trace
-from pellucid.lessons.walks.by_name import TITLES, load_walk
+from pellucid.lessons.walks.for_page import lessons_for
 from pellucid.text.close import say_unknown_words, unknown_words
 from pellucid.text.codes import CodeFaults, find_fault
 from pellucid.translator import Translator, load
@@ -127,9 +127,17 @@ def remarks_on(translator: Translator, text: str) -> Iterator[str]:
 
 def _make_page(bundle: Bundle, model: str, line: Line, trace: Trace) -> str:
     """Make the page of a trace: the model runs in it if it can, next to the lessons."""
-    lessons = [load_walk(name).to_record() for name in TITLES] if model == "demo" else []
+    lessons, reason = lessons_for(bundle)
     taught = guided_head(bundle)
-    return model_page(bundle, trace, line.text, lessons=lessons, name=model, taught=taught)
+    return model_page(
+        bundle,
+        trace,
+        line.text,
+        lessons=lessons,
+        without_lessons=reason,
+        name=model,
+        taught=taught,
+    )
 
 
 def replay_line(

@@ -16,6 +16,7 @@ STATEMENTS = (
         number="96 in this model, columns 0 to 95; this is called d_model. The lecture draws four.",
         vary='pellucid look demo "The pizza" --all --npz pizza.npz writes every vector to a file.',
         lines=14,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="parallelization",
@@ -37,6 +38,7 @@ STATEMENTS = (
         errs="",
         vary="put your own rows into a CSV file: pellucid attend rows.csv",
         lines=4,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="first form: scale",
@@ -47,6 +49,7 @@ STATEMENTS = (
         number="5 ÷ √4 = 2.5.",
         vary="pellucid why scale: why large scores would starve the gradient.",
         lines=3,
+        live="head encoder.self scaled",
     ),
     Statement(
         place="first form: softmax",
@@ -56,6 +59,7 @@ STATEMENTS = (
         shows=("weights  exponentials ÷ their sum", "0.817574"),
         number="0.817574: the exponential makes a difference of 1.5 a factor of 4.48.",
         lines=4,
+        live="head encoder.self",
     ),
     Statement(
         place="first form: multiply and add",
@@ -69,6 +73,7 @@ STATEMENTS = (
         "connection around the layer adds the word's vector later.",
         vary="pellucid attend toy-four --page 11 scores the word itself too.",
         lines=3,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="first form: its fault",
@@ -78,6 +83,7 @@ STATEMENTS = (
         shows=("Does a word attend most to itself?", "without projections 100%"),
         number="On embeddings only every word attends most to itself. Queries and keys undo that.",
         lines=10,
+        live="head encoder.self",
     ),
     Statement(
         place="second form: queries",
@@ -88,6 +94,7 @@ STATEMENTS = (
         number="5, written out.",
         vary="pellucid attend toy-four --quiz asks for the next numbers.",
         lines=6,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="second form: a network for queries",
@@ -108,6 +115,7 @@ STATEMENTS = (
         errs="The lecture does not print the softmax. Its scores are taken as those of the "
         "two other words.",
         lines=4,
+        live="head encoder.self scores",
     ),
     Statement(
         place="second form: weights times keys",
@@ -119,6 +127,7 @@ STATEMENTS = (
         errs="The lecture calls this acceptable, and then changes it: a vector that is good to be "
         "found by need not be good to hand over.",
         lines=3,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="third form: values",
@@ -129,6 +138,7 @@ STATEMENTS = (
         number="13: three for each head, and W_O after all heads. inspect counts their numbers.",
         vary="pellucid attend show-me-the-money trains such weights before your eyes.",
         lines=8,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="third form: the final one",
@@ -140,6 +150,7 @@ STATEMENTS = (
         vary='pellucid look demo "The pizza is good." --part encoder --row 1 --whole follows a '
         "real word the same way.",
         lines=3,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="on to the feed-forward network",
@@ -150,6 +161,7 @@ STATEMENTS = (
         number="Yes: W_O mixes the heads, the word's vector is added, and the sum is normalized.",
         errs="The lecture leaves these steps out, as it says, for an overview.",
         lines=8,
+        live="arithmetic encoder.self",
     ),
 )
 

@@ -18,6 +18,7 @@ DECODER = (
         shows=("Turn 1: the decoder's input is <start>",),
         number="Only <start>; the question comes in by cross-attention.",
         lines=16,
+        live="head decoder.self",
     ),
     Statement(
         place="4.1: cross-attention",
@@ -28,6 +29,7 @@ DECODER = (
         number="In the head that was taught word links: pizza.",
         vary='pellucid look demo "The pizza is good" --links',
         lines=14,
+        live="links decoder.cross",
     ),
     Statement(
         place="4.1: logits",
@@ -38,6 +40,7 @@ DECODER = (
         shows=("probabilities  softmax of the output layer",),
         number="As many as words: 5 here, some hundreds in the packaged model.",
         lines=4,
+        live="translate",
     ),
     Statement(
         place="4.1: the highest is chosen",
@@ -49,6 +52,7 @@ DECODER = (
         errs="Choosing the highest is greedy search. Beam search and sampling are others: see "
         "pellucid translate --help.",
         lines=5,
+        live="translate",
     ),
     Statement(
         place="4.2: in parallel",
@@ -56,9 +60,10 @@ DECODER = (
         "parallel.",
         expect="Do the rows differ from those of the loop?",
         command=f"{MONEY} 24",
-        shows=("Largest difference from the rows of the loop: 0.",),
-        number="By nothing: the mask makes them equal.",
+        shows=("Largest difference from the rows of the loop",),
+        number="By no more than rounding: the mask makes them equal.",
         lines=1,
+        live="head decoder.self masked",
     ),
     Statement(
         place="4.2: those before it",
@@ -69,6 +74,7 @@ DECODER = (
         number="It may: the diagonal of B is 0.",
         errs="The notes say “precede”, and their B has the token itself too, rightly.",
         lines=8,
+        live="head decoder.self masked",
     ),
     Statement(
         place="4.2, equation 18",
@@ -78,6 +84,7 @@ DECODER = (
         shows=("For 0 and −∞ the order does not matter",),
         number="Not for 0 and −∞. For a finite B it would.",
         lines=2,
+        live="head decoder.self masked",
     ),
     Statement(
         place="4.2: S′",
@@ -88,6 +95,7 @@ DECODER = (
         number="0.092164 and 0.907836. No d_k gives the printed table.",
         errs="Row “not” implies √d_k = 9.63, row “on” 6.55 and 9.09.",
         lines=2,
+        live="head decoder.self",
     ),
     Statement(
         place="4.2: <end>",
@@ -98,6 +106,7 @@ DECODER = (
         number="Nothing is left to predict: five rows suffice.",
         errs="Inputs are <start> to the last word, and targets the same moved by one.",
         lines=7,
+        live="head decoder.self",
     ),
     Statement(
         place="4.2: cheating",
@@ -108,6 +117,7 @@ DECODER = (
         number="It falls nearly to 0, below what any fair model can reach, and decoding is lost.",
         vary=f"{MONEY} 38 shows it with eight answers.",
         lines=14,
+        live="what-if decoder.self",
     ),
     Statement(
         place="4.2: teacher forcing",
@@ -117,6 +127,7 @@ DECODER = (
         shows=("reads on → predicts your: 0.776639",),
         number="“your”, the correct one. The error only costs 0.78 of loss.",
         lines=3,
+        live="translate",
     ),
     Statement(
         place="4.2: cross-entropy",
@@ -126,6 +137,7 @@ DECODER = (
         shows=("reads <start> → predicts not: 0.016095", "average: 0.379297"),
         number="−ln 0.984034 = 0.016095; the average of all five is 0.379297.",
         lines=6,
+        live="translate",
     ),
     Statement(
         place="5: quadratic",
@@ -167,6 +179,7 @@ DECODER = (
         errs="The notes' own loop feeds all tokens so far.",
         vary="pellucid why cache",
         lines=2,
+        live="translate",
     ),
     Statement(
         place="appendix: vector form",
@@ -176,6 +189,7 @@ DECODER = (
         shows=("Matrices, the same for every word",),
         number="16 × 4, the transpose of that in equation 7.",
         lines=10,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="appendix: help",
@@ -185,6 +199,7 @@ DECODER = (
         shows=("0.622459",),
         number="0.622459, so 0.62 is right.",
         lines=1,
+        live="head encoder.self",
     ),
     Statement(
         place="appendix: me",
@@ -194,5 +209,6 @@ DECODER = (
         shows=("0.2227",),
         number="0.222700 and 0.777300: the softmax is no plain share.",
         lines=1,
+        live="head encoder.self",
     ),
 )

@@ -28,6 +28,7 @@ ENCODER = (
         number="Some heads look at a place, such as the word before; others at kinds of words.",
         errs="Proximity is one of the things that heads learn.",
         lines=14,
+        live="heads",
     ),
     Statement(
         place="1, equation 1",
@@ -46,6 +47,7 @@ ENCODER = (
         shows=("Summeth      0       1       0",),
         number="Infinitely different ones. Hard attention gives exactly 0 and 1.",
         lines=1,
+        live="what-if encoder.self",
     ),
     Statement(
         place="1: differentiable",
@@ -65,6 +67,7 @@ ENCODER = (
         number="The decoder has more: two attentions in each layer instead of one.",
         vary="pellucid inspect demo --draw whole -o model.svg draws it.",
         lines=4,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="3: two sub-layers",
@@ -76,6 +79,7 @@ ENCODER = (
         number="Yes, for three words of four numbers: it takes 22 pages.",
         vary="pellucid attend encoder-layer --row 0 follows one word.",
         lines=8,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="3.1: embedding",
@@ -85,6 +89,7 @@ ENCODER = (
         shows=("<unk>",),
         number="They share the vector of <unk>.",
         lines=8,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="3.2: no order",
@@ -94,6 +99,7 @@ ENCODER = (
         shows=("Is there no order without positions?",),
         number="To the encoder it is. A decoder's mask lets some order in.",
         lines=14,
+        live="what-if encoder.self",
     ),
     Statement(
         place="3.2, equations 2 and 3",
@@ -174,6 +180,7 @@ ENCODER = (
         shows=("money  0.551120  −0.909992  0.539996  1.869550",),
         number="0.551120. The addition is right, P is not.",
         lines=1,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="3.3, equations 7 to 9",
@@ -183,6 +190,7 @@ ENCODER = (
         shows=("Head ₁",),
         number="No. Here d_k is 2 and d_v is 3.",
         lines=16,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="3.3, equation 10",
@@ -192,6 +200,7 @@ ENCODER = (
         shows=("scores",),
         number="16, one for each pair.",
         lines=10,
+        live="head encoder.self scores",
     ),
     Statement(
         place="3.3, equation 11",
@@ -202,6 +211,7 @@ ENCODER = (
         number="Up to n, the number of tokens.",
         errs="The notes leave the upper limit out.",
         lines=5,
+        live="head encoder.self",
     ),
     Statement(
         place="3.3: scaling",
@@ -212,6 +222,7 @@ ENCODER = (
         number="Hardly any without it, most with it.",
         vary="pellucid why scale --png scale.png",
         lines=16,
+        live="head encoder.self scaled",
     ),
     Statement(
         place="3.3: S of “Show me the money”",
@@ -221,6 +232,7 @@ ENCODER = (
         shows=("the    0.03  0.07  0.74   0.16",),
         number="It cannot: the notes give no scores for it. 0.74 and 0.16 are as they say.",
         lines=1,
+        live="head encoder.self",
     ),
     Statement(
         place="3.3: highest with itself",
@@ -231,6 +243,7 @@ ENCODER = (
         number="In few, about as many as by chance: queries and keys come from different matrices.",
         errs="It is so without projections.",
         lines=14,
+        live="head encoder.self",
     ),
     Statement(
         place="3.4: heads",
@@ -241,6 +254,7 @@ ENCODER = (
         number="One head has one row of weights a word. It must divide that row between all that "
         "two heads attend to separately.",
         lines=6,
+        live="heads",
     ),
     Statement(
         place="3.4: a feature for each",
@@ -250,6 +264,7 @@ ENCODER = (
         shows=("Does each head learn its own feature",),
         number="Fewer than heads: several share one, and some only look at a place.",
         lines=14,
+        live="heads",
     ),
     Statement(
         place="3.4, equation 14",
@@ -259,6 +274,7 @@ ENCODER = (
         shows=("h·d_v need not be d",),
         number="6 × 4.",
         lines=14,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="3.5: residual connections",
@@ -269,6 +285,7 @@ ENCODER = (
         number="Only without layer norms too: either of the two keeps it.",
         vary="pellucid why residual --full",
         lines=14,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="3.6, equation 15",
@@ -278,6 +295,7 @@ ENCODER = (
         shows=("σ² divides by the number of features, not by one less",),
         number="By n. Here 8.964635 for the first row.",
         lines=8,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="3.6: training",
@@ -297,6 +315,7 @@ ENCODER = (
         shows=("norm  (y − μ) ÷ √(σ² + ε)",),
         number="After it: post-norm, as in the paper and in the packaged model.",
         lines=14,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="3.7, equation 17",
@@ -306,5 +325,6 @@ ENCODER = (
         shows=("Position-wise",),
         number="They do not: each row goes through by itself.",
         lines=10,
+        live="arithmetic encoder.self",
     ),
 )

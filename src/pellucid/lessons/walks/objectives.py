@@ -19,6 +19,7 @@ STATEMENTS = (
         number="The embedding is the same; after layer 0 the cosine is below 1.",
         vary="the same with a sentence in which pizza is the object",
         lines=6,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="two main steps",
@@ -28,6 +29,7 @@ STATEMENTS = (
         shows=("weights  exponentials ÷ their sum", "weights × values"),
         number="The weights: 0.622459 and 0.377541. Then come the values.",
         lines=12,
+        live="head encoder.self",
     ),
     Statement(
         place="context vector",
@@ -37,6 +39,7 @@ STATEMENTS = (
         shows=("Context vectors",),
         number="d_v, the width of a value. The heads' contexts are joined and mixed by W_O.",
         lines=8,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="however far apart",
@@ -47,6 +50,7 @@ STATEMENTS = (
         number="Without positions attention cannot even tell near from far: one step reaches all.",
         errs="Only as far as training has sentences: beyond its lengths positions are new.",
         lines=10,
+        live="links encoder.self",
     ),
     Statement(
         place="queries",
@@ -56,6 +60,7 @@ STATEMENTS = (
         shows=("Queries",),
         number="One for each token, in each head of each layer.",
         lines=8,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="keys",
@@ -65,6 +70,7 @@ STATEMENTS = (
         shows=("key",),
         number="0, whatever the query. In the softmax that is still e⁰ = 1, not nothing.",
         lines=12,
+        live="head encoder.self scores",
     ),
     Statement(
         place="values",
@@ -76,6 +82,7 @@ STATEMENTS = (
         errs="The page says that values summarize scores; the weights summarize, values are "
         "what they mix.",
         lines=24,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="projection",
@@ -86,6 +93,7 @@ STATEMENTS = (
         number="The row times the first column of W^q.",
         vary="pellucid attend toy-four --quiz",
         lines=6,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="similar dimensions",
@@ -96,6 +104,7 @@ STATEMENTS = (
         number="No: d = 4, d_q = d_k = 2 and d_v = 3 work. Only d_q and d_k must agree.",
         errs="Similar is a habit. The notes' appendix has d = 4 and d_q = 16.",
         lines=3,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="without projections",
@@ -106,6 +115,7 @@ STATEMENTS = (
         number="Nearly always to itself.",
         vary="pellucid attend lets-go --page 8",
         lines=4,
+        live="head encoder.self",
     ),
     Statement(
         place="learnability",
@@ -126,6 +136,7 @@ STATEMENTS = (
         number="Of matrices: each context is a sum of whole value vectors.",
         errs="The page writes an asterisk, which elsewhere multiplies number by number.",
         lines=12,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="stage 1: score",
@@ -136,6 +147,7 @@ STATEMENTS = (
         number="It can: vectors may point away from each other. All are computed at once.",
         errs="A long vector scores high without being more aligned: see pellucid attend pizza.",
         lines=10,
+        live="head encoder.self scores",
     ),
     Statement(
         place="stage 2: scale",
@@ -146,6 +158,7 @@ STATEMENTS = (
         number="Hardly any without it, most with it, as long as queries and keys are independent.",
         vary="pellucid why scale --png scale.png",
         lines=14,
+        live="head encoder.self scaled",
     ),
     Statement(
         place="stage 3: softmax",
@@ -155,6 +168,7 @@ STATEMENTS = (
         shows=("exponential", "sum"),
         number="0, as e^−∞ is 0. All others are positive, and their sum is 1.",
         lines=10,
+        live="head decoder.self",
     ),
     Statement(
         place="probabilities",
@@ -166,6 +180,7 @@ STATEMENTS = (
         errs="A weight is a share of a sum, not an importance.",
         vary="docs/guides/measures.md says how far to trust each measure.",
         lines=14,
+        live="beyond",
     ),
     Statement(
         place="weights of “the”",
@@ -176,6 +191,7 @@ STATEMENTS = (
         number="No: every head of every layer has its own. One is shown, the clearest.",
         vary='pellucid look demo "The pizza is good" --heads',
         lines=14,
+        live="heads",
     ),
 )
 

@@ -18,6 +18,7 @@ STATEMENTS = (
         number="The softmax: exponentials divided by their sum.",
         vary="your own Q, K and V in a TOML file: pellucid attend mine.toml",
         lines=5,
+        live="head encoder.self",
     ),
     Statement(
         place="order",
@@ -29,6 +30,7 @@ STATEMENTS = (
         errs="The slide writes Economique and Europeene; it is économique européenne.",
         vary="pellucid why order",
         lines=6,
+        live="links decoder.cross",
     ),
     Statement(
         place="size mismatch",
@@ -40,6 +42,7 @@ STATEMENTS = (
         errs="The slide's example has four words on both sides, so it shows order only.",
         vary="pellucid translate demo --align links whole files.",
         lines=8,
+        live="links decoder.cross",
     ),
     Statement(
         place="machine translation in 2015: encoder",
@@ -61,6 +64,7 @@ STATEMENTS = (
         number="Only as an embedding. Its position and then each layer make it another one.",
         vary="the same with a word of your own, in three sentences",
         lines=6,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="machine translation in 2015: decoder",
@@ -71,6 +75,7 @@ STATEMENTS = (
         number="Its words so far, <s> and La, and, by cross-attention, the vectors of the source.",
         vary="pellucid inspect demo --draw inference draws it.",
         lines=9,
+        live="head decoder.cross",
     ),
     Statement(
         place="it and pizza",
@@ -86,6 +91,7 @@ STATEMENTS = (
         vary='pellucid look demo "The soup came out of the oven and it tasted good" --why elle '
         "--not il",
         lines=16,
+        live="beyond",
     ),
     Statement(
         place="similarity of every word",
@@ -96,6 +102,7 @@ STATEMENTS = (
         number="Five: one for each word and one for </s>, and they sum to 1.",
         vary="the row of pizza: --row 1",
         lines=10,
+        live="head encoder.self",
     ),
     Statement(
         place="many examples",
@@ -148,6 +155,7 @@ STATEMENTS = (
         number="2.9808, and the second number is 5.741.",
         errs=f"The slide prints 0.8 0.8, which no product gives, with {MATRIX}.",
         lines=8,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="size of the weights",
@@ -159,6 +167,7 @@ STATEMENTS = (
         errs="Square is one choice. Width in is fixed by the embedding, width out is free.",
         vary="pellucid attend heads",
         lines=4,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="key and value weights",
@@ -170,6 +179,7 @@ STATEMENTS = (
         errs="The slide prints 0.8 0.8 for the query and 0.18 0.81 for key and value.",
         vary="pellucid attend pizza --page 10: the other reading, with W transposed.",
         lines=2,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="QKᵀ, scaled",
@@ -180,6 +190,7 @@ STATEMENTS = (
         number="The column of awesome: its vector is the longest.",
         errs="With one matrix, length counts more than meaning. Real models learn three.",
         lines=5,
+        live="head encoder.self scaled",
     ),
     Statement(
         place="softmax",
@@ -190,6 +201,7 @@ STATEMENTS = (
         number="1.68. The row that follows from the numbers is 0.001386 0.001480 0.997134.",
         errs="No row of a softmax sums to 1.68; the slides later write 0.24 instead of 0.9.",
         lines=3,
+        live="head encoder.self",
     ),
     Statement(
         place="per cent",
@@ -200,6 +212,7 @@ STATEMENTS = (
         number="It is 38 %.",
         errs="A fraction is called per cent.",
         lines=5,
+        live="head encoder.self",
     ),
     Statement(
         place="influence",
@@ -212,6 +225,7 @@ STATEMENTS = (
         vary='pellucid look demo "The pizza is good" --part encoder --layer 0 --head 0 --measure '
         "norms",
         lines=5,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="weights times values",
@@ -222,6 +236,7 @@ STATEMENTS = (
         number="1.0144, so 1.0 is right when rounded.",
         errs="The column is not the V of the slides before.",
         lines=1,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="36 %, 40 %, 24 %",
@@ -232,6 +247,7 @@ STATEMENTS = (
         number="They do, and give 1.0024.",
         errs="The row before says 38 %, and sums to 102 %.",
         lines=1,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="self-attention score",
@@ -242,6 +258,7 @@ STATEMENTS = (
         number="One. Three rows of weights times a 3 × 2 matrix of values give 3 × 2.",
         errs="The second column has no source, and <EOS> was dropped without a word.",
         lines=2,
+        live="arithmetic encoder.self",
     ),
 )
 

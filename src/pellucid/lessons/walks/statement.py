@@ -6,7 +6,10 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["Statement", "Walk"]
+__all__ = ["SENTENCE", "Statement", "Walk"]
+
+SENTENCE = "The pizza came out of the oven and it tasted good."
+"""The sentence that a page shows for a statement whose command has none."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class Statement:
         vary: what to try next, as a command or a sentence.
         lines: how many lines of the output to show, from the first that has a phrase of ``shows``;
             0 for all.
+        live: what a page shows of its own model next to it, as ``VIEW``, ``VIEW PART.KIND`` or
+            ``VIEW PART.KIND STAGE``; empty if no view shows it.
     """
 
     place: str
@@ -35,6 +40,7 @@ class Statement:
     errs: str = ""
     vary: str = ""
     lines: int = 0
+    live: str = ""
 
     @property
     def arguments(self) -> list[str]:
@@ -42,6 +48,15 @@ class Statement:
         first, *arguments = shlex.split(self.command)
         assert first == "pellucid", self.command
         return arguments
+
+    @property
+    def sentence(self) -> str:
+        """The sentence that a page shows with it: that of the command, or the texts' own."""
+        arguments = self.arguments
+        if arguments[:2] != ["look", "demo"]:
+            return SENTENCE
+        rest = arguments[4:] if arguments[2] == "--contexts" else arguments[2:]
+        return rest[0]
 
     @property
     def is_measured(self) -> bool:

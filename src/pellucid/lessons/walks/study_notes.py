@@ -18,6 +18,7 @@ STATEMENTS = (
         number="Four numbers again, because W^q is 4 × 4; the first is −1.9.",
         vary="pellucid attend lets-go --row 0 writes the row out from beginning to end.",
         lines=4,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="keys",
@@ -28,6 +29,7 @@ STATEMENTS = (
         number="One for each occurrence: the matrix is kept, and keys are computed with it.",
         errs="A table by words exists only for embeddings.",
         lines=3,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="similarity to itself",
@@ -37,6 +39,7 @@ STATEMENTS = (
         shows=("Let's  −4.671400  −2.618032",),
         number="−4.6714: negative, and smaller than that to “go”.",
         lines=1,
+        live="head encoder.self scores",
     ),
     Statement(
         place="similarity to “go”",
@@ -46,6 +49,7 @@ STATEMENTS = (
         shows=("Let's  −4.671400  −2.618032", "go     −1.163133  −0.837765"),
         number="No: −2.618 one way, −1.163 the other. Queries and keys have their own matrices.",
         lines=2,
+        live="head encoder.self scores",
     ),
     Statement(
         place="values",
@@ -56,6 +60,7 @@ STATEMENTS = (
         number="Computed, as x · W^v. Stored is W^v.",
         errs="The doubt is right: values are no weights.",
         lines=6,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="softmax",
@@ -65,6 +70,7 @@ STATEMENTS = (
         shows=("0.263727  0.736273",),
         number="0.263727: softmax looks at differences, not at signs.",
         lines=1,
+        live="head encoder.self",
     ),
     Statement(
         place="more similar to itself",
@@ -76,6 +82,7 @@ STATEMENTS = (
         errs="Without projections it would be so. With them nothing makes it so.",
         vary="pellucid why diagonal counts it in a trained model.",
         lines=1,
+        live="head encoder.self",
     ),
     Statement(
         place="step 1",
@@ -85,6 +92,7 @@ STATEMENTS = (
         shows=("position  sines, cosines", "x  their sum"),
         number="0.841471 0.540302 0.01 0.99995, the sines and cosines of position 1.",
         lines=10,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="step 2",
@@ -95,6 +103,7 @@ STATEMENTS = (
         number="That by √d_k.",
         errs="The paper divides; so does this computation.",
         lines=4,
+        live="head encoder.self scaled",
     ),
     Statement(
         place="step 3",
@@ -105,6 +114,7 @@ STATEMENTS = (
         number="It is a vector as wide as a value; the paper calls it context or output.",
         errs="The word score is used for the dot product elsewhere.",
         lines=4,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="computed once",
@@ -123,6 +133,7 @@ STATEMENTS = (
         shows=("W^q  drawn",),
         number="16, for any number of tokens.",
         lines=6,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="like a database",
@@ -141,6 +152,7 @@ STATEMENTS = (
         shows=("parameters",),
         number="Three and W_O for each attention: one in an encoder layer, two in a decoder layer.",
         lines=6,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="it and pizza",
@@ -152,6 +164,7 @@ STATEMENTS = (
         errs="The notes write that pizza matters more than “it”; than “baby” is meant.",
         vary=f"pellucid look demo {DOG} --why mangée --not mangé",
         lines=1,
+        live="links decoder.cross",
     ),
     Statement(
         place="nearest noun",
@@ -163,6 +176,7 @@ STATEMENTS = (
         errs="A rule of thumb: in the built-in corpus such pairs are made so that it fails half "
         "of the time.",
         lines=8,
+        live="links encoder.self",
     ),
     Statement(
         place="position is in the vector",
@@ -172,6 +186,7 @@ STATEMENTS = (
         shows=("Is there no order without positions?",),
         number="It would not: the vectors would be the same, in another order.",
         lines=8,
+        live="what-if encoder.self",
     ),
     Statement(
         place="random beginning",
@@ -192,6 +207,7 @@ STATEMENTS = (
         number="A mixture of keys: what a word is found by would also be what it hands over.",
         vary="pellucid attend toy-four --page 10 has values.",
         lines=3,
+        live="arithmetic encoder.self",
     ),
     Statement(
         place="similarity means relevance",
@@ -201,6 +217,7 @@ STATEMENTS = (
         shows=("weights  exponentials ÷ their sum",),
         number="No: 0.736 of go in “Let's”, 0.459 of “Let's” in go.",
         lines=5,
+        live="head encoder.self scores",
     ),
 )
 

@@ -41,6 +41,7 @@ def model_page(
     text: str,
     *,
     lessons: Sequence[Mapping[str, Any]] = (),
+    without_lessons: str = "",
     name: str = "",
     taught: tuple[int, int] | None = None,
     remarks: Sequence[str] = (),
@@ -56,6 +57,7 @@ def model_page(
         trace: of the sentence.
         text: the sentence.
         lessons: walks to offer next to the model.
+        without_lessons: a sentence that says why there are none.
         name: the model's name as the command line takes it.
         taught: layer and head of cross-attention that learned word links from given ones, if any.
         remarks: sentences to show at the top.
@@ -72,6 +74,7 @@ def model_page(
             traces=[carry_trace(trace)],
             start=start,
             remarks=[*_remarks(trace), *remarks, reason],
+            without_lessons=without_lessons,
             without_script=static_map(default_view(trace)),
         )
     is_same = _is_greedy(trace) and not trace.problems
@@ -80,6 +83,7 @@ def model_page(
         models=[carry_model(bundle, name, taught=taught)],
         traces=[] if is_same else [carry_trace(trace)],
         lessons=lessons,
+        without_lessons=without_lessons,
         start={**start, "text": text, **({} if is_same else {"source": "1"})},
         remarks=[*_remarks(trace), *remarks],
     )

@@ -1,0 +1,51 @@
+"""Record what the commands of the lessons write, for the web page, which runs no command.
+
+    python docs/lessons/make_outputs.py [--measure "2 cores, idle"]
+
+Outputs are those of this version. Commands that measure are recorded only with ``--measure``, which
+takes ten minutes; the page says on which machine. Without it the recorded ones stay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pellucid.cli.lesson.running import output_of
+from pellucid.lessons.walks.by_name import TITLES, load_walk
+from pellucid.lessons.walks.for_page import OUTPUTS, read_outputs
+
+
+def record(machine: str) -> dict[str, Any]:
+    """Return the excerpt of every statement, and whole what its command measured.
+
+    Args:
+        machine: the machine to measure on; empty to keep what was measured before.
+    """
+    before = read_outputs()
+    measured: dict[str, str] = {} if machine else before["measured"]
+    walks = {}
+    for name in TITLES:
+        excerpts = walks[name] = []
+        for one in load_walk(name).statements:
+            if one.is_measured and one.command not in measured:
+                measured[one.command] = output_of(one)
+            text = measured[one.command] if one.is_measured else output_of(one)
+            excerpts.append(one.excerpt(text))
+    return {"machine": machine or before["machine"], "measured": measured, "walks": walks}
+
+
+def main() -> None:
+    """Write the file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--measure", metavar="MACHINE", default="", help="measure on this machine")
+    found = record(parser.parse_args().measure)
+    text = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+    Path(str(files("pellucid.lessons.walks") / OUTPUTS)).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Take pictures of the page: the few that the documentation shows, or every view and lesson.
+
+    python docs/make_page_pictures.py
+    python docs/make_page_pictures.py --all DIR
+
+The first needs a browser and writes to docs/pictures. The second takes each view and a screen of
+each lesson, light and dark, 1,400 and 390 pixels wide, in their whole height.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+import pellucid
+from pellucid.formats.exporting import guided_head
+from pellucid.inside.show.page.live import model_page
+from pellucid.lessons.walks.for_page import lessons_for
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent / "tests" / "shared"))
+
+from browser import Browser, find_browser, start_browser  # noqa: E402
+from page_reader import PageReader  # noqa: E402
+
+SENTENCE = "The pizza came out of the oven and it tasted good."
+AREA = quote("the European Economic Area")
+WIDE, PHONE = 1400, 390
+
+VIEWS = {
+    "translate": "view=translate",
+    "beam": "view=translate&decode=beam&beam=4",
+    "links": f"view=links&text={AREA}",
+    "arcs": "view=links&head=encoder.0.self.2",
+    "head": "view=head",
+    "arithmetic": "view=arithmetic&head=encoder.0.self.2&cell=8,1",
+    "heads": "view=heads",
+    "what-if": "view=what-if&change=cut+decoder.1.cross.0",
+    "beyond": "view=beyond&cell=7",
+    "lessons": "view=lessons",
+}
+LESSONS = {
+    "lesson-lecture": "view=lessons&lesson=lecture&screen=2",
+    "lesson-slides": "view=lessons&lesson=slides&screen=1",
+    "lesson-notes": "view=lessons&lesson=notes&screen=32",
+    "lesson-objectives": "view=lessons&lesson=objectives&screen=12",
+    "lesson-study-notes": "view=lessons&lesson=study-notes&screen=14",
+}
+SHOWN = {
+    **{name: (VIEWS[name], 900) for name in ("translate", "links", "head", "arithmetic", "heads")},
+    "what-if": (VIEWS["what-if"], 1100),
+    "beyond": (VIEWS["beyond"], 1150),
+    "lesson": (LESSONS["lesson-slides"], 1100),
+}
+"""The pictures of the documentation: name, link, and height in pixels."""
+
+
+def write_page(folder: Path) -> Path:
+    """Write the page of `demo`, with its lessons."""
+    translator = pellucid.load("demo")
+    bundle = translator.own_bundle
+    lessons, reason = lessons_for(bundle)
+    assert not reason, reason
+    html = model_page(
+        bundle,
+        translator.look(SENTENCE, beam=1),
+        SENTENCE,
+        lessons=lessons,
+        name="demo",
+        taught=guided_head(bundle),
+    )
+    path = folder / "page.html"
+    path.write_text(html, encoding="utf-8")
+    return path
+
+
+def take(
+    browser: Browser, page: Path, link: str, *, width: int, scheme: str, height: int | None
+) -> bytes:
+    """Take a picture of a state of the page, of its whole height unless one is given."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    features.append({"name": "prefers-reduced-motion", "value": "reduce"})
+    browser.call("Emulation.setEmulatedMedia", features=features)
+    sizes = {"width": width, "height": height or 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", **sizes)
+    reader = PageReader(browser, page, f"#{link}")
+    reader.wait("!document.getElementById('panel').textContent.includes('Measuring…')")
+    if button := reader.run("document.querySelector('article .button.main')?.textContent"):
+        reader.click_text(button)
+    whole = int(reader.run("document.documentElement.scrollHeight"))
+    clip = {"x": 0, "y": 0, "width": width, "height": height or whole, "scale": 1}
+    shot = browser.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+    return base64.b64decode(shot["data"])
+
+
+def main() -> None:
+    """Take the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", type=Path, metavar="DIR", help="take everything, into this folder")
+    parser.add_argument("--only", metavar="NAME", help="take only what has this in its name")
+    options = parser.parse_args()
+    program = find_browser()
+    if program is None:
+        sys.exit("No browser is found: apt-get install --no-install-recommends chromium")
+    wanted: dict[Path, dict[str, object]] = {}
+    if options.all is None:
+        for name, (link, height) in SHOWN.items():
+            path = HERE / "pictures" / f"page-{name}.png"
+            wanted[path] = {"link": link, "width": WIDE, "scheme": "light", "height": height}
+        dark = {"link": VIEWS["beyond"], "width": WIDE, "scheme": "dark", "height": 900}
+        wanted[HERE / "pictures" / "page-dark.png"] = dark
+    else:
+        options.all.mkdir(parents=True, exist_ok=True)
+        for name, link in {**VIEWS, **LESSONS}.items():
+            for scheme in ("light", "dark"):
+                for width in (WIDE, PHONE):
+                    path = options.all / f"{name}-{scheme}-{width}.png"
+                    wanted[path] = {"link": link, "width": width, "scheme": scheme, "height": None}
+    folder = Path(tempfile.mkdtemp())
+    try:
+        page = write_page(folder)
+        with start_browser(program, folder / "profile") as browser:
+            for path, how in wanted.items():
+                if options.only is None or options.only in path.name:
+                    path.write_bytes(take(browser, page, **how))  # type: ignore[arg-type]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

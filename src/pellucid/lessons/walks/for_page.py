@@ -1,0 +1,77 @@
+"""The walks with the output of each command, for the page of a model that knows their words."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from pellucid.bundle import Bundle
+from pellucid.inside.show.page.carry import cannot_carry
+from pellucid.lessons.walks.by_name import TITLES, load_walk
+from pellucid.lessons.walks.statement import SENTENCE, Statement
+
+__all__ = ["OUTPUTS", "lessons_for", "read_outputs"]
+
+OUTPUTS = "outputs.json"
+"""The file with the outputs, which ``docs/lessons/make_outputs.py`` writes."""
+
+
+def read_outputs() -> dict[str, Any]:
+    """Read the recorded outputs: ``machine``, and by walk the lines of each statement."""
+    text = files("pellucid.lessons.walks").joinpath(OUTPUTS).read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+def lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
+    """Return the walks for the page of a model, or an empty list and the reason in one sentence.
+
+    A statement whose sentence has words that the model does not know has no live view.
+    """
+    if cannot_carry(bundle):
+        return [], (
+            "There are no lessons in this page: they show the model at work, which needs a model "
+            "that the page runs itself, such as demo: pellucid look demo TEXT --html FILE"
+        )
+    unknown = _unknown_words(bundle, SENTENCE)
+    if bundle.config.languages.source not in ("", "en") or unknown:
+        such = f", such as “{unknown[0]}”" if unknown else ""
+        return [], (
+            f"There are no lessons in this page: they are about English sentences with words that "
+            f"this model does not know{such}. See them with: pellucid look demo TEXT --html FILE"
+        )
+    recorded = read_outputs()
+    walks = []
+    for name in TITLES:
+        walk = load_walk(name)
+        record = walk.to_record()
+        record["statements"] = [
+            _for_page(bundle, statement, lines, recorded["machine"])
+            for statement, lines in zip(walk.statements, recorded["walks"][name], strict=True)
+        ]
+        walks.append(record)
+    return walks, ""
+
+
+def _for_page(
+    bundle: Bundle, statement: Statement, lines: list[str], machine: str
+) -> dict[str, Any]:
+    unknown = _unknown_words(bundle, statement.sentence) if statement.live else []
+    keys = ("place", "says", "expect", "command", "number", "errs", "vary")
+    return {
+        **{key: getattr(statement, key) for key in keys},
+        "sentence": statement.sentence,
+        "live": "" if unknown else statement.live,
+        "without": f"This model does not know “{unknown[0]}”." if unknown else "",
+        "output": lines,
+        "measured_on": machine if statement.is_measured else "",
+    }
+
+
+def _unknown_words(bundle: Bundle, text: str) -> list[str]:
+    """List the tokens of a text that the model reads as unknown, as typed."""
+    tokenizer = bundle.tokenizer
+    unknown_id = tokenizer.config.unk_id
+    return [
+        word.strip(".,!?") for word in text.split() if unknown_id in tokenizer.encode_source(word)
+    ]

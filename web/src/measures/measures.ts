@@ -1,0 +1,132 @@
+/** The measures of a sentence: decoder rows by source tokens, as `pellucid look --measure` has them. */
+
+import { logSumExp, row, type Tensor } from "../model/tensor";
+import type { Transformer } from "../model/transformer";
+import type { Trace } from "../trace/trace";
+import { Apart, matrix, norm, type Matrix } from "./apart";
+import { alti, meanWeights, rollout } from "./through_layers";
+import { zeroing } from "./zeroing";
+
+export interface Measure {
+  /** As after `--measure`. */
+  name: string;
+  title: string;
+  /** Whether it is of one layer's cross-attention, or of everything from the words on. */
+  isOfLayer: boolean;
+  meaning: string;
+  /** How far to trust it, in a line. Figures are those of the guide's sentence on `demo`. */
+  trust: string;
+}
+
+export const MEASURES: readonly Measure[] = [
+  {
+    name: "weights",
+    title: "Weights",
+    isOfLayer: true,
+    meaning: "How much the heads look at each word, on average.",
+    trust: "Exact, but not importance: in the guide’s sentence no weight of the last layer is on “pizza”, yet without it “elle” loses 6.70 nats.",
+  },
+  {
+    name: "norms",
+    title: "Norms",
+    isOfLayer: true,
+    meaning: "The length of the vector that is added from each word, all heads together.",
+    trust: "Sees that a large weight on a short vector brings little; two long vectors may still cancel.",
+  },
+  {
+    name: "residual-norms",
+    title: "Norms with residual",
+    isOfLayer: true,
+    meaning: "The length of what each word has in the result, after residual connection and norm.",
+    trust: "Includes what bypasses attention, and leaves the feed-forward network out.",
+  },
+  {
+    name: "value-zeroing",
+    title: "Value zeroing",
+    isOfLayer: true,
+    meaning: "The share of each word in the turn of the layer’s result when its values are 0.",
+    trust: "Counts the whole layer; not what later layers or the prediction would miss. In the guide it orders words as norms do (0.97).",
+  },
+  {
+    name: "rollout",
+    title: "Rollout",
+    isOfLayer: false,
+    meaning: "Weights multiplied through all layers, back to the words.",
+    trust: "That half of each layer bypasses attention is an assumption, not a measurement.",
+  },
+  {
+    name: "alti",
+    title: "ALTI+",
+    isOfLayer: false,
+    meaning: "The share of each word in the row’s vector, followed back through all layers.",
+    trust: "About the vector, not the choice of a word: in the guide it gives “and” 0.34, whose removal costs 0.02 nats.",
+  },
+  {
+    name: "occlusion",
+    title: "Occlusion",
+    isOfLayer: false,
+    meaning: "How much log-probability, in nats, the predicted word loses without each word.",
+    trust: "The model’s real prediction, for a sentence it may never have met; two words that say the same are each missed little.",
+  },
+];
+
+export const LEFT_OUT =
+  "Gradients and integrated gradients are left out: they need a backward pass, which this page does not have. " +
+  "The command below has them.";
+
+/** What is measured: a trace of a model, and a layer of the decoder. */
+export interface Asked {
+  model: Transformer;
+  trace: Trace;
+  layer: number;
+  /** Run a source and the trace's target, and keep every result. */
+  replay: (source: number[]) => Map<string, Tensor>;
+}
+
+/** Measure one map, rows by source tokens. */
+export async function measure(name: string, asked: Asked): Promise<Matrix> {
+  const { model, layer } = asked;
+  const { arrays } = asked.trace;
+  const site = `decoder.${layer}.cross`;
+  switch (name) {
+    case "weights":
+      return meanWeights(arrays.get(`${site}.weights`)!);
+    case "norms":
+      return lengths(new Apart(model, arrays, site), (one, r) => one.bring(r));
+    case "residual-norms":
+      return lengths(new Apart(model, arrays, site), (one, r) => one.parts(r));
+    case "value-zeroing":
+      return zeroing(model, arrays, layer);
+    case "rollout":
+      return rollout(model, arrays);
+    case "alti":
+      return alti(model, arrays);
+    default:
+      return occlusion(asked);
+  }
+}
+
+function lengths(attention: Apart, parts: (one: Apart, r: number) => Float64Array[]): Matrix {
+  const found = matrix(attention.numRows, attention.numKeys);
+  for (let r = 0; r < attention.numRows; r++)
+    parts(attention, r).slice(0, attention.numKeys).forEach((part, m) => (found.data[r * attention.numKeys + m] = norm(part)));
+  return found;
+}
+
+/** Li et al. 2016: the target's log-probabilities, less those without each source word. */
+async function occlusion({ trace, replay }: Asked): Promise<Matrix> {
+  const { sourceIds, predictedIds: ids } = trace.records;
+  const logs = (arrays: Map<string, Tensor>) => {
+    const logits = arrays.get("decoder.logits")!;
+    return ids.map((id, t) => row(logits, t)[id] - logSumExp(row(logits, t)));
+  };
+  const before = logs(trace.arrays);
+  const found = matrix(ids.length, sourceIds.length);
+  for (let m = 0; m < sourceIds.length; m++) {
+    const after = logs(replay(sourceIds.filter((_, place) => place !== m)));
+    after.forEach((log, t) => (found.data[t * found.columns + m] = before[t] - log));
+    // The page stays responsive between the words.
+    if (m % 4 === 3) await new Promise((done) => setTimeout(done));
+  }
+  return found;
+}
