@@ -6,7 +6,12 @@ export function ground(value: number): string {
   return `color-mix(in oklab, var(--${value < 0 ? "other" : "accent"}) ${(100 * size).toFixed(1)}%, var(--sunk))`;
 }
 
-export const ink = (value: number): string => (Math.abs(value) > 0.55 ? "var(--on-accent)" : "var(--ink)");
+/** The color of a number on its ground: each has a contrast of at least 4.5 in both themes. */
+export function ink(value: number): string {
+  const size = Math.abs(value);
+  if (size < 0.6) return "var(--on-faint)";
+  return size < (value < 0 ? 0.94 : 0.815) ? "var(--on-middle)" : "var(--on-strong)";
+}
 
 type Rgb = [number, number, number];
 
