@@ -60,7 +60,7 @@ CLAIMS: dict[str, Claim] = {claim.name: claim for claim in _ALL}
 """Every claim by name. `pellucid.lessons.why.claims` has a module for each, with ``measure``."""
 
 _WITH_LONG_FORM = frozenset(
-    {"fixed-size", "heads", "length", "mask", "norm", "padding", "parallel", "position"}
+    {"cache", "fixed-size", "heads", "length", "mask", "norm", "padding", "parallel", "position"}
     | {"residual", "scale"}
 )
 """The claims whose ``--full`` measures more than sizes: in `pellucid.lessons.why.long`."""

@@ -28,7 +28,16 @@ from pellucid.lessons.why.result import (
 )
 from pellucid.lessons.why.setting import Setting
 
-__all__ = ["Kept", "Written", "judge_kept", "judge_rows", "measure"]
+__all__ = [
+    "KEPT_SAYS",
+    "Kept",
+    "Written",
+    "judge_kept",
+    "judge_rows",
+    "long_pair",
+    "measure",
+    "write_tokens",
+]
 
 ROUNDING = 1e-4
 
@@ -82,11 +91,11 @@ class Kept:
 def measure(setting: Setting) -> Measurement:
     """Write tokens with and without kept keys, count products, and compare keys."""
     bundle = load_packaged()
-    source, target = _long_pair(bundle, setting)
+    source, target = long_pair(bundle, setting.choose(30, 6), seed=setting.seed)
     written = []
     for length in setting.choose((4, 8, 16, 32, 64), (2, 5)):
         setting.say(f"{length} tokens")
-        written.append(_write(bundle, source, target[:length], setting))
+        written.append(write_tokens(bundle, source, target[:length], repeats=setting.choose(3, 1)))
     kept = _compare_keys(bundle, source, target)
     last = written[-1]
     return Measurement(
@@ -154,15 +163,23 @@ def judge_rows(written: Sequence[Written]) -> Verdict:
     return Verdict("fails", "", rule, numbers)
 
 
-def _long_pair(bundle: Bundle, setting: Setting) -> tuple[Tensor, list[int]]:
-    """Take a source, and target tokens of several sentences in a row."""
-    examples = write_examples_of(setting.choose(30, 6), seed=setting.seed)
+def long_pair(bundle: Bundle, count: int, *, seed: int) -> tuple[Tensor, list[int]]:
+    """Take the longest source of some new sentences, and the targets of all in a row."""
+    examples = write_examples_of(count, seed=seed)
     source = bundle.tokenizer.encode_source(max((one.source for one in examples), key=len))
     target = [id_ for one in examples for id_ in bundle.tokenizer.encode_target(one.target)[:-1]]
     return torch.tensor([source]), target
 
 
-def _write(bundle: Bundle, source_1S: Tensor, ids: list[int], setting: Setting) -> Written:
+def write_tokens(bundle: Bundle, source_1S: Tensor, ids: Sequence[int], *, repeats: int) -> Written:
+    """Write given tokens with and without kept keys: count, time and compare.
+
+    Args:
+        bundle: the model.
+        source_1S: what it translates.
+        ids: the tokens.
+        repeats: of the timing.
+    """
     model = bundle.model
     read = torch.tensor([[bundle.tokenizer.config.target_start_id, *ids[:-1]]])
     memory_1SD = model.encode(source_1S)
@@ -185,7 +202,6 @@ def _write(bundle: Bundle, source_1S: Tensor, ids: list[int], setting: Setting) 
         keys[is_cached] = rows[is_cached]
         products[is_cached] = counter.get_total_flops() // 2
     off = (logits[True] - logits[False]).abs().max() / logits[False].std()
-    repeats = setting.choose(3, 1)
     return Written(
         read.shape[1],
         keys[True],
