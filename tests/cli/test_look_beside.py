@@ -52,7 +52,7 @@ def test_both_answers_stand_in_one_table_with_the_probabilities_of_each(run_here
     assert len(first.predicted_tokens) != len(second.predicted_tokens)
     for trace in (first, second):
         for token, logarithm in zip(trace.predicted_tokens, trace.log_probabilities, strict=True):
-            assert f" {token}, probability {np.exp(logarithm):.3f}" in found.stdout
+            assert f" {token}, p {np.exp(logarithm):.3f}" in found.stdout
 
 
 def test_json_holds_both_answers_with_their_traces(
@@ -66,7 +66,7 @@ def test_json_holds_both_answers_with_their_traces(
     assert found["source"] == LINE
     for side, name in zip(found["sides"], names, strict=True):
         trace = pellucid.load(name).look(LINE)
-        assert side["name"] == name
+        assert side["name"] == Path(name).name
         assert side["translation"] == pellucid.load(name).translate([LINE])[0].text
         assert side["log_probability"] == pytest.approx(sum(trace.log_probabilities))
         assert side["shown"] == "decoder.0.cross.0"

@@ -148,9 +148,9 @@ def side_by_side(sides: Sequence[Side]) -> Step:
     pairs = zip_longest(*(side.rows() for side in sides), fillvalue=blank)
     header = ["row"]
     for side in sides:
-        header += [side.name, "probability", "reads most"]
+        header += [side.name, "p", "reads most"]
     rows = tuple(
         (str(number), *(cell for cells in pair for cell in cells))
         for number, pair in enumerate(pairs)
     )
-    return Step("Token by token", "", tuple(header), rows)
+    return Step("Token by token, p its probability", "", tuple(header), rows)

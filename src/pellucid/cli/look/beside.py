@@ -60,7 +60,7 @@ def look_beside(
     _warn_about(line, models, translators)
     sides = [
         _answer(name, translator, line, options, float64=float64)
-        for name, translator in zip(models, translators, strict=True)
+        for name, translator in zip(_short_names(models), translators, strict=True)
     ]
     exit_code = report_problems([side.trace for side in sides])
     if files:
@@ -70,6 +70,12 @@ def look_beside(
     return exit_code
 
 
+def _short_names(models: Sequence[str]) -> Sequence[str]:
+    """Name folders by their last part, unless both would have the same name."""
+    names = [Path(model).name or model for model in models]
+    return names if len(set(names)) > 1 else models
+
+
 def _warn_about(line: Line, models: Sequence[str], translators: Sequence[Translator]) -> None:
     """Write remarks on the line to standard error; one that holds for both models, once."""
     remarks = [list(remarks_on(translator, line.text)) for translator in translators]
@@ -77,7 +83,7 @@ def _warn_about(line: Line, models: Sequence[str], translators: Sequence[Transla
         for sentence in remarks[0]:
             warn(sentence)
         return
-    for name, sentences in zip(models, remarks, strict=True):
+    for name, sentences in zip(_short_names(models), remarks, strict=True):
         for sentence in sentences:
             warn(f"{name}: {sentence}")
 
