@@ -242,17 +242,13 @@ def curve(*points: tuple[float, float]) -> list[list[Apart]]:
              enumerate(points)]]  # fmt: skip
 
 
-def test_reach_is_judged_by_pronouns_and_weight_at_the_largest_distance() -> None:
-    far, wrong, faint = (
-        ((0.8, 1.0), (0.7, 0.95)),
-        ((0.8, 1.0), (0.7, 0.5)),
-        ((0.8, 1.0), (0.3, 1.0)),
-    )
+def test_reach_is_judged_by_pronouns_at_the_largest_distance() -> None:
+    far, wrong = ((0.8, 1.0), (0.1, 0.95)), ((0.8, 1.0), (0.8, 0.5))
     long, short, packaged = "trained with 0 to 100", "trained with 0 to 10", "packaged model"
     expect(relevance.judge_reach({long: curve(*far), packaged: curve(*far)}), "holds")
-    expect(relevance.judge_reach({long: curve(*wrong), packaged: curve(*faint)}), "fails")
+    expect(relevance.judge_reach({long: curve(*wrong), packaged: curve(*wrong)}), "fails")
     expect(
-        relevance.judge_reach({long: curve(*far), short: curve(*wrong), packaged: curve(*faint)}),
+        relevance.judge_reach({long: curve(*far), short: curve(*wrong), packaged: curve(*wrong)}),
         "holds only if", "training had",
     )  # fmt: skip
     expect(

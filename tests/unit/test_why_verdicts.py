@@ -241,6 +241,7 @@ def test_diagonal_is_judged_by_heads_then_without_projections() -> None:
         expect(judge([low, low, high], low), "holds only if", "layer 1 head 3")
         expect(judge([low], high), "holds only if", "without projections")
         expect(judge([low], low), "fails")
+    expect(diagonal.judge([low], high, [low, high]), "holds only if", "head 3 of the decoder")
 
 
 def head(name: str, feature: str | None) -> heads.Head:

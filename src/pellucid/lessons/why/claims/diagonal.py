@@ -66,6 +66,7 @@ def measure(setting: Setting) -> Measurement:
     tiny = [] if setting.size != "full" else [_tiny(seed, setting) for seed in setting.seeds]
     heads, bare = _average(trained["encoder"]), _average([[one] for one in plain])[0]
     raw = _average(untrained["encoder"])
+    others = _average(trained["decoder"]) if "decoder" in trained else []
     best = max(heads, key=lambda one: one.highest)
     return Measurement(
         claim="diagonal",
@@ -81,8 +82,8 @@ def measure(setting: Setting) -> Measurement:
         "embeddings with positions themselves."
         + (" Tiny models learn pronouns, with one text and first weights a seed." if tiny else ""),
         findings=(
-            Finding(NOTES_SAY, judge(heads, bare)),
-            Finding(STUDY_SAY, judge(heads, bare)),
+            Finding(NOTES_SAY, judge(heads, bare, others)),
+            Finding(STUDY_SAY, judge(heads, bare, others)),
             Finding(SIMILAR_SAYS, judge_similar(heads, bare)),
         ),
         tables=(
@@ -107,12 +108,16 @@ def _of_seeds(setting: Setting) -> str:
     return f" for each of {len(setting.seeds)} seeds" if len(setting.seeds) > 1 else ""
 
 
-def judge(trained: Sequence[OwnWeight], plain: OwnWeight) -> Verdict:
+def judge(
+    trained: Sequence[OwnWeight], plain: OwnWeight, decoder: Sequence[OwnWeight] = ()
+) -> Verdict:
     """Judge by the share of words with the highest weight on themselves.
 
     Args:
         trained: the heads of the trained encoder.
         plain: attention without projections.
+        decoder: the heads of the trained decoder, whose words see only those before them, if they
+            were measured.
     """
     mean = _mean(trained)
     usual = [one for one in trained if one.highest > USUALLY]
@@ -120,10 +125,16 @@ def judge(trained: Sequence[OwnWeight], plain: OwnWeight) -> Verdict:
         f"usually means more than {USUALLY:.0%} of the words; holds if the average over all heads "
         "is above that, fails if no head is, nor attention without projections"
     )
+    in_decoder = [one.place for one in decoder if one.highest > USUALLY]
     numbers = (
         f"average {mean:.0%}, {len(usual)} of {len(trained)} heads above {USUALLY:.0%}, without "
         f"projections {plain.highest:.0%}, chance {plain.chance:.0%}"
     )
+    if decoder:
+        numbers += (
+            f"; decoder: average {_mean(decoder):.0%}, {len(in_decoder)} of {len(decoder)} heads "
+            f"above {USUALLY:.0%}, chance {decoder[0].chance:.0%}"
+        )
     if mean > USUALLY:
         return Verdict("holds", "", rule, numbers)
     if usual:
@@ -131,6 +142,8 @@ def judge(trained: Sequence[OwnWeight], plain: OwnWeight) -> Verdict:
         return Verdict("holds only if", f"it is about {names}", rule, numbers)
     if plain.highest > USUALLY:
         condition = "queries and keys are the embeddings themselves, without projections"
+        if in_decoder:
+            condition += f", or it is about {', '.join(in_decoder)} of the decoder"
         return Verdict("holds only if", condition, rule, numbers)
     return Verdict("fails", "", rule, numbers)
 

@@ -34,7 +34,7 @@ from pellucid.lessons.why.tiny.learn import make_tiny, train_tiny
 __all__ = ["judge_reach", "judge_shares", "measure"]
 
 WORDS = (0, 1, 3, 10, 30, 100)
-RIGHT, HALF = 0.9, 0.5
+RIGHT = 0.9
 
 REACH_SAYS = Statement(OBJECTIVES, "", "relations are found regardless of how far apart words are")
 SHARES_SAY = Statement(
@@ -88,6 +88,8 @@ def measure(setting: Setting) -> Measurement:
         notes=(
             "Every pair of words is one step apart in attention. What distance changes is the "
             "number of other words, which share the weight, and positions that training lacked.",
+            "A weight is not a cause: a model may be right with little weight on the antecedent, "
+            "because another word has gathered what it needs.",
         ),
         to_try=('pellucid look demo "The pizza came out of the oven and it tasted good." --kind '
                 'self', "pellucid why examples"),
@@ -100,18 +102,21 @@ _LONG, _SHORT, _PACKAGED = "trained with 0 to 100", "trained with 0 to 10", "pac
 
 
 def judge_reach(curves: Curves) -> Verdict:
-    """Judge by the distance up to which pronouns are right and the weight stays."""
+    """Judge by the distance up to which pronouns are right.
+
+    The weight on the antecedent is shown only: a model may gather what it needs on other ways than
+    one direct look.
+    """
     rule = (
-        f"reached: {RIGHT:.0%} of the pronouns right, and the weight on the antecedent at least "
-        f"{HALF:.0%} of that with no word between; holds if all models reach the largest distance, "
-        "fails if none does"
+        f"reached: {RIGHT:.0%} of the pronouns right; holds if all models reach the largest "
+        "distance, fails if none does"
     )
     reached, numbers = {}, []
     for name, runs in curves.items():
         means = [_mean([run[place] for run in runs]) for place in range(len(runs[0]))]
         good = 0
         for one in means:
-            if one.right < RIGHT or one.weight < HALF * means[0].weight:
+            if one.right < RIGHT:
                 break
             good += 1
         reached[name] = good == len(means)
@@ -119,7 +124,7 @@ def judge_reach(curves: Curves) -> Verdict:
         said = "no distance" if last is None else f"{last} words"
         numbers.append(
             f"{name}: {said}; at {means[-1].words} right {means[-1].right:.0%}, weight "
-            f"{means[0].weight:.2f} to {means[-1].weight:.2f}"
+            f"{_times_even(means[0])} to {_times_even(means[-1])} times even"
         )
     said = "; ".join(numbers)
     if all(reached.values()):
@@ -130,6 +135,10 @@ def judge_reach(curves: Curves) -> Verdict:
         return Verdict("holds only if", "training had words as far apart", rule, said)
     names = " or ".join(name for name, is_reached in reached.items() if is_reached)
     return Verdict("holds only if", f"it is about the model {names}", rule, said)
+
+
+def _times_even(apart: Apart) -> str:
+    return f"{apart.weight / apart.even:.1f}"
 
 
 def judge_shares(heads: Sequence[Explained]) -> Verdict:
@@ -225,14 +234,14 @@ def _curve_table(name: str, runs: Sequence[Curve]) -> Table:
         here = [run[place] for run in runs]
         rows.append((
             here[0].words,
-            *(write([getattr(one, column) for one in here])
-              for column in ("weight", "other", "even")),
+            *(write([getattr(one, column) for one in here]) for column in ("weight", "other")),
+            write([one.weight / one.even for one in here]),
             write([100 * one.right for one in here]),
         ))  # fmt: skip
     where = ", ".join(dict.fromkeys(run[0].place for run in runs))
     return Table(
         f"{name}, by the words between: {where}",
-        ("words", "antecedent", "other noun", "even", "right, %"),
+        ("words", "antecedent", "other noun", "times even", "right, %"),
         ("d", "", "", "", ""),
         tuple(rows),
     )
