@@ -49,23 +49,7 @@ def measure(setting: Setting) -> Measurement:
         {"recall": (5, 10, 20, 50, 100, 400), "copy": (5, 10, 20, 50)},
     )
     updates = setting.choose(300, 4)
-    equal_updates: dict[Task, Shares] = {}
-    equal_time: dict[Task, Shares] = {}
-    for task in lengths:
-        courses = _study_all(setting, task, forms, lengths[task], updates)
-        equal_updates[task] = {
-            key: [course.after_updates(updates) for course in found]
-            for key, found in courses.items()
-        }
-        equal_time[task] = {
-            (form, length): [
-                course.after_seconds(updates * reference.pace)
-                for course, reference in zip(
-                    found, courses["Transformer", length], strict=True
-                )
-            ]
-            for (form, length), found in courses.items()
-        }  # fmt: skip
+    equal_updates, equal_time = _read_all(setting, forms, lengths, updates)
     translated = measure_corpus(setting) if setting.size == "full" else []
     farthest = lengths["recall"][-1]
     vector, transformer = (
@@ -146,6 +130,31 @@ def judge(shares: Shares) -> Verdict:
         condition = "the encoder hands over one vector of fixed length: attention keeps it"
         return Verdict("holds only if", condition, rule, numbers)
     return Verdict("fails", "", rule, numbers)
+
+
+def _read_all(
+    setting: Setting,
+    forms: Sequence[Form],
+    lengths: Mapping[Task, Sequence[int]],
+    updates: int,
+) -> tuple[Mapping[Task, Shares], Mapping[Task, Shares]]:
+    """Train for both tasks, and read the shares after equal updates and in equal time."""
+    equal_updates: dict[Task, Shares] = {}
+    equal_time: dict[Task, Shares] = {}
+    for task in lengths:
+        courses = _study_all(setting, task, forms, lengths[task], updates)
+        equal_updates[task] = {
+            key: [course.after_updates(updates) for course in found]
+            for key, found in courses.items()
+        }
+        equal_time[task] = {
+            (form, length): [
+                course.after_seconds(updates * reference.pace)
+                for course, reference in zip(found, courses["Transformer", length], strict=True)
+            ]
+            for (form, length), found in courses.items()
+        }
+    return equal_updates, equal_time
 
 
 def _study_all(

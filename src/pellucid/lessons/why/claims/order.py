@@ -53,31 +53,7 @@ def measure(setting: Setting) -> Measurement:
         ("fixed vector", "additive", "Transformer"), ("fixed vector", "Transformer"), tuple(FORMS)
     )
     count, updates, tests = setting.choose((6000, 350, 300), (60, 4, 20), (6000, 400, 500))
-    runs: dict[str, dict[Form, list[Errors]]] = {"equal updates": {}}
-    if setting.size != "quick":
-        runs["the time of the Transformer"] = {}
-    sizes = f"{count} lists, {tests} tests"
-    for seed in setting.seeds:
-        seconds = 0.0
-        for form in sorted(forms, key=lambda form: form != "Transformer"):
-            one = setting.cell(
-                f"{form}, {updates} updates, {sizes}, seed {seed}",
-                partial(_run, form, seed, count, updates, tests),
-                is_timed=True,
-            )
-            runs["equal updates"].setdefault(form, []).append(one["errors"])
-            if form == "Transformer":
-                seconds = one["seconds"]
-            if "the time of the Transformer" in runs:
-                if form != "Transformer":
-                    steps = max(1, round(updates * seconds / one["seconds"]))
-                    one = setting.cell(
-                        f"{form}, in the time of the Transformer's {updates} updates, {sizes}, "
-                        f"seed {seed}",
-                        partial(_run, form, seed, count, steps, tests),
-                        is_timed=True,
-                    )
-                runs["the time of the Transformer"].setdefault(form, []).append(one["errors"])
+    runs = _run_all(setting, forms, count, updates, tests)
     equal = {form: runs["equal updates"][form] for form in forms}
     example = draw_uneven(1, phrases=(2,), seed=setting.seed, part="train")[0]
     vector, transformer = equal["fixed vector"], equal["Transformer"]
@@ -192,6 +168,38 @@ def count_errors(written: Sequence[str], pairs: Sequence[Pair]) -> dict[str, flo
         for name in ("wrong", "length"):
             found[f"{name} {kind}"] = lists[f"{name} {kind}"] / max(1, lists[kind])
     return found
+
+
+def _run_all(
+    setting: Setting, forms: Sequence[Form], count: int, updates: int, tests: int
+) -> dict[str, dict[Form, list[Errors]]]:
+    """Train every form with each seed, after equal updates and, in the long form, in equal time."""
+    runs: dict[str, dict[Form, list[Errors]]] = {"equal updates": {}}
+    if setting.size != "quick":
+        runs["the time of the Transformer"] = {}
+    sizes = f"{count} lists, {tests} tests"
+    for seed in setting.seeds:
+        seconds = 0.0
+        for form in sorted(forms, key=lambda form: form != "Transformer"):
+            one = setting.cell(
+                f"{form}, {updates} updates, {sizes}, seed {seed}",
+                partial(_run, form, seed, count, updates, tests),
+                is_timed=True,
+            )
+            runs["equal updates"].setdefault(form, []).append(one["errors"])
+            if form == "Transformer":
+                seconds = one["seconds"]
+            if "the time of the Transformer" in runs:
+                if form != "Transformer":
+                    steps = max(1, round(updates * seconds / one["seconds"]))
+                    one = setting.cell(
+                        f"{form}, in the time of the Transformer's {updates} updates, {sizes}, "
+                        f"seed {seed}",
+                        partial(_run, form, seed, count, steps, tests),
+                        is_timed=True,
+                    )
+                runs["the time of the Transformer"].setdefault(form, []).append(one["errors"])
+    return runs
 
 
 def _run(form: Form, seed: int, count: int, updates: int, tests: int) -> dict[str, Any]:

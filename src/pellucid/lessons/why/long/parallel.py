@@ -59,30 +59,7 @@ Speeds = Mapping[tuple[str, int], Sequence[float]]
 def measure(setting: Setting) -> Measurement:
     """Time updates of every form by length, one pass against a loop, and gold against own words."""
     lengths = setting.choose((8, 16, 32, 64, 128, 256), (3, 5))
-    speeds: dict[tuple[str, int], list[float]] = {
-        (form, length): [
-            setting.cell(
-                f"update, {form}, {length} letters, d = {WIDTH}, seed {seed}",
-                partial(_time_update, form, length, seed),
-                is_timed=True,
-            )
-            for seed in setting.seeds
-        ]
-        for form in FORMS
-        for length in lengths
-    }
-    encoders: dict[tuple[str, int], list[float]] = {
-        (kind, length): [
-            setting.cell(
-                f"encoder, {kind}, {length} letters, d = {WIDTH}, seed {seed}",
-                partial(_time_encoder, kind, length, seed),
-                is_timed=True,
-            )
-            for seed in setting.seeds
-        ]
-        for kind in ("fixed vector", NATIVE, "Transformer")
-        for length in lengths
-    }
+    speeds, encoders = _time_all(setting, lengths)
     races = _average([
         [
             Race(**race)
@@ -175,6 +152,35 @@ def judge_sequence(speeds: Speeds, encoders: Speeds) -> Verdict:
         condition = "the loop over the tokens is one of Python: a loop in C++ is as fast"
         return Verdict("holds only if", condition, rule, numbers)
     return Verdict("fails", "", rule, numbers)
+
+
+def _time_all(setting: Setting, lengths: Sequence[int]) -> tuple[Speeds, Speeds]:
+    """Time whole updates of every form, and encoders only, by length."""
+    speeds: dict[tuple[str, int], list[float]] = {
+        (form, length): [
+            setting.cell(
+                f"update, {form}, {length} letters, d = {WIDTH}, seed {seed}",
+                partial(_time_update, form, length, seed),
+                is_timed=True,
+            )
+            for seed in setting.seeds
+        ]
+        for form in FORMS
+        for length in lengths
+    }
+    encoders: dict[tuple[str, int], list[float]] = {
+        (kind, length): [
+            setting.cell(
+                f"encoder, {kind}, {length} letters, d = {WIDTH}, seed {seed}",
+                partial(_time_encoder, kind, length, seed),
+                is_timed=True,
+            )
+            for seed in setting.seeds
+        ]
+        for kind in ("fixed vector", NATIVE, "Transformer")
+        for length in lengths
+    }
+    return speeds, encoders
 
 
 def _time_update(form: Form, length: int, seed: int) -> float:
