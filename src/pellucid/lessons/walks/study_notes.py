@@ -205,7 +205,7 @@ STATEMENTS = (
         command="pellucid attend toy-four --page 6",
         shows=("context  weights · K",),
         number="A mixture of keys: what a word is found by would also be what it hands over.",
-        vary="pellucid attend toy-four --page 10 has values.",
+        vary="pellucid why queries: models without values, and without queries and keys.",
         lines=3,
         live="arithmetic encoder.self",
     ),
