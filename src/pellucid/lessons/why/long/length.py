@@ -160,9 +160,9 @@ def _time_length(length: int, seed: int, setting: Setting) -> dict[str, Any]:
 def _heads_at_once(length: int) -> int:
     """Choose how many heads' stages fit into the free memory together; 0 if not even one's do."""
     left = available_memory(torch.device("cpu"))
-    # The five stages hold about four matrices of scores, and one more passes by.
+    # The five stages hold about four matrices of scores, and two more are room to spare.
     for heads in (NUM_HEADS, 1):
-        if left is None or 5 * heads * length**2 * 4 < left:
+        if left is None or 6 * heads * length**2 * 4 < left:
             return heads
     return 0
 

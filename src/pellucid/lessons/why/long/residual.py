@@ -74,8 +74,9 @@ def measure(setting: Setting) -> Measurement:
         method="Untrained encoders of growing depth read sentences of a tiny language: the "
         "gradient of the translation's loss in the first layer's matrices, and in every layer of "
         f"an encoder of {layers}. Then models (d = 32, one decoder layer of the same kind) with "
-        f"{trained[0]} to {trained[-1]} encoder layers learn in {steps} updates at a peak rate of {RATE:g}. Norms "
-        f"are post-norm. Learned means a training loss that stays below {LEARNED} nats a word.",
+        f"{trained[0]} to {trained[-1]} encoder layers learn in {steps} updates at a peak rate of "
+        f"{RATE:g}. Norms are post-norm. Learned means a training loss that stays below {LEARNED} "
+        "nats a word.",
         findings=(
             Finding(GRADIENT_SAYS, judge_gradient(shares)),
             Finding(KNOWLEDGE_SAYS, judge_knowledge(shares, ends)),
