@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -46,8 +47,21 @@ ROUTES: Mapping[tuple[str, str], Place] = {
     ("GET", "/v1/models"): Place("/v1/models", _KEY),
     ("POST", "/v1/translate"): Place("/v1/translate", _KEY, is_work=True),
     ("POST", "/v1/score"): Place("/v1/score", _KEY, is_work=True),
+    # LibreTranslate's
+    ("GET", "/languages"): Place("/languages", _OPEN),
+    ("GET", "/frontend/settings"): Place("/frontend/settings", _OPEN),
+    ("GET", "/health"): Place("/health", _OPEN),
+    ("GET", "/spec"): Place("/spec", _OPEN),
+    ("POST", "/translate"): Place("/translate", _BODY, is_work=True),
+    ("POST", "/detect"): Place("/detect", _BODY, is_work=True),
+    ("POST", "/suggest"): Place("/suggest", _BODY),
+    ("POST", "/translate_file"): Place("/translate_file", _BODY, is_work=True),
+    # Open, because the name of a file cannot be guessed and clients fetch it without a key.
+    ("GET", "/download_file/{name}"): Place("/download_file/{name}", _OPEN),
 }
 """Every method and path. `pellucid.serve.gate.Gate` refuses whatever is not here."""
+
+_FILE = re.compile(r"/download_file/[^/]+")
 
 
 def find_place(method: str, path: str) -> Place | frozenset[str]:
@@ -57,6 +71,8 @@ def find_place(method: str, path: str) -> Place | frozenset[str]:
         The route; or if there is none, the methods that its path has, which may be none.
     """
     asked = "GET" if method == "HEAD" else method
+    if _FILE.fullmatch(path):
+        path = "/download_file/{name}"
     place = ROUTES.get((asked, path))
     if place is not None:
         return place

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from pellucid.errors import PellucidError, shorten
+from pellucid.serve.compat.routes import add_compat_routes
 from pellucid.serve.gate import Gate
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import Models
@@ -41,6 +42,7 @@ class Service:
         self.metrics = Metrics()
         self.scheduler = Scheduler(settings.limits, self.metrics)
         self.parts = Parts(models, settings, self.scheduler, self.metrics)
+        self._description = b""
         self.routes = self._make_routes()
         self.app = Gate(self.routes, settings, self.scheduler, self.metrics)
 
@@ -74,17 +76,21 @@ class Service:
         schemas = make_schemas(self.settings.limits)
         add_model_routes(routes, self.parts, self.describe)
         add_text_routes(routes, self.parts, schemas)
+        add_compat_routes(routes, self.parts, self.describe)
         return routes
 
     def describe(self) -> bytes:
         """Write the OpenAPI description of all routes."""
+        if self._description:
+            return self._description
         document = self.routes.openapi()
         if self.settings.keys is not None:
             document["components"]["securitySchemes"] = {
                 "key": {"type": "http", "scheme": "bearer"}
             }
             document["security"] = [{"key": []}]
-        return json.dumps(document).encode()
+        self._description = json.dumps(document).encode()
+        return self._description
 
 
 def _handlers() -> dict[int | type[Exception], Callable[[Request, Any], Any]]:

@@ -21,6 +21,7 @@ __all__ = [
     "check_options",
     "constraints_of",
     "decoding_of",
+    "refuse_with_html",
     "score_record",
     "translate_task",
     "translation_record",
@@ -77,6 +78,20 @@ def translate_task(body: Any, model: ServedModel) -> tuple[Translate, list[Text]
         raise Problem(422, "prefix cannot be combined with prefixes. Leave one out.")
     task = Translate(model, tuple(sorted(options.items())), tuple(treatment), align)
     return task, list(map(Text, body.texts, constraints_of(body, model, body.texts)))
+
+
+def refuse_with_html(body: Any) -> None:
+    """Refuse what a request for HTML cannot have: its texts are cut into sentences.
+
+    Raises:
+        Problem: 422, a field belongs to single texts.
+    """
+    given = ("prefix", "prefixes", "forbid", "require", "require_each", "glossary", "tokens")
+    named = [name for name in given if getattr(body, name)]
+    if (body.n_best or 1) > 1:
+        named.append("n_best")
+    if named:
+        raise Problem(422, f"{named[0]} cannot be combined with format html. Leave it out.")
 
 
 def constraints_of(body: Any, model: ServedModel, texts: Sequence[str]) -> list[LineConstraints]:

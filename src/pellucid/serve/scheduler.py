@@ -186,9 +186,12 @@ class Scheduler:
         loop = asyncio.get_running_loop()
         job = _Job(task, items, costs, loop, loop.create_future())
         cost = sum(costs)
+        if cost > self._limits.queue_tokens:
+            raise Problem(
+                413, "The request asks for more than the server ever computes. Send less at once."
+            )
         with self._changed:
-            # A single request may be as large as its limits allow; it waits for an empty queue.
-            is_full = self._jobs and self._waiting_cost + cost > self._limits.queue_tokens
+            is_full = self._waiting_cost + cost > self._limits.queue_tokens
             if is_full or len(self._jobs) >= self._limits.queue_requests:
                 raise self._refuse()
             self._jobs.append(job)

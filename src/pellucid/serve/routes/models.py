@@ -30,7 +30,6 @@ def add_model_routes(routes: FastAPI, parts: Parts, describe: Callable[[], bytes
     """
     models = [model.describe() for model in parts.models]
     limits = parts.settings.limits.model_dump()
-    described: list[bytes] = []
 
     @routes.get("/livez", response_model=StatusAnswer, responses=READING, tags=["state"])
     async def livez() -> Response:
@@ -55,9 +54,7 @@ def add_model_routes(routes: FastAPI, parts: Parts, describe: Callable[[], bytes
     @routes.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:
         """Describe all routes."""
-        if not described:
-            described.append(describe())
-        return Response(described[0], media_type="application/json")
+        return Response(describe(), media_type="application/json")
 
     @routes.get("/v1/models", response_model=ModelsAnswer, responses=READING, tags=["models"])
     async def list_models() -> Response:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from pellucid.serve.asking import score_record, translate_task, translation_record
+from pellucid.serve.asking import refuse_with_html, score_record, translate_task, translation_record
+from pellucid.serve.markup.translating import translate_markup
 from pellucid.serve.parts import Parts
 from pellucid.serve.responses import PROBLEMS, reply
 from pellucid.serve.schemas import ProblemAnswer, Schemas, ScoresAnswer, TranslateAnswer
-from pellucid.serve.tasks import Score, refuse_if_too_large
+from pellucid.serve.tasks import Score, Translate, refuse_if_too_large
 
 __all__ = ["add_text_routes", "refusals", "takes"]
 
@@ -56,12 +58,25 @@ def add_text_routes(routes: FastAPI, parts: Parts, schemas: Schemas) -> None:
         """
         model = parts.models.choose(body.model, body.source, body.target)
         task, texts = translate_task(body, model)
+        if body.format == "html":
+            return await _translate_html(body, task)
         found = await parts.scheduler.compute(task, texts)
         parts.metrics.texts.labels(model.name, "translate").inc(len(found))
         answers = [
             translation_record(one, has_tokens=body.tokens, has_links=body.align) for one in found
         ]
         answer = reply({"model": model.name, "translations": answers})
+        refuse_if_too_large(len(answer.body), limit)
+        return answer
+
+    async def _translate_html(body: Any, task: Translate) -> Response:
+        refuse_with_html(body)
+        task = replace(task, align=task.align or ("auto", None, None))
+        found = await translate_markup(parts, task, body.texts)
+        answers: list[dict[str, Any]] = [
+            {"text": text, "error": None, "hypotheses": []} for text in found
+        ]
+        answer = reply({"model": task.model.name, "translations": answers})
         refuse_if_too_large(len(answer.body), limit)
         return answer
 

@@ -1,0 +1,170 @@
+"""The fields of a request of LibreTranslate's clients: in JSON, a form, several parts or a query.
+
+Clients differ: some send JSON, some forms, ``deep-translator`` puts everything into the query of a
+POST without a body. All of them come out as one dictionary.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from pellucid.serve.gate import key_of
+from pellucid.serve.problems import Problem
+from pellucid.serve.settings import Settings
+
+__all__ = ["Fields", "read_fields"]
+
+MOST_FIELDS = 1000
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What a request says.
+
+    Attributes:
+        values: by name; lists for fields that are given several times.
+        file: the content of a file, if there is one.
+        file_name: its name.
+    """
+
+    values: dict[str, Any]
+    file: bytes | None = None
+    file_name: str = ""
+
+    def text(self, name: str) -> str:
+        """Take a field that must be there.
+
+        Raises:
+            Problem: 400, it is missing or not a text.
+        """
+        value = self.values.get(name)
+        if not value:
+            raise Problem(400, f"Invalid request: missing {name} parameter")
+        if not isinstance(value, str):
+            raise Problem(400, f"Invalid request: {name} must be a text")
+        return _sound(value)
+
+    def texts(self, name: str) -> tuple[list[str], bool]:
+        """Take a text or a list of texts; tell whether it is a list.
+
+        Raises:
+            Problem: 400, it is missing or something else.
+        """
+        value = self.values.get(name)
+        if not value:
+            raise Problem(400, f"Invalid request: missing {name} parameter")
+        given = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, str) for one in given):
+            raise Problem(400, f"Invalid request: {name} must be a text or a list of texts")
+        return [_sound(one) for one in given], isinstance(value, list)
+
+    def number(self, name: str, most: int) -> int:
+        """Take a number that may be missing, which counts as 0.
+
+        Raises:
+            Problem: 400, it is not a number, or above the limit.
+        """
+        value = self.values.get(name)
+        if value in (None, ""):
+            return 0
+        is_written = isinstance(value, str) and value.isascii() and value.isdigit()
+        if isinstance(value, bool) or not (isinstance(value, int) or is_written):
+            raise Problem(400, f"Invalid request: {name} must be a number")
+        number = int(value) if len(str(value)) < 10 else most + 1
+        if not 0 <= number <= most:
+            raise Problem(400, f"Invalid request: {name} exceeds limit ({most})")
+        return number
+
+
+async def read_fields(request: Request, settings: Settings) -> Fields:
+    """Read all fields of a request, and refuse it without the right key.
+
+    Args:
+        request: its body is in memory.
+        settings: keys, and whether a query may hold one.
+
+    Raises:
+        Problem: 400 if the body cannot be read, 403 if the key is missing or wrong.
+    """
+    fields = await _read(request)
+    keys = settings.keys
+    if keys is None:
+        return fields
+    in_query = request.query_params.get("api_key")
+    in_body = fields.values.get("api_key")
+    key = key_of(request.headers.get("authorization"))
+    key = key or (in_body if isinstance(in_body, str) else None)
+    key = key or (in_query if settings.keys_in_query else None)
+    if not key:
+        hint = "" if in_query is None else ". Keys in a query string are not accepted here"
+        raise Problem(403, f"Please contact the server operator to get an API key{hint}")
+    if not keys.accept(key):
+        raise Problem(403, "Invalid API key")
+    return fields
+
+
+async def _read(request: Request) -> Fields:
+    values: dict[str, Any] = {}
+    query = request.query_params.multi_items()
+    _add(values, [(name, value) for name, value in query if name != "api_key"])
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in FORMS:
+        return await _read_form(request, values)
+    body = await request.body()
+    if not body:
+        return Fields(values)
+    try:
+        read = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Problem(400, "Invalid JSON format") from None
+    if not isinstance(read, dict):
+        raise Problem(400, "Invalid JSON format")
+    return Fields(values | read)
+
+
+async def _read_form(request: Request, values: dict[str, Any]) -> Fields:
+    try:
+        form = await request.form(
+            max_files=1, max_fields=MOST_FIELDS, max_part_size=len(await request.body()) + 1
+        )
+    except (HTTPException, ValueError, AssertionError):
+        raise Problem(400, "Invalid form format") from None
+    own: dict[str, Any] = {}
+    content, file_name = None, ""
+    _add(own, [(name, value) for name, value in form.multi_items() if isinstance(value, str)])
+    for value in form.values():
+        if isinstance(value, UploadFile):
+            content, file_name = await value.read(), value.filename or ""
+    await form.close()
+    # Forms break lines with CR and LF; texts are counted and translated without the CR.
+    for name, value in own.items():
+        if name == "q":
+            own[name] = (
+                [one.replace("\r\n", "\n") for one in value]
+                if isinstance(value, list)
+                else value.replace("\r\n", "\n")
+            )
+    return Fields(values | own, content, file_name)
+
+
+def _add(values: dict[str, Any], pairs: list[tuple[str, str]]) -> None:
+    """Collect fields; one that is given several times becomes a list."""
+    for name, value in pairs:
+        if name not in values:
+            values[name] = value
+        elif isinstance(values[name], list):
+            values[name].append(value)
+        else:
+            values[name] = [values[name], value]
+
+
+def _sound(text: str) -> str:
+    """Replace halves of characters, which JSON can spell and nothing can read."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,231 @@
+"""The routes that LibreTranslate's clients use, with its names, codes and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from pellucid.serve.compat import descriptions as about
+from pellucid.serve.compat.files import READERS, FileStore, translate_file
+from pellucid.serve.compat.languages import Detector, Languages, display_name
+from pellucid.serve.compat.reading import Fields, read_fields
+from pellucid.serve.compat.translating import translate_all, translate_with_others
+from pellucid.serve.markup.reading import visible_text
+from pellucid.serve.parts import Parts
+from pellucid.serve.problems import Problem
+from pellucid.serve.responses import reply
+from pellucid.serve.settings import Limits
+from pellucid.serve.tasks import refuse_if_too_large
+
+__all__ = ["add_compat_routes"]
+
+SHORT = 40
+"""Characters up to which a text's language is judged by all texts of the request."""
+
+
+def add_compat_routes(routes: FastAPI, parts: Parts, describe: Callable[[], bytes]) -> None:
+    """Add LibreTranslate's routes.
+
+    Args:
+        routes: the application.
+        parts: of the server.
+        describe: writes the OpenAPI description.
+    """
+    languages = Languages(parts.models)
+    _add_facts(routes, parts, languages, describe)
+    _add_translation(routes, parts, languages)
+    _add_files(routes, parts, languages)
+
+
+def _add_facts(
+    routes: FastAPI, parts: Parts, languages: Languages, describe: Callable[[], bytes]
+) -> None:
+    limits = parts.settings.limits
+    has_keys = parts.settings.keys is not None
+    source, target = languages.default
+    listed = languages.list_all()
+    settings = {
+        "charLimit": limits.characters,
+        "frontendTimeout": 500,
+        "apiKeys": has_keys,
+        "keyRequired": has_keys,
+        "suggestions": False,
+        "filesTranslation": True,
+        "supportedFilesFormat": list(READERS),
+        "language": {
+            "source": {"code": source, "name": display_name(source)},
+            "target": {"code": target, "name": display_name(target)},
+        },
+    }
+
+    @routes.get("/languages", **about.LANGUAGES)
+    async def list_languages() -> Response:
+        """List the languages, each with those that it can be translated into."""
+        return reply(listed)
+
+    @routes.get("/frontend/settings", **about.SETTINGS)
+    async def frontend_settings() -> Response:
+        """Say what the server takes."""
+        return reply(settings)
+
+    @routes.get("/health", **about.HEALTH)
+    async def health() -> Response:
+        """Answer if the process is alive."""
+        return reply({"status": "ok"})
+
+    @routes.get("/spec", include_in_schema=False)
+    async def spec() -> Response:
+        """Describe all routes."""
+        return Response(describe(), media_type="application/json")
+
+    @routes.post("/suggest", **about.SUGGEST)
+    async def suggest(request: Request) -> Response:
+        """Refuse a suggestion: this server keeps no texts."""
+        await read_fields(request, parts.settings)
+        raise Problem(403, "Suggestions are disabled on this server.")
+
+
+def _add_translation(routes: FastAPI, parts: Parts, languages: Languages) -> None:
+    limits = parts.settings.limits
+    detector = Detector(languages.codes)
+    to_sources = Detector(languages.sources)
+
+    @routes.post("/translate", **about.TRANSLATE)
+    async def translate(request: Request) -> Response:
+        """Translate a text, or a list of texts."""
+        fields = await read_fields(request, parts.settings)
+        texts, is_list = fields.texts("q")
+        source, target = fields.text("source"), fields.text("target")
+        _check_sizes(texts, limits, is_list=is_list)
+        form = _form_of(fields)
+        count = fields.number("alternatives", min(limits.count, limits.beam) - 1)
+        target = languages.check(target)
+        if source == "auto":
+            detected = await _detect(parts, to_sources, texts, form)
+        else:
+            detected = [{"confidence": 100.0, "language": languages.check(source)}] * len(texts)
+        firsts, others = await _translate(
+            parts, languages, [one["language"] for one in detected], target, texts, form, count
+        )
+        content: dict[str, Any] = {"translatedText": firsts if is_list else firsts[0]}
+        if source == "auto":
+            content["detectedLanguage"] = detected if is_list else detected[0]
+        if count:
+            content["alternatives"] = others if is_list else others[0]
+        answer = reply(content)
+        refuse_if_too_large(len(answer.body), limits.response_bytes)
+        return answer
+
+    @routes.post("/detect", **about.DETECT)
+    async def detect(request: Request) -> Response:
+        """Name the language of a text."""
+        fields = await read_fields(request, parts.settings)
+        (text, *more), is_list = fields.texts("q")
+        _check_sizes([text, *more], limits, is_list=is_list)
+        whole = " ".join([text, *more])
+        return reply(await parts.scheduler.call(partial(detector.detect, whole)))
+
+
+async def _translate(
+    parts: Parts,
+    languages: Languages,
+    sources: Sequence[str],
+    target: str,
+    texts: Sequence[str],
+    form: Literal["text", "html"],
+    count: int,
+) -> tuple[list[str], list[list[str]]]:
+    """Translate texts whose languages may differ, each language's together."""
+    routes = {source: languages.find(source, target) for source in dict.fromkeys(sources)}
+    firsts, others = [""] * len(texts), [[""]] * len(texts)
+    for source, route in routes.items():
+        places = [place for place, one in enumerate(sources) if one == source]
+        own = [texts[place] for place in places]
+        if count:
+            first, other = await translate_with_others(parts, route, own, form, count)
+        else:
+            first, other = await translate_all(parts, route, own, form), [[""]] * len(own)
+        for place, one, rest in zip(places, first, other, strict=True):
+            firsts[place], others[place] = one, rest
+    return firsts, others
+
+
+async def _detect(
+    parts: Parts, detector: Detector, texts: Sequence[str], form: Literal["text", "html"]
+) -> list[dict[str, Any]]:
+    """Find the language of each text; short ones are judged by all texts together."""
+
+    def detect() -> list[dict[str, Any]]:
+        shown = [visible_text(text) if form == "html" else text for text in texts]
+        of_all = detector.detect(" ".join(shown))
+        return [
+            (detector.detect(one) if len(one) > SHORT and len(shown) > 1 else of_all)[0]
+            for one in shown
+        ]
+
+    found: list[dict[str, Any]] = await parts.scheduler.call(detect)
+    return found
+
+
+def _form_of(fields: Fields) -> Literal["text", "html"]:
+    form = fields.values.get("format") or "text"
+    if form == "html":
+        return "html"
+    if form != "text":
+        raise Problem(400, f"{str(form)[:40]} format is not supported")
+    return "text"
+
+
+def _check_sizes(texts: Sequence[str], limits: Limits, *, is_list: bool) -> None:
+    sizes = [("batch", len(texts), limits.texts)] if is_list else []
+    sizes += [("text", len(text), limits.characters) for text in texts]
+    for _, size, limit in sizes:
+        if size > limit:
+            raise Problem(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
+
+
+def _add_files(routes: FastAPI, parts: Parts, languages: Languages) -> None:
+    limits = parts.settings.limits
+    store = FileStore()
+
+    @routes.post("/translate_file", **about.TRANSLATE_FILE)
+    async def translate_a_file(request: Request) -> Response:
+        """Translate a file, and say where to fetch it."""
+        fields = await read_fields(request, parts.settings)
+        if fields.file is None:
+            raise Problem(400, "Invalid request: missing file parameter")
+        if not fields.file_name:
+            raise Problem(400, "Invalid request: empty file")
+        source = languages.check(fields.text("source"))
+        target = languages.check(fields.text("target"))
+        route = languages.find(source, target)
+
+        async def translate(texts: Sequence[str], form: Literal["text", "html"]) -> list[str]:
+            return await translate_all(parts, route, texts, form)
+
+        name, content, media_type = await translate_file(
+            fields.file_name, fields.file, target, translate, limits.characters
+        )
+        key = store.add(name, content, media_type)
+        address = f"{request.url.scheme}://{request.headers['host']}/download_file/{key}"
+        return reply({"translatedFileUrl": address})
+
+    @routes.get("/download_file/{name}", **about.DOWNLOAD)
+    async def download_file(name: str) -> Response:
+        """Fetch a translated file."""
+        file = store.get(name)
+        # Never shown by a browser: a translated page must not run in this server's origin.
+        headers = {
+            "Content-Disposition": f'attachment; filename="{_ascii(file.name)}"',
+            "Content-Security-Policy": "sandbox",
+            "Cache-Control": "no-store",
+        }
+        return Response(file.content, headers=headers, media_type=file.media_type)
+
+
+def _ascii(name: str) -> str:
+    return name.encode("ascii", "replace").decode().replace("?", "_").replace('"', "_")

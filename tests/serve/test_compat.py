@@ -1,0 +1,249 @@
+"""LibreTranslate's clients: their recorded requests, and the libraries themselves."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from libretranslate_clients import (
+    CLIENTS,
+    KEY,
+    RECORDINGS,
+    parse_answer,
+    send_raw,
+    use_as_mastodon,
+    use_as_weblate,
+    use_deep_translator,
+    use_libretranslate_aio,
+    use_libretranslatepy,
+)
+from served import Live
+
+from pellucid.serve.access import ROUTES, Need
+from pellucid.serve.compat.files import FileStore
+from pellucid.serve.compat.languages import Detector, Languages, to_code
+from pellucid.serve.keys import Keys, hash_key
+from pellucid.serve.models import Models
+from pellucid.serve.problems import Problem
+from pellucid.serve.settings import Settings
+
+DOG = "Le chien l'a mangé."
+HOUSE = "Une maison rouge."
+RECORDED = json.loads(RECORDINGS.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def locked(models: Models) -> Iterator[Live]:
+    """A server with a key, which may be in the query."""
+    keys = Keys([hash_key(KEY)])
+    with Live(models, Settings(keys=keys, keys_in_query=True)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("number", range(len(RECORDED)))
+@pytest.mark.parametrize("has_key", [False, True])
+def test_recorded_request_gets_the_recorded_answer(
+    live: Live, locked: Live, number: int, has_key: bool
+) -> None:
+    recorded = RECORDED[number]
+    server = locked if has_key else live
+    answer = parse_answer(send_raw((server.host, server.port), base64.b64decode(recorded["sent"])))
+    expected = recorded["body"]
+    if "/frontend/settings" in recorded["request"]:
+        expected |= {"apiKeys": has_key, "keyRequired": has_key}
+    assert answer == {"status": recorded["status"], "body": expected}
+
+
+def test_recordings_are_of_five_clients() -> None:
+    assert {recorded["client"] for recorded in RECORDED} == set(CLIENTS)
+    assert len(CLIENTS) == 5
+
+
+def test_libretranslatepy_works(locked: Live) -> None:
+    text, detected, languages = use_libretranslatepy(locked.url)
+    assert text == DOG
+    assert detected[0]["language"] == "en"
+    assert [one["code"] for one in languages] == ["en", "fr"]
+
+
+def test_libretranslate_aio_works(locked: Live) -> None:
+    one, several, marked, file, settings, languages, is_healthy = use_libretranslate_aio(locked.url)
+    assert one.translated_text == DOG
+    assert len(one.alternatives) == 2
+    assert DOG not in one.alternatives
+    assert several.translated_text == [HOUSE, DOG]
+    assert {found.language for found in several.detected_language} == {"en"}
+    assert marked.translated_text == "<p>Une maison <b>rouge</b>.</p>"
+    # Fetched without a key, as browsers and clients do.
+    fetched = locked.client.get(file.translated_file_url)
+    assert fetched.text == f"{DOG}\n{HOUSE}\n"
+    assert "attachment" in fetched.headers["Content-Disposition"]
+    assert settings.key_required
+    assert languages[0].targets == ["en", "fr"]
+    assert is_healthy
+
+
+def test_deep_translator_works(locked: Live, live: Live) -> None:
+    for server in (locked, live):
+        assert use_deep_translator(server.url) == (DOG, [HOUSE, "Un chat."])
+
+
+def test_weblate_and_mastodon_work(locked: Live) -> None:
+    assert use_as_weblate(locked.url) == (["en", "fr"], [HOUSE, DOG])
+    targets, texts, sources = use_as_mastodon(locked.url)
+    assert targets == {"en": ["fr"], "fr": []}
+    assert texts[0] == "<p>Le <strong>chien</strong> voit la maison rouge.</p>"
+    assert sources == ["en", "en"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({}, 400, "missing q parameter"),
+        ({"q": "", "source": "en", "target": "fr"}, 400, "missing q parameter"),
+        ({"q": [], "source": "en", "target": "fr"}, 400, "missing q parameter"),
+        ({"q": "A", "target": "fr"}, 400, "missing source parameter"),
+        ({"q": "A", "source": "en"}, 400, "missing target parameter"),
+        ({"q": "A", "source": "de", "target": "fr"}, 400, "de is not supported"),
+        ({"q": "A", "source": "en", "target": "pb"}, 400, "pb is not supported"),
+        ({"q": "A", "source": "fr", "target": "en"}, 400, "English (en) is not available as a"),
+        ({"q": "A", "source": "en", "target": "fr", "format": "pdf"}, 400, "pdf format is not"),
+        ({"q": "a" * 20_001, "source": "en", "target": "fr"}, 400, "exceeds text limit (20000)"),
+        ({"q": ["a"] * 257, "source": "en", "target": "fr"}, 400, "exceeds text limit (256)"),
+        ({"q": "A", "source": "en", "target": "fr", "alternatives": 10_000}, 400, "exceeds limit"),
+        ({"q": "A", "source": "en", "target": "fr", "alternatives": "x"}, 400, "a number"),
+        ({"q": "A", "source": "en", "target": "fr", "alternatives": -1}, 400, "exceeds limit"),
+        ({"q": {"a": 1}, "source": "en", "target": "fr"}, 400, "a text or a list"),
+        ({"q": ["a", 1], "source": "en", "target": "fr"}, 400, "a text or a list"),
+    ],
+)
+def test_translate_errors_are_worded_as_clients_expect(
+    live: Live, body: Any, status: int, words: str
+) -> None:
+    answer = live.post("/translate", body)
+    assert answer.status_code == status
+    assert set(answer.json()) == {"error"}
+    assert words in answer.json()["error"]
+
+
+def test_every_route_with_a_key_in_the_body_refuses_others(locked: Live) -> None:
+    body = {"q": "The dog ate it.", "s": "x", "source": "en", "target": "fr"}
+    for (method, path), place in ROUTES.items():
+        if place.need is not Need.KEY_IN_BODY:
+            continue
+        for wrong in ({}, {"api_key": "wrong"}, {"api_key": 7}, {"api_key": [KEY]}):
+            for form in ("json", "data"):
+                answer = locked.client.request(method, path, **{form: {**body, **wrong}})
+                if form == "data" and wrong == {"api_key": [KEY]}:
+                    continue  # a form has no lists: this is the key itself
+                assert answer.status_code == 403, (path, wrong, form)
+        answer = locked.client.request(method, path, json={**body, "api_key": KEY})
+        expected = {"/translate": 200, "/detect": 200, "/suggest": 403, "/translate_file": 400}
+        assert answer.status_code == expected[path]
+        headers = {"Authorization": f"Bearer {KEY}"}
+        answer = locked.client.request(method, path, json=body, headers=headers)
+        assert answer.status_code == expected[path]
+
+
+def test_key_in_a_query_needs_permission(models: Models) -> None:
+    with Live(models, Settings(keys=Keys([hash_key(KEY)]))) as server:
+        answer = server.client.post(
+            "/translate", params={"q": "A", "source": "en", "target": "fr", "api_key": KEY}
+        )
+        assert answer.status_code == 403
+        assert "query" in answer.json()["error"]
+
+
+def test_translate_into_the_same_language_changes_nothing(live: Live) -> None:
+    body = {"q": ["<b>Bonjour</b>", ""], "source": "fr", "target": "fr", "format": "html"}
+    assert live.post("/translate", body).json() == {"translatedText": body["q"]}
+
+
+def test_translate_auto_of_another_language_has_low_confidence(live: Live) -> None:
+    body = {"q": "Der Hund hat das Haus gesehen und schläft jetzt.", "source": "auto"}
+    answer = live.post("/translate", {**body, "target": "fr"}).json()
+    assert answer["detectedLanguage"]["language"] == "en"
+    assert answer["detectedLanguage"]["confidence"] < 5
+
+
+def test_detect_without_letters_is_not_sure(live: Live) -> None:
+    assert live.post("/detect", {"q": "12 + 3"}).json()[0]["confidence"] == 0
+
+
+def test_spec_is_the_description(live: Live) -> None:
+    assert live.get("/spec").json() == live.get("/openapi.json").json()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "words"),
+    [
+        ("a.pdf", b"%PDF", 400, "format not supported"),
+        ("a", b"x", 400, "format not supported"),
+        ("a.txt", b"\xff\xfe\x00", 400, "UTF-8"),
+        ("a.txt", b"", 200, ""),
+        ("../../etc/a.txt", b"A cat.", 200, "a_fr.txt"),
+        ('q"uo\r\nte.html', b"<p>A cat.</p>", 200, "_fr.html"),
+    ],
+)
+def test_translate_file_takes_text_and_html_only(
+    live: Live, name: str, content: bytes, status: int, words: str
+) -> None:
+    answer = live.client.post(
+        "/translate_file", data={"source": "en", "target": "fr"}, files={"file": (name, content)}
+    )
+    assert answer.status_code == status
+    assert words in answer.text
+    if status == 200:
+        fetched = live.client.get(answer.json()["translatedFileUrl"])
+        assert fetched.status_code == 200
+        assert "\n" not in fetched.headers["Content-Disposition"]
+        assert "etc" not in fetched.headers["Content-Disposition"]
+
+
+def test_download_of_what_is_not_there_gives_404(live: Live) -> None:
+    for name in ("x", "..%2f..%2fetc%2fpasswd", "%00", "a" * 3000):
+        assert live.get(f"/download_file/{name}").status_code == 404
+
+
+def test_files_are_dropped_if_they_are_too_many() -> None:
+    store = FileStore(most_bytes=10)
+    first = store.add("a", b"12345", "text/plain")
+    second = store.add("b", b"1234567", "text/plain")
+    with pytest.raises(Problem):
+        store.get(first)
+    assert store.get(second).content == b"1234567"
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("fra", "fr"), ("fr_FR", "fr"), ("EN", "en"), ("zh", "zh-Hans"), ("zt", "zh-Hant"),
+        ("pb", "pt-BR"), ("pt-br", "pt-BR"), ("zh_Hans", "zh-Hans"), ("deu", "de"), ("tlh", "tlh"),
+    ],
+)  # fmt: skip
+def test_codes_of_models_and_clients_meet(given: str, code: str) -> None:
+    assert to_code(given) == code
+
+
+def test_languages_of_a_model_without_languages_are_none(models: Models) -> None:
+    (model,) = models
+    languages = Languages(Models([model]))
+    assert languages.default == ("en", "fr")
+    route = languages.find("en", "fr")
+    assert route is not None
+    assert route.to is None
+
+
+def test_detector_tells_languages_apart() -> None:
+    detector = Detector(["en", "fr", "de"])
+    for text, code in (
+        ("The dog sees the cat in the garden.", "en"),
+        ("Le chien voit le chat dans le jardin.", "fr"),
+        ("Der Hund sieht die Katze im Garten.", "de"),
+    ):
+        best = detector.detect(text)[0]
+        assert best["language"] == code
+        assert best["confidence"] > 50
