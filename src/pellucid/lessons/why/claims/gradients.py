@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
+from pellucid.lessons.why.intervals import Interval, interval
 from pellucid.lessons.why.result import (
     NOTES,
     Finding,
     Measurement,
     Panel,
     Plot,
+    Series,
     Statement,
     Table,
     Verdict,
@@ -66,7 +67,8 @@ def measure(setting: Setting) -> Measurement:
         shares = _relative(gradient_without_gates(tiny, length, seed=seed))
         found["untrained"].setdefault(NO_GATES, []).append(shares)
     vector, transformer = (
-        fmean(one[-1] for one in found["untrained"][form]) for form in (forms[0], "Transformer")
+        _middle([one[-1] for one in found["untrained"][form]]).mean
+        for form in (forms[0], "Transformer")
     )
     return Measurement(
         claim="gradients",
@@ -80,7 +82,7 @@ def measure(setting: Setting) -> Measurement:
         "divided by that at distance 1. With attention an encoder reads in both directions; this "
         f"is the one from left to right. Then each form learns to copy, in {updates} updates of 16 "
         f"sequences, and is measured again. “{NO_GATES}” is a cell of the same weights whose new "
-        "state is the candidate only: tanh(Wx + Uh).",
+        "state is the candidate only: tanh(Wx + Uh). Means over seeds are geometric.",
         findings=(Finding(SAYS, judge(found)),),
         tables=tuple(_table(stage, found[stage]) for stage in STAGES),
         plot=_plot(found),
@@ -108,7 +110,7 @@ def judge(found: Mapping[str, Reach]) -> Verdict:
         "Transformer's is alive in both, only before or after training if in one; fails otherwise"
     )
     left = {
-        (stage, form): fmean(one[-1] for one in found[stage][form])
+        (stage, form): _middle([one[-1] for one in found[stage][form]]).mean
         for stage in STAGES
         for form in ("fixed vector", "Transformer")
     }
@@ -207,6 +209,26 @@ def _relative(lengths: Sequence[float]) -> list[float]:
     return [length / lengths[0] for length in lengths]
 
 
+def _middle(values: Sequence[float]) -> Interval:
+    """Average over seeds as factors: the interval of the logarithms, turned back."""
+    found = interval([math.log(value) for value in values])
+    return Interval(*(math.exp(end) for end in (found.mean, found.low, found.high)))
+
+
+def _line(
+    name: str, found: Sequence[Interval], role: Literal["accent", "plain", "faint"]
+) -> Series:
+    has_band = any(one.low != one.high for one in found)
+    return Series(
+        name,
+        tuple(float(distance) for distance in range(1, len(found) + 1)),
+        tuple(one.mean for one in found),
+        role,
+        low=tuple(one.low for one in found) if has_band else (),
+        high=tuple(one.high for one in found) if has_band else (),
+    )
+
+
 def _write(share: float) -> str:
     return (
         f"{share:.2f}" if share >= 0.01 else f"{share:.0e}".replace("e-0", "e−").replace("e-", "e−")
@@ -218,9 +240,10 @@ def _table(stage: str, reach: Reach) -> Table:
     distances = [distance for distance in (2, 5, 10, 20, 50) if distance < length] + [length]
 
     def write_at(rows: Sequence[Sequence[float]], distance: int) -> str:
-        values = [one[distance - 1] for one in rows]
-        mean = fmean(values)
-        return write_over_seeds(values, ".2f") if mean >= 0.01 else _write(mean)
+        found = _middle([one[distance - 1] for one in rows])
+        if found.low == found.high:
+            return _write(found.mean)
+        return f"{_write(found.mean)} ({_write(found.low)} to {_write(found.high)})"
 
     return Table(
         f"Gradient by distance from the last letter, {stage} (1 at distance 1)",
@@ -239,13 +262,11 @@ def _plot(found: Mapping[str, Reach]) -> Plot:
             Panel(
                 f"Encoder, {stage}", "distance from the last letter", "gradient",
                 tuple(
-                    line_over_seeds(
+                    _line(
                         form,
-                        range(1, len(rows[0]) + 1),
-                        list(zip(*rows, strict=True)),
+                        [_middle(values) for values in zip(*rows, strict=True)],
                         "accent" if form == "fixed vector"
                         else "faint" if form == NO_GATES else "plain",
-                        ends=(1e-12, float("inf")),
                     )
                     for form, rows in found[stage].items()
                 ),
