@@ -230,9 +230,9 @@ def _line(
 
 
 def _write(share: float) -> str:
-    return (
-        f"{share:.2f}" if share >= 0.01 else f"{share:.0e}".replace("e-0", "e−").replace("e-", "e−")
-    )
+    if share >= 0.0095:
+        return f"{share:.2f}"
+    return f"{share:.0e}".replace("e-0", "e-").replace("e-", "e−")
 
 
 def _table(stage: str, reach: Reach) -> Table:
