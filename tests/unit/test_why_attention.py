@@ -190,7 +190,7 @@ def test_projections_are_judged_by_lost_sentences_then_by_updates(
 
 
 def test_projections_with_unsteady_seeds_are_not_judged_slower() -> None:
-    trials = {kind.name: [trial(1.0, n) for n in (90, 100, 300)] for kind in queries.KINDS}
+    trials = {kind.name: [trial(1.0, n) for n in (90, 120, 300)] for kind in queries.KINDS}
     trials[queries.FULL.name] = [trial(1.0, 100)] * 3
     expect(queries.judge_needed({"lists": trials}), "fails")
 

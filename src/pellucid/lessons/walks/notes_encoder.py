@@ -25,8 +25,8 @@ ENCODER = (
         expect="Does a head of the model look at places, or at words?",
         command="pellucid why relevance",
         shows=("Is it relevance that counts, not proximity?",),
-        number="At words mostly: in the first layer the two words explain the weights, the distance "
-        "little; in the second both count.",
+        number="At words mostly: in the first layer the two words explain the weights, the "
+        "distance little; in the second both count.",
         errs="Proximity is one of the things that heads learn.",
         vary="pellucid why heads",
         lines=14,

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import pairwise
+from statistics import fmean
 from typing import Literal
 
 import torch
 
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.intervals import Interval, interval
+from pellucid.lessons.why.intervals import interval
 from pellucid.lessons.why.long.sums import series_of, write
 from pellucid.lessons.why.result import (
     SLIDES,
@@ -169,23 +170,24 @@ def judge_score(runs: Runs) -> Verdict:
     Args:
         runs: for each seed the models from no example to the most.
     """
-    rise = {word: _change(runs, f"{word}_score", 0, len(runs[0]) - 1) for word in ("it", "tasted")}
-    rises = [word for word, gain in rise.items() if gain.mean >= RISES and gain.low > 0]
-    effect = _change(runs, "occlusion", 0, len(runs[0]) - 1)
+    last = len(runs[0]) - 1
+    rise = {word: _changes(runs, f"{word}_score", 0, last) for word in ("it", "tasted")}
+    rises = [word for word, gains in rise.items() if fmean(gains) >= RISES and min(gains) > 0]
+    effects = _changes(runs, "occlusion", 0, last)
     rule = (
         f"holds if the scores of it and of tasted are at least {RISES} higher with the most "
         f"examples than with none, and none falls by as much between; if neither "
         f"is, only as an effect if occlusion rises by {ACTS} "
-        "nat or more; fails otherwise; with several seeds the interval of a change must exclude 0"
+        "nat or more; fails otherwise; all seeds must agree in the direction of a change"
     )
     numbers = (
         f"change of the score of it {_signed(rise['it'])}, of tasted {_signed(rise['tasted'])}, "
-        f"of occlusion {_signed(effect)}"
+        f"of occlusion {_signed(effects)}"
     )
     falls = any(
-        step.mean < -RISES and step.high < 0
-        for fewer, more in pairwise(range(len(runs[0])))
-        for step in (_change(runs, f"{word}_score", fewer, more) for word in ("it", "tasted"))
+        fmean(steps) < -RISES and max(steps) < 0
+        for fewer, more in pairwise(range(last + 1))
+        for steps in (_changes(runs, f"{word}_score", fewer, more) for word in ("it", "tasted"))
     )
     if len(rises) == 2 and falls:
         condition = "none is compared with the most: between, the scores rise and fall"
@@ -194,20 +196,21 @@ def judge_score(runs: Runs) -> Verdict:
         return Verdict("holds", "", rule, numbers)
     if rises:
         return Verdict("holds only if", f"it is about the score of {rises[0]}", rule, numbers)
-    if effect.mean >= ACTS and effect.low > 0:
+    if fmean(effects) >= ACTS and min(effects) > 0:
         condition = "the effect on the pronoun is meant: the scores do not rise"
         return Verdict("holds only if", condition, rule, numbers)
     return Verdict("fails", "", rule, numbers)
 
 
-def _change(runs: Runs, column: str, before: int, after: int) -> Interval:
-    """Compute by how much a number rises from one count to another, over the seeds."""
-    return interval([getattr(run[after], column) - getattr(run[before], column) for run in runs])
+def _changes(runs: Runs, column: str, before: int, after: int) -> list[float]:
+    """Compute by how much a number rises from one count to another, seed by seed."""
+    return [getattr(run[after], column) - getattr(run[before], column) for run in runs]
 
 
-def _signed(change: Interval) -> str:
-    half = change.high - change.mean
-    return f"{change.mean:+.2f}{f' ± {half:.2f}' if half else ''}".replace("-", "−")
+def _signed(changes: Sequence[float]) -> str:
+    found = interval(changes)
+    half = found.high - found.mean
+    return f"{found.mean:+.2f}{f' ± {half:.2f}' if half else ''}".replace("-", "−")
 
 
 def judge_correct(found: Sequence[Tied]) -> Verdict:

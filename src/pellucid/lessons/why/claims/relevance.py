@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -279,6 +279,8 @@ def _plot(curves: Curves, shares: Sequence[Sequence[dict[str, float]]]) -> Plot:
             )
             for (name, runs), role in zip(curves.items(), roles, strict=False)
         ]  # fmt: skip
+        if column == "weight":  # Each seed has another attention: the table has the intervals.
+            lines = [replace(line, low=(), high=()) for line in lines]
         ends = (0.0, 105.0) if label == "%" else (0.0, 1.0)
         return Panel(title, "words between", label, tuple(lines), names=names, y_range=ends)
 
