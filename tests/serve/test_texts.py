@@ -1,4 +1,4 @@
-"""Translation and scores over HTTP give what the translator gives, alone or together."""
+"""Translation and scores over HTTP are the translator's, whatever other clients send."""
 
 from __future__ import annotations
 

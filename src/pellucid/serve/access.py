@@ -47,6 +47,9 @@ ROUTES: Mapping[tuple[str, str], Place] = {
     ("GET", "/v1/models"): Place("/v1/models", _KEY),
     ("POST", "/v1/translate"): Place("/v1/translate", _KEY, is_work=True),
     ("POST", "/v1/score"): Place("/v1/score", _KEY, is_work=True),
+    ("POST", "/v1/stream"): Place("/v1/stream", _KEY, is_work=True),
+    ("POST", "/v1/look"): Place("/v1/look", _KEY, is_work=True),
+    ("POST", "/v1/change"): Place("/v1/change", _KEY, is_work=True),
     # LibreTranslate's
     ("GET", "/languages"): Place("/languages", _OPEN),
     ("GET", "/frontend/settings"): Place("/frontend/settings", _OPEN),
@@ -68,7 +71,7 @@ def find_place(method: str, path: str) -> Place | frozenset[str]:
     """Find a route.
 
     Returns:
-        The route; or if there is none, the methods that its path has, which may be none.
+        The route; or the methods that its path has, an empty set if nothing is there.
     """
     asked = "GET" if method == "HEAD" else method
     if _FILE.fullmatch(path):

@@ -19,6 +19,7 @@ from pellucid.serve.models import Models
 from pellucid.serve.parts import Parts
 from pellucid.serve.problems import Problem, from_error
 from pellucid.serve.responses import reply
+from pellucid.serve.routes.inside import add_inside_routes
 from pellucid.serve.routes.models import add_model_routes
 from pellucid.serve.routes.texts import add_text_routes
 from pellucid.serve.scheduler import Scheduler
@@ -66,7 +67,7 @@ class Service:
             title="Pellucid",
             version=__version__,
             description="Translation, scores, and a look inside. Every text of a request gets the "
-            "same answer alone or together with others.",
+            "same answer by itself or together with others.",
             docs_url=None,
             redoc_url=None,
             openapi_url=None,
@@ -76,6 +77,7 @@ class Service:
         schemas = make_schemas(self.settings.limits)
         add_model_routes(routes, self.parts, self.describe)
         add_text_routes(routes, self.parts, schemas)
+        add_inside_routes(routes, self.parts, schemas)
         add_compat_routes(routes, self.parts, self.describe)
         return routes
 

@@ -204,5 +204,5 @@ def _record(hypothesis: TranslatedHypothesis, fields: Sequence[str]) -> dict[str
 
 
 def _for_service(sentence: str) -> str:
-    """Name a field where a sentence names an option of the command line."""
+    """Name the field in a sentence that names an option of the command line."""
     return sentence.replace("(--split-long does)", "(split_long does)")

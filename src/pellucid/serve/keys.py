@@ -38,7 +38,7 @@ class Keys:
         ``sha256sum`` writes such lines. Blank lines and lines that begin with ``#`` are skipped.
 
         Raises:
-            DataError: a line is something else, or there is no key.
+            DataError: a line is something else, or the file has no key.
         """
         try:
             text = path.read_text(encoding="utf-8")

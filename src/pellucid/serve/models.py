@@ -45,7 +45,7 @@ class ServedModel:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """Codes of all target languages; a model with several is told which by ``to``."""
+        """Codes of all target languages; requests to a model with several name one in ``to``."""
         codes = tuple(code[2:-2] for code in self.translator.tokenizer.language_codes)
         return codes or ((self.target,) if self.target else ())
 
@@ -121,7 +121,7 @@ class Models:
         """Find the model that a request names, or the first one for its languages.
 
         Raises:
-            Problem: 422, there is no such model.
+            Problem: 422, no model fits.
         """
         if name is not None:
             if name not in self._by_name:

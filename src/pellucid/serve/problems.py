@@ -14,7 +14,7 @@ _PATH = re.compile(r"(?<![\w/])(?:[A-Za-z]:)?[/\\](?:[^\s,;:()'\"/\\]+[/\\])+[^\
 
 
 class Problem(Exception):  # noqa: N818 - an answer rather than an error
-    """An answer that says why there is no result.
+    """An answer that says why a result is missing.
 
     Args:
         status: the status code of HTTP.

@@ -14,7 +14,7 @@ __all__ = ["make_protocol"]
 MOST_HEADER_BYTES = 64 * 1024
 
 GRACE_SECONDS = 0.5
-"""Time for a request that is already on its way when the server is told to end."""
+"""Time for a request that is already on its way when the server is to end."""
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\n"

@@ -21,7 +21,7 @@ PROBLEMS: dict[int, str] = {
     429: "Too much waits; Retry-After says when to try again.",
     500: "The server failed.",
     503: "The server is ending.",
-    504: "There was no answer in time.",
+    504: "The answer was not ready in time.",
 }
 """The refusals that every route may answer with, by status code."""
 

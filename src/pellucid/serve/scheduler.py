@@ -132,8 +132,7 @@ class Scheduler:
         """Compute some items, together with those of other requests.
 
         Raises:
-            Problem: 429 if too much waits, 504 if there is no result in time, 503 if the thread
-                has ended.
+            Problem: 429 if too much waits, 504 if the result is late, 503 if the thread has ended.
         """
         return await self._add(task, items, [task.cost(item) for item in items])
 
@@ -166,12 +165,15 @@ class Scheduler:
         with self._changed:
             self._streams.append(stream)
             self._changed.notify()
+        until = loop.time() + self._limits.request_seconds
         try:
-            async with asyncio.timeout(self._limits.request_seconds):
-                while (piece := await stream.queue.get()) is not _GONE:
-                    if isinstance(piece, BaseException):
-                        raise piece
-                    yield piece
+            # One limit for each piece: pieces may be taken by different asyncio tasks.
+            while (
+                piece := await asyncio.wait_for(stream.queue.get(), until - loop.time())
+            ) is not _GONE:
+                if isinstance(piece, BaseException):
+                    raise piece
+                yield piece
         except TimeoutError:
             raise self._too_late() from None
         finally:

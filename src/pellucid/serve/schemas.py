@@ -18,9 +18,13 @@ from pellucid.serve.settings import Limits
 __all__ = [
     "DECODING",
     "Answer",
+    "BaselineAnswer",
+    "ChangeAnswer",
+    "EditAnswer",
     "Hypothesis",
     "ModelAnswer",
     "ModelsAnswer",
+    "OutputAnswer",
     "ProblemAnswer",
     "Schemas",
     "ScoreAnswer",
@@ -104,6 +108,44 @@ class ScoresAnswer(Answer):
 
     model: str
     scores: list[ScoreAnswer]
+
+
+class OutputAnswer(Answer):
+    """A translation and how likely the model found each of its tokens."""
+
+    text: str
+    tokens: list[str]
+    log_probabilities: list[float | None]
+
+
+class EditAnswer(Answer):
+    """Words that differ, at the number of a word from 0."""
+
+    place: int
+    before: list[str]
+    after: list[str]
+
+
+class BaselineAnswer(Answer):
+    """The same change of other heads, drawn at random."""
+
+    changes: list[str]
+    effects: list[float | None]
+
+
+class ChangeAnswer(Answer):
+    """The effect of changes on one line."""
+
+    model: str
+    changes: list[str]
+    original: OutputAnswer
+    before: OutputAnswer = Field(description="The greedy translation without the changes.")
+    after: OutputAnswer = Field(description="The greedy translation under the changes.")
+    effect: float | None = Field(description="On the log-probability of the original.")
+    under_change: list[float | None] = Field(description="The original's, token by token.")
+    after_unchanged: list[float | None] = Field(description="Those of after, without changes.")
+    edits: list[EditAnswer]
+    baseline: BaselineAnswer | None = None
 
 
 class ModelAnswer(Answer):

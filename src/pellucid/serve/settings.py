@@ -50,7 +50,7 @@ class Limits(Strict):
     idle_seconds: float = Field(default=30.0, gt=0, le=86_400)
     """Time that a connection stays open without a request."""
     drain_seconds: float = Field(default=60.0, gt=0, le=86_400)
-    """Time for accepted requests once the server is told to end."""
+    """Time for accepted requests once the server is to end."""
 
     # What waits
     queue_tokens: int = Field(default=200_000, ge=1, le=10**9)
@@ -92,7 +92,7 @@ class Settings:
             is_public: True if it is wanted.
 
         Raises:
-            InputError: the address is not a loopback one and there are no keys.
+            InputError: the address is not a loopback one and keys are missing.
         """
         if is_loopback(self.host) or self.keys is not None or is_public:
             return

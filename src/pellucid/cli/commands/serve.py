@@ -155,7 +155,7 @@ def _add_key(key_file: str | None, name: str) -> int:
     from pellucid.serve.keys import make_key
 
     if key_file is None:
-        raise InputError("--new-key needs --key-file FILE, where its hash is kept. Add it.")
+        raise InputError("--new-key needs --key-file FILE, which keeps its hash. Add it.")
     note(make_key(Path(key_file), name))
     warn(f"The hash of this key is now in {key_file}. The key itself is kept nowhere: copy it.")
     return 0

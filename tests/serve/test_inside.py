@@ -1,0 +1,166 @@
+"""Streams, traces and what-if over HTTP give what the library gives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from served import Live
+
+from pellucid.serve.models import Models, ServedModel
+from pellucid.serve.settings import Limits, Settings
+
+PIZZA = "The pizza came out of the oven and it tasted good."
+
+
+@pytest.fixture
+def model(models: Models) -> ServedModel:
+    (one,) = models
+    return one
+
+
+def read_events(live: Live, body: Any) -> list[tuple[str, dict[str, str]]]:
+    with live.client.stream("POST", "/v1/stream", json=body) as answer:
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        blocks = "".join(answer.iter_text()).split("\n\n")
+    events = []
+    for block in blocks[:-1]:
+        lines = dict(line.split(": ", 1) for line in block.split("\n"))
+        events.append((lines.get("event", ""), json.loads(lines["data"])))
+    return events
+
+
+@pytest.mark.parametrize("options", [{}, {"beam": 4}, {"sample": True, "seed": 5}])
+def test_stream_pieces_make_the_translation(
+    live: Live, model: ServedModel, options: dict[str, Any]
+) -> None:
+    *pieces, (kind, whole) = read_events(live, {"text": PIZZA, **options})
+    assert kind == "end"
+    assert {name for name, _ in pieces} == {""}
+    assert "".join(piece["text"] for _, piece in pieces) == whole["text"]
+    expected = model.translator.translate([PIZZA], **options)[0].text
+    assert whole["text"] == expected
+    assert len(pieces) > 5 or "beam" in options
+
+
+def test_stream_constraints_hold(live: Live) -> None:
+    events = read_events(live, {"text": "The dog ate it.", "prefix": "Un"})
+    assert events[-1][1]["text"].startswith("Un ")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"text": "a", "beam": 99}, "16"),
+        ({"text": "cat " * 300, "split": False}, "tokens"),
+        ({"text": "a", "to": "fra"}, "language codes"),
+        ({"text": "a", "n_best": 2}, "n_best"),
+    ],
+)
+def test_stream_impossible_request_is_refused_before_it_begins(
+    live: Live, body: Any, words: str
+) -> None:
+    answer = live.post("/v1/stream", body)
+    assert answer.status_code == 422
+    assert words in answer.json()["error"]
+
+
+def read_trace(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    return json.loads(header["__metadata__"]["trace"]), safetensors.numpy.load(content)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"layers": [1], "kinds": ["cross"], "heads": [2], "parts": ["decoder"]},
+        {"everything": True},
+        {"stages": ["scores", "context"], "beam": 3},
+        {"target_text": "Le chien l'a mangé."},
+    ],
+)
+def test_look_gives_the_arrays_of_the_library(
+    live: Live, model: ServedModel, asked: dict[str, Any]
+) -> None:
+    from pellucid.inside.ask import Ask
+
+    answer = live.post("/v1/look", {"text": PIZZA, **asked})
+    assert answer.status_code == 200, answer.text
+    records, arrays = read_trace(answer.content)
+    names = ("parts", "layers", "kinds", "heads", "stages", "everything")
+    ask = Ask(**{name: asked[name] for name in names if name in asked})
+    options = {"beam": asked["beam"]} if "beam" in asked else {}
+    expected = model.translator.look(PIZZA, ask=ask, target=asked.get("target_text"), **options)
+    assert set(arrays) == set(expected.arrays)
+    for name, array in expected.arrays.items():
+        np.testing.assert_allclose(arrays[name], array, atol=1e-6)
+    assert records["source_tokens"] == list(expected.source_tokens)
+    assert records["predicted_tokens"] == list(expected.predicted_tokens)
+    assert records["problems"] == []
+    assert records["model"]["model_hash"] == expected.model["model_hash"]
+
+
+def test_look_larger_than_the_limit_gives_413(models: Models) -> None:
+    with Live(models, Settings(limits=Limits(look_bytes=20_000))) as server:
+        assert server.post("/v1/look", {"text": PIZZA, "layers": [0]}).status_code == 200
+        answer = server.post("/v1/look", {"text": PIZZA, "everything": True})
+        assert answer.status_code == 413
+        assert "20,000" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"text": ""}, "one line"),
+        ({"text": "a\nb"}, "one line"),
+        ({"text": "a", "layers": [7]}, "layer"),
+        ({"text": "a", "stages": ["weigths"]}, "Did you mean 'weights'?"),
+        ({"text": "a", "target_text": "b", "beam": 2}, "target_text"),
+        ({"text": "cat " * 300}, "tokens"),
+    ],
+)
+def test_look_impossible_request_is_refused(live: Live, body: Any, words: str) -> None:
+    answer = live.post("/v1/look", body)
+    assert answer.status_code == 422
+    assert words in answer.json()["error"]
+
+
+def test_change_gives_what_the_library_gives(live: Live, model: ServedModel) -> None:
+    from pellucid.inside.changes.what_if import what_if
+    from pellucid.inside.changes.words import parse_changes
+    from pellucid.inside.pair import Pair
+
+    body = {"text": PIZZA, "changes": ["cut word pizza", "average decoder.1.cross.0"]}
+    answer = live.post("/v1/change", body)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    translator = model.translator
+    trace = translator.look(PIZZA)
+    pair = Pair(translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids)
+    expected = what_if(pair, parse_changes(body["changes"], pair.tokenizer, PIZZA, pair.source_ids))
+    assert found["after"]["text"] == expected.after.text != found["original"]["text"]
+    assert found["effect"] == pytest.approx(expected.effect, abs=1e-5)
+    assert [tuple(one["after"]) for one in found["edits"]] == [e.after for e in expected.edits]
+    assert found["baseline"] is None
+
+
+def test_change_baseline_and_given_target(live: Live) -> None:
+    body = {"text": "A red house.", "target_text": "Une maison rouge.", "random": 2}
+    answer = live.post("/v1/change", {**body, "changes": ["cut decoder.0.cross.0"]}).json()
+    assert answer["original"]["text"] == body["target_text"]
+    assert len(answer["baseline"]["effects"]) == 2
+
+
+@pytest.mark.parametrize(
+    "change", ["", "cut", "cut decoder.9.cross.0", "cut word zebra", "x" * 300]
+)
+def test_change_impossible_is_refused(live: Live, change: str) -> None:
+    answer = live.post("/v1/change", {"text": "A cat.", "changes": [change]})
+    assert answer.status_code in ((200, 422) if not change else (422,))
+    assert change or "changes" in answer.json() or "error" in answer.json()
