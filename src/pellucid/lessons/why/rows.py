@@ -104,7 +104,7 @@ def rank_with(
         similar_O: the similarity of those words.
 
     Returns:
-        The correlations, 0 where all ranks are the same, and whether the most similar word has the
+        The correlations, 0 if all ranks are the same, and whether the most similar word has the
         largest weight.
     """
     a_HO, b_O = _ranks(given_HO), _ranks(similar_O[None])[0]

@@ -112,7 +112,7 @@ def measure(setting: Setting) -> Measurement:
         f"embeddings only and as many parameters, in {still} with three random matrices.",
         method="Tiny models learn lists of two to four animals, such as “the black dog and the "
         "cow”; order and agreement differ between the languages. New lists have four. "
-        + ("In a second text what is said tells which noun “it” is. " if len(names) > 1 else "")
+        + ("In a second text the predicate tells which noun “it” is. " if len(names) > 1 else "")
         + "Every attention of a model, in encoder and decoder, makes its queries, keys and values "
         "in the same way. With fewer matrices the feed-forward layers are wider, so that all have "
         "as many parameters. Random matrices keep their first weights. W_O is always learned. "
@@ -127,7 +127,7 @@ def measure(setting: Setting) -> Measurement:
         notes=(
             "A model without the matrices is not without weights between embedding and score: "
             "the embeddings, W_O and the feed-forward layers learn to make vectors whose dot "
-            "products are the wanted ones. In one layer alone, relations would be static.",
+            "products are the wanted ones. In one layer without them, relations would be static.",
             "Without W^q and W^k a score is the same in both directions, and highest for a word "
             "itself in most rows: pellucid why diagonal.",
         ),

@@ -68,12 +68,12 @@ def measure(setting: Setting) -> Measurement:
         question="Is it relevance that counts, not proximity?",
         number=f"With {far.words} words between, a tiny model that was trained with so many has "
         f"{interval([run[-1].right for run in curves[_LONG]]).mean:.0%} of the pronouns right. In "
-        f"the packaged model distance alone explains {by_distance:.0%} of the weights, the two "
+        f"the packaged model the distance explains {by_distance:.0%} of the weights, the two "
         f"words {by_words:.0%}, averaged over the encoder's heads.",
         method="Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
         "with 0 to 100 hesitations, which the translation leaves out. Packaged model: adjectives "
         "before the second noun of sentences of the built-in corpus, which never has so many; the "
-        "true translation without them is given. What is said decides between the nouns, half of "
+        "true translation without them is given. The predicate decides between the nouns, half of "
         "the time for each. The weight is that on the antecedent "
         "in the attention that gives it most without words between, chosen on other sentences: "
         "the row of it or of the last word in the encoder, or of the pronoun in the decoder. "

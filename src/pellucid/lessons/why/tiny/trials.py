@@ -1,7 +1,7 @@
 """Trials: tiny models that differ in one setting learn the same text in the same updates.
 
 Two texts ask for different things of attention. *Lists* of animals need order: the model must look
-at the next phrase, and an adjective changes places. *Pronouns* need meaning: what is said at the
+at the next phrase, and an adjective changes places. *Pronouns* need meaning: the predicate at the
 end tells which of two nouns *it* stands for.
 """
 
