@@ -141,7 +141,7 @@ def judge_size(found: Mapping[Form, Sequence[Errors]]) -> Verdict:
             condition = "one vector is all that the decoder gets"
             return Verdict("holds only if", condition, rule, numbers)
         return Verdict("holds", "", rule, numbers)
-    condition = "lost words count: lists of the same size get the wrong number as often"
+    condition = "lost words are the reason: lists of the same size get the wrong number as often"
     return Verdict("holds only if", condition, rule, numbers)
 
 

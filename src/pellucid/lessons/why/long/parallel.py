@@ -69,7 +69,10 @@ def measure(setting: Setting) -> Measurement:
         ]
         for seed in setting.seeds
     ])  # fmt: skip
-    own = {seed: _learn(setting, seed) for seed in setting.seeds}
+    own = {
+        updates: [_learn(setting, seed, updates) for seed in setting.seeds]
+        for updates in setting.choose((120, 300), (3,))
+    }
     first, last = (
         mean(speeds["Transformer", length]) / mean(speeds["fixed vector", length])
         for length in (lengths[0], lengths[-1])
@@ -237,9 +240,9 @@ def _average(by_seed: Sequence[Sequence[Race]]) -> list[Race]:
     ]
 
 
-def _learn(setting: Setting, seed: int) -> dict[str, dict[str, float]]:
+def _learn(setting: Setting, seed: int, updates: int) -> dict[str, dict[str, float]]:
     """Train on correct words, on own words, and on own words in the time of the first."""
-    count, updates, tests = setting.choose((4000, 300, 200), (60, 3, 11))
+    count, tests = setting.choose((4000, 200), (60, 11))
 
     def run(is_own: bool, steps: int) -> dict[str, float]:
         train = draw_statements(count, seed=seed, part="train")
@@ -285,23 +288,22 @@ def _write_thousands(speeds: Sequence[float]) -> str:
     return f"{write([speed / 1000 for speed in speeds])}k"
 
 
-def _own_table(own: Mapping[int, Mapping[str, Mapping[str, float]]]) -> Table:
-    kinds = list(next(iter(own.values())))
+def _own_table(own: Mapping[int, Sequence[Mapping[str, Mapping[str, float]]]]) -> Table:
+    columns = ("updates", "seconds", "exact")
     return Table(
         "Training a Transformer on statements",
-        ("", "updates", "seconds", "right, %"),
-        ("", "", "", ""),
+        ("updates on correct words", "learned from", "updates", "seconds", "right, %"),
+        ("d", "", "", "", ""),
         tuple(
-            (
-                kind,
-                write([found[kind]["updates"] for found in own.values()]),
-                write([found[kind]["seconds"] for found in own.values()]),
-                write([100 * found[kind]["exact"] for found in own.values()]),
-            )
-            for kind in kinds
+            (updates, kind, *(
+                write([found[kind][name] for found in by_seed], scale=100 if name == "exact" else 1)
+                for name in columns
+            ))
+            for updates, by_seed in own.items()
+            for kind in by_seed[0]
         ),
         is_of_this_machine=True,
-    )
+    )  # fmt: skip
 
 
 def _plot(speeds: Speeds, races: Sequence[Race]) -> Plot:
