@@ -57,12 +57,12 @@ def measure(setting: Setting) -> Measurement:
     """Add to the quick measurement trainings by number of heads, distances, and cutting."""
     quick = short.measure(setting)
     count = setting.choose(60, 2)
-    numbers = setting.choose(NUMBERS, (1, 2))
-    taught = {name: _teach(name, numbers, setting) for name in ("lists", "pronouns")}
     distances = [setting.cell(f"distances in the packaged model, {count} sentences, seed {seed}",
                               partial(_packaged_distances, count, seed))
                  for seed in setting.seeds]  # fmt: skip
     cuts = [_cut(count, seed, setting) for seed in setting.seeds]
+    numbers = setting.choose(NUMBERS, (1, 2))
+    taught = {name: _teach(name, numbers, setting) for name in ("lists", "pronouns")}
     tiny_distances = [
         (run["trained"], run["untrained"])
         for runs in taught["pronouns"].values()
