@@ -150,6 +150,14 @@ def test_sums_write_means_with_intervals_and_missing_numbers() -> None:
     assert sums.write([3e-7]) == "3e−07"
 
 
+def test_sums_in_logarithms_have_geometric_means_and_intervals_above_zero() -> None:
+    series = sums.series_of("a", (3, 5), ([0.01, 1.0, 100.0], [0.0, 2.0]), in_logarithms=True)
+    assert series.y == pytest.approx((1.0, 1.0))
+    assert 0 < series.low[0] < 0.01
+    assert series.low[0] * series.high[0] == pytest.approx(1.0)
+    assert interval([0.01, 1.0, 100.0]).low < 0
+
+
 def test_sums_count_updates_for_good_and_thin_a_course() -> None:
     assert sums.updates_until([3.0, 0.1, 2.0, 0.3, 0.2], 0.5) == 4
     assert sums.updates_until([0.1, 0.6], 0.5) is None

@@ -320,7 +320,7 @@ def _plot(lengths: Sequence[int], by_seed: Sequence[Cells]) -> Plot:
              for cells in by_seed]
             for place in range(len(lengths))
         ]  # fmt: skip
-        return series_of(name, lengths, values, role, scale=scale)
+        return series_of(name, lengths, values, role, scale=scale, in_logarithms=True)
 
     time = Panel(
         "Time of one layer", "tokens", "ms",

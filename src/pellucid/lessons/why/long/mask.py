@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.lessons.why.claims.mask import (
@@ -47,7 +47,7 @@ def measure(setting: Setting) -> Measurement:
         method=f"Equal models of one and of two layers learn {count:,} sentences of a tiny English "
         f"and French in {steps} updates. Each verb has two French words, and a coin decides "
         "which one a sentence has: it cannot be foreseen, and a fair model pays log 2 nats "
-        "for it. Decoding is greedy. The verdict is about means of all models.",
+        "for it. Decoding is greedy. The verdict takes the depth that is harder on the claim.",
         findings=(Finding(SAYS, judge({True: fair, False: cheat}, floor)),),
         tables=(_table(found, depths, floor),),
         plot=_plot(found, depths, floor),
@@ -95,11 +95,21 @@ def _teach(
 
 
 def _sum_up(found: Found, has_mask: bool) -> Taught:
-    every = [one for (_, masked), ones in found.items() if masked == has_mask for one in ones]
+    """Take the mean of each depth, and of these the one that is hardest on the claim."""
+
+    def hardest(what: str, choose: Callable[[list[float]], float]) -> float:
+        return choose(
+            [mean([one[what] for one in ones])
+             for (_, masked), ones in found.items() if masked == has_mask]
+        )  # fmt: skip
+
+    above, below = (min, max) if has_mask else (max, min)
     return Taught(
-        *(mean([one[what] for one in every])
-          for what in ("training_loss", "test_loss", "exact", "weight_on_next"))
-    )  # fmt: skip
+        hardest("training_loss", above),
+        hardest("test_loss", above),
+        hardest("exact", above),
+        hardest("weight_on_next", below),
+    )
 
 
 def _table(found: Found, depths: Sequence[int], floor: float) -> Table:
@@ -127,7 +137,7 @@ def _plot(found: Found, depths: Sequence[int], floor: float) -> Plot:
     def course(name: str, depth: int, has_mask: bool, role: Any) -> Series:
         losses = [one["losses"] for one in found[depth, has_mask]]
         places = [EVERY * (i + 0.5) for i in range(len(losses[0]))]
-        return series_of(name, places, list(zip(*losses, strict=True)), role)
+        return series_of(name, places, list(zip(*losses, strict=True)), role, in_logarithms=True)
 
     ends = (0.0, EVERY * float(len(found[1, True][0]["losses"])))
     loss = Panel(

@@ -203,7 +203,7 @@ def _plot(
                        for i in range(len(taught[norm, middle, depth][0]["losses"]))],
                       list(zip(*(one["losses"] for one in taught[norm, middle, depth]),
                                strict=True)),
-                      role(norm))
+                      role(norm), in_logarithms=True)
             for norm in PLACES
         ),
         y_log=True,
@@ -213,7 +213,7 @@ def _plot(
         "share of that in one layer alone",
         tuple(
             series_of(NAMES[norm], range(1, layers + 1),
-                      list(zip(*by_layer[norm], strict=True)), role(norm))
+                      list(zip(*by_layer[norm], strict=True)), role(norm), in_logarithms=True)
             for norm in PLACES
         ),
         y_log=True,

@@ -81,8 +81,9 @@ def _plot(found: Sequence[Sequence[Padded]], amounts: Sequence[int]) -> Plot:
         return Panel(
             title, "padding tokens after each sentence", label,
             (
-                series_of("not masked", amounts, opened, "accent", scale=scale),
-                series_of("masked", amounts, masked, scale=scale),
+                series_of("not masked", amounts, opened, "accent", scale=scale,
+                          in_logarithms=scale == 1),
+                series_of("masked", amounts, masked, scale=scale, in_logarithms=scale == 1),
             ),
             x_log=True, y_log=scale == 1, y_range=None if scale == 1 else (0, 100),
         )  # fmt: skip

@@ -242,7 +242,8 @@ def _plot(
         f"Gradient by layer, {layers} layers, untrained", "layer of the encoder",
         "share of that in one layer alone",
         tuple(
-            series_of(name, range(1, layers + 1), list(zip(*found, strict=True)), role(name))
+            series_of(name, range(1, layers + 1), list(zip(*found, strict=True)), role(name),
+                      in_logarithms=True)
             for name, found in by_layer.items()
         ),
         y_log=True,

@@ -323,7 +323,7 @@ def _plot(runs: Runs, taught: Taught, widths: Sequence[int]) -> Plot:
     def softmax(name: str, kind: Kind, is_scaled: bool, what: str, role: Any) -> Any:
         found = runs[kind, is_scaled]
         values = [[getattr(one, what) for one in by_seed] for by_seed in found]
-        return series_of(name, WIDTHS, values, role)
+        return series_of(name, WIDTHS, values, role, in_logarithms=what == "gradient")
 
     def panel(title: str, label: str, what: str) -> Panel:
         return Panel(
@@ -339,7 +339,7 @@ def _plot(runs: Runs, taught: Taught, widths: Sequence[int]) -> Plot:
     def course(name: str, width: int, is_scaled: bool, role: Any) -> Any:
         losses = [one["losses"] for one in taught["unit", width, is_scaled]]
         places = [EVERY * (i + 0.5) for i in range(len(losses[0]))]
-        return series_of(name, places, list(zip(*losses, strict=True)), role)
+        return series_of(name, places, list(zip(*losses, strict=True)), role, in_logarithms=True)
 
     last = widths[-1]
     learning = Panel(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
-from pellucid.lessons.why.intervals import interval
+from pellucid.lessons.why.intervals import Interval, interval
 from pellucid.lessons.why.result import Series
 
 __all__ = ["mean", "series_of", "thin", "updates_until", "write"]
@@ -31,6 +32,7 @@ def series_of(
     role: Literal["accent", "plain", "faint"] = "plain",
     *,
     scale: float = 1.0,
+    in_logarithms: bool = False,
 ) -> Series:
     """Make a line or a set of bars with intervals.
 
@@ -40,8 +42,12 @@ def series_of(
         values: for each place the numbers of all seeds.
         role: as in `pellucid.lessons.why.result.Series`.
         scale: multiplies every number, such as 100 for shares in %.
+        in_logarithms: True takes means and intervals of the logarithms, for a logarithmic axis: an
+            interval then never reaches 0. Places with a number that is not positive stay as they
+            are.
     """
-    found = [interval([scale * value for value in numbers]) for numbers in values]
+    average = _geometric_interval if in_logarithms else interval
+    found = [average([scale * value for value in numbers]) for numbers in values]
     return Series(
         name,
         tuple(float(place) for place in places),
@@ -50,6 +56,13 @@ def series_of(
         tuple(one.low for one in found),
         tuple(one.high for one in found),
     )
+
+
+def _geometric_interval(values: Numbers) -> Interval:
+    if not values or not min(values) > 0:
+        return interval(values)
+    found = interval([math.log(value) for value in values])
+    return Interval(math.exp(found.mean), math.exp(found.low), math.exp(found.high))
 
 
 def thin(losses: Sequence[float], every: int) -> list[float]:
