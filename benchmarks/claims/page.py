@@ -4,7 +4,7 @@
 
 Writes ``docs/claims.md``, ``docs/pictures/claims/CLAIM.svg``, and the table of verdicts between the
 marks ``<!-- verdicts -->`` and ``<!-- end of verdicts -->`` of ``README.md`` and
-``docs/lessons/README.md``.
+``docs/lessons/README.md``, one row a claim.
 """
 
 from __future__ import annotations
@@ -50,26 +50,37 @@ def main() -> None:
         draw_measurement(measurement, PICTURES / f"{measurement.claim}.svg")
     measured = [measurement for measurement, _ in found]
     sections = [write_section(*each) for each in found]
-    PAGE.write_text(
-        "\n".join([OPENING + write_verdicts(measured, PAGE), *sections]), encoding="utf-8"
-    )
+    PAGE.write_text("\n".join([OPENING + write_verdicts(measured), *sections]), encoding="utf-8")
     for page in (ROOT / "README.md", ROOT / "docs" / "lessons" / "README.md"):
         replace_verdicts(page, measured)
     missing = set(CLAIMS) - {measurement.claim for measurement in measured}
     print(f"{len(found)} claims; without results: {', '.join(sorted(missing)) or 'none'}")
 
 
-def write_verdicts(measured: list[Measurement], page: Path) -> str:
-    """Write the table of all verdicts, with links that work from a page."""
-    target = os.path.relpath(PAGE, page.parent) if page != PAGE else ""
+def write_verdicts(measured: list[Measurement]) -> str:
+    """Write the table of all verdicts."""
     lines = ["| claim | statement | verdict |", "| --- | --- | --- |"]
     for measurement in measured:
-        name = f"[`{measurement.claim}`]({target}#{measurement.claim})"
+        name = f"[`{measurement.claim}`](#{measurement.claim})"
         for finding in measurement.findings:
             verdict = finding.verdict
             said = f"**{verdict.outcome}** {_cell(verdict.condition)}".strip()
             lines.append(f"| {name} | “{_cell(finding.statement.says)}” | {said} |")
             name = ""
+    return "\n".join(lines) + "\n"
+
+
+def write_summary(measured: list[Measurement], page: Path) -> str:
+    """Write one row for each claim: its question and its verdicts."""
+    target = os.path.relpath(PAGE, page.parent)
+    lines = ["| claim | question | verdicts |", "| --- | --- | --- |"]
+    for measurement in measured:
+        said = dict.fromkeys(
+            f"**{finding.verdict.outcome}** {_cell(finding.verdict.condition)}".strip()
+            for finding in measurement.findings
+        )
+        name = f"[`{measurement.claim}`]({target}#{measurement.claim})"
+        lines.append(f"| {name} | {_cell(measurement.question)} | {'; '.join(said)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -116,7 +127,7 @@ def replace_verdicts(page: Path, measured: list[Measurement]) -> None:
     """Replace the table between the marks of a page; a page without marks stays as it is."""
     text = page.read_text(encoding="utf-8")
     between = re.compile(f"{re.escape(MARKS[0])}.*?{re.escape(MARKS[1])}", re.DOTALL)
-    new = f"{MARKS[0]}\n{write_verdicts(measured, page)}{MARKS[1]}"
+    new = f"{MARKS[0]}\n{write_summary(measured, page)}{MARKS[1]}"
     page.write_text(between.sub(lambda _: new, text), encoding="utf-8")
 
 

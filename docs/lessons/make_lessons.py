@@ -15,6 +15,7 @@ from pellucid.lessons.walks.by_name import TITLES, load_walk
 from pellucid.lessons.walks.statement import Statement, Walk
 
 FOLDER = Path(__file__).parent
+VERDICTS = ("<!-- verdicts -->", "<!-- end of verdicts -->")
 
 
 def page(walk: Walk) -> Iterator[str]:
@@ -56,6 +57,8 @@ def contents() -> Iterator[str]:
     yield from ("", "| lesson | text | statements |", "| --- | --- | ---: |")
     for walk in walks:
         yield f"| [{walk.name}]({walk.name}.md) | {walk.title} | {len(walk.statements)} |"
+    yield from ("", "What the texts claim in general is measured, and judged by a rule "
+                "([plots and numbers](../claims.md)):", "", *verdicts())  # fmt: skip
     for walk in walks:
         yield from (
             "",
@@ -65,6 +68,15 @@ def contents() -> Iterator[str]:
             "| ---: | --- | --- |",
         )
         yield from (row(number, one) for number, one in enumerate(walk.statements, start=1))
+
+
+def verdicts() -> list[str]:
+    """Return the table that ``benchmarks/claims/page.py`` puts between its marks, as it stands."""
+    page = FOLDER / "README.md"
+    lines = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
+    if VERDICTS[0] not in lines or VERDICTS[1] not in lines:
+        return list(VERDICTS)
+    return lines[lines.index(VERDICTS[0]) : lines.index(VERDICTS[1]) + 1]
 
 
 def row(number: int, one: Statement) -> str:
