@@ -279,6 +279,10 @@ def test_memory_is_judged_by_the_first_letter_of_the_longest(
     }
     expect(memory.judge(shares), outcome)
     assert "up to 5" in memory.judge(shares).numbers
+    # A length that the Transformer did not learn in so many updates does not count.
+    longer = {**shares, **{(form, 400): [0.1] for form, _ in shares}}
+    expect(memory.judge(longer), outcome)
+    assert "at 400 letters" in memory.judge(longer).numbers
 
 
 @pytest.mark.parametrize(

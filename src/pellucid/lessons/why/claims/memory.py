@@ -51,9 +51,10 @@ def measure(setting: Setting) -> Measurement:
     updates = setting.choose(300, 4)
     equal_updates, equal_time = _read_all(setting, forms, lengths, updates)
     translated = measure_corpus(setting) if setting.size == "full" else []
-    farthest = lengths["recall"][-1]
+    recalled = equal_updates["recall"]
+    farthest = _judged_length(recalled)
     vector, transformer = (
-        fmean(equal_updates["recall"][form, farthest]) for form in (forms[0], "Transformer")
+        fmean(recalled[form, farthest]) for form in ("fixed vector", "Transformer")
     )
     tables = [
         _table(f"{title}, {reading}", shares)
@@ -99,24 +100,29 @@ _NOTES = (
 
 
 def judge(shares: Shares) -> Verdict:
-    """Judge by the first letters that are right at the longest length.
+    """Judge by the first letters that are right at the longest length that can be learned.
 
     Args:
         shares: of the task recall, after equal updates.
     """
     forms = list(dict.fromkeys(form for form, _ in shares))
     lengths = sorted({length for _, length in shares})
-    last = {form: fmean(shares[form, lengths[-1]]) for form in forms}
+    judged = _judged_length(shares)
+    last = {form: fmean(shares[form, judged]) for form in forms}
     recurrent = [form for form in forms if form != "Transformer"]
     attending = [form for form in recurrent if form != "fixed vector"]
     rule = (
-        f"lost means that at most {LOST:.0%} of the first letters are right at the longest length, "
+        "the length is the longest at which the Transformer keeps the first letters, or the "
+        f"longest of all if it never does; lost means that at most {LOST:.0%} of them are right, "
         f"kept that {KEPT:.0%} are; holds if every recurrent form loses them and the Transformer "
         "keeps them, only for a fixed vector if recurrent models with attention keep them too, "
         "fails otherwise"
     )
-    numbers = ", ".join(f"{form} {share:.0%}" for form, share in last.items())
-    numbers += f" at {lengths[-1]} letters"
+    numbers = "; ".join(
+        f"at {length} letters "
+        + ", ".join(f"{form} {fmean(shares[form, length]):.0%}" for form in forms)
+        for length in sorted({judged, lengths[-1]})
+    )
     kept = [length for length in lengths if fmean(shares["fixed vector", length]) >= KEPT]
     if kept:
         numbers += f"; the fixed vector keeps them up to {kept[-1]}"
@@ -130,6 +136,13 @@ def judge(shares: Shares) -> Verdict:
         condition = "the encoder hands over one vector of fixed length: attention keeps it"
         return Verdict("holds only if", condition, rule, numbers)
     return Verdict("fails", "", rule, numbers)
+
+
+def _judged_length(shares: Shares) -> int:
+    """Find the longest length at which the Transformer keeps the first letters."""
+    lengths = sorted({length for _, length in shares})
+    kept = [length for length in lengths if fmean(shares["Transformer", length]) >= KEPT]
+    return kept[-1] if kept else lengths[-1]
 
 
 def _read_all(
