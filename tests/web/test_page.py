@@ -18,6 +18,7 @@ from pellucid.inside.changes.change import parse_change
 from pellucid.inside.changes.what_if import what_if
 from pellucid.inside.measures import measure
 from pellucid.inside.pair import make_pair
+from pellucid.inside.show.page.live import model_page
 
 NEW = "The good pizza came out, isn't it?"
 
@@ -157,6 +158,32 @@ def test_cut_head_is_decoded_again_and_has_the_effect_that_the_package_finds(
     assert "change=" not in reader.link
 
 
+def test_moved_word_is_read_at_its_new_place_and_compared_with_other_words(
+    browser: Browser, page: Path, translator: Translator
+) -> None:
+    reader = PageReader(browser, page, "#view=what-if")
+    words = translator.look(SENTENCES[0], beam=1).source_tokens[:-1]
+    for _ in range(2):
+        reader.click_text("Later")
+    assert "change=move+1%3E3" in reader.link
+    moved = "The came out pizza of the oven, and it tasted good."
+    assert "".join(reader.texts(".order li")).replace(",", "") == (
+        moved.replace(" ", "").replace(",", "")
+    )
+    assert reader.target == best(translator, moved, beam=1)
+    reader.wait(f"document.querySelectorAll('.bars tr').length === {len(words)}")
+    shown = float(reader.texts(".bars tr.mine .number")[0].replace("−", "-"))
+    ids = translator.look(SENTENCES[0], beam=1).predicted_ids
+    before, after = (
+        make_pair(translator.own_bundle, text, ids).log_probabilities().sum().item()
+        for text in (SENTENCES[0], moved)
+    )
+    assert shown == pytest.approx(after - before, abs=6e-3)
+    for _ in range(2):
+        reader.click_text("Earlier")
+    assert "change=" not in reader.link
+
+
 def test_link_reproduces_the_state(browser: Browser, page: Path, reader: PageReader) -> None:
     reader.type(NEW)
     reader.click("#tab-what-if")
@@ -175,6 +202,33 @@ def test_all_heads_are_there_and_open(reader: PageReader) -> None:
     assert values == sorted(values, reverse=True)
     reader.click("button.head")
     assert "view=head" in reader.link
+
+
+def test_heads_are_sorted_by_their_distance_from_the_head_that_was_taught(
+    browser: Browser, page: Path, translator: Translator, tmp_path: Path
+) -> None:
+    trace = translator.look(SENTENCES[0], everything=True, beam=1)
+    html = model_page(translator.own_bundle, trace, SENTENCES[0], taught=(1, 2))
+    path = tmp_path / "taught.html"
+    path.write_text(html, encoding="utf-8")
+    reader = PageReader(browser, path, "#view=heads")
+    reader.click_text("Alignment error")
+    most = [trace.weights("decoder", layer, "cross").argmax(axis=-1) for layer in range(2)]
+    rows = [r for r, token in enumerate(trace.predicted_tokens) if not token.startswith("<")]
+    errors = [
+        np.mean(most[layer][head][rows] != most[1][2][rows])
+        for layer in range(2)
+        for head in range(3)
+    ]
+    shown = [float(text) for text in reader.texts("button.head .mono")]
+    assert "Head 2 of layer 1" in reader.texts("[role=status]")[0].replace("head", "Head")
+    np.testing.assert_allclose(shown, sorted(errors), atol=5.1e-3)
+    assert shown[0] == 0
+
+    reader = PageReader(browser, page, "#view=heads")
+    reader.click_text("Alignment error")
+    assert "nothing to measure against" in reader.texts("[role=status]")[0]
+    assert len(reader.texts("button.head")) == 3 + 2 * 3 + 2 * 3
 
 
 def test_lesson_asks_first_and_then_tells(reader: PageReader) -> None:
@@ -260,7 +314,10 @@ def test_unknown_words_are_named_and_long_lines_refused(reader: PageReader) -> N
 @pytest.mark.parametrize("width", [390, 1400])
 @pytest.mark.parametrize(
     "view",
-    ["translate", "links", "head", "arithmetic", "heads", "what-if", "beyond", "lessons"],
+    [
+        *("translate", "links", "head", "arithmetic", "heads", "what-if", "beyond", "lessons"),
+        "lessons&lesson=slides&screen=2",
+    ],
 )
 def test_no_view_is_wider_than_the_window(
     browser: Browser, page: Path, view: str, width: int

@@ -25,7 +25,8 @@ test("what makes no sense is left at its start", () =>
 test("a statement opens the view, head and stage that it names", () => {
   const sentence = "The pizza is good";
   expect(liveOf({ live: "head decoder.self masked", sentence })).toEqual(
-    { view: "head", part: "decoder", kind: "self", stage: "masked", text: sentence });
+    { view: "head", part: "decoder", kind: "self", head: null, stage: "masked", text: sentence });
+  expect(liveOf({ live: "head encoder.0.self.2 scores", sentence })?.head).toEqual({ part: "encoder", layer: 0, kind: "self", head: 2 });
   expect(liveOf({ live: "beyond", sentence })).toMatchObject({ view: "beyond", part: "decoder", kind: "cross", stage: "weights" });
 });
 test.each(["", "lessons", "nowhere encoder.self"])("%j shows nothing", (live) => expect(liveOf({ live, sentence: "a" })).toBeNull());

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseChange, writeChange } from "../src/model/changes";
+import { orderOf, parseChange, writeChange } from "../src/model/changes";
 import { draw, GREEDY, lengthPenalty, randomNumbers } from "../src/model/decode";
 import { erf, largest, layerNorm, logSumExp } from "../src/model/tensor";
 import { bareWords, joinWords, plain, splitWords } from "../src/model/tokenizer";
@@ -22,15 +22,26 @@ describe("words", () => {
 
 describe("changes", () => {
   test.each(["cut decoder.1.cross.0", "cut encoder.0.self.2:4>7", "zero encoder.0.self.2:*>7", "average decoder.1.self.0",
-    "force decoder.1.cross.0:3>2=0.8", "word 3", "temperature 2.5", "no-scale", "no-mask"])(
+    "force decoder.1.cross.0:3>2=0.8", "word 3", "move 3>1", "temperature 2.5", "no-scale", "no-mask"])(
     "%s is read as it is written",
     (text) => expect(writeChange(parseChange(text)!)).toBe(text),
   );
   test.each(["", "cut", "cut encoder.0.cross.1", "cut decoder.1.cross", "force decoder.1.cross.0:3>2=1.5", "force decoder.1.cross.0=1",
-    "zero decoder.1.cross.0", "word x", "temperature 0", "no-mask x", "<script>", "cut decoder.1.cross.0=1"])(
+    "zero decoder.1.cross.0", "word x", "move 3", "move a>1", "move 1>2>3", "temperature 0", "no-mask x", "<script>", "cut decoder.1.cross.0=1"])(
     "%j is not a change",
     (text) => expect(parseChange(text)).toBeNull(),
   );
+});
+
+describe("order", () => {
+  const order = (...texts: string[]) => orderOf(texts.map((text) => parseChange(text)!), 5);
+  test("a moved word takes its place, and those between move up", () => {
+    expect(order()).toEqual([0, 1, 2, 3, 4]);
+    expect(order("move 3>1")).toEqual([0, 3, 1, 2, 4]);
+    expect(order("move 0>4")).toEqual([1, 2, 3, 4, 0]);
+    expect(order("move 3>1", "move 0>1")).toEqual([3, 0, 1, 2, 4]);
+  });
+  test("a place outside of the sentence moves nothing", () => expect(order("move 7>1", "move 1>9")).toEqual([0, 1, 2, 3, 4]));
 });
 
 describe("numbers", () => {

@@ -2,13 +2,15 @@
 
 import type { Statement } from "../state/data";
 import { VIEWS, type View } from "../state/link";
-import { STAGES, type Stage } from "../trace/trace";
+import { parseHead, STAGES, type HeadPlace, type Stage } from "../trace/trace";
 
 export interface Live {
   view: View;
   text: string;
   part: "encoder" | "decoder";
   kind: "self" | "cross";
+  /** The head of the command, if it names one. */
+  head: HeadPlace | null;
   stage: Stage;
 }
 
@@ -17,12 +19,14 @@ export function liveOf({ live, sentence }: Pick<Statement, "live" | "sentence">)
   const [name, place = "decoder.cross", stage] = live.split(" ");
   const view = VIEWS.find((one) => one === name);
   if (!view || view === "lessons") return null;
-  const [part, kind] = place.split(".");
+  const head = parseHead(place);
+  const [part, kind] = head ? [head.part, head.kind] : place.split(".");
   return {
     view,
     text: sentence,
     part: part === "encoder" ? "encoder" : "decoder",
     kind: kind === "self" ? "self" : "cross",
+    head,
     stage: STAGES.find((one) => one === stage) ?? "weights",
   };
 }

@@ -1,7 +1,7 @@
 /**
  * Changes to attention while a model runs, written as the command line writes them:
  * `cut decoder.1.cross.0`, `cut encoder.0.self.2:4>7`, `zero …`, `average …`, `force …=0.8`.
- * Four more act everywhere: `word 3`, `temperature 2`, `no-scale`, `no-mask`.
+ * Five more act everywhere: `word 3`, `move 3>1`, `temperature 2`, `no-scale`, `no-mask`.
  */
 
 export interface Place {
@@ -18,6 +18,7 @@ export type Change =
   | { verb: "cut" | "zero" | "average"; place: Place }
   | { verb: "force"; place: Place; weight: number }
   | { verb: "word"; position: number }
+  | { verb: "move"; position: number; to: number }
   | { verb: "temperature"; value: number }
   | { verb: "no-scale" }
   | { verb: "no-mask" };
@@ -55,6 +56,10 @@ export function parseChange(text: string): Change | null {
   const [verb, rest = ""] = text.trim().split(/\s+(.*)/s);
   if (verb === "no-scale" || verb === "no-mask") return rest ? null : { verb };
   if (verb === "word") return /^\d+$/.test(rest) ? { verb, position: Number(rest) } : null;
+  if (verb === "move") {
+    const [, position, to] = /^(\d+)>(\d+)$/.exec(rest) ?? [];
+    return position ? { verb, position: Number(position), to: Number(to) } : null;
+  }
   if (verb === "temperature") {
     const value = Number(rest);
     return rest && value > 0 && Number.isFinite(value) ? { verb, value } : null;
@@ -78,6 +83,8 @@ export function writeChange(change: Change): string {
   switch (change.verb) {
     case "word":
       return `word ${change.position}`;
+    case "move":
+      return `move ${change.position}>${change.to}`;
     case "temperature":
       return `temperature ${change.value}`;
     case "no-scale":
@@ -88,6 +95,17 @@ export function writeChange(change: Change): string {
     default:
       return `${change.verb} ${writePlace(change.place)}`;
   }
+}
+
+/** The rows of a source in the order of their positions, after words have moved. */
+export function orderOf(changes: Change[], length: number): number[] {
+  const order = Array.from({ length }, (_, row) => row);
+  for (const one of changes) {
+    if (one.verb !== "move" || one.position >= length || one.to >= length) continue;
+    order.splice(order.indexOf(one.position), 1);
+    order.splice(one.to, 0, one.position);
+  }
+  return order;
 }
 
 /** Weights or scores of one attention, (heads, queries, keys), and the row of the first query. */

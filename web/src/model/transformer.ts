@@ -3,7 +3,7 @@
  * forward. Every result can be kept under the name that a trace gives it.
  */
 
-import { ChangesHere, type Change } from "./changes";
+import { ChangesHere, orderOf, type Change } from "./changes";
 import type { ModelConfig, Weights } from "./config";
 import { activate, add, layerNorm, linear, zeros, type Tensor } from "./tensor";
 
@@ -110,6 +110,13 @@ export class Transformer {
     keep(run, `${part}.embedding`, embedded);
     if (positions === "none") return keep(run, `${part}.input`, embedded);
     const places = this.positions(part, first, ids.length);
+    // An encoder without a mask sees order only in the positions, so a moved word takes another one.
+    if (part === "encoder" && run.changes.some(({ verb }) => verb === "move")) {
+      const inOrder = places.data.slice();
+      orderOf(run.changes, ids.length).forEach((row, place) =>
+        places.data.set(inOrder.subarray(place * width, (place + 1) * width), row * width),
+      );
+    }
     keep(run, `${part}.positions`, places);
     return keep(run, `${part}.input`, add(embedded, places));
   }

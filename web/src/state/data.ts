@@ -15,7 +15,7 @@ export interface Statement {
   vary: string;
   /** The sentence to show with it. */
   sentence: string;
-  /** What to show, as `VIEW`, `VIEW PART.KIND` or `VIEW PART.KIND STAGE`; empty if nothing. */
+  /** What to show, as `VIEW`, `VIEW PART.KIND` or `VIEW PART.LAYER.KIND.HEAD STAGE`; empty if nothing. */
   live: string;
   /** Why nothing is shown, if there would be something. */
   without: string;

@@ -6,7 +6,9 @@ export function number(value: number, digits = 3): string {
   if (value === -Infinity) return `${MINUS}∞`;
   if (value === Infinity) return "∞";
   if (Number.isNaN(value)) return "not a number";
-  return value.toFixed(digits).replace("-", MINUS);
+  const text = value.toFixed(digits);
+  // A number that rounds to 0 has no sign.
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", MINUS);
 }
 
 export function percent(share: number): string {

@@ -1,6 +1,6 @@
 /** Numbers that describe a head's weights. They say what it attends to, not what it is for. */
 
-import { row, type Tensor } from "../model/tensor";
+import { largest as largestOf, row, type Tensor } from "../model/tensor";
 import { siteOf, type HeadPlace, type Trace } from "./trace";
 
 export interface Figures {
@@ -9,6 +9,8 @@ export interface Figures {
   confidence: number;
   distance: number;
   specials: number;
+  /** Of cross-attention compared with a head that was taught word links; null for others. */
+  alignment: number | null;
 }
 
 const SPECIAL = new Set(["<s>", "</s>", "<pad>"]);
@@ -19,9 +21,21 @@ export const FIGURE_NAMES = {
   confidence: "largest weight of a row",
   distance: "distance attended over, in tokens",
   specials: "weight on start and end",
+  alignment: "alignment error",
 } as const;
 
-export function figuresOf(trace: Trace, place: HeadPlace): Figures {
+/**
+ * The share of the rows that look most at another source word than the taught head does in the same
+ * row. Rows that predict the end have no link.
+ */
+function alignmentError(trace: Trace, place: HeadPlace, taught: HeadPlace): number | null {
+  if (place.part !== "decoder" || place.kind !== "cross") return null;
+  const most = (one: HeadPlace, q: number) => largestOf(row(trace.matrix(`${siteOf(one)}.weights`, one.head)!, q), 1)[0];
+  const rows = trace.records.predictedTokens.flatMap((token, q) => (SPECIAL.has(token) ? [] : [q]));
+  return rows.length ? rows.filter((q) => most(place, q) !== most(taught, q)).length / rows.length : null;
+}
+
+export function figuresOf(trace: Trace, place: HeadPlace, taught: HeadPlace | null = null): Figures {
   const weights = trace.matrix(`${siteOf(place)}.weights`, place.head)!;
   const columns = trace.columns(place);
   const total = { entropy: 0, confidence: 0, distance: 0, specials: 0 };
@@ -44,6 +58,7 @@ export function figuresOf(trace: Trace, place: HeadPlace): Figures {
     confidence: mean(total.confidence),
     distance: mean(total.distance),
     specials: mean(total.specials),
+    alignment: taught && trace.hasWeights(taught) ? alignmentError(trace, place, taught) : null,
   };
 }
 

@@ -39,7 +39,7 @@ STATEMENTS = (
         shows=("Context vectors",),
         number="d_v, the width of a value. The heads' contexts are joined and mixed by W_O.",
         lines=8,
-        live="arithmetic encoder.self",
+        live="arithmetic encoder.0.self.0",
     ),
     Statement(
         place="however far apart",
@@ -62,7 +62,7 @@ STATEMENTS = (
         shows=("Queries",),
         number="One for each token, in each head of each layer.",
         lines=8,
-        live="arithmetic encoder.self",
+        live="arithmetic encoder.0.self.0",
     ),
     Statement(
         place="keys",
@@ -149,7 +149,7 @@ STATEMENTS = (
         number="It can: vectors may point away from each other. All are computed at once.",
         errs="A long vector scores high without being more aligned: see pellucid attend pizza.",
         lines=10,
-        live="head encoder.self scores",
+        live="head encoder.0.self.0 scores",
     ),
     Statement(
         place="stage 2: scale",

@@ -75,7 +75,7 @@ STATEMENTS = (
         number="Its words so far, <s> and La, and, by cross-attention, the vectors of the source.",
         vary="pellucid inspect demo --draw inference draws it.",
         lines=9,
-        live="head decoder.cross",
+        live="head decoder.0.cross.0",
     ),
     Statement(
         place="it and pizza",
@@ -102,7 +102,7 @@ STATEMENTS = (
         number="Five: one for each word and one for </s>, and they sum to 1.",
         vary="the row of pizza: --row 1",
         lines=10,
-        live="head encoder.self",
+        live="head encoder.0.self.0",
     ),
     Statement(
         place="many examples",

@@ -28,7 +28,8 @@ class Statement:
         lines: how many lines of the output to show, from the first that has a phrase of ``shows``;
             0 for all.
         live: what a page shows of its own model next to it, as ``VIEW``, ``VIEW PART.KIND`` or
-            ``VIEW PART.KIND STAGE``; empty if no view shows it.
+            ``VIEW PART.KIND STAGE``; empty if no view shows it. A head of the command is named as
+            ``PART.LAYER.KIND.HEAD``.
     """
 
     place: str
