@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -138,6 +139,7 @@ def train_one(name: str, seed: int, folder: Path, changes: Sequence[str]) -> dic
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "command": f"python benchmarks/recurrent.py --models {name} --seeds {seed}",
         "machine": describe_machine(),
+        "load_average": round(os.getloadavg()[2], 1),
         "clock": "processor seconds of the process, on one thread, without the measurements",
         "model": recipe.model.model_dump(mode="json"),
         "training": recipe.training.model_dump(mode="json", exclude_defaults=True),

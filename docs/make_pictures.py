@@ -16,9 +16,12 @@ from typing import Any, get_args
 import pellucid
 from pellucid.bundle import Bundle
 from pellucid.files import write_text
+from pellucid.formats.exporting import guided_head
 from pellucid.inside import Ask, Trace
 from pellucid.inside.ask import MAP_STAGES
+from pellucid.inside.beside import Side, make_side
 from pellucid.inside.drawings.architecture import Drawing, draw_architecture
+from pellucid.inside.show.figures.beside import draw_sides_figure
 from pellucid.inside.show.figures.draw import (
     draw_difference_figure,
     draw_grid_figure,
@@ -47,6 +50,7 @@ def figures(translator: Translator, bundle: Bundle) -> dict[str, Callable[..., N
         "stages": partial(draw_stages_figure, **last, kind="self", head=0),
         "difference": partial(draw_difference_figure, first, second, names=names),
         "positions": partial(draw_positions_figure, bundle),
+        "two-machines": partial(draw_sides_figure, [_answer("demo"), _answer("demo-recurrent")]),
     }
 
 
@@ -60,6 +64,17 @@ def drawings(bundle: Bundle) -> dict[str, str]:
         for what in get_args(Drawing)
         if what != "unit"  # only a recurrent model has it
     }
+
+
+def _answer(model: str) -> Side:
+    """Let a packaged model answer the sentence."""
+    translator = pellucid.load(model)
+    trace = translator.look(SENTENCE)
+    taught = guided_head(translator.own_bundle)
+    translation = translator.tokenizer.decode_target(trace.predicted_ids)
+    return make_side(
+        translator.own_bundle, trace, name=model, translation=translation, taught=taught
+    )
 
 
 def _self(trace: Trace) -> View:

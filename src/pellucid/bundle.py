@@ -53,7 +53,7 @@ CONFIG = "config.json"
 MANIFEST = "manifest.json"
 RECIPE = "recipe.toml"
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-SHIPPED = ("demo", "demo-untrained")
+SHIPPED = ("demo", "demo-untrained", "demo-recurrent")
 """Models that come with the package, in its folder ``models``."""
 
 
@@ -91,7 +91,8 @@ def resolve_model(name: str | Path) -> Path:
     """Find the bundle that MODEL means.
 
     A bundle folder, a run folder (its best bundle), or the word ``demo``: the small model that
-    comes with the package; ``demo-untrained`` is the same before training.
+    comes with the package. ``demo-untrained`` is the same before training, and ``demo-recurrent``
+    a recurrent model that learned from the same text.
 
     Raises:
         InputFileNotFoundError: the folder does not exist.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pellucid.bundle import load_bundle
 from pellucid.config import load_recipe
-from pellucid.corpora import make_split, write_examples
+from pellucid.corpora import Example, make_split, write_examples
 from pellucid.corpora.seen import SeenSentences
 from pellucid.files import new_folder
 from pellucid.formats.to_bundle import export_bundle
@@ -30,14 +30,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("runs/packaged"))
     folder: Path = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
     recipe = load_recipe(PACKAGE / "recipes" / "packaged.toml")
-    examples = make_split("train", seed=recipe.training.seed, count=NUM_SENTENCES)
-    if not (folder / "corpus").is_dir():
-        with new_folder(folder / "corpus") as part:
-            write_examples(part, "train", examples)
-            validation = make_split("validation", seed=recipe.training.seed, count=NUM_VALIDATION)
-            write_examples(part, "validation", validation)
+    examples = write_corpus(folder, seed=recipe.training.seed)
     train(recipe, folder / "run", recipe_folder=folder)
 
     models = PACKAGE / "models"
@@ -49,6 +43,18 @@ def main() -> None:
     model_hash = load_bundle(models / "demo").model_hash
     seen = SeenSentences.of((example.source for example in examples), model_hash=model_hash)
     seen.write(models / "demo.seen")
+
+
+def write_corpus(folder: Path, *, seed: int) -> list[Example]:
+    """Write the text into ``folder/corpus``, unless an earlier call did; return what trains."""
+    examples = make_split("train", seed=seed, count=NUM_SENTENCES)
+    if not (folder / "corpus").is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        with new_folder(folder / "corpus") as part:
+            write_examples(part, "train", examples)
+            validation = make_split("validation", seed=seed, count=NUM_VALIDATION)
+            write_examples(part, "validation", validation)
+    return examples
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def wrong_of(translator: Translator, name: str) -> tuple[float, list[str]]:
 
 def test_packaged_models_are_small() -> None:
     models = resolve_model("demo").parent
-    assert sum(path.stat().st_size for path in models.rglob("*") if path.is_file()) < 5_000_000
+    assert sum(path.stat().st_size for path in models.rglob("*") if path.is_file()) < 8_000_000
 
 
 @pytest.mark.parametrize(

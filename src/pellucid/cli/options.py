@@ -37,7 +37,8 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A bundle folder, a run folder (for its best bundle), or the word demo.",
+        help="A bundle folder, a run folder (for its best bundle), or a packaged model: demo, "
+        "demo-untrained, demo-recurrent.",
     ),
 ]
 SourceFile = Annotated[

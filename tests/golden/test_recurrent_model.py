@@ -1,0 +1,78 @@
+"""The recurrent model that comes with the package, next to the Transformer in it.
+
+`make_recurrent_model.py` makes it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import pellucid
+from pellucid.bundle import load_bundle, resolve_model
+from pellucid.config import load_recipe
+from pellucid.corpora import SplitName, make_split, seed_examples
+from pellucid.demo import evaluate_split
+from pellucid.translator import Translator
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+SENTENCE = "The pizza came out of the oven and it tasted good"
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return pellucid.load("demo-recurrent")
+
+
+def test_recurrent_model_is_small_and_of_its_recipe() -> None:
+    folder = resolve_model("demo-recurrent")
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 3_000_000
+    bundle = load_bundle(folder)
+    recipe = load_recipe(Path(str(files("pellucid") / "recipes" / "packaged-recurrent.toml")))
+    sizes = ("source_vocabulary_size", "target_vocabulary_size")
+    vocabularies = {name: getattr(bundle.config.model, name) for name in sizes}
+    assert bundle.config.model == recipe.model.model_copy(update=vocabularies)
+
+
+def test_both_packaged_models_have_the_same_words_text_and_size() -> None:
+    demo, recurrent = (load_bundle(resolve_model(name)) for name in ("demo", "demo-recurrent"))
+    for side in ("source", "target"):
+        assert recurrent.tokenizer.vocabulary(side) == demo.tokenizer.vocabulary(side)
+    text = [bundle.manifest["data"]["text"] for bundle in (demo, recurrent)]
+    assert text[0] == text[1]
+    counts = [sum(p.numel() for p in bundle.model.parameters()) for bundle in (demo, recurrent)]
+    assert counts[1] == pytest.approx(counts[0], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("test", 0.95), ("compositional", 0.92), ("pronoun", 0.9)]
+)
+def test_recurrent_model_translates_unseen_sentences(
+    name: SplitName, least: float, translator: Translator
+) -> None:
+    examples = make_split(name, count=300)
+    result = evaluate_split(translator, name, [(e.source, e.target) for e in examples])
+    assert result.exact_match >= least
+
+
+def test_recurrent_model_translates_the_texts_own_sentences(translator: Translator) -> None:
+    examples = seed_examples()
+    translations = translator.translate([example.source for example in examples])
+    assert [t.text for t in translations] == [example.target for example in examples]
+
+
+def test_replay_agrees_with_the_decode(translator: Translator) -> None:
+    for example in seed_examples():
+        assert translator.look(example.source).checks["decode"] < 1e-4
+
+
+def test_both_packaged_models_answer_next_to_each_other(run_cli: Run) -> None:
+    done = run_cli("look", "demo", SENTENCE, "--beside", "demo-recurrent")
+    assert done.returncode == 0
+    assert done.stderr.count("This sentence is in the text that the model learned from.") == 1
+    assert "Both answer the same." in done.stdout
+    assert done.stdout.count("La pizza est sortie du four et elle avait bon goût") == 2
