@@ -7,41 +7,31 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Any
-
-import safetensors.torch
-import torch
-from safetensors import SafetensorError
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from pellucid.config import BundleConfig, validate
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
 from pellucid.files import hash_bytes, hash_file, new_folder, read_bytes, write_bytes, write_text
-from pellucid.model import EncoderDecoder, make_model
-from pellucid.model.quantization import (
-    SCALE_SUFFIX,
-    is_quantized,
-    pack_weights,
-    packed_types,
-    unpack_weights,
-)
-from pellucid.model.unowned import rows_of_zeros, silence_logits
-from pellucid.text import MarianTokenizer, Tokenizer, load_tokenizer
+from pellucid.text import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pellucid.model import EncoderDecoder
 
 __all__ = [
     "Bundle",
     "load_bundle",
+    "open_bundle",
     "read_json",
-    "read_tensors",
     "resolve_model",
     "save_bundle",
-    "serialize_tensors",
     "to_json",
     "verify_files",
     "write_bundle",
@@ -64,13 +54,34 @@ class Bundle:
     ``model`` is float32 in any precision and holds exactly the stored numbers, so that
     `pellucid.model.quantization.quantize_rows` returns the stored integers of an int8 bundle. The
     one exception is the bias of logits that an imported model never had, see `load_bundle`.
+
+    Attributes:
+        given: the model; if None, it is loaded from the folder when it is first used.
     """
 
     config: BundleConfig
-    model: EncoderDecoder
+    given: EncoderDecoder | None
     tokenizer: Tokenizer
     manifest: Mapping[str, Any]
     folder: Path
+
+    @cached_property
+    def model(self) -> EncoderDecoder:
+        """The weights as a model.
+
+        Raises:
+            BundleError: they are damaged, or belong to another model.
+        """
+        if self.given is not None:
+            return self.given
+        from pellucid.model.stored import load_model
+
+        return load_model(self.weights_path, self.config, self.tokenizer)
+
+    @property
+    def weights_path(self) -> Path:
+        """The file of the weights."""
+        return self.folder / WEIGHTS
 
     @cached_property
     def exact_model(self) -> EncoderDecoder:
@@ -125,6 +136,17 @@ def load_bundle(folder: Path) -> Bundle:
     Raises:
         BundleError: something is missing, damaged, or does not belong.
     """
+    bundle = open_bundle(folder)
+    _ = bundle.model
+    return bundle
+
+
+def open_bundle(folder: Path) -> Bundle:
+    """Read a bundle as `load_bundle` does, except that its model is loaded when it is first used.
+
+    Raises:
+        BundleError: something is missing, damaged, or does not belong.
+    """
     manifest = _read_manifest(folder)
     verify_files(folder, manifest.get("files"))
     for required in (WEIGHTS, CONFIG):
@@ -137,8 +159,7 @@ def load_bundle(folder: Path) -> Bundle:
         config.tokenizer, {name: read_bytes(folder / name) for name in names}, str(folder)
     )
     _verify_vocabulary(config, tokenizer, where)
-    model = _load_model(folder / WEIGHTS, config, tokenizer)
-    return Bundle(config, model, tokenizer, manifest, folder)
+    return Bundle(config, None, tokenizer, manifest, folder)
 
 
 def save_bundle(
@@ -193,6 +214,9 @@ def write_bundle(
 
     Arguments and errors are those of `save_bundle`.
     """
+    from pellucid.model.quantization import pack_weights
+    from pellucid.model.stored import serialize_tensors
+
     contents: dict[str, bytes] = {
         WEIGHTS: serialize_tensors(pack_weights(weights, config.precision)),
         CONFIG: to_json(config.model_dump(mode="json")).encode(),
@@ -218,13 +242,6 @@ def write_listed(path: Path, data: bytes) -> dict[str, Any]:
     """
     write_bytes(path, data)
     return {"sha256": hash_bytes(data), "size": len(data)}
-
-
-def serialize_tensors(tensors: Mapping[str, Tensor]) -> bytes:
-    """Write tensors as safetensors without metadata, so that equal tensors are equal bytes."""
-    return safetensors.torch.save(
-        {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    )
 
 
 def to_json(values: Any) -> str:
@@ -343,96 +360,4 @@ def _verify_vocabulary(config: BundleConfig, tokenizer: Tokenizer, where: str) -
             raise BundleError(
                 f"model.{side}_vocabulary_size must be the tokenizer's {actual}, "
                 f"but is {expected} ({where})."
-            )
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read a safetensors file.
-
-    Raises:
-        BundleError: it is damaged.
-    """
-    try:
-        return safetensors.torch.load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise BundleError(
-            f"{path.name} must be a safetensors file, but cannot be read: {error} ({path}). Copy "
-            "it again."
-        ) from None
-
-
-def _load_model(path: Path, config: BundleConfig, tokenizer: Tokenizer) -> EncoderDecoder:
-    tensors = read_tensors(path)
-    _verify_sizes(config, tensors, path)
-    model = _empty_model(config, tensors)
-    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    _verify_tensors(packed_types(shapes, config.precision), tensors, path)
-    weights = unpack_weights(tensors)
-    if isinstance(tokenizer, MarianTokenizer):
-        unowned = rows_of_zeros(weights, tokenizer.unwritten_ids())
-        weights = silence_logits(weights, unowned)
-        if "output.bias" not in tensors and unowned:
-            model = _empty_model(config, weights)
-    model.load_state_dict(weights, assign=True)
-    return model.eval().requires_grad_(False)
-
-
-def _empty_model(config: BundleConfig, weights: Mapping[str, Tensor]) -> EncoderDecoder:
-    """Make the model of some weights, without memory for its own, which they replace."""
-    with torch.device("meta"):
-        return make_model(config.model, has_output_bias="output.bias" in weights)
-
-
-def _verify_tensors(
-    expected: Mapping[str, tuple[tuple[int, ...], torch.dtype]],
-    tensors: Mapping[str, Tensor],
-    path: Path,
-) -> None:
-    """Check names, shapes, types and numbers."""
-    _verify_names(expected.keys(), tensors.keys(), path)
-    for name, (shape, dtype) in expected.items():
-        tensor = tensors[name]
-        if tuple(tensor.shape) != shape or tensor.dtype != dtype:
-            raise BundleError(
-                f"The tensor {name} must be {_name_type(dtype)} {shape}, but is "
-                f"{_name_type(tensor.dtype)} {tuple(tensor.shape)} ({path})."
-            )
-    for name, tensor in tensors.items():
-        if tensor.dtype == torch.int8:
-            if not is_quantized(tensor, tensors[name + SCALE_SUFFIX]):
-                raise BundleError(
-                    f"Every row of {name} and its scale must be as pellucid quantizes them, but "
-                    f"some are not ({path}). Export the float32 model again."
-                )
-        elif not bool(torch.isfinite(tensor).all()):
-            raise BundleError(
-                f"Every weight must be a finite number, but {name} holds others ({path}). "
-                "The training that made it failed."
-            )
-
-
-def _name_type(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _verify_sizes(config: BundleConfig, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse a configuration with more layers than the file, before anything is allocated."""
-    layers = config.model.num_encoder_layers + config.model.num_decoder_layers
-    if layers > len(tensors):
-        raise BundleError(
-            f"The {layers} layers of {CONFIG} must be in {path.name}, but it has only "
-            f"{len(tensors)} tensors ({path})."
-        )
-
-
-def _verify_names(expected: Set[str], actual: Set[str], path: Path) -> None:
-    for word, names in (
-        ("lacks", sorted(expected - actual)),
-        ("also has", sorted(actual - expected)),
-    ):
-        if names:
-            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
-            raise BundleError(
-                f"The tensors must be those that {CONFIG} describes, but {path.name} {word} "
-                f"{shown} ({path}). The file belongs to another model."
             )

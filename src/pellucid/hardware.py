@@ -6,30 +6,39 @@ import ctypes
 import gc
 import os
 import platform
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Literal
-
-import torch
+from typing import TYPE_CHECKING, Literal
 
 from pellucid.errors import ConfigurationError, PellucidError, fault_of_machine
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = [
     "available_memory",
     "choose_device",
     "choose_precision",
     "describe_machine",
+    "describe_processor",
     "has_fast_bfloat16",
     "keep_freed_memory",
     "leave_lasting_objects",
+    "plan_threads",
     "reachable_memory",
     "set_threads",
     "share_threads",
     "some_threads",
+    "threads_in_use",
+    "use_threads",
 ]
+
+_planned: list[int] = []
+"""The number of threads to use before PyTorch is imported, if it was chosen."""
 
 
 def set_threads(threads: int | None) -> int:
@@ -46,13 +55,11 @@ def set_threads(threads: int | None) -> int:
             forked from one with threads.
         PellucidError: the system does not start as many.
     """
+    import torch
+
     first_process = _process_with_threads()
     if threads is not None:
-        if not 1 <= threads <= 1000:
-            raise ConfigurationError(
-                f"The number of threads must be between 1 and 1000, but is {threads} (--threads)."
-            )
-        threads = min(threads, _num_processors())
+        threads = plan_threads(threads)
         if threads > 1 and os.getpid() != first_process:
             raise ConfigurationError(
                 f"A process that is forked after a model was loaded must use one thread, but is to "
@@ -65,9 +72,48 @@ def set_threads(threads: int | None) -> int:
     return in_use
 
 
+def use_threads(threads: int | None) -> None:
+    """Set PyTorch's threads if it is imported, or plan how many to use without it.
+
+    Arguments and errors are those of `set_threads`.
+    """
+    if "torch" in sys.modules:
+        set_threads(threads)
+    else:
+        plan_threads(threads)
+
+
+def plan_threads(threads: int | None) -> int:
+    """Choose the number of threads for code that needs no PyTorch, as `set_threads` does.
+
+    Returns:
+        The number of threads that will be used.
+
+    Raises:
+        ConfigurationError: fewer than one, or more than a thousand.
+    """
+    if threads is not None and not 1 <= threads <= 1000:
+        raise ConfigurationError(
+            f"The number of threads must be between 1 and 1000, but is {threads} (--threads)."
+        )
+    planned = min(threads or _num_processors(), _num_processors())
+    _planned[:] = [planned]
+    return planned
+
+
+def threads_in_use() -> int:
+    """Return the number of threads in use: PyTorch's if it is imported, else the planned ones."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return int(torch.get_num_threads())
+    return _planned[0] if _planned else _num_processors()
+
+
 @cache
 def _process_with_threads() -> int:
     """Return the process that set its threads first, and let its forks use one thread each."""
+    import torch
+
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
     return os.getpid()
@@ -103,12 +149,14 @@ def _require_threads(count: int) -> None:
 
 def share_threads(processes: int) -> int:
     """Divide the processor threads in use among processes: threads for each, at least one."""
-    return max(1, torch.get_num_threads() // processes)
+    return max(1, threads_in_use() // processes)
 
 
 @contextmanager
 def some_threads(threads: int) -> Iterator[None]:
     """Use this many processor threads within the block."""
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -117,8 +165,21 @@ def some_threads(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def describe_processor() -> str:
+    """Name the processor's instructions for results to depend on, without PyTorch if possible."""
+    from pellucid.native import instruction_sets
+
+    if sets := instruction_sets():
+        return sets[-1]
+    import torch
+
+    return str(torch.backends.cpu.get_cpu_capability())
+
+
 def describe_machine() -> str:
     """Describe processor, threads and versions in one line, for logs and manifests."""
+    import torch
+
     return (
         f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}, "
         f"{torch.get_num_threads()} of {os.cpu_count()} threads, {platform.system()}, "
@@ -132,6 +193,8 @@ def choose_device(asked: Literal["auto", "cpu", "cuda"]) -> torch.device:
     Raises:
         ConfigurationError: CUDA was asked for, but there is no CUDA device.
     """
+    import torch
+
     has_cuda = torch.cuda.is_available()
     if asked == "cuda" and not has_cuda:
         raise ConfigurationError(
@@ -143,6 +206,8 @@ def choose_device(asked: Literal["auto", "cpu", "cuda"]) -> torch.device:
 
 def has_fast_bfloat16(device: torch.device) -> bool:
     """Tell whether the device computes products in bfloat16 faster than in float32."""
+    import torch
+
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
@@ -168,6 +233,8 @@ def available_memory(device: torch.device, *, root: Path = Path("/")) -> int | N
         root: the folder with ``proc`` and ``sys``.
     """
     if device.type == "cuda":
+        import torch
+
         return int(torch.cuda.mem_get_info(device)[0])
     limits = []
     with suppress(OSError, ValueError, IndexError):
@@ -186,6 +253,8 @@ def reachable_memory(device: torch.device) -> int | None:
     if left is None:
         return None
     if device.type == "cuda":
+        import torch
+
         return left + torch.cuda.memory_reserved(device)
     held = 0
     with suppress(OSError, ValueError, IndexError):

@@ -3,45 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from pellucid.attention.probe import Probe
-from pellucid.bundle import Bundle, load_bundle, resolve_model
+from pellucid.bundle import Bundle, open_bundle, resolve_model
 from pellucid.config import DecodingConfig, Precision, validate
 from pellucid.decode import Constraints, Decoder, RequestBuilder
-from pellucid.decode.workers import WorkerPool, is_worth
+from pellucid.decode.native import StoredModel
 from pellucid.errors import DataError, InputError
-from pellucid.hardware import set_threads
-from pellucid.inside.ask import Ask
-from pellucid.inside.look import Replaying, look_at_given, look_at_hypotheses
-from pellucid.inside.traces import Trace
-from pellucid.lines.aligning import Aligner
+from pellucid.hardware import set_threads, use_threads
 from pellucid.lines.preparing import Preparer
 from pellucid.lines.ready import LineConstraints, Ready, Treatment, make_ready
 from pellucid.lines.results import Unknown, Writer, against_repetition, stream_line
 from pellucid.lines.retry import retry_flagged
-from pellucid.lines.workers import make_decoder, make_workers
-from pellucid.model import EncoderDecoder
-from pellucid.scoring import score_pairs
+from pellucid.lines.wording import one_line, with_sources
+from pellucid.lines.workers import check_vocabularies, find_stored, make_decoder, make_workers
 from pellucid.text import Tokenizer
 from pellucid.text.codes import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.translation import Notes, Scored, Translation
 
+if TYPE_CHECKING:
+    from pellucid.attention.probe import Probe
+    from pellucid.decode.workers import WorkerPool
+    from pellucid.inside.ask import Ask
+    from pellucid.inside.look import Replaying
+    from pellucid.inside.traces import Trace
+    from pellucid.lines.aligning import Aligner
+    from pellucid.model import EncoderDecoder
+
 __all__ = ["Translator", "load"]
 
 BATCH_TOKENS = 4096
 UNCONSTRAINED = Constraints()
-Result = TypeVar("Result", Translation, Scored)
 
 
 class Translator:
     """Translate, score and look inside with one model, or with several together.
 
     Args:
-        model: the weights.
+        model: the weights; those of a stored model are loaded for PyTorch only if need be.
         tokenizer: text to ids and back.
         decoding: default options of a translation.
         bundle: the bundle that the model was loaded from, if any.
@@ -54,7 +56,7 @@ class Translator:
 
     def __init__(
         self,
-        model: EncoderDecoder,
+        model: EncoderDecoder | StoredModel,
         tokenizer: Tokenizer,
         *,
         decoding: DecodingConfig | None = None,
@@ -64,17 +66,25 @@ class Translator:
         workers: WorkerPool | None = None,
         learned: LearnedText | None = None,
     ) -> None:
-        self.model = model
         self.tokenizer = tokenizer
         self.decoding = decoding or DecodingConfig()
         self.bundle = bundle
         self.other_hashes = tuple(other_hashes)
-        self._models = (model, *others)
+        self._given = (model, *others)
         self.workers = workers
-        self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._models])
+        self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._given])
         has_vector = not model.config.has_attention
         self._preparer = Preparer(tokenizer, learned, has_vector=has_vector)
-        self.decoder = make_decoder(self._models, tokenizer)
+        self.decoder = make_decoder(self._given, tokenizer)
+
+    @property
+    def model(self) -> EncoderDecoder:
+        """The only model, or the first of several, for PyTorch."""
+        return self._models[0]
+
+    @cached_property
+    def _models(self) -> tuple[EncoderDecoder, ...]:
+        return tuple(one.load() if isinstance(one, StoredModel) else one for one in self._given)
 
     def configure(self, **options: Any) -> DecodingConfig:
         """Put options on top of the model's defaults.
@@ -94,10 +104,7 @@ class Translator:
     def describe_engine(self, **options: Any) -> str:
         """Describe what translates with these options: the engine in C, or PyTorch and why.
 
-        Lines with constraints may take PyTorch in any case.
-
-        Args:
-            options: as for `translate`.
+        Lines with constraints may take PyTorch anyway; the options are those of `translate`.
         """
         return self.decoder.describe(self.configure(**options))
 
@@ -164,17 +171,22 @@ class Translator:
         lines = self._ready(texts, each, config, Treatment(clean, split, split_long))
         requests = [request for line in lines for request in line.requests]
         decoder: Decoder | WorkerPool = self.decoder
-        if self.workers is not None and is_worth(len(requests), self.workers.workers):
-            decoder = self.workers
+        if self.workers is not None:
+            from pellucid.decode.workers import is_worth
+
+            if is_worth(len(requests), self.workers.workers):
+                decoder = self.workers
         found = decoder.decode(requests, config, batch_tokens=batch_tokens)
-        writer = Writer(self.model, self.tokenizer, self._preparer.learned, unknown)
+        writer = Writer(lambda: self.model, self.tokenizer, self._preparer.learned, unknown)
         translations = writer.translations(lines, found, config)
         if align:
+            from pellucid.lines.aligning import Aligner
+
             if isinstance(align, bool):
                 align = Aligner(self.model, self.tokenizer, bundle=self.bundle)
             translations = align.align(lines, translations)
         if not retry:
-            return _with_sources(translations, given, to)
+            return with_sources(translations, given, to)
 
         def search_again(rows: Sequence[int]) -> list[Translation]:
             return self.translate(
@@ -189,7 +201,7 @@ class Translator:
                 **{**options, **against_repetition(config)},
             )
 
-        return _with_sources(retry_flagged(translations, search_again), given, to)
+        return with_sources(retry_flagged(translations, search_again), given, to)
 
     def stream(
         self,
@@ -223,7 +235,7 @@ class Translator:
         (line,) = self._ready(texts, [constraints], config, how)
         if line.error is not None:
             raise InputError(line.error)
-        writer = Writer(self.model, self.tokenizer, None)
+        writer = Writer(lambda: self.model, self.tokenizer, None)
         yield from stream_line(self.decoder, line, config, writer)
 
     def examine(
@@ -263,6 +275,8 @@ class Translator:
         Raises:
             DataError: sources and targets differ in number.
         """
+        from pellucid.scoring import score_pairs
+
         scored = score_pairs(
             self._models,
             self.tokenizer,
@@ -271,7 +285,7 @@ class Translator:
             too_long=self._request_builder.too_long,
             batch_tokens=batch_tokens,
         )
-        return _with_sources(scored, sources, to)
+        return with_sources(scored, sources, to)
 
     def look(
         self,
@@ -301,6 +315,9 @@ class Translator:
             InputError: the line is empty or cannot be translated, ``ask`` names something that
                 does not exist, or arguments contradict each other.
         """
+        from pellucid.inside.ask import Ask
+        from pellucid.inside.look import Replaying, look_at_given
+
         if everything and ask is not None:
             raise InputError("everything cannot be combined with ask. Leave one of them out.")
         if target is not None and options:
@@ -337,11 +354,13 @@ class Translator:
             InputError: a line is empty or cannot be translated, or ``how`` names something that
                 does not exist.
         """
+        from pellucid.inside.look import Replaying, look_at_hypotheses
+
         bundle, how = self.own_bundle, how or Replaying()
         options = {"precision": "float32", **options}
         decoding = self.configure(**options).model_dump(mode="json")
         # One search as it is: the replay reads the same line.
-        texts = [_one_line(text) for text in texts]
+        texts = [one_line(text) for text in texts]
         found = self.translate(texts, constraints=constraints, clean=False, split=False, **options)
         for translation in found:
             if translation.error is not None:
@@ -356,7 +375,7 @@ class Translator:
         Raises:
             InputError: the model was not loaded from disk, or there are several.
         """
-        if self.bundle is None or len(self._models) > 1:
+        if self.bundle is None or len(self._given) > 1:
             raise InputError(
                 "Looking inside needs one model that was loaded from disk, but this is "
                 f"{'a model in memory' if self.bundle is None else 'an ensemble'}. Load one model."
@@ -383,23 +402,6 @@ class Translator:
         )
 
 
-def _with_sources(results: list[Result], texts: Sequence[str], to: str | None) -> list[Result]:
-    """Put the given texts into results of texts that got a code."""
-    if to is None:
-        return results
-    return [replace(one, source=text) for one, text in zip(results, texts, strict=True)]
-
-
-def _one_line(text: str) -> str:
-    """Cut the edges of a line, and refuse several lines."""
-    text = text.strip()
-    if "\n" in text:
-        raise InputError(
-            "A text to look at must be one line, but has line breaks. Look at its lines one by one."
-        )
-    return text
-
-
 def load(
     model: str | Path,
     *,
@@ -424,18 +426,15 @@ def load(
         InputError: the models of an ensemble have different vocabularies.
         ConfigurationError: the number of threads or workers is out of range.
     """
-    set_threads(threads)
-    bundles = [load_bundle(resolve_model(name)) for name in (model, *ensemble)]
+    use_threads(threads)
+    bundles = [open_bundle(resolve_model(name)) for name in (model, *ensemble)]
     bundle, *others = bundles
-    for other in others:
-        for side in ("source", "target"):
-            if bundle.tokenizer.vocabulary(side) != other.tokenizer.vocabulary(side):
-                raise InputError(
-                    f"The models of an ensemble must have one {side} vocabulary, but that of "
-                    f"{other.folder} is not that of {bundle.folder}. Train them with one tokenizer."
-                )
+    stored = None if others or workers > 1 else find_stored(bundle, threads)
+    if stored is None:
+        set_threads(threads)
+    check_vocabularies(bundles)
     translator = Translator(
-        bundle.model,
+        stored or bundle.model,
         bundle.tokenizer,
         decoding=bundle.config.decoding,
         bundle=bundle,

@@ -50,6 +50,16 @@ def test_the_library_loads_what_few_users_need_on_demand(run_python: Run) -> Non
     assert not loaded & {"matplotlib", "ctranslate2"}
 
 
+def test_translate_without_constraints_leaves_pytorch_unimported(run_python: Run) -> None:
+    statement = (
+        "sys.stdin = io.TextIOWrapper(io.BytesIO(b'I eat the bread .\\n'))\n"
+        "from pellucid.cli.main import run; assert run(['translate', 'demo']) == 0"
+    )
+    loaded = loaded_after(run_python, statement)
+    assert "numpy" in loaded
+    assert "torch" not in loaded
+
+
 def test_guard_heavy_import_is_seen(run_python: Run) -> None:
     assert "numpy" in loaded_after(run_python, "import pellucid.randomness")
 

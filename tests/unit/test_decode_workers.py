@@ -257,7 +257,7 @@ def test_command_says_how_many_workers_and_when_they_are_of_no_use(
     stdin = "".join(f"{line}\n" for line in lines[:3])
     done = run_here("translate", "demo", "--workers", "3", "--progress", stdin=stdin)
     assert done.returncode == 0
-    assert "in float32, with 3 workers of 2 threads." in done.stderr
+    assert ", with 3 workers of 2 threads." in done.stderr
     useless = run_here("translate", "demo", "--workers", "3", "--stream", stdin=stdin)
     assert (useless.returncode, useless.stdout) == (0, done.stdout)
     assert useless.stderr == "pellucid: --workers has no effect on so few lines at once (1).\n"

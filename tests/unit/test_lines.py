@@ -13,7 +13,7 @@ from torch import Tensor
 import pellucid
 from pellucid.config import ModelConfig, TokenizerRecipe
 from pellucid.decode import Constraints, Hypothesis
-from pellucid.lines import attention, results
+from pellucid.lines import attention
 from pellucid.lines.attention import cross_attention, is_stuck, replace_unknown
 from pellucid.lines.judging import judge, repeats
 from pellucid.lines.preparing import Preparer
@@ -258,7 +258,7 @@ def test_least_certain_translations_are_asked_for_their_attention(
         asked.append(source)
         return source == "SALAD 7"
 
-    monkeypatch.setattr(results, "is_stuck", stuck)
+    monkeypatch.setattr(attention, "is_stuck", stuck)
     lines = [SOUP, *(f"SALAD {number}" for number in range(20))]
     found = translator.translate(lines)
     assert SOUP not in asked

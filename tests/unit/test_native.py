@@ -15,12 +15,28 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.config import DecodingConfig, ModelConfig
+from pellucid.config import (
+    BundleConfig,
+    DecodingConfig,
+    LanguagesConfig,
+    ModelConfig,
+    TokenizerConfig,
+)
 from pellucid.decode import Decoder, Hypothesis, Request, SpecialIds
 from pellucid.decode.native import NativePath
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.model import Transformer, initialize, make_model
-from pellucid.native import Limits, NativeEngine, Search, find_library, instruction_sets, loading
+from pellucid.model.quantization import pack_weights, unpack_weights
+from pellucid.model.stored import serialize_tensors
+from pellucid.native import (
+    Limits,
+    NativeEngine,
+    Search,
+    find_library,
+    instruction_sets,
+    loading,
+    read_stored,
+)
 from pellucid.native.weights import positions, quantize_rows
 
 START, END = 2, 3
@@ -337,3 +353,72 @@ def test_a_long_search_can_be_interrupted() -> None:
     with pytest.raises(KeyboardInterrupt):
         answers_of(engine, requests, 31, 1, beam=5)
     assert answers_of(engine, [Request((5, END), 3)], 1, 1)[0][0].ids
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Any:
+    """Write the weights of a model in a precision; return the file and the configuration."""
+
+    def write(precision: Any, **changes: Any) -> tuple[Path, BundleConfig, Transformer]:
+        model = make_transformer(**changes)
+        tensors = pack_weights(model.state_dict(), precision)
+        path = tmp_path / "model.safetensors"
+        path.write_bytes(serialize_tensors(tensors))
+        config = BundleConfig(
+            format=1,
+            precision=precision,
+            model=model.config,
+            tokenizer=TokenizerConfig(kind="words"),
+            languages=LanguagesConfig(source="en", target="fr"),
+        )
+        model.load_state_dict(unpack_weights(tensors))
+        return path, config, model
+
+    return write
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("changes", SWITCHES[1::3], ids=str)
+def test_stored_weights_translate_as_the_loaded_model_does(
+    precision: Any, changes: dict[str, Any], stored: Any
+) -> None:
+    path, config, model = stored(precision, **changes)
+    weights = read_stored(path, config)
+    assert weights is not None
+    requests = make_requests(model, 7)
+    for computed in ("float32", "int8"):
+        engine = NativeEngine(config.model, weights, computed)
+        assert engine.obstacle is None
+        wanted = answers_of(engine_of(model, computed), requests, 3, 1, beam=2)
+        assert answers_of(engine, requests, 3, 1, beam=2) == wanted
+
+
+def test_stored_weights_that_are_damaged_are_left_to_pytorch(stored: Any) -> None:
+    path, config, _ = stored("float32")
+    whole = path.read_bytes()
+    assert read_stored(path, config) is not None
+    other = ModelConfig.model_validate(config.model.model_dump() | {"d_ff": 13})
+    assert read_stored(path, config.model_copy(update={"model": other})) is None
+    assert read_stored(path, config.model_copy(update={"precision": "int8"})) is None
+    for damaged in (
+        b"",
+        whole[:100],
+        whole[:-4],
+        whole.replace(b'"F32"', b'"F64"', 1),
+        whole[:-4] + np.float32(np.nan).tobytes(),
+        whole.replace(b"self_attention.query", b"self_attention.querz", 1),
+    ):
+        path.write_bytes(damaged)
+        assert read_stored(path, config) is None
+    path.unlink()
+    assert read_stored(path, config) is None
+
+
+def test_stored_bytes_that_no_quantization_makes_are_left_to_pytorch(stored: Any) -> None:
+    path, config, model = stored("int8")
+    tensors = pack_weights(model.state_dict(), "int8")
+    assert read_stored(path, config) is not None
+    name = "encoder.layers.0.feed_forward.inner.weight"
+    tensors[name][2, 3] = -128
+    path.write_bytes(serialize_tensors(tensors))
+    assert read_stored(path, config) is None

@@ -129,7 +129,7 @@ def test_spinning_torch_is_loaded_environment_stays(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     "code",
     [
-        "import pellucid; pellucid.load",
+        "import pellucid; pellucid.attend",
         "from pellucid.cli.main import run; run(['attend', 'toy-four'])",
     ],
 )
@@ -161,13 +161,13 @@ def test_decoding_takes_one_thread_for_small_steps(
 ) -> None:
     from tests.shared.small_model import make_model
 
-    from pellucid.decode import decoder
+    from pellucid.decode import Decoder, SpecialIds, on_pytorch
 
     model = make_model()
     count = sum(parameter.numel() for parameter in model.parameters())
-    monkeypatch.setattr(decoder, "WEIGHTS_FOR_THREADS", 8 * count)
+    monkeypatch.setattr(on_pytorch, "WEIGHTS_FOR_THREADS", 8 * count)
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
 
-    found = decoder.Decoder([model], decoder.SpecialIds(start=2, eos=3))._threads_for(rows)
+    decoder = Decoder([model], SpecialIds(start=2, eos=3))
 
-    assert found == threads
+    assert decoder.on_pytorch._threads_for(rows) == threads

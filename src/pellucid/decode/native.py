@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from pellucid.config import DecodingConfig, Precision
-from pellucid.decode.constraints.request import Request
-from pellucid.decode.constraints.rules import check_requests
+from pellucid.config import DecodingConfig, ModelConfig, Precision
+from pellucid.decode.constraints.request import Request, SpecialIds, check_requests
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
-from pellucid.decode.search.loop import SpecialIds
-from pellucid.model import EncoderDecoder
+from pellucid.hardware import threads_in_use
 from pellucid.native import Limits, NativeEngine, Search, find_obstacle
 
-__all__ = ["NativePath"]
+if TYPE_CHECKING:
+    from pellucid.model import EncoderDecoder
+
+__all__ = ["NativePath", "StoredModel"]
+
+Weights = Mapping[str, Any]
+"""NumPy arrays by the names of a bundle."""
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model on disk, which the engine reads without PyTorch.
+
+    Attributes:
+        config: the model's.
+        weights: its weights.
+        load: loads it for PyTorch; the same model every time.
+    """
+
+    config: ModelConfig
+    weights: Weights
+    load: Callable[[], EncoderDecoder]
 
 
 class NativePath:
@@ -25,7 +44,7 @@ class NativePath:
         special: the ids with a meaning.
     """
 
-    def __init__(self, models: Sequence[EncoderDecoder], special: SpecialIds) -> None:
+    def __init__(self, models: Sequence[EncoderDecoder | StoredModel], special: SpecialIds) -> None:
         self._models = models
         self._special = special
         self._engines: dict[Precision, NativeEngine] = {}
@@ -35,6 +54,7 @@ class NativePath:
         if len(self._models) > 1:
             return "several models translate together"
         for is_other, reason in (
+            (config.alternatives, "alternatives are asked for"),
             (config.sample, "sampling is asked for"),
             (config.strict, "strict results are asked for"),
             (config.diverse_groups > 1, "diverse groups are asked for"),
@@ -51,11 +71,12 @@ class NativePath:
 
     def _obstacle(self, precision: Precision) -> str | None:
         (model,) = self._models
-        weight = next(model.parameters())
-        if weight.device.type != "cpu":
-            return f"the model is on the device {weight.device.type}"
-        if weight.dtype != torch.float32:
-            return f"the weights are {weight.dtype}"
+        if not isinstance(model, StoredModel):
+            weight = next(model.parameters())
+            if weight.device.type != "cpu":
+                return f"the model is on the device {weight.device.type}"
+            if str(weight.dtype) != "torch.float32":
+                return f"the weights are {weight.dtype}"
         if (obstacle := find_obstacle(model.config, precision)) is not None:
             return obstacle
         return self._engine(precision).obstacle
@@ -70,7 +91,6 @@ class NativePath:
         config: DecodingConfig,
         *,
         batch_tokens: int,
-        threads: int,
     ) -> list[tuple[Hypothesis, ...]]:
         """Answer requests that `find_reason` found no reason against.
 
@@ -80,7 +100,6 @@ class NativePath:
             requests: in any order.
             config: how to search.
             batch_tokens: about how many positions to compute at once in each thread.
-            threads: the most threads to use.
 
         Raises:
             InputError: a prefix or a forbidden token is wrong.
@@ -95,7 +114,7 @@ class NativePath:
             [Limits(one.max_length, one.min_length, one.prefix_ids) for one in requests],
             Search(config, special.start, special.eos, (*special.never, *forbidden)),
             sentences=max(1, batch_tokens // (longest * config.beam)),
-            threads=threads,
+            threads=threads_in_use(),
         )
         return [
             (OVERFLOWED,)
@@ -107,7 +126,11 @@ class NativePath:
     def _engine(self, precision: Precision) -> NativeEngine:
         if precision not in self._engines:
             (model,) = self._models
-            weights = {name: one.detach().numpy() for name, one in model.state_dict().items()}
+            if isinstance(model, StoredModel):
+                weights = model.weights
+            else:
+                state = model.state_dict()
+                weights = {name: tensor.detach().numpy() for name, tensor in state.items()}
             self._engines[precision] = NativeEngine(model.config, weights, precision)
         return self._engines[precision]
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from pellucid.attention import sinusoidal_positions
-from pellucid.bundle import read_json, read_tensors
+from pellucid.bundle import read_json
 from pellucid.config import LanguagesConfig, ModelConfig, validate
 from pellucid.errors import BundleError, suggestion
 from pellucid.formats.generation import read_generation
@@ -23,6 +23,7 @@ from pellucid.formats.imported import (
 )
 from pellucid.formats.layout import hugging_face_name
 from pellucid.formats.reading import list_tokens, read_sentencepiece, same_for_both
+from pellucid.model.stored import read_tensors
 from pellucid.model.unowned import rows_of_zeros, silence_logits
 
 __all__ = ["import_hugging_face"]

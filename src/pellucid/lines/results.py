@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.config import DecodingConfig
 from pellucid.decode import Decoder, Hypothesis, Request
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
-from pellucid.lines.attention import is_stuck, replace_unknown
 from pellucid.lines.judging import judge, mean_log_probability
 from pellucid.lines.ready import Ready
-from pellucid.model import EncoderDecoder
 from pellucid.text import Tokenizer
 from pellucid.text.learned import LearnedText
 from pellucid.text.sentences import gap_between
 from pellucid.translation import Flag, TranslatedHypothesis, Translation
+
+if TYPE_CHECKING:
+    from pellucid.model import EncoderDecoder
 
 __all__ = ["RETRIED", "Unknown", "Writer", "against_repetition", "stream_line"]
 
@@ -40,13 +41,13 @@ class Writer:
     """Turns what a search found into translations.
 
     Attributes:
-        model: the model, whose attention is looked at.
+        load_model: gives the model, if its attention is to be looked at.
         tokenizer: its tokenizer.
         learned: the text that it learned from, if known.
         unknown: what to write for a word outside the vocabulary.
     """
 
-    model: EncoderDecoder
+    load_model: Callable[[], EncoderDecoder]
     tokenizer: Tokenizer
     learned: LearnedText | None
     unknown: Unknown = "token"
@@ -97,8 +98,10 @@ class Writer:
     def _hypothesis(self, part: str, request: Request, found: Hypothesis) -> TranslatedHypothesis:
         text = self.text(found.ids)
         if self.unknown == "source-word" and self.tokenizer.config.unk_id in found.ids:
+            from pellucid.lines.attention import replace_unknown
+
             text = replace_unknown(
-                self.model, self.tokenizer, part, request.source_ids, found.ids, text
+                self.load_model(), self.tokenizer, part, request.source_ids, found.ids, text
             )
         return TranslatedHypothesis(
             text,
@@ -152,11 +155,13 @@ class Writer:
             for place, hypotheses in enumerate(answers)
             if mean_log_probability(hypotheses[0]) < _DOUBTFUL
         ]
+        if doubtful:
+            from pellucid.lines.attention import is_stuck
         for _, index, place in heapq.nsmallest(_MOST_REPLAYED, doubtful):
             line, notes = lines[index], written[index].notes
             ids = line.requests[place].source_ids, found[index][place][0].ids
             if "stuck" not in notes.flags and is_stuck(
-                self.model, self.tokenizer, line.parts[place], *ids
+                self.load_model(), self.tokenizer, line.parts[place], *ids
             ):
                 notes = replace(notes, flags=(*notes.flags, "stuck"))
                 written[index] = replace(written[index], notes=notes)

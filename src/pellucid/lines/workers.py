@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.decode import Decoder, SpecialIds
-from pellucid.decode.workers import WorkerPool
-from pellucid.errors import BundleError
-from pellucid.model import EncoderDecoder
-from pellucid.text import Tokenizer
+from pellucid.decode.native import StoredModel
+from pellucid.errors import BundleError, InputError
+from pellucid.hardware import set_threads
+from pellucid.native import read_stored
+from pellucid.text import MarianTokenizer, Tokenizer
 
-__all__ = ["load_for_worker", "make_decoder", "make_workers"]
+if TYPE_CHECKING:
+    from pellucid.decode.workers import WorkerPool
+    from pellucid.model import EncoderDecoder
+
+__all__ = ["check_vocabularies", "find_stored", "load_for_worker", "make_decoder", "make_workers"]
 
 
-def make_decoder(models: Sequence[EncoderDecoder], tokenizer: Tokenizer) -> Decoder:
+def make_decoder(models: Sequence[EncoderDecoder | StoredModel], tokenizer: Tokenizer) -> Decoder:
     """Make the search of one model, or of several whose softmaxes are averaged.
 
     Args:
@@ -39,6 +45,8 @@ def make_workers(bundles: Sequence[Bundle], workers: int) -> WorkerPool:
     Raises:
         ConfigurationError: the number of workers is out of range.
     """
+    from pellucid.decode.workers import WorkerPool  # It needs PyTorch.
+
     models = [(str(bundle.folder.resolve()), bundle.model_hash) for bundle in bundles]
     return WorkerPool(f"{__name__}:load_for_worker", {"models": models}, workers=workers)
 
@@ -62,3 +70,37 @@ def load_for_worker(models: Sequence[tuple[str, str]]) -> tuple[Decoder, Tokeniz
             )
     tokenizer = bundles[0].tokenizer
     return make_decoder([one.model for one in bundles], tokenizer), tokenizer
+
+
+def find_stored(bundle: Bundle, threads: int | None) -> StoredModel | None:
+    """Find the weights of a model that the engine in C may read; None if PyTorch must load them.
+
+    PyTorch's loading says what is wrong with weights that are damaged or belong to another model.
+    """
+    if isinstance(bundle.tokenizer, MarianTokenizer):  # Some of its logits are changed on loading.
+        return None
+    weights = read_stored(bundle.weights_path, bundle.config)
+    if weights is None:
+        return None
+
+    def load_model() -> EncoderDecoder:
+        set_threads(threads)
+        return bundle.model
+
+    return StoredModel(bundle.config.model, weights, load_model)
+
+
+def check_vocabularies(bundles: Sequence[Bundle]) -> None:
+    """Check that the models of an ensemble have the same vocabularies.
+
+    Raises:
+        InputError: they have not.
+    """
+    bundle = bundles[0]
+    for other in bundles[1:]:
+        for side in ("source", "target"):
+            if bundle.tokenizer.vocabulary(side) != other.tokenizer.vocabulary(side):
+                raise InputError(
+                    f"The models of an ensemble must have one {side} vocabulary, but that of "
+                    f"{other.folder} is not that of {bundle.folder}. Train them with one tokenizer."
+                )

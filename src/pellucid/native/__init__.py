@@ -2,6 +2,7 @@
 
 from pellucid.native.engine import Ended, Limits, NativeEngine, Search
 from pellucid.native.loading import find_library, instruction_sets
+from pellucid.native.stored import read_stored
 from pellucid.native.weights import find_obstacle
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "find_library",
     "find_obstacle",
     "instruction_sets",
+    "read_stored",
 ]

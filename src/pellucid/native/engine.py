@@ -125,10 +125,10 @@ class NativeEngine:
         call = _Call([sources[i] for i in order], [limits[i] for i in order], search)
         with self._lock:
             self._packed.need_positions(call.longest_source, call.longest_limit)
-            call.job.model = ctypes.addressof(self._packed.model)
-            call.job.slots = max(1, min(sentences, MOST_ROWS // search.config.beam, len(sources)))
-            call.job.threads = max(1, min(threads, len(sources)))
-            status = call.run(self._library)
+        call.job.model = ctypes.addressof(self._packed.model)
+        call.job.slots = max(1, min(sentences, MOST_ROWS // search.config.beam, len(sources)))
+        call.job.threads = max(1, min(threads, len(sources)))
+        status = call.run(self._library)
         if status == NO_MEMORY:
             raise MemoryError
         answers = dict(zip(order, call.answers(), strict=True))

@@ -117,15 +117,16 @@ INLINE row_bytes broadcast_bytes(const int8_t *from) {
     __m256i row = _mm256_set1_epi32(four);
     return (row_bytes){_mm256_abs_epi8(row), row};
 }
-INLINE __m256i add_half_of_products(__m256i sum, row_bytes row, const int8_t *weights) {
-    __m256i w = _mm256_loadu_si256((const __m256i *)weights);
+typedef vi weight_bytes;
+INLINE weight_bytes load_bytes(const int8_t *from) { return vi_load((const int32_t *)from); }
+INLINE __m256i add_half_of_products(__m256i sum, row_bytes row, __m256i weights) {
     /* Both are at most 127, so two products never saturate 16 bits. */
-    __m256i pairs = _mm256_maddubs_epi16(row.size, _mm256_sign_epi8(w, row.sign));
+    __m256i pairs = _mm256_maddubs_epi16(row.size, _mm256_sign_epi8(weights, row.sign));
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
-INLINE vi add_products(vi sum, row_bytes row, const int8_t *weights) {
-    return (vi){add_half_of_products(sum.low, row, weights),
-                add_half_of_products(sum.high, row, weights + 32)};
+INLINE vi add_products(vi sum, row_bytes row, weight_bytes weights) {
+    return (vi){add_half_of_products(sum.low, row, weights.low),
+                add_half_of_products(sum.high, row, weights.high)};
 }
 
-enum { MAX_ROWS = 6 };
+enum { MAX_ROWS = 6, MAX_BYTE_ROWS = 4 };

@@ -71,6 +71,9 @@ INLINE vf vf_from_halves(const uint16_t *from) {
 /* Products of four adjacent bytes. A row's bytes are broadcast once, then multiplied with the bytes
  * of many weights. With VNNI the row has 128 added, which makes it unsigned; the sums start with
  * -128 times the sum of the weights to make up for it. */
+typedef __m512i weight_bytes;
+INLINE weight_bytes load_bytes(const int8_t *from) { return _mm512_loadu_si512(from); }
+
 #if defined(__AVX512VNNI__)
 enum { ROW_OFFSET = 128 };
 typedef __m512i row_bytes;
@@ -79,8 +82,8 @@ INLINE row_bytes broadcast_bytes(const int8_t *from) {
     memcpy(&four, from, 4);
     return _mm512_set1_epi32(four);
 }
-INLINE vi add_products(vi sum, row_bytes row, const int8_t *weights) {
-    return _mm512_dpbusd_epi32(sum, row, _mm512_loadu_si512(weights));
+INLINE vi add_products(vi sum, row_bytes row, weight_bytes weights) {
+    return _mm512_dpbusd_epi32(sum, row, weights);
 }
 #else
 enum { ROW_OFFSET = 0 };
@@ -94,13 +97,12 @@ INLINE row_bytes broadcast_bytes(const int8_t *from) {
     __m512i row = _mm512_set1_epi32(four);
     return (row_bytes){_mm512_abs_epi8(row), _mm512_movepi8_mask(row)};
 }
-INLINE vi add_products(vi sum, row_bytes row, const int8_t *weights) {
-    __m512i w = _mm512_loadu_si512(weights);
-    w = _mm512_mask_sub_epi8(w, row.is_negative, _mm512_setzero_si512(), w);
+INLINE vi add_products(vi sum, row_bytes row, weight_bytes weights) {
+    __m512i w = _mm512_mask_sub_epi8(weights, row.is_negative, _mm512_setzero_si512(), weights);
     /* Both are at most 127, so two products never saturate 16 bits. */
     __m512i pairs = _mm512_maddubs_epi16(row.size, w);
     return _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
 }
 #endif
 
-enum { MAX_ROWS = 12 }; /* rows that a product computes at once, with two panels of weights */
+enum { MAX_ROWS = 12, MAX_BYTE_ROWS = 12 }; /* rows that a product computes at once, with two panels of weights */

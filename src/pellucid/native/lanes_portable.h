@@ -142,11 +142,13 @@ INLINE v4i add_quarter_of_products(v4i sum, row_bytes row, const int8_t *w) {
     v4i c = {w[2], w[6], w[10], w[14]}, d = {w[3], w[7], w[11], w[15]};
     return sum + (a * row.a + b * row.b) + (c * row.c + d * row.d);
 }
-INLINE vi add_products(vi sum, row_bytes row, const int8_t *weights) {
+typedef const int8_t *weight_bytes;
+INLINE weight_bytes load_bytes(const int8_t *from) { return from; }
+INLINE vi add_products(vi sum, row_bytes row, weight_bytes weights) {
     return (vi){add_quarter_of_products(sum.a, row, weights),
                 add_quarter_of_products(sum.b, row, weights + 16),
                 add_quarter_of_products(sum.c, row, weights + 32),
                 add_quarter_of_products(sum.d, row, weights + 48)};
 }
 
-enum { MAX_ROWS = 4 };
+enum { MAX_ROWS = 4, MAX_BYTE_ROWS = 4 };

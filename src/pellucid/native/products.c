@@ -60,10 +60,12 @@ INLINE void byte_tile(const int rows, const int panels, const int precision, con
         UNROLL for (int r = 0; r < rows; r++) sum[r][p] = first;
     }
     for (long k = 0; k < groups; k++) {
+        weight_bytes some[8];
+        UNROLL for (int p = 0; p < panels; p++)
+            some[p] = load_bytes(weights + (p * groups + k) * 4 * LANES);
         UNROLL for (int r = 0; r < rows; r++) {
             row_bytes four = broadcast_bytes(x + r * in->bytes_stride + 4 * k);
-            UNROLL for (int p = 0; p < panels; p++)
-                sum[r][p] = add_products(sum[r][p], four, weights + (p * groups + k) * 4 * LANES);
+            UNROLL for (int p = 0; p < panels; p++) sum[r][p] = add_products(sum[r][p], four, some[p]);
         }
     }
     UNROLL for (int p = 0; p < panels; p++) {
@@ -131,9 +133,10 @@ enum { CACHED_BYTES = 256 * 1024 };
 void multiply(const linear *l, const input *in, long first, long end, float *y, long y_stride,
               int is_relu) {
     static const long bytes_of[3] = {4, 2, 1};
-    const long blocks = ceil_div(in->rows, MAX_ROWS);
+    const long most = l->precision == INT8 ? MAX_BYTE_ROWS : MAX_ROWS;
+    const long blocks = ceil_div(in->rows, most);
     const long per_panel = l->in * LANES * bytes_of[l->precision];
-    const long step = in->rows <= MAX_ROWS ? end - first : max_long(1, CACHED_BYTES / per_panel / 8) * 8;
+    const long step = in->rows <= most ? end - first : max_long(1, CACHED_BYTES / per_panel / 8) * 8;
     for (long panel = first; panel < end; panel += step) {
         long last = min_long(panel + step, end);
         long row = 0;

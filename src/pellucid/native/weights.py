@@ -8,17 +8,27 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pellucid.config import ModelConfig, Precision
 from pellucid.native.layout import Embedding, Layer, Linear, Model, Norm, address_of
 
-__all__ = ["Packed", "find_obstacle", "pack", "positions", "quantize_rows"]
+__all__ = [
+    "Packed",
+    "find_obstacle",
+    "find_wrong_shape",
+    "pack",
+    "positions",
+    "quantize_rows",
+]
 
 Weights = Mapping[str, np.ndarray]
+
+SCALE = "_scale"
+"""The suffix of the name of a stored matrix of bytes that names the scales of its rows."""
 
 LANES = 16
 """Outputs of a product that are stored side by side."""
@@ -41,13 +51,96 @@ def find_obstacle(config: ModelConfig, precision: Precision) -> str | None:
     return None
 
 
+def find_wrong_shape(config: ModelConfig, weights: Weights) -> str | None:
+    """Name a weight that is missing, or has another shape than the configuration says."""
+    expected = dict(_shapes(config))
+    if "output.bias" in weights:
+        expected["output.bias"] = (config.target_vocabulary_size,)
+    for name, shape in expected.items():
+        if name not in weights or weights[name].shape != shape:
+            return name
+        is_bytes = weights[name].dtype == np.int8
+        if is_bytes and weights.get(name + SCALE, weights[name]).shape != shape[:1]:
+            return name + SCALE
+    known = {*expected, *(name + SCALE for name in expected)}
+    return next((name for name in weights if name not in known), None)
+
+
+def _shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    width, tied = config.d_model, config.tied_embeddings
+    sizes = {"source": config.source_vocabulary_size, "target": config.target_vocabulary_size}
+    if tied == "all":
+        yield "embedding.weight", (sizes["source"], width)
+    else:
+        for side, size in sizes.items():
+            yield f"{side}_embedding.weight", (size, width)
+    if tied == "none":
+        yield "output.weight", (sizes["target"], width)
+    for part, count, longest in (
+        ("encoder", config.num_encoder_layers, config.max_source_length),
+        ("decoder", config.num_decoder_layers, config.max_target_length),
+    ):
+        if config.positions == "learned":
+            yield f"{part}.positions.weight", (longest, width)
+        if config.norm == "pre":
+            yield f"{part}.norm.weight", (width,)
+            yield f"{part}.norm.bias", (width,)
+        kinds = ("self_attention", "cross_attention")[: 1 if part == "encoder" else 2]
+        for index in range(count):
+            yield from _layer_shapes(config, f"{part}.layers.{index}", kinds)
+
+
+def _layer_shapes(
+    config: ModelConfig, name: str, kinds: Sequence[str]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    width, wide = config.d_model, config.num_heads * config.d_value
+    keys = config.num_heads * config.d_key
+    projections = {"query": keys, "key": keys, "value": wide}
+    count = {"qkv": 3, "qk": 2, "none": 0}[config.projections]
+    for kind in kinds:
+        matrices = {one: (projections[one], width) for one in list(projections)[:count]}
+        for one, shape in {**matrices, "output": (width, wide)}.items():
+            yield f"{name}.{kind}.{one}.weight", shape
+            if config.projection_bias:
+                yield f"{name}.{kind}.{one}.bias", shape[:1]
+    for one, shape in {"inner": (config.d_ff, width), "outer": (width, config.d_ff)}.items():
+        yield f"{name}.feed_forward.{one}.weight", shape
+        yield f"{name}.feed_forward.{one}.bias", shape[:1]
+    for kind in (*kinds, "feed_forward"):
+        if config.norm != "none":
+            yield f"{name}.{kind}_norm.weight", (width,)
+            yield f"{name}.{kind}_norm.bias", (width,)
+
+
 @dataclass(frozen=True)
 class _Matrix:
-    """A weight with axes (out, in) whose rows may have a factor, and its bias."""
+    """A weight with axes (out, in) whose rows may have a factor, and its bias.
+
+    ``scale_O`` is the size of a unit of each row if the weights are bytes.
+    """
 
     weight_OI: np.ndarray
     bias_O: np.ndarray | None
     factor_O: np.ndarray
+    scale_O: np.ndarray | None
+
+    def as_floats(self) -> np.ndarray:
+        """Compute the weights with the factors."""
+        if self.scale_O is None:
+            floats_OI = self.weight_OI
+        else:
+            floats_OI = self.weight_OI.astype(np.float32) * self.scale_O[:, None]
+        scaled_OI: np.ndarray = floats_OI * self.factor_O[:, None]
+        return scaled_OI
+
+    def as_bytes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Give the weights as bytes, with the size of a unit of each row."""
+        values_OI, scale_O = (
+            quantize_rows(self.weight_OI)
+            if self.scale_O is None
+            else (self.weight_OI, self.scale_O)
+        )
+        return values_OI, scale_O * self.factor_O
 
 
 class Packed:
@@ -153,19 +246,21 @@ class Packed:
     def _matrix(self, name: str, factor: float = 1.0) -> _Matrix:
         weight_OI = self._weights[f"{name}.weight"]
         factor_O = np.full(len(weight_OI), factor, np.float32)
-        return _Matrix(weight_OI, self._weights.get(f"{name}.bias"), factor_O)
+        scale_O = self._weights.get(f"{name}.weight{SCALE}")
+        return _Matrix(weight_OI, self._weights.get(f"{name}.bias"), factor_O, scale_O)
 
     def _output(self) -> Linear:
         names = {"all": "embedding", "decoder": "target_embedding", "none": "output"}
-        name = names[self.config.tied_embeddings]
-        weight_VD = self._weights[f"{name}.weight"]
-        bias_V = self._weights.get("output.bias")
-        return self._pack([_Matrix(weight_VD, bias_V, np.ones(len(weight_VD), np.float32))])
+        matrix = self._matrix(names[self.config.tied_embeddings])
+        return self._pack([replace(matrix, bias_O=self._weights.get("output.bias"))])
 
     def _embedding(self, side: str) -> Embedding:
         name = "embedding" if self.config.tied_embeddings == "all" else f"{side}_embedding"
         rows_VD = self._weights[f"{name}.weight"]
-        return Embedding(rows=self._address(rows_VD), size=len(rows_VD))
+        if rows_VD.dtype != np.int8:
+            return Embedding(rows=self._address(rows_VD), size=len(rows_VD))
+        scale_V = self._address(self._weights[f"{name}.weight{SCALE}"])
+        return Embedding(bytes=self._address(rows_VD), scale=scale_V, size=len(rows_VD))
 
     def _norm(self, name: str) -> Norm:
         if f"{name}.weight" not in self._weights:
@@ -189,7 +284,7 @@ class Packed:
         if self._precision == "int8":
             self._pack_bytes(linear, parts, padded)
             return linear
-        weight_OI = np.concatenate([part.weight_OI * part.factor_O[:, None] for part in parts])
+        weight_OI = np.concatenate([part.as_floats() for part in parts])
         if self._precision == "float32":
             packed = _aligned(padded * inputs, np.float32)
             self._call("pack_floats", weight_OI, outputs, inputs, packed)
@@ -200,11 +295,10 @@ class Packed:
         return linear
 
     def _pack_bytes(self, linear: Linear, parts: Sequence[_Matrix], padded: int) -> None:
-        rows = [quantize_rows(part.weight_OI) for part in parts]
+        rows = [part.as_bytes() for part in parts]
         values_OI = np.concatenate([values for values, _ in rows])
         scale_O = np.zeros(padded, np.float32)
-        scales = [scale * part.factor_O for (_, scale), part in zip(rows, parts, strict=True)]
-        scale_O[: linear.outputs] = np.concatenate(scales)
+        scale_O[: linear.outputs] = np.concatenate([scales for _, scales in rows])
         packed = _aligned(padded * -(-linear.inputs // 4) * 4, np.int8)
         sums_O = np.zeros(padded, np.int32)
         self._call("pack_bytes", values_OI, linear.outputs, linear.inputs, packed, sums_O)
@@ -233,10 +327,10 @@ def pack(
     obstacle = find_obstacle(config, precision)
     if obstacle is not None:
         return obstacle
+    if (name := find_wrong_shape(config, weights)) is not None:
+        return f"{name} is not as the configuration describes it"
     for name, weight in weights.items():
-        if weight.dtype != np.float32:
-            return f"the weights are {weight.dtype}"
-        if not np.isfinite(weight).all():
+        if weight.dtype == np.float32 and not np.isfinite(weight).all():
             return f"some weights in {name} are not finite"
     return Packed(config, weights, precision, library)
 

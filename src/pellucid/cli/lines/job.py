@@ -100,9 +100,11 @@ class Job:
 
     def can_share(self, num_lines: int) -> bool:
         """Tell whether windows of so many lines are large enough to use the workers."""
+        if self.workers == 1:
+            return True
         from pellucid.decode.workers import is_worth
 
-        return self.workers == 1 or is_worth(num_lines, self.workers)
+        return is_worth(num_lines, self.workers)
 
     def useless_treatment(self) -> Iterator[str]:
         """Find the options for lines that cannot change anything; yield a sentence for each."""
@@ -175,9 +177,10 @@ class Job:
         The machine and its threads are included: they decide the last bits of a log-probability,
         and so also the text if two hypotheses are that close.
         """
-        import torch
+        from importlib.metadata import version
 
         from pellucid import __version__
+        from pellucid.hardware import describe_processor, threads_in_use
 
         bundle = self.translator.bundle
         # Left out for one worker, so that outputs begun before this option existed can resume.
@@ -186,10 +189,10 @@ class Job:
         searches = {flag(name): value for name, value in decoding.items()}
         return {
             "the version of pellucid": __version__,
-            "the version of PyTorch": torch.__version__,
-            "the processor": torch.backends.cpu.get_cpu_capability(),
+            "the version of PyTorch": version("torch"),
+            "the processor": describe_processor(),
             "the engine": self._engine,
-            "--threads": torch.get_num_threads(),
+            "--threads": threads_in_use(),
             **shared,
             **({"--to": self.code} if self.code else {}),
             **({} if self.aligner is None else {"--align": self.aligner.settings}),

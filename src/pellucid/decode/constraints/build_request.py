@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pellucid.config import DecodingConfig, ModelConfig
-from pellucid.decode.constraints.forbidden import Spelling
 from pellucid.decode.constraints.request import Constraints, Request
 from pellucid.errors import InputError
 from pellucid.text import Tokenizer
+
+if TYPE_CHECKING:
+    from pellucid.decode.constraints.forbidden import Spelling
 
 __all__ = ["MOST_TOKENS", "RequestBuilder", "prefix_ids", "required_ids"]
 
@@ -34,6 +37,8 @@ class RequestBuilder:
 
     @cached_property
     def _spelling(self) -> Spelling:
+        from pellucid.decode.constraints.forbidden import Spelling  # It needs PyTorch.
+
         return Spelling(self._tokenizer)
 
     def build(

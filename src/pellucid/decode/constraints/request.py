@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.decode.constraints.forbidden import ForbiddenText, Spelling
 
-__all__ = ["Constraints", "Request", "check_ids"]
+__all__ = ["Constraints", "Request", "SpecialIds", "check_ids", "check_requests"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,15 @@ class Request:
     key: str = ""
     forbidden_texts: tuple[ForbiddenText, ...] = ()
     spelling: Spelling | None = None
+
+
+@dataclass(frozen=True)
+class SpecialIds:
+    """The start token, the end token, and the tokens that a target never holds."""
+
+    start: int
+    eos: int
+    never: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,3 +97,22 @@ def check_ids(what: str, ids: tuple[int, ...], vocabulary_size: int) -> None:
             f"The tokens of a {what} must be from 0 to {vocabulary_size - 1}, but one is "
             f"{wrong[0]}. Take the ids from this model's target vocabulary."
         )
+
+
+def check_requests(requests: Sequence[Request], eos_id: int, vocabulary_size: int) -> None:
+    """Check the tokens of prefixes and forbidden sequences.
+
+    Raises:
+        InputError: a prefix holds ``</s>``, a forbidden sequence is empty, or an id is not in the
+            vocabulary.
+    """
+    for request in requests:
+        if eos_id in request.prefix_ids:
+            raise InputError(
+                f"A prefix must leave the end open, but holds the token </s> ({eos_id}). Take it "
+                "out of the prefix."
+            )
+        if request.prefix_ids:
+            check_ids("prefix", request.prefix_ids, vocabulary_size)
+        for sequence in request.forbidden:
+            check_ids("forbidden sequence", sequence, vocabulary_size)

@@ -11,10 +11,9 @@ from torch import Tensor
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.forbidden import TextRule
 from pellucid.decode.constraints.history import History, Rule, last_tokens, lower_values, pad_rows
-from pellucid.decode.constraints.request import Request, check_ids
-from pellucid.errors import InputError
+from pellucid.decode.constraints.request import Request, check_requests
 
-__all__ = ["check_requests", "make_rules"]
+__all__ = ["make_rules"]
 
 Device = torch.device | str
 Group = TypeVar("Group", bound=Hashable)
@@ -70,25 +69,6 @@ def make_rules(
     if any(request.prefix_ids for request in requests):
         return [_ForcedPrefix([request.prefix_ids for request in requests], rules, device)]
     return rules
-
-
-def check_requests(requests: Sequence[Request], eos_id: int, vocabulary_size: int) -> None:
-    """Check the tokens of prefixes and forbidden sequences.
-
-    Raises:
-        InputError: a prefix holds ``</s>``, a forbidden sequence is empty, or an id is not in the
-            vocabulary.
-    """
-    for request in requests:
-        if eos_id in request.prefix_ids:
-            raise InputError(
-                f"A prefix must leave the end open, but holds the token </s> ({eos_id}). Take it "
-                "out of the prefix."
-            )
-        if request.prefix_ids:
-            check_ids("prefix", request.prefix_ids, vocabulary_size)
-        for sequence in request.forbidden:
-            check_ids("forbidden sequence", sequence, vocabulary_size)
 
 
 def _distinct(groups: Iterable[Group]) -> tuple[list[Group], list[int]]:

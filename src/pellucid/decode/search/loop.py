@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodingConfig
-from pellucid.decode.constraints.request import Request
+from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.constraints.rules import make_rules
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
@@ -29,7 +29,7 @@ from pellucid.decode.search.phrases import choose_with_phrases
 from pellucid.decode.search.sampling import draw, uniforms
 from pellucid.decode.search.selection import Choice, choose_in_groups
 
-__all__ = ["Found", "Search", "SpecialIds", "Stepper"]
+__all__ = ["Found", "Search", "Stepper"]
 
 
 class Stepper(Protocol):
@@ -49,15 +49,6 @@ class Stepper(Protocol):
 
     def step(self, state: Any, newest_A: Tensor) -> Tensor:
         """Read a token of every row and return ``logits_AV``."""
-
-
-@dataclass(frozen=True)
-class SpecialIds:
-    """The start token, the end token, and the tokens that a target never holds."""
-
-    start: int
-    eos: int
-    never: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from pellucid.bundle import (
     MANIFEST,
     load_bundle,
     read_json,
-    serialize_tensors,
     to_json,
     verify_files,
     write_bundle,
@@ -35,6 +34,7 @@ from pellucid.config import BundleConfig
 from pellucid.config.records import read_record
 from pellucid.errors import BundleError, OutputError, PellucidError
 from pellucid.files import delete_folder, new_folder, tidy_folder
+from pellucid.model.stored import serialize_tensors
 from pellucid.text import Tokenizer
 
 __all__ = [

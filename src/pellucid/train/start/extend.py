@@ -72,7 +72,7 @@ def extend_bundle(start: Bundle, tokenizer: Tokenizer) -> Bundle:
     model = make_model(config.model, has_output_bias="output.bias" in weights)
     model.load_state_dict(weights)
     model.train(start.model.training)
-    return replace(start, config=config, model=model, tokenizer=tokenizer)
+    return replace(start, config=config, given=model, tokenizer=tokenizer)
 
 
 def describe_extension(before: Tokenizer, after: Tokenizer) -> str:

@@ -1,0 +1,255 @@
+"""Every way to decode with one model or several, on PyTorch, or in C for the searches it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import chain
+from typing import Any
+
+import torch
+
+from pellucid.config import DecodingConfig, Precision
+from pellucid.decode.constraints.forbidden import ForbiddenText
+from pellucid.decode.constraints.request import Request, SpecialIds
+from pellucid.decode.constraints.required import RequiredPhrases
+from pellucid.decode.fast.ensemble import Ensemble
+from pellucid.decode.fast.make import make_engine
+from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
+from pellucid.decode.native import NativePath
+from pellucid.decode.search.batching import group_by_length
+from pellucid.decode.search.loop import Found, Search, Stepper
+from pellucid.decode.search.penalty import LengthPenalty
+from pellucid.errors import InputError
+from pellucid.hardware import some_threads
+from pellucid.model import EncoderDecoder
+
+__all__ = ["PyTorchDecoder"]
+
+DOUBT = 1e-3
+"""A lead, in natural logs, that rounding in float32 could overturn, with a factor to spare.
+
+In another batch a sentence's log-probabilities differ by about 1e-6 a token
+(docs/guides/translating.md).
+"""
+
+WEIGHTS_FOR_THREADS = 8_000_000
+"""Rows of a step times weights of the models, from which several threads pay off.
+
+``benchmarks/busy.py`` measures it: with the packaged model a sentence by itself takes a third
+longer on two threads than on one, and much longer while other programs use the processor.
+"""
+
+
+class PyTorchDecoder:
+    """Answers requests with a model, or with several whose softmaxes are averaged.
+
+    The weights are prepared once for each precision, so they must not change afterwards.
+
+    Args:
+        models: at least one; all have the same target vocabulary.
+        special: the ids with a meaning.
+        native: the engine in C for these models.
+    """
+
+    def __init__(
+        self, models: Sequence[EncoderDecoder], special: SpecialIds, native: NativePath
+    ) -> None:
+        self._models = models
+        self._special = special
+        self._num_weights = sum(p.numel() for model in models for p in model.parameters())
+        self._native = native
+        self._steppers: dict[tuple[Precision, torch.dtype | None], Stepper] = {}
+
+    def decode(
+        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Find the ``n_best`` hypotheses for each request, the best first.
+
+        A request may get fewer, and gets none if nothing within its length obeys its rules. If
+        logits on its way were not finite, it gets `OVERFLOWED` instead.
+
+        Args:
+            requests: in any order.
+            config: how to search.
+            batch_tokens: about how many positions to compute at once: hypotheses times the
+                longest source. At least one sentence is computed.
+
+        Returns:
+            One answer for each request, in their order.
+        """
+        if config.alternatives:
+            return self._decode_alternatives(requests, config, batch_tokens=batch_tokens)
+        if config.sample:
+            return self._sample(requests, config, batch_tokens=batch_tokens)
+        return self._search(requests, config, batch_tokens=batch_tokens)
+
+    def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
+        """Answer one request step by step.
+
+        Yields:
+            The ids that are decided so far, each time there are more; finally the whole answer,
+            which is empty if nothing obeys the rules.
+
+        Raises:
+            InputError: logits were not finite.
+        """
+        stepper = self._stepper(config, torch.float64 if config.strict else None)
+        request = _number_sample(request, 0)
+        search = Search(stepper, [request], config, self._special, sentences=1)
+        num_decided = 0
+        while True:
+            answers = search.step()
+            if answers:
+                hypotheses = answers[0][1].hypotheses
+                if hypotheses and hypotheses[0].has_overflowed:
+                    raise InputError(OVERFLOW)
+                yield hypotheses[0].ids if hypotheses else ()
+                return
+            agreed = search.agreed_ids()
+            if len(agreed) > num_decided:
+                num_decided = len(agreed)
+                yield agreed
+
+    def _search(
+        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Search; with ``strict`` so that no answer depends on the rest of the batch.
+
+        A batch changes only how sums are rounded. So an answer whose decisions all had a lead
+        above `DOUBT` is the same in any batch; every other request is searched again by itself,
+        in float64.
+        """
+        if self._native.find_reason(config, requests) is None:
+            return self._native.answer(requests, config, batch_tokens=batch_tokens)
+        found = self._run(self._stepper(config), requests, config, batch_tokens=batch_tokens)
+        if config.strict:
+            for index, answer in enumerate(found):
+                if answer.margin < DOUBT:
+                    exact, request = self._stepper(config, torch.float64), requests[index]
+                    (found[index],) = self._run(exact, [request], config, batch_tokens=1)
+        return [answer.hypotheses for answer in found]
+
+    def _run(
+        self,
+        stepper: Stepper,
+        requests: Sequence[Request],
+        config: DecodingConfig,
+        *,
+        batch_tokens: int,
+    ) -> list[Found]:
+        """Search, with sources of about one length in one batch."""
+        answers: dict[int, Found] = {}
+        lengths = [len(request.source_ids) for request in requests]
+        for group in group_by_length(lengths):
+            sentences = max(1, batch_tokens // (lengths[group[0]] * config.beam))
+            asked = [requests[index] for index in group]
+            search = Search(stepper, asked, config, self._special, sentences=sentences)
+            rows = min(len(asked), sentences) * config.beam
+            with some_threads(self._threads_for(rows)):
+                answers.update((group[place], found) for place, found in search.answers())
+        return [answers[index] for index in range(len(requests))]
+
+    def _threads_for(self, rows: int) -> int:
+        """Choose one thread for small steps, in which threads would mostly wait for each other."""
+        is_small = rows * self._num_weights < WEIGHTS_FOR_THREADS
+        return 1 if is_small else torch.get_num_threads()
+
+    def _sample(
+        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Draw ``n_best`` samples for each request, each as a request with its own key."""
+        count = config.n_best
+        drawn = self._search(
+            [_number_sample(request, i) for request in requests for i in range(count)],
+            config.model_copy(update={"n_best": 1}),
+            batch_tokens=batch_tokens,
+        )
+        return [
+            tuple(chain.from_iterable(drawn[i : i + count])) for i in range(0, len(drawn), count)
+        ]
+
+    def _decode_alternatives(
+        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Find the likeliest tokens after each prefix, then continue each to the end."""
+        one_step: dict[str, Any] = {"beam": config.n_best, "diverse_groups": 1}
+        one_step |= {"alternatives": False, "length_penalty": "none", "stopping": "never"}
+        allow_growth = cache(_allow_growth)  # the requests of a search share their phrases
+        found = self._search(
+            [_limit_to_one_token(request, allow_growth) for request in requests],
+            config.model_copy(update=one_step),
+            batch_tokens=batch_tokens,
+        )
+        # A search puts finished ones first, and a repetition penalty changes its scores.
+        firsts = [sorted(answer, key=lambda one: -one.log_probability) for answer in found]
+        continued = [
+            replace(request, prefix_ids=first.ids)
+            for request, answer in zip(requests, firsts, strict=True)
+            for first in answer
+            if not (first.is_finished or first.has_overflowed)
+        ]
+        rest = config.model_copy(update={"alternatives": False, "n_best": 1})
+        ends = iter(self._search(continued, rest, batch_tokens=batch_tokens))
+        return [
+            tuple(
+                chain.from_iterable(
+                    self._as_answer(first, request, config)
+                    if first.is_finished or first.has_overflowed
+                    else next(ends)
+                    for first in answer
+                )
+            )
+            for request, answer in zip(requests, firsts, strict=True)
+        ]
+
+    def _as_answer(
+        self, ended: Hypothesis, request: Request, config: DecodingConfig
+    ) -> tuple[Hypothesis, ...]:
+        """Score a hypothesis that ends right after the prefix, if it has all required phrases."""
+        if ended.has_overflowed:
+            return (ended,)
+        vocabulary = self._models[0].config.target_vocabulary_size
+        phrases = RequiredPhrases([request], vocabulary_size=vocabulary, device="cpu")
+        progress = phrases.start(torch.zeros(1, dtype=torch.long))
+        for token in ended.ids:
+            progress = phrases.advance(progress, torch.tensor([token]))
+        if not phrases.is_met(progress):
+            return ()
+        length = len(ended.ids)
+        penalty = LengthPenalty(config, length, torch.device("cpu"))
+        total = torch.tensor(ended.log_probability, dtype=torch.float64)
+        return (replace(ended, score=penalty.score(total, torch.tensor(length)).item()),)
+
+    def _stepper(self, config: DecodingConfig, dtype: torch.dtype | None = None) -> Stepper:
+        """Prepare the models for a precision, once; `Engine` says what the dtype is for."""
+        key = (config.precision, dtype)
+        if key not in self._steppers:
+            engines = [make_engine(model, config.precision, dtype=dtype) for model in self._models]
+            self._steppers[key] = engines[0] if len(engines) == 1 else Ensemble(engines)
+        return self._steppers[key]
+
+
+def _limit_to_one_token(
+    request: Request, allow_growth: Callable[[ForbiddenText], ForbiddenText]
+) -> Request:
+    """Ask only for the token after the prefix, which more tokens may follow."""
+    length = len(request.prefix_ids) + 1
+    forbidden = request.forbidden_texts
+    if length < request.max_length:
+        forbidden = tuple(map(allow_growth, forbidden))
+    return replace(request, max_length=length, required=(), forbidden_texts=forbidden)
+
+
+def _allow_growth(phrase: ForbiddenText) -> ForbiddenText:
+    """Allow tokens that end exactly where the phrase does: their last word may still grow.
+
+    For a search whose last token is not the text's last.
+    """
+    return replace(phrase, bans=tuple(ban for ban in phrase.bans if not ban.is_exact))
+
+
+def _number_sample(request: Request, index: int) -> Request:
+    """Give one of several samples of a request its own random numbers."""
+    return replace(request, key=f"{index}\x1f{request.key}")

@@ -1,0 +1,85 @@
+"""Reading a bundle's weights without PyTorch, as views of the file in memory."""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pellucid.config import BundleConfig
+from pellucid.native.loading import find_library
+from pellucid.native.weights import SCALE, find_obstacle, find_wrong_shape
+
+__all__ = ["read_stored"]
+
+TYPES: dict[str, type] = {"F32": np.float32, "BF16": np.uint16, "I8": np.int8}
+
+
+def read_stored(path: Path, config: BundleConfig) -> Mapping[str, np.ndarray] | None:
+    """Read a safetensors file whose weights the engine can use.
+
+    float32 and int8 weights are views of the file, so that the system shares and drops their pages;
+    bfloat16 ones become float32.
+
+    Args:
+        path: the file.
+        config: the configuration of its bundle.
+
+    Returns:
+        The weights by name, or None if the engine cannot be used, or a weight is not as the
+        configuration describes it or not finite.
+    """
+    if isinstance(find_library(), str) or find_obstacle(config.model, "float32") is not None:
+        return None
+    try:
+        weights = _read(path)
+    except (OSError, ValueError, KeyError, TypeError):  # PyTorch's loading says what is wrong.
+        return None
+    if find_wrong_shape(config.model, weights) is not None:
+        return None
+    is_int8 = config.precision == "int8"
+    for name, weight in weights.items():
+        # Learned positions stay float32: they are added and never multiplied.
+        is_matrix = weight.ndim == 2 and not name.endswith("positions.weight")
+        if (weight.dtype == np.int8) != (is_int8 and is_matrix):
+            return None
+        if weight.dtype == np.int8 and not _is_quantized(weight, weights.get(name + SCALE)):
+            return None
+        if weight.dtype == np.float32 and not np.isfinite(weight).all():
+            return None
+    return weights
+
+
+def _is_quantized(values_OI: np.ndarray, scale_O: np.ndarray | None) -> bool:
+    """Tell whether bytes and scales can come from `pellucid.model.quantization.quantize_rows`."""
+    if scale_O is None:
+        return False
+    largest_O = np.maximum(values_OI.max(axis=1).astype(int), -values_OI.min(axis=1).astype(int))
+    has_few_bits_O = np.ascontiguousarray(scale_O).view(np.int32) & 0x7F == 0
+    is_row_O = (largest_O == 127) & (scale_O >= np.finfo(np.float32).tiny) & has_few_bits_O
+    return bool((is_row_O | ((largest_O == 0) & (scale_O == 1))).all())
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    with path.open("rb") as file:
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    start = 8 + int.from_bytes(memory[:8], "little")
+    header: dict[str, Any] = json.loads(memory[8:start])
+    header.pop("__metadata__", None)
+    return {name: _view(memory, start, entry) for name, entry in header.items()}
+
+
+def _view(memory: mmap.mmap, start: int, entry: Mapping[str, Any]) -> np.ndarray:
+    dtype, shape = TYPES[entry["dtype"]], tuple(map(int, entry["shape"]))
+    first, end = entry["data_offsets"]
+    count = int(np.prod(shape, dtype=np.int64))
+    if end - first != count * np.dtype(dtype).itemsize or not 0 <= first <= end:
+        raise ValueError("the offsets do not fit the shape")
+    array: np.ndarray = np.frombuffer(memory, dtype, count, start + first).reshape(shape)
+    if dtype is np.uint16:
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    return array
