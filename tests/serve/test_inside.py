@@ -157,10 +157,8 @@ def test_change_baseline_and_given_target(live: Live) -> None:
     assert len(answer["baseline"]["effects"]) == 2
 
 
-@pytest.mark.parametrize(
-    "change", ["", "cut", "cut decoder.9.cross.0", "cut word zebra", "x" * 300]
-)
+@pytest.mark.parametrize("change", ["cut", "cut decoder.9.cross.0", "cut word zebra", "x" * 300])
 def test_change_impossible_is_refused(live: Live, change: str) -> None:
     answer = live.post("/v1/change", {"text": "A cat.", "changes": [change]})
-    assert answer.status_code in ((200, 422) if not change else (422,))
-    assert change or "changes" in answer.json() or "error" in answer.json()
+    assert answer.status_code == 422
+    assert set(answer.json()) == {"error"}

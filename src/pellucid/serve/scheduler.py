@@ -25,8 +25,8 @@ __all__ = ["Scheduler", "Task"]
 SECONDS_A_BATCH = 0.3
 """Time that a batch should take, so that a new request waits no longer than that for its turn."""
 
-LEAST_COST = 256
-"""The smallest batch is at least this large, however slow the model."""
+LEAST_COST = 1024
+"""A batch may be this large, however slow the model: small batches are slower still by the text."""
 
 _GONE = object()
 

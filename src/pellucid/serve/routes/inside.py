@@ -35,7 +35,7 @@ _TRACE: dict[int | str, dict[str, Any]] = {
 _ONE_EVENT = {
     "type": "object",
     "properties": {
-        "event": {"type": "string", "enum": ["end", "error"]},
+        "event": {"type": "string", "enum": ["message", "end", "error"]},
         "data": {"type": "string", "contentMediaType": "application/json"},
     },
     "required": ["data"],
@@ -130,7 +130,8 @@ async def _events(first: str | None, pieces: AsyncIterator[str]) -> AsyncIterato
             yield _event({"text": first})
             async for piece in pieces:
                 found.append(piece)
-                yield _event({"text": piece})
+                if piece:
+                    yield _event({"text": piece})
     except Problem as problem:
         yield _event({"error": problem.sentence}, "error")
     except PellucidError as error:

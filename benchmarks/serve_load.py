@@ -1,0 +1,322 @@
+"""The service under load: speed by the number of clients, memory, restarts, and a peer.
+
+    python benchmarks/serve_load.py [--clients 1 8 64 200] [--seconds 20] [--requests 100000]
+        [--restarts 50] [--skip-peer]
+
+Starts `pellucid serve demo` as a process by itself. Clients keep their connections, send one short
+request after another, and compare every answer with the one that the library gives: an answer is
+right, wrong, refused (429), or lost. Then, as asked: the memory of the server over many requests;
+restarts by SIGTERM under load, where every request that was accepted must be answered; and an array
+of 64 texts, against CTranslate2 with the same model behind a route that translates an array text by
+text, as LibreTranslate does. The clients run on the same machine, and take their share of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pellucid.corpora import iterate_split
+from pellucid.hardware import describe_machine
+
+RESULTS = Path(__file__).parent / "results"
+NUM_TEXTS = 500
+
+PEER = """
+import json, sys
+import ctranslate2
+from pellucid.bundle import load_bundle, resolve_model
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+import uvicorn
+
+tokenizer = load_bundle(resolve_model("demo")).tokenizer
+model = ctranslate2.Translator(sys.argv[1], device="cpu", inter_threads=1, intra_threads=2)
+
+def one(text):
+    tokens = tokenizer.source_tokens(tokenizer.encode_source(text))
+    found = model.translate_batch([tokens], beam_size=1)[0].hypotheses[0]
+    return tokenizer.decode_target([tokenizer.vocabulary("target").index(t) for t in found])
+
+async def translate(request):
+    texts = (await request.json())["q"]
+    found = await run_in_threadpool(lambda: [one(text) for text in texts])
+    return JSONResponse({"translatedText": found})
+
+app = Starlette(routes=[Route("/translate", translate, methods=["POST"])])
+uvicorn.run(app, port=int(sys.argv[2]), log_level="critical", access_log=False)
+"""
+
+
+@dataclass
+class Counts:
+    """What became of the requests of some clients."""
+
+    seconds: list[float] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    def figures(self, wall: float) -> dict[str, Any]:
+        ordered = sorted(self.seconds) or [0.0]
+        return {
+            "requests_per_second": round(len(self.seconds) / wall, 1),
+            "p50_ms": round(1000 * ordered[len(ordered) // 2], 1),
+            "p99_ms": round(1000 * ordered[int(len(ordered) * 0.99)], 1),
+            **dict(self.kinds),
+        }
+
+
+class Client:
+    """One connection that is kept, and opened again when the server has closed it."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def post(self, path: str, content: Any) -> tuple[int, Any]:
+        """Send JSON; return the status and the answer. Status 0: no connection was made."""
+        body = json.dumps(content).encode()
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        if self._writer is None:
+            try:
+                opened = await asyncio.open_connection("127.0.0.1", self._port)
+            except OSError:
+                return 0, None
+            self._reader, self._writer = opened
+        self._writer.write(head.encode() + body)
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        fields = answer.decode("latin-1").lower().split("\r\n")
+        status = int(fields[0].split()[1])
+        length = next(int(one[15:]) for one in fields if one.startswith("content-length:"))
+        read = await self._reader.readexactly(length)
+        if "connection: close" in fields:
+            self.close()
+        return status, json.loads(read)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def start_server(*options: str, port: int = 0) -> tuple[subprocess.Popen[str], int, float]:
+    """Start the service; return it, its port and the seconds until it accepts."""
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "pellucid", "serve", "demo", "--port", str(port), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    return process, int(line.rsplit(":", 1)[1]), time.perf_counter() - began
+
+
+def memory(pid: int) -> float:
+    """Return the resident memory of a process in MiB."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return next(int(one.split()[1]) for one in text.splitlines() if one.startswith("VmRSS")) / 1024
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def stop(process: subprocess.Popen[str]) -> int:
+    process.send_signal(signal.SIGTERM)
+    return process.wait(120)
+
+
+async def load(
+    port: int,
+    expected: dict[str, str],
+    *,
+    clients: int,
+    seconds: float = 1e9,
+    requests: int = 10**9,
+) -> dict[str, Any]:
+    """Let clients ask one short request after another, for some time or a number of requests."""
+    counts = Counts()
+    texts = list(expected)
+    began = time.perf_counter()
+
+    async def ask(number: int) -> None:
+        client = Client(port)
+        turn = number
+        while time.perf_counter() - began < seconds and counts.kinds.total() < requests:
+            text = texts[turn % len(texts)]
+            turn += clients
+            started = time.perf_counter()
+            try:
+                status, answer = await client.post("/v1/translate", {"texts": [text]})
+            except (OSError, asyncio.IncompleteReadError):
+                counts.kinds["lost"] += 1
+                client.close()
+                continue
+            if status == 200:
+                counts.seconds.append(time.perf_counter() - started)
+                is_right = answer["translations"][0]["text"] == expected[text]
+                counts.kinds["right" if is_right else "wrong"] += 1
+            else:
+                counts.kinds[f"status {status}"] += 1
+                await asyncio.sleep(0.05)
+        client.close()
+
+    await asyncio.gather(*(ask(number) for number in range(clients)))
+    return counts.figures(time.perf_counter() - began)
+
+
+async def restart(expected: dict[str, str], *, times: int, clients: int) -> dict[str, Any]:
+    """End the server by SIGTERM under load, again and again, on the same port."""
+    process, port, _ = await asyncio.to_thread(start_server)
+    kinds: Counter[str] = Counter()
+    is_over = False
+    texts = list(expected)
+
+    async def ask(number: int) -> None:
+        turn = number
+        client = Client(port)
+        while not is_over:
+            text = texts[turn % len(texts)]
+            turn += 1
+            try:
+                status, answer = await client.post("/v1/translate", {"texts": [text]})
+            except (OSError, asyncio.IncompleteReadError):
+                # A connection that was kept may be closed while a request is on its way.
+                kinds["closed"] += 1
+                client.close()
+                continue
+            if status == 0:
+                kinds["refused"] += 1
+                await asyncio.sleep(0.02)
+            elif status == 200:
+                is_right = answer["translations"][0]["text"] == expected[text]
+                kinds["right" if is_right else "wrong"] += 1
+            else:
+                kinds[f"status {status}"] += 1
+
+    async def end_again() -> list[int]:
+        nonlocal process, is_over
+        codes = []
+        for _ in range(times):
+            await asyncio.sleep(0.5)
+            codes.append(await asyncio.to_thread(stop, process))
+            process, _, _ = await asyncio.to_thread(start_server, port=port)
+        is_over = True
+        return codes
+
+    codes, *_ = await asyncio.gather(end_again(), *(ask(number) for number in range(clients)))
+    await asyncio.to_thread(stop, process)
+    return {"exit_codes": dict(Counter(map(str, codes))), **dict(kinds)}
+
+
+async def time_array(port: int, path: str, content: Any, repetitions: int) -> float:
+    """Return the shortest time of a request in milliseconds."""
+    client = Client(port)
+    best = 1e9
+    for _ in range(repetitions):
+        began = time.perf_counter()
+        status, _ = await client.post(path, content)
+        assert status == 200, status
+        best = min(best, time.perf_counter() - began)
+    client.close()
+    return round(1000 * best, 1)
+
+
+def compare_with_peer(texts: list[str]) -> dict[str, float]:
+    """Time an array of 64 texts here and behind the peer."""
+    body = {"q": texts[:64], "source": "en", "target": "fr"}
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "model"
+        export = [sys.executable, "-m", "pellucid", "export", "demo", "ctranslate2", str(target)]
+        subprocess.run(export, check=True, stderr=subprocess.DEVNULL)
+        peer = subprocess.Popen([sys.executable, "-c", PEER, str(target), "5073"])
+        process, port, _ = start_server()
+        try:
+            for _ in range(200):
+                try:
+                    theirs = asyncio.run(time_array(5073, "/translate", body, 5))
+                    break
+                except (OSError, AssertionError):
+                    time.sleep(0.2)
+            ours = asyncio.run(time_array(port, "/translate", body, 5))
+        finally:
+            stop(process)
+            peer.kill()
+            peer.wait()
+    return {"ours_ms": ours, "peer_ms": theirs, "times_faster": round(theirs / ours, 2)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, nargs="*", default=[1, 8, 64, 200])
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--requests", type=int, default=0)
+    parser.add_argument("--restarts", type=int, default=0)
+    parser.add_argument("--skip-peer", action="store_true")
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+
+    from pellucid.translator import load as load_model
+
+    texts = [one.source for one, _ in zip(iterate_split("test"), range(NUM_TEXTS), strict=False)]
+    translations = load_model("demo").translate(texts, strict=True)
+    expected = {one.source: one.text for one in translations}
+    found: dict[str, Any] = {
+        "date": datetime.date.today().isoformat(),
+        "machine": describe_machine(),
+        "load_average_before": os.getloadavg()[0],
+    }
+    process, port, seconds = start_server()
+    found["start_seconds"] = round(seconds, 2)
+    found["idle_memory_mib"] = round(memory(process.pid), 1)
+    found["first_answer_ms"] = asyncio.run(
+        time_array(port, "/v1/translate", {"texts": texts[:1]}, 1)
+    )
+    found["clients"] = {}
+    for clients in given.clients:
+        before = processor_seconds(process.pid)
+        figures = asyncio.run(load(port, expected, clients=clients, seconds=given.seconds))
+        used = processor_seconds(process.pid) - before
+        figures["processor_ms_per_request"] = round(
+            1000 * used / max(1, figures.get("right", 0)), 2
+        )
+        found["clients"][str(clients)] = figures
+        print(clients, "clients:", figures, flush=True)
+    if given.requests:
+        points = []
+        for _ in range(10):
+            asyncio.run(load(port, expected, clients=64, requests=given.requests // 10))
+            points.append(round(memory(process.pid), 1))
+        found["memory"] = {"requests": given.requests, "mib_after_each_tenth": points}
+        print("memory:", found["memory"], flush=True)
+    found["exit_code"] = stop(process)
+    if given.restarts:
+        found["restarts"] = asyncio.run(restart(expected, times=given.restarts, clients=16))
+        print("restarts:", found["restarts"], flush=True)
+    if not given.skip_peer:
+        found["array_of_64"] = compare_with_peer(texts)
+        print("array of 64 texts:", found["array_of_64"], flush=True)
+    found["load_average_after"] = os.getloadavg()[0]
+    path = given.output or RESULTS / f"{found['date']}-serve-load.json"
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(f"Written to {path}.")
+
+
+if __name__ == "__main__":
+    main()
