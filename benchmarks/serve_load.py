@@ -243,7 +243,17 @@ def compare_with_peer(texts: list[str]) -> dict[str, float]:
     body = {"q": texts[:64], "source": "en", "target": "fr"}
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "model"
-        export = [sys.executable, "-m", "pellucid", "export", "demo", "ctranslate2", str(target)]
+        export = [
+            sys.executable,
+            "-m",
+            "pellucid",
+            "export",
+            "demo",
+            "--to",
+            "ctranslate2",
+            "--out",
+            str(target),
+        ]
         subprocess.run(export, check=True, stderr=subprocess.DEVNULL)
         peer = subprocess.Popen([sys.executable, "-c", PEER, str(target), "5073"])
         process, port, _ = start_server()

@@ -162,3 +162,49 @@ def test_change_impossible_is_refused(live: Live, change: str) -> None:
     answer = live.post("/v1/change", {"text": "A cat.", "changes": [change]})
     assert answer.status_code == 422
     assert set(answer.json()) == {"error"}
+
+
+def test_look_follows_hypotheses_prefixes_changes_and_given_ids(
+    live: Live, model: ServedModel
+) -> None:
+    body = {"text": "The dog ate it.", "stages": ["weights", "logits"]}
+    wide, _ = read_trace(live.post("/v1/look", {**body, "beam": 3, "n_best": 3}).content)
+    assert len(wide["hypotheses"]) == 3
+    best = wide["hypotheses"][0]
+    assert best["ids"] == wide["predicted_ids"]
+    assert wide["text"] == best["text"]
+    # The likeliest tokens of every row have names.
+    plain, arrays = read_trace(live.post("/v1/look", body).content)
+    for row in arrays["decoder.logits"]:
+        for id_ in np.argsort(-row)[:9]:
+            named = plain["vocabulary"][str(id_)]
+            assert named == model.translator.tokenizer.target_tokens([int(id_)])[0]
+    other = wide["hypotheses"][1]["ids"]
+    given, _ = read_trace(live.post("/v1/look", {**body, "target_ids": other}).content)
+    assert given["predicted_ids"] == other
+    prefix = model.translator.tokenizer.encode_target("Un")[:1]
+    after, _ = read_trace(live.post("/v1/look", {**body, "prefix_ids": prefix}).content)
+    assert after["predicted_ids"][:1] == prefix
+    change = {"changes": ["cut word dog"]}
+    changed, cut = read_trace(live.post("/v1/look", {**body, **change}).content)
+    assert changed["text"] != plain["text"]
+    assert cut["decoder.1.cross.weights"][:, :, 1].max() == 0
+    found = live.post("/v1/change", {"text": body["text"], **change}).json()
+    assert changed["text"] == found["after"]["text"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"target_ids": []},
+        {"target_ids": [10**6]},
+        {"prefix_ids": [10**6]},
+        {"target_ids": [5], "target_text": "b"},
+        {"changes": ["cut word a"], "beam": 2},
+        {"prefix_ids": [5], "target_ids": [5]},
+        {"changes": ["cut encoder.0.self.0:99>1"]},
+    ],
+)
+def test_look_impossible_target_is_refused(live: Live, wrong: dict[str, Any]) -> None:
+    answer = live.post("/v1/look", {"text": "a", **wrong})
+    assert answer.status_code == 422, answer.text

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import InputError
 from pellucid.serve.models import ServedModel
 from pellucid.serve.problems import Problem
+from pellucid.serve.schemas import SEARCH
 
 if TYPE_CHECKING:
     import numpy as np
 
     from pellucid.inside.ask import Ask
-    from pellucid.inside.pair import Pair
-    from pellucid.inside.traces import Trace
+    from pellucid.inside.changes.change import Changes
+    from pellucid.text import Tokenizer
 
 __all__ = ["change", "look", "write_trace"]
 
 MOST_CHANGE_TOKENS = 512
 """Tokens of a sentence under changes: each token of its new translation is a whole pass."""
+
+MOST_NAMED = 9
+"""Tokens of each row of logits whose texts an answer holds."""
 
 RECORDS = (
     "source_tokens",
@@ -57,15 +62,56 @@ def look(
         InputError: the text or the target cannot be looked at, or an array does not exist.
         Problem: 413, the arrays are too large.
     """
-    from pellucid.inside.look import Replaying
+    from pellucid.inside.look import describe_model
+    from pellucid.inside.pair import make_pair
+    from pellucid.inside.replay import replay
 
     ask = _ask(body, model)
-    trace = _trace(model, body, Replaying(ask), most_bytes)
+    text = _one_line(body, model)
+    translator = model.translator
+    found = _find_target(model, body, text)
+    source_ids = translator.tokenizer.encode_source(text)
+    size = ask.num_bytes(translator.model.config, len(source_ids), len(found.ids))
+    if size > most_bytes:
+        raise Problem(
+            413,
+            f"The arrays must have at most {most_bytes:,} bytes, but would have {size:,}. "
+            "Ask for single layers, heads or stages.",
+        )
+    bundle = translator.own_bundle
+    pair = make_pair(bundle, text, found.ids, float64=True)
+    trace = replay(
+        pair,
+        ask,
+        decode_log_probabilities=found.logs,
+        model=describe_model(bundle),
+        decoding=found.decoding,
+        changes=_probe(body, translator.tokenizer, text, source_ids),
+    )
     records = {name: getattr(trace, name) for name in RECORDS}
-    records["problems"] = trace.problems
-    order = {name: place for place, name in enumerate(_names(ask, model))}
-    arrays = sorted(trace.arrays.items(), key=lambda pair: order.get(pair[0], len(order)))
+    order = {wanted.name: place for place, wanted in enumerate(ask.arrays(pair.model.config))}
+    arrays = sorted(trace.arrays.items(), key=lambda named: order.get(named[0], len(order)))
+    records |= {"problems": trace.problems, "text": translator.tokenizer.decode_target(found.ids)}
+    records["hypotheses"] = found.hypotheses
+    records["vocabulary"] = _vocabulary(translator.tokenizer, dict(arrays), found)
     return records, arrays
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The target to look at.
+
+    Attributes:
+        ids: its tokens, ``</s>`` included if it has one.
+        logs: their log-probabilities as a search computed them; None if they were given.
+        decoding: how it was found.
+        hypotheses: what the search found, the best first.
+    """
+
+    ids: tuple[int, ...]
+    logs: tuple[float, ...] | None
+    decoding: dict[str, Any]
+    hypotheses: list[dict[str, Any]]
 
 
 def _ask(body: Any, model: ServedModel) -> Ask:
@@ -81,44 +127,112 @@ def _ask(body: Any, model: ServedModel) -> Ask:
     return ask
 
 
-def _names(ask: Ask, model: ServedModel) -> Iterator[str]:
-    for wanted in ask.arrays(model.translator.model.config):
-        yield wanted.name
-
-
-def _trace(model: ServedModel, body: Any, how: Any, most_bytes: int) -> Trace:
-    """Replay a given target, or the translation of the text; refuse too large a trace first."""
-    from pellucid.inside.look import look_at_given, look_at_hypotheses
-
+def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
+    """Take the target that is given, or search for one, also under changes or after a prefix."""
     translator = model.translator
-    text = _one_line(body, model)
-
-    def check(num_target: int) -> None:
-        source = translator.tokenizer.encode_sources([text])[0]
-        size = how.ask.num_bytes(translator.model.config, len(source), num_target)
-        if size > most_bytes:
-            raise Problem(
-                413,
-                f"The arrays must have at most {most_bytes:,} bytes, but would have {size:,}. "
-                "Ask for single layers, heads or stages.",
-            )
-
-    if body.target_text is not None:
-        if getattr(body, "beam", None) is not None:
-            raise Problem(422, "beam cannot be combined with target_text. Leave one out.")
-        check(len(translator.tokenizer.encode_target(body.target_text)))
-        return look_at_given(translator.own_bundle, text, body.target_text, how)
-    options: dict[str, Any] = {"precision": "float32", "n_best": 1}
-    if getattr(body, "beam", None) is not None:
-        options["beam"] = body.beam
+    search = {name: getattr(body, name) for name in SEARCH if getattr(body, name, None) is not None}
+    given = [name for name in ("target_text", "target_ids") if getattr(body, name) is not None]
+    is_greedy = bool(body.changes or body.prefix_ids)
+    if len(given) > 1 or (search and (given or is_greedy)) or (given and body.prefix_ids):
+        raise Problem(
+            422,
+            "target_text, target_ids, and options of a search cannot be combined, and changes and "
+            "prefix_ids are decoded greedily. Leave one of them out.",
+        )
+    if given:
+        ids = body.target_ids
+        if ids is None:
+            ids = translator.tokenizer.encode_target(body.target_text)
+        _check_ids(model, "target_ids", ids)
+        return _Target(tuple(ids), None, {"given": True}, [])
+    if is_greedy:
+        return _decode_under(model, body, text)
+    options = {"precision": "float32", **search}
     (found,) = translator.translate([text], clean=False, split=False, **options)
     if found.error is not None:
         raise InputError(found.error)
-    check(len(found.ids))
-    decoding = translator.configure(**options).model_dump(mode="json")
-    hypotheses = found.hypotheses[:1]
-    (trace,) = look_at_hypotheses(translator.own_bundle, text, hypotheses, how, decoding=decoding)
-    return trace
+    eos = translator.tokenizer.config.eos_id
+    hypotheses = [
+        {
+            "text": one.text,
+            "ids": one.ids,
+            "log_probabilities": one.token_log_probabilities,
+            "is_finished": one.ids[-1:] == (eos,),
+            "score": one.score,
+        }
+        for one in found.hypotheses
+    ]
+    decoding = translator.configure(**options).model_dump(mode="json") | {"given": False}
+    best = found.best
+    return _Target(best.ids, best.token_log_probabilities, decoding, hypotheses)
+
+
+def _decode_under(model: ServedModel, body: Any, text: str) -> _Target:
+    from pellucid.inside.changes.what_if import decode_under
+    from pellucid.inside.pair import Pair
+
+    tokenizer = model.translator.tokenizer
+    source_ids = tuple(tokenizer.encode_source(text))
+    prefix = tuple(body.prefix_ids or ())
+    _check_ids(model, "prefix_ids", prefix)
+    _check_length(len(source_ids))
+    probe = _probe(body, tokenizer, text, source_ids)
+    limit = min(2 * len(source_ids) + 20, MOST_CHANGE_TOKENS)
+    pair = Pair(model.translator.model, tokenizer, source_ids, prefix)
+    if probe is not None:
+        probe.check(pair.model.config, len(source_ids), limit)
+    found = decode_under(pair, probe, prefix_ids=prefix, max_length=limit)
+    eos = tokenizer.config.eos_id
+    hypothesis = {
+        "text": found.text,
+        "ids": found.ids,
+        "log_probabilities": found.log_probabilities,
+        "is_finished": found.ids[-1:] == (eos,),
+        "score": found.log_probability,
+    }
+    decoding = {"given": False, "beam": 1, "prefix_ids": prefix, "changes": str(probe or "")}
+    return _Target(found.ids, found.log_probabilities, decoding, [hypothesis])
+
+
+def _probe(body: Any, tokenizer: Tokenizer, text: str, source_ids: Sequence[int]) -> Changes | None:
+    from pellucid.inside.changes.change import Changes
+    from pellucid.inside.changes.words import parse_changes
+
+    if not body.changes:
+        return None
+    return Changes(*parse_changes(body.changes, tokenizer, text, source_ids))
+
+
+def _check_ids(model: ServedModel, name: str, ids: Sequence[int]) -> None:
+    size = model.translator.model.config.target_vocabulary_size
+    limit = model.translator.model.config.max_target_length
+    if any(id_ >= size for id_ in ids) or (name == "target_ids" and not ids) or len(ids) > limit:
+        raise Problem(
+            422,
+            f"{name} must be at most {limit} ids of the target vocabulary, below {size}.",
+        )
+
+
+def _check_length(length: int) -> None:
+    if length > MOST_CHANGE_TOKENS:
+        raise Problem(
+            413,
+            f"A sentence to change must have at most {MOST_CHANGE_TOKENS} tokens, but has "
+            f"{length}. Send a shorter one.",
+        )
+
+
+def _vocabulary(
+    tokenizer: Tokenizer, arrays: dict[str, np.ndarray], found: _Target
+) -> dict[int, str]:
+    """Name the tokens of all hypotheses, and the likeliest ones of each row of logits."""
+    ids = {id_ for one in found.hypotheses for id_ in one["ids"]} | set(found.ids)
+    logits_TV = arrays.get("decoder.logits")
+    if logits_TV is not None:
+        count = min(MOST_NAMED, logits_TV.shape[1])
+        ids.update(map(int, (-logits_TV).argpartition(count - 1, axis=1)[:, :count].ravel()))
+    ordered = sorted(ids)
+    return dict(zip(ordered, tokenizer.target_tokens(ordered), strict=True))
 
 
 def _one_line(body: Any, model: ServedModel) -> str:
@@ -168,17 +282,26 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
     Raises:
         InputError: a change cannot be read, or its place does not exist.
     """
-    from pellucid.inside.ask import Ask
     from pellucid.inside.changes.what_if import what_if
     from pellucid.inside.changes.words import parse_changes
-    from pellucid.inside.look import Replaying
+    from pellucid.inside.pair import Pair
 
-    trace = _trace(model, body, Replaying(Ask(stages=("logits",))), 2**31)
-    pair = _pair(model, trace)
-    texts = [text for text in body.changes if text.strip()]
+    translator = model.translator
+    text = _one_line(body, model)
+    source_ids = tuple(translator.tokenizer.encode_source(text))
+    if body.target_text is not None:
+        target_ids = tuple(translator.tokenizer.encode_target(body.target_text))
+        _check_ids(model, "target_text", target_ids)
+    else:
+        (best,) = translator.translate([text], clean=False, split=False, precision="float32")
+        if best.error is not None:
+            raise InputError(best.error)
+        target_ids = best.ids
+    _check_length(max(len(source_ids), len(target_ids)))
+    pair = Pair(translator.model, translator.tokenizer, source_ids, target_ids)
     found = what_if(
         pair,
-        parse_changes(texts, pair.tokenizer, _one_line(body, model), pair.source_ids),
+        parse_changes(body.changes, pair.tokenizer, text, source_ids),
         prefix=body.prefix,
         max_length=min(2 * len(pair.target_ids) + 20, MOST_CHANGE_TOKENS),
         num_random=body.random,
@@ -199,20 +322,6 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         if baseline is None
         else {"changes": baseline.changes, "effects": list(map(_number, baseline.effects))},
     }
-
-
-def _pair(model: ServedModel, trace: Trace) -> Pair:
-    from pellucid.inside.pair import Pair
-
-    length = max(len(trace.source_ids), len(trace.predicted_ids))
-    if length > MOST_CHANGE_TOKENS:
-        raise Problem(
-            413,
-            f"A sentence to change must have at most {MOST_CHANGE_TOKENS} tokens, but has "
-            f"{length}. Send a shorter one.",
-        )
-    translator = model.translator
-    return Pair(translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids)
 
 
 def _output(output: Any) -> dict[str, Any]:

@@ -16,6 +16,9 @@ MOST_HEADER_BYTES = 64 * 1024
 GRACE_SECONDS = 0.5
 """Time for a request that is already on its way when the server is to end."""
 
+LAST_CHANCE_SECONDS = 0.1
+"""Time to read what has arrived before a client counts as too slow."""
+
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\n"
 _FULL = (
@@ -110,8 +113,12 @@ class _Connection(HttpToolsProtocol):
     def _expect_head(self) -> None:
         self._cancel_timer()
         self._head_timer = self.loop.call_later(
-            self.server_limits.header_seconds, self._end, _TOO_SLOW
+            self.server_limits.header_seconds, self._wait_once_more
         )
+
+    def _wait_once_more(self) -> None:
+        # A busy machine may have kept this process from reading what is there.
+        self._head_timer = self.loop.call_later(LAST_CHANCE_SECONDS, self._end, _TOO_SLOW)
 
     def _cancel_timer(self) -> None:
         if self._head_timer is not None:

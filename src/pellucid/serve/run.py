@@ -139,6 +139,7 @@ def serve(service: Service, listening: socket.socket, *, announce: Callable[[str
 
 def _quiet_libraries() -> None:
     """Keep other loggers from writing addresses, texts or tracebacks."""
+    logging.getLogger().addHandler(logging.NullHandler())  # else warnings go to standard error
     for name in ("uvicorn", "uvicorn.error", "asyncio", "fastapi"):
         logger = logging.getLogger(name)
         logger.handlers = [logging.NullHandler()]

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
+from pellucid.serve.answers import Answer, ProblemAnswer, StatusAnswer
 from pellucid.serve.responses import PROBLEMS
-from pellucid.serve.schemas import Answer, ProblemAnswer, StatusAnswer
 
 __all__ = [
     "DETECT",

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from starlette.responses import Response, StreamingResponse
 
 from pellucid.errors import PellucidError
+from pellucid.serve.answers import ChangeAnswer
 from pellucid.serve.asking import check_options, constraints_of, decoding_of
 from pellucid.serve.looking import change as compute_change
 from pellucid.serve.looking import look as compute_look
@@ -19,7 +20,7 @@ from pellucid.serve.parts import Parts
 from pellucid.serve.problems import Problem, from_error
 from pellucid.serve.responses import reply
 from pellucid.serve.routes.texts import refusals, takes
-from pellucid.serve.schemas import ChangeAnswer, Schemas
+from pellucid.serve.schemas import Schemas
 from pellucid.serve.tasks import estimate_tokens, refuse_if_too_large
 
 __all__ = ["add_inside_routes"]

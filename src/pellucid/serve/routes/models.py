@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.responses import Response
 
+from pellucid.serve.answers import ModelsAnswer, ProblemAnswer, StatusAnswer
 from pellucid.serve.parts import Parts
 from pellucid.serve.responses import PROBLEMS, reply
-from pellucid.serve.schemas import ModelsAnswer, ProblemAnswer, StatusAnswer
 
 __all__ = ["add_model_routes"]
 

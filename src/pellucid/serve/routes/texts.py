@@ -9,11 +9,12 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.responses import Response
 
+from pellucid.serve.answers import ProblemAnswer, ScoresAnswer, TranslateAnswer
 from pellucid.serve.asking import refuse_with_html, score_record, translate_task, translation_record
 from pellucid.serve.markup.translating import translate_markup
 from pellucid.serve.parts import Parts
 from pellucid.serve.responses import PROBLEMS, reply
-from pellucid.serve.schemas import ProblemAnswer, Schemas, ScoresAnswer, TranslateAnswer
+from pellucid.serve.schemas import Schemas
 from pellucid.serve.tasks import Score, Translate, refuse_if_too_large
 
 __all__ = ["add_text_routes", "refusals", "takes"]

@@ -1,0 +1,247 @@
+"""The service under abuse: fuzzed bytes, slow clients, and requests made from its schema.
+
+    python benchmarks/serve_abuse.py [--raw 50000] [--slow 500] [--examples 1000] [--seed 1]
+
+Starts `pellucid serve demo` as a process by itself. Raw requests are valid ones whose bytes are
+changed, cut, doubled and mixed; slow clients send a byte now and then, or read nothing. Meanwhile
+`/livez` is asked ten times a second. Then schemathesis makes valid and invalid requests for every
+operation. Counted are answers of the kind 5xx, and the times of `/livez`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime
+import json
+import os
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from serve_load import RESULTS, memory, start_server, stop
+
+from pellucid.hardware import describe_machine
+
+BODY = b'{"texts": ["The dog ate it."]}'
+SEEDS = (
+    b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY),
+    b"POST /translate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+    b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+    b"1d\r\nq=A+cat.&source=en&target=fr&x=\r\n0\r\n\r\n",
+    b"POST /translate_file HTTP/1.1\r\nHost: localhost\r\nContent-Length: 175\r\n"
+    b"Content-Type: multipart/form-data; boundary=X\r\n\r\n--X\r\nContent-Disposition: form-data; "
+    b'name="source"\r\n\r\nen\r\n--X\r\nContent-Disposition: form-data; name="file"; '
+    b'filename="a.txt"\r\n\r\nA cat.\r\n--X--\r\n',
+    b"OPTIONS /v1/look HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\r\n",
+)
+PIECES = (
+    b"\r\n",
+    b"\n",
+    b"\x00",
+    b": ",
+    b"chunked",
+    b"ffffffff\r\n",
+    b"%00",
+    b"../",
+    b"\xff",
+    b"{",
+)
+
+
+def fuzz(rng: random.Random) -> bytes:
+    """Change a valid request in a few places."""
+    data = bytearray(rng.choice(SEEDS))
+    for _ in range(rng.randint(0, 6)):
+        place = rng.randrange(len(data) + 1)
+        kind = rng.randrange(5)
+        if kind == 0:
+            data[place:place] = rng.choice(PIECES)
+        elif kind == 1:
+            del data[place : place + rng.randint(1, 20)]
+        elif kind == 2 and place < len(data):
+            data[place] = rng.randrange(256)
+        elif kind == 3:
+            other = rng.choice(SEEDS)
+            data[place:place] = other[: rng.randrange(len(other))]
+        else:
+            data[place:place] = bytes(data[place : place + 30]) * rng.randint(1, 40)
+        if not data:
+            break
+    return bytes(data)
+
+
+async def send(port: int, data: bytes, kinds: Counter[str]) -> None:
+    """Send bytes, wait until the server closes the connection, and count the answers' statuses."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(data)
+        answer = await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+    except (OSError, asyncio.IncompleteReadError):
+        kinds["reset"] += 1
+        return
+    except TimeoutError:
+        kinds["no end"] += 1
+        return
+    statuses = [part[:3].decode("latin-1") for part in answer.split(b"HTTP/1.1 ")[1:]]
+    kinds.update(statuses or ["nothing"])
+
+
+async def be_slow(port: int, rng: random.Random, until: float) -> None:
+    """Send a request byte by byte with long pauses, again when the server cuts it off."""
+    while time.monotonic() < until:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            for byte in SEEDS[1]:
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(rng.uniform(0.2, 2))
+                if time.monotonic() > until:
+                    break
+            writer.close()
+        except OSError:
+            await asyncio.sleep(0.1)
+
+
+async def watch(port: int, times: list[float], until: asyncio.Event) -> None:
+    """Ask for /livez ten times a second, each time on a new connection."""
+    while not until.is_set():
+        began = time.perf_counter()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(SEEDS[0].replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        answer = await reader.read()
+        is_answered = answer.startswith(b"HTTP/1.1 200")
+        times.append(time.perf_counter() - began if is_answered else float("inf"))
+        writer.close()
+        await asyncio.sleep(0.1)
+
+
+async def abuse(port: int, *, raw: int, slow: int, seed: int) -> dict[str, Any]:
+    rng = random.Random(seed)
+    kinds: Counter[str] = Counter()
+    times: list[float] = []
+    is_over = asyncio.Event()
+    watching = asyncio.create_task(watch(port, times, is_over))
+    until = time.monotonic() + (20 if slow else 0)
+    slow_ones = [asyncio.create_task(be_slow(port, rng, until)) for _ in range(slow)]
+    await asyncio.gather(*slow_ones)
+    slow_times = sorted(times)
+    times.clear()
+    waiting = asyncio.Semaphore(200)
+
+    async def one() -> None:
+        async with waiting:
+            await send(port, fuzz(rng), kinds)
+
+    for first in range(0, raw, 1000):
+        await asyncio.gather(*(one() for _ in range(min(1000, raw - first))))
+    is_over.set()
+    await watching
+    raw_times = sorted(times)
+    return {
+        "raw": {"requests": raw, "answers": dict(kinds), **_times(raw_times)},
+        "slow": {"clients": slow, **_times(slow_times)},
+    }
+
+
+def _times(ordered: list[float]) -> dict[str, float]:
+    if not ordered:
+        return {}
+    return {
+        "livez_unanswered": sum(one == float("inf") for one in ordered),
+        "livez_p50_ms": round(1000 * ordered[len(ordered) // 2], 1),
+        "livez_p99_ms": round(1000 * ordered[int(len(ordered) * 0.99)], 1),
+        "livez_largest_ms": round(1000 * ordered[-1], 1),
+    }
+
+
+def make_requests(port: int, examples: int) -> dict[str, Any]:
+    """Make requests from the schema for every operation; count those with 5xx or a wrong form."""
+    import httpx
+    import schemathesis
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import strategies as st
+    from schemathesis import GenerationMode
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+    )
+
+    url = f"http://127.0.0.1:{port}"
+    document = httpx.get(f"{url}/openapi.json").json()
+    schema = schemathesis.openapi.from_dict(document)
+    schema.config.base_url = url
+    checks = [
+        not_a_server_error,
+        status_code_conformance,
+        content_type_conformance,
+        response_schema_conformance,
+    ]
+    found: dict[str, Any] = {}
+    for path, methods in document["paths"].items():
+        for method in methods:
+            operation = schema[path][method.upper()]
+            modes = list(GenerationMode) if method == "post" else [GenerationMode.POSITIVE]
+            made = [operation.as_strategy(generation_mode=mode) for mode in modes]
+            statuses: Counter[str] = Counter()
+            faults: list[str] = []
+
+            @settings(
+                max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck),
+                database=None,
+            )  # fmt: skip
+            @given(case=st.one_of(made))
+            def check(
+                case: Any, statuses: Counter[str] = statuses, faults: list[str] = faults
+            ) -> None:
+                answer = case.call()
+                statuses[str(answer.status_code)] += 1
+                try:
+                    case.validate_response(answer, checks=checks)
+                except Exception as error:
+                    faults.append(str(error)[:500])
+
+            check()
+            found[f"{method.upper()} {path}"] = {"statuses": dict(statuses), "faults": faults[:3]}
+            print(method.upper(), path, dict(statuses), faults[:1], flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--raw", type=int, default=50_000)
+    parser.add_argument("--slow", type=int, default=500)
+    parser.add_argument("--examples", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    found: dict[str, Any] = {
+        "date": datetime.date.today().isoformat(),
+        "machine": describe_machine(),
+        "load_average_before": os.getloadavg()[0],
+    }
+    # Short times, because each fuzzed request waits until the server cuts it off.
+    limits = ("--header-seconds", "2", "--body-seconds", "1", "--idle-seconds", "1")
+    process, port, _ = start_server(*limits)
+    found["memory_mib_before"] = round(memory(process.pid), 1)
+    found |= asyncio.run(abuse(port, raw=given.raw, slow=given.slow, seed=given.seed))
+    print(json.dumps(found, indent=1), flush=True)
+    if given.examples:
+        found["schema"] = make_requests(port, given.examples)
+    found["memory_mib_after"] = round(memory(process.pid), 1)
+    found["exit_code"] = stop(process)
+    found["load_average_after"] = os.getloadavg()[0]
+    path = given.output or RESULTS / f"{found['date']}-serve-abuse.json"
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(f"Written to {path}.")
+
+
+if __name__ == "__main__":
+    main()
