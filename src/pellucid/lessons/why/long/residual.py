@@ -110,8 +110,8 @@ def deepest_learned(taught: Taught, name: str, depths: Sequence[int]) -> int:
 
 
 def _ends(taught: Taught, trained: Sequence[int]) -> dict[str, tuple[float, float]]:
-    """Average the last losses and the shares that are right, near the depth of the paper."""
-    middle = min(trained, key=lambda depth: abs(depth - 6))
+    """Average the last losses and the shares that are right, at the deepest that still learned."""
+    middle = deepest_learned(taught, "residual and norm", trained) or trained[0]
     return {
         name: (
             mean([one["losses"][-1] for one in taught[name, middle]]),
@@ -258,7 +258,7 @@ def _plot(
         ),
         x_log=True, y_range=(0, 105),
     )  # fmt: skip
-    middle = trained[-2]
+    middle = trained[1]
     course = Panel(
         f"Training loss with {middle} encoder layers", "update", "nats a word",
         tuple(

@@ -90,8 +90,6 @@ def measure(setting: Setting) -> Measurement:
         notes=(
             "Xavier's first weights shrink as d_k grows, and with them queries and keys: the "
             "scores do not grow like √d_k, and part of the scale's work is done before training.",
-            "A narrow head starts with sharper weights if nothing divides its scores, and may "
-            "learn sooner for it.",
         ),
         to_try=("pellucid attend help-me --row 0", "pellucid why diagonal"),
         seed=setting.seed,
