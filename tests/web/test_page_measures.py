@@ -7,13 +7,20 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+from browser import Browser
 from page_in_node import compare
+from page_reader import PageReader
 from small_words import SENTENCES, make_words_bundle
 
 import pellucid
+from pellucid import Translator
 from pellucid.inside import make_pair
 from pellucid.inside.measures import agreement, measure
+from pellucid.inside.show.page import carry
 from pellucid.inside.show.page.carry import carry_model
+from pellucid.inside.show.page.live import model_page
 
 NAMES = ("weights", "norms", "residual-norms", "value-zeroing", "rollout", "alti", "occlusion")
 OF_LAYER = NAMES[:4]
@@ -74,3 +81,21 @@ def test_guard_another_layer_is_found(node: str, tmp_path: Path) -> None:
     (found,) = compare(node, [file], tmp_path, "measures")
     assert min(found["differences"][name] for name in OF_LAYER) > 1e-3
     assert found["differences"]["occlusion"] <= 1e-4
+
+
+def test_recording_of_a_model_comes_with_its_measures(
+    browser: Browser, translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carry, "MODEL_LIMIT", 1000)
+    text, row = SENTENCES[0], 3
+    trace = translator.look(text, beam=1)
+    path = tmp_path / "recorded.html"
+    path.write_text(model_page(translator.own_bundle, trace, text), encoding="utf-8")
+    reader = PageReader(browser, path, f"#view=beyond&cell={row}")
+    reader.wait("document.querySelectorAll('.measures ol').length === 8")
+    pair = make_pair(translator.own_bundle, text, trace.predicted_ids)
+    for title, name in (("Gradients", "gradients"), ("ALTI+", "alti")):
+        shown = reader.texts(f"section[aria-label={json.dumps(title)}] li .mono")
+        numbers = [float(one.replace("\u2212", "-")) for one in shown]
+        expected = measure(pair, name).source_matrix[row]
+        np.testing.assert_allclose(numbers, expected, atol=5.1e-3)

@@ -13,6 +13,8 @@ export interface Measure {
   title: string;
   /** Whether it is of one layer's cross-attention, or of everything from the words on. */
   isOfLayer: boolean;
+  /** Whether the page computes it itself; others come with a recording. */
+  isHere: boolean;
   meaning: string;
   /** How far to trust it, in a line. Figures are those of the guide's sentence on `demo`. */
   trust: string;
@@ -23,6 +25,7 @@ export const MEASURES: readonly Measure[] = [
     name: "weights",
     title: "Weights",
     isOfLayer: true,
+    isHere: true,
     meaning: "How much the heads look at each word, on average.",
     trust: "Exact, but not importance: in the guide’s sentence no weight of the last layer is on “pizza”, yet without it “elle” loses 6.70 nats.",
   },
@@ -30,6 +33,7 @@ export const MEASURES: readonly Measure[] = [
     name: "norms",
     title: "Norms",
     isOfLayer: true,
+    isHere: true,
     meaning: "The length of the vector that is added from each word, all heads together.",
     trust: "Sees that a large weight on a short vector brings little; two long vectors may still cancel.",
   },
@@ -37,6 +41,7 @@ export const MEASURES: readonly Measure[] = [
     name: "residual-norms",
     title: "Norms with residual",
     isOfLayer: true,
+    isHere: true,
     meaning: "The length of what each word has in the result, after residual connection and norm.",
     trust: "Includes what bypasses attention, and leaves the feed-forward network out.",
   },
@@ -44,6 +49,7 @@ export const MEASURES: readonly Measure[] = [
     name: "value-zeroing",
     title: "Value zeroing",
     isOfLayer: true,
+    isHere: true,
     meaning: "The share of each word in the turn of the layer’s result when its values are 0.",
     trust: "Counts the whole layer; not what later layers or the prediction would miss. In the guide it orders words as norms do (0.97).",
   },
@@ -51,6 +57,7 @@ export const MEASURES: readonly Measure[] = [
     name: "rollout",
     title: "Rollout",
     isOfLayer: false,
+    isHere: true,
     meaning: "Weights multiplied through all layers, back to the words.",
     trust: "That half of each layer bypasses attention is an assumption, not a measurement.",
   },
@@ -58,13 +65,23 @@ export const MEASURES: readonly Measure[] = [
     name: "alti",
     title: "ALTI+",
     isOfLayer: false,
+    isHere: true,
     meaning: "The share of each word in the row’s vector, followed back through all layers.",
     trust: "About the vector, not the choice of a word: in the guide it gives “and” 0.34, whose removal costs 0.02 nats.",
+  },
+  {
+    name: "gradients",
+    title: "Gradients",
+    isOfLayer: false,
+    isHere: false,
+    meaning: "Weights times the gradient of the predicted word’s logit, carried through the layers.",
+    trust: "The effect of a small change of weights, not of a large one; what speaks against the word is dropped.",
   },
   {
     name: "occlusion",
     title: "Occlusion",
     isOfLayer: false,
+    isHere: true,
     meaning: "How much log-probability, in nats, the predicted word loses without each word.",
     trust: "The model’s real prediction, for a sentence it may never have met; two words that say the same are each missed little.",
   },

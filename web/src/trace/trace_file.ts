@@ -22,7 +22,7 @@ export interface CarriedTrace {
   about: string;
   arrays: Record<string, { shape: number[]; bytes: 4 | 8; data: string }>;
   /** Measures of the sentence, by source words. */
-  measures?: { words: string[]; maps: Record<string, { layer: number | null; rows: number[][] }> };
+  measures?: { words: string[]; maps: Record<string, { layer: number | null; rows: number[][] }> } | null;
 }
 
 const unspaced = (token: string) => plain(token.replace(/\u2581/g, "▁"));

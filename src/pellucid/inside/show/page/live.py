@@ -9,6 +9,7 @@ from pellucid.bundle import Bundle
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.page.carry import cannot_carry, carry_model, carry_trace
 from pellucid.inside.show.page.map import static_map
+from pellucid.inside.show.page.measures import carry_measures
 from pellucid.inside.show.view import default_view
 from pellucid.page import make_page
 
@@ -71,7 +72,7 @@ def model_page(
     if reason:
         return make_page(
             _title(trace),
-            traces=[carry_trace(trace)],
+            traces=[carry_trace(trace) | {"measures": carry_measures(bundle, trace, text)}],
             start=start,
             remarks=[*_remarks(trace), *remarks, reason],
             without_lessons=without_lessons,
