@@ -90,6 +90,11 @@ def measure(setting: Setting) -> Measurement:
         notes=(
             "Xavier's first weights shrink as d_k grows, and with them queries and keys: the "
             "scores do not grow like √d_k, and part of the scale's work is done before training.",
+            f"Before training, the relative gradient of queries and keys at d_k = {last} is "
+            f"{_start_gradient(taught, last, False)} without the scale and "
+            f"{_start_gradient(taught, last, True)} with it, from variance 1: nothing divides it "
+            "either. What the scale saves is the course of training, not the size of its first "
+            "gradient.",
         ),
         to_try=("pellucid attend help-me --row 0", "pellucid why diagonal"),
         seed=setting.seed,
@@ -147,6 +152,10 @@ def _smallest_of_run(helps: list[int], widths: Sequence[int]) -> int:
             break
         least = width
     return least
+
+
+def _start_gradient(taught: Taught, width: int, is_scaled: bool) -> str:
+    return write([one["gradient"] for one in taught["unit", width, is_scaled]])
 
 
 def _measure_softmax(setting: Setting) -> Runs:
