@@ -217,16 +217,17 @@ def test_examples_are_judged_by_scores_then_by_effect(
     ("accuracies", "outcome", "condition"),
     [
         ((0.95, 1.0), "holds", ""),
-        ((0.5, 0.95), "holds only if", "10 were enough"),
+        ((0.5, 0.95, 1.0), "holds only if", "10 were enough"),
+        ((0.5, 0.95, 0.6), "holds only if", "10 were enough, but 30 were not"),
         ((0.5, 0.8), "fails", ""),
     ],
 )
 def test_examples_are_enough_when_pronouns_are_right(
-    accuracies: tuple[float, float], outcome: str, condition: str
+    accuracies: tuple[float, ...], outcome: str, condition: str
 ) -> None:
     found = [
         examples.Tied(count, 0.0, 0.0, 0.0, 0.0, 2.0, share, 1.0)
-        for count, share in zip((0, 10), accuracies, strict=True)
+        for count, share in zip((0, 10, 30), accuracies, strict=False)
     ]
     expect(examples.judge_correct(found), outcome, condition)
     always_pizza = [replace(one, control=0.0) for one in found]

@@ -16,7 +16,7 @@ ENCODER = (
         command="pellucid why parallel",
         shows=("How much faster is one pass",),
         number="Several times, and more for longer sentences; the gradient is the same.",
-        vary="pellucid why memory and pellucid why gradients: what else the text says of recurrence.",
+        vary="pellucid why memory and pellucid why gradients: what else it says of recurrence.",
         lines=12,
     ),
     Statement(

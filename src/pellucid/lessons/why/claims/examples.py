@@ -228,6 +228,10 @@ def judge_correct(found: Sequence[Tied]) -> Verdict:
     if enough[0] == 0:
         return Verdict("holds", "", rule, numbers)
     condition = f"training had examples: {enough[0]:,} were enough"
+    later = (one.count for one in found if one.count > enough[0])
+    too_few = [f"{count:,}" for count in later if count not in enough]
+    if too_few:
+        condition += f", but {' and '.join(too_few)} were not"
     return Verdict("holds only if", condition, rule, numbers)
 
 

@@ -42,9 +42,11 @@ NUMBERS = (1, 2, 4, 8, 16)
 WIDTH = 32
 FASTER = 1.1
 
-NUMBER_SAYS = Statement(NOTES, "section 3.4", "several heads with their own matrices do better")
-DISTANCE_SAYS = Statement(NOTES, "section 3.4", "training makes heads look at different things")
-CUT_SAYS = Statement(NOTES, "section 3.4", "each head is needed")
+NUMBER_SAYS = Statement(NOTES, "section 3.4", "multiple heads, each with its own distinct matrices")
+DISTANCE_SAYS = Statement(NOTES, "section 3.4", "heads produce unique queries, keys and values")
+CUT_SAYS = Statement(
+    NOTES, "section 3.4", "each head learns a unique feature (and would be needed)"
+)
 
 _COURSES = (("the least needed first", "losses"), ("order drawn", "random"))
 _ROLES: tuple[Literal["accent", "plain"], ...] = ("accent", "plain")
