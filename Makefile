@@ -5,14 +5,14 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test web bench docs clean
+.PHONY: help setup demo check format test sanitize web bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make the environment in .venv (nothing to do when it is up to date)
 
-$(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/pellucid/kernels/*.[ch] src/pellucid/native/*.[ch]) src/pellucid/native/sources.py
+$(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/pellucid/kernels/*.[ch] src/pellucid/native/*.[ch]) src/pellucid/native/libraries.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Python must be 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | tail -n 1)." \
 	    "Name a newer one: make setup PYTHON=python3.12" >&2; exit 1; }
@@ -36,6 +36,9 @@ format: setup ## put the code into its format
 test: setup ## run every test, one process a core, and name the ten slowest
 	@# More threads in a process would only wait for the cores of the other processes.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 10
+
+sanitize: setup ## run the tests of the engine in C under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(BIN)/python benchmarks/sanitize.py
 
 WEB_STAMP := web/node_modules/.installed
 

@@ -24,7 +24,7 @@ from pellucid.kernels import (
     mask_of,
 )
 from pellucid.kernels.loading import find_library, library_name
-from pellucid.native.sources import hash_of_sources
+from pellucid.native.libraries import hash_of_sources
 from pellucid.randomness import generator_state, random_bytes
 from pellucid.train.weights.muon import COEFFICIENTS, orthogonalize
 

@@ -332,7 +332,7 @@ def test_without_a_library_the_reason_is_given(
 ) -> None:
     loading._load.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(loading, "FOLDER", tmp_path)
+        patch.setattr(loading, "BUILT", tmp_path)
         assert "C compiler" in str(find_library())
         (tmp_path / "portable.so").write_bytes(b"not a library")
         loading._load.cache_clear()

@@ -14,7 +14,7 @@ from typing import Literal
 
 import torch
 
-from pellucid.native.sources import hash_of_sources
+from pellucid.native.libraries import hash_of_sources
 
 __all__ = ["find_library", "library_name"]
 

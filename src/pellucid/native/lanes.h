@@ -24,6 +24,20 @@
 
 enum { LANES = 16 };
 
+/* What Python has made sure of, checked again in debug builds. */
+#ifdef CHECKED
+#include <stdio.h>
+#include <stdlib.h>
+#define CHECK(CONDITION)                                                                           \
+    do {                                                                                           \
+        if (CONDITION) break;                                                                      \
+        fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #CONDITION);                    \
+        abort();                                                                                   \
+    } while (0)
+#else
+#define CHECK(CONDITION) ((void)0)
+#endif
+
 #if defined(__AVX512F__)
 #include "lanes_avx512.h"
 #elif defined(__AVX2__)

@@ -132,8 +132,10 @@ int encode(scratch *s, const int32_t *ids, const long *lengths, long sentences,
     const model *m = s->model;
     long rows = 0;
     for (long i = 0; i < sentences; i++)
-        for (long j = 0; j < lengths[i]; j++, rows++)
+        for (long j = 0; j < lengths[i]; j++, rows++) {
+            CHECK(rows < s->rows);
             embed(m, &m->source, ids[rows], j, s->x + rows * s->model_stride);
+        }
     for (long index = 0; index < m->num_encoder_layers; index++) {
         const layer *l = &m->encoder[index];
         project(s, &l->project_in, &l->norms[0], rows);

@@ -12,11 +12,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from pellucid.errors import ConfigurationError
-from pellucid.native.sources import hash_of_sources
+from pellucid.native.libraries import hash_of_sources
 
 __all__ = ["VARIABLE", "find_library", "instruction_sets"]
 
 FOLDER = Path(__file__).parent
+"""The folder of the sources."""
+
+BUILT = FOLDER
+"""The folder of the libraries."""
 
 VARIABLE = "PELLUCID_INSTRUCTIONS"
 """The environment variable that forces a set of instructions."""
@@ -57,7 +61,7 @@ def find_library() -> ctypes.CDLL | str:
 
 @lru_cache(maxsize=len(SETS))
 def _load(name: str) -> ctypes.CDLL | str:
-    path = FOLDER / f"{name}.so"
+    path = BUILT / f"{name}.so"
     if not path.is_file():
         return "it was not built with the package, which needs a C compiler"
     try:

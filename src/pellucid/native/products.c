@@ -133,6 +133,8 @@ enum { CACHED_BYTES = 256 * 1024 };
 void multiply(const linear *l, const input *in, long first, long end, float *y, long y_stride,
               int is_relu) {
     static const long bytes_of[3] = {4, 2, 1};
+    CHECK(0 <= first && first < end && end <= num_panels(l));
+    CHECK(in->rows > 0 && in->stride >= l->in && y_stride >= (end - first) * LANES);
     const long most = l->precision == INT8 ? MAX_BYTE_ROWS : MAX_ROWS;
     const long blocks = ceil_div(in->rows, most);
     const long per_panel = l->in * LANES * bytes_of[l->precision];
@@ -169,6 +171,7 @@ static float quantize(const float *x, long width, int8_t *bytes) {
 }
 
 input make_input(scratch *s, const linear *l, const float *x, long stride, long rows) {
+    CHECK(rows <= s->rows && (l->precision != INT8 || l->in <= s->bytes_stride));
     if (l->precision == INT8)
         for (long row = 0; row < rows; row++)
             s->scales[row] = quantize(x + row * stride, l->in, s->bytes + row * s->bytes_stride);

@@ -64,6 +64,8 @@ void activate(const model *m, float *x, long stride, long rows) {
 
 void embed(const model *m, const embedding *e, int32_t token, long position, float *x) {
     const long width = m->d_model;
+    CHECK(0 <= token && token < e->size);
+    CHECK(!e->positions || (0 <= position && position < e->num_positions));
     const vf factor = vf_all((float)m->embedding_factor);
     for (long i = 0; i < width; i += LANES) {
         long count = min_long(LANES, width - i);

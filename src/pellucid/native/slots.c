@@ -104,6 +104,7 @@ static void swap_tables(slot *s) {
 
 /* Keep a hypothesis that stops growing. */
 static int keep_ended(slot *s, const job *j, long place, double total, int is_finished) {
+    CHECK(s->num_ended < 2 * j->width && s->length <= j->longest_limit);
     ended *one = &s->ended[s->num_ended];
     const size_t length = (size_t)s->length;
     one->ids = malloc(length * (sizeof *one->ids + sizeof(float)));

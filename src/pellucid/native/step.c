@@ -137,8 +137,10 @@ static void find_candidates(scratch *s, const job *j, candidates *found, const f
 
 void decode_step(scratch *s, const job *j, candidates *found, long num_rows) {
     const model *m = s->model;
+    CHECK(0 < num_rows && num_rows <= s->rows);
     for (long i = 0; i < num_rows; i++) {
         const slot *own = found->rows[i].slot;
+        CHECK(own->length < own->room && own->length < own->limit);
         const int32_t *ids = own->ids[0] + found->rows[i].place * own->room;
         const int32_t newest = own->length ? ids[own->length - 1] : (int32_t)j->start_id;
         embed(m, &m->target, newest, own->length, s->x + i * s->model_stride);

@@ -1,0 +1,152 @@
+"""The engine in C next to the search on PyTorch, and next to itself, at full count.
+
+python benchmarks/native_parity.py [--model demo] [--sentences 10000] [--input FILE]
+
+- float32: tokens equal to those on PyTorch, greedy and with a beam of 5; the largest difference of
+  a log-probability. If tokens differ, the log-probabilities of the two translations say whether
+  rounding decided a tie.
+- float32 and int8: the same bits one by one, in batches, with 1 to 4 threads, and with every set of
+  instructions of this machine that has multiply-add.
+
+Without --input, the sentences are those of the built-in corpus. The tests do the same with tiny
+models of odd sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from side_by_side.results import write_result
+
+from pellucid.bundle import load_bundle, resolve_model
+from pellucid.config import DecodingConfig
+from pellucid.corpora import make_split
+from pellucid.decode import Request
+from pellucid.decode.decoder import Decoder
+from pellucid.lines.workers import make_decoder
+from pellucid.native import instruction_sets
+from pellucid.native.loading import VARIABLE
+
+TIE = 1e-4
+"""Translations whose log-probabilities differ by less are decided by rounding."""
+
+
+def main() -> None:
+    """Compare, print, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="demo")
+    parser.add_argument("--sentences", type=int, default=10_000)
+    parser.add_argument("--input", type=Path, help="one sentence a line")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    bundle = load_bundle(resolve_model(arguments.model))
+    requests = read_requests(bundle, arguments.input, arguments.sentences)
+    results: dict[str, Any] = {"model": arguments.model, "sentences": len(requests)}
+    for beam in (1, 5):
+        results[f"PyTorch, beam {beam}"] = compare_with_pytorch(bundle, requests, beam)
+        print(f"beam {beam}: {results[f'PyTorch, beam {beam}']}", flush=True)
+    few = requests[:1000]
+    for precision in ("float32", "int8"):
+        for beam in (1, 5):
+            config = DecodingConfig(beam=beam, precision=precision)
+            results[f"{precision}, beam {beam}"] = found = compare_with_itself(bundle, few, config)
+            print(f"{precision}, beam {beam}: {found}", flush=True)
+    write_result("native-parity", results, (), arguments.out)
+
+
+def read_requests(bundle: Any, path: Path | None, count: int) -> list[Request]:
+    """Make requests of the first sentences of a file, or of the built-in corpus."""
+    if path is None:
+        lines = [example.source for example in make_split("train", count=count)]
+    else:
+        lines = path.read_text(encoding="utf-8").splitlines()[:count]
+    encoded = bundle.tokenizer.encode_sources(lines)
+    return [Request(tuple(ids), max_length=2 * len(ids) + 20) for ids in encoded]
+
+
+def on_pytorch(decoder: Decoder, requests: list[Request], config: DecodingConfig) -> list[Any]:
+    """Search on PyTorch, whatever the engine serves."""
+    found = decoder.on_pytorch._run(
+        decoder.on_pytorch._stepper(config), requests, config, batch_tokens=4096
+    )
+    return [one.hypotheses for one in found]
+
+
+def compare_with_pytorch(bundle: Any, requests: list[Request], beam: int) -> dict[str, Any]:
+    """Count translations with other tokens, and measure log-probabilities of the same ones."""
+    config = DecodingConfig(beam=beam)
+    decoder = make_decoder([bundle.model], bundle.tokenizer)
+    reason = decoder.find_reason(config, requests)
+    if reason is not None:
+        raise SystemExit(f"The engine does not serve this: {reason}.")
+    start = time.perf_counter()
+    found = decoder.decode(requests, config, batch_tokens=4096)
+    middle = time.perf_counter()
+    wanted = on_pytorch(decoder, requests, config)
+    end = time.perf_counter()
+    different, ties, largest = 0, 0, 0.0
+    for (ours, *_), (theirs, *_) in zip(found, wanted, strict=True):
+        if ours.ids != theirs.ids:
+            different += 1
+            ties += abs(ours.score - theirs.score) < TIE
+            continue
+        pairs = zip(ours.token_log_probabilities, theirs.token_log_probabilities, strict=True)
+        largest = max(largest, *(abs(one - other) for one, other in pairs))
+    return {
+        "other tokens": different,
+        "of them ties": ties,
+        "largest difference of a log-probability": largest,
+        "seconds of the engine": middle - start,
+        "seconds of PyTorch": end - middle,
+    }
+
+
+def compare_with_itself(
+    bundle: Any, requests: list[Request], config: DecodingConfig
+) -> dict[str, int]:
+    """Count answers that are not the same bits in other batches and on other instructions."""
+    differences: dict[str, int] = {}
+    wanted: list[Any] | None = None
+    for name in instruction_sets():
+        if name == "portable":  # It may have no multiply-add, which rounds once.
+            continue
+        os.environ[VARIABLE] = name
+        decoder = make_decoder([bundle.model], bundle.tokenizer)
+        wanted = wanted or decoder.decode(requests, config, batch_tokens=4096)
+        alone = [decoder.decode([one], config, batch_tokens=1)[0] for one in requests]
+        differences[f"{name}, one by one"] = count_different(alone, wanted)
+        for positions in (64, 1024, 65_536):
+            found = decoder.decode(requests, config, batch_tokens=positions)
+            differences[f"{name}, {positions} positions"] = count_different(found, wanted)
+        for threads in (1, 2, 4):
+            found = with_threads(decoder, requests, config, threads)
+            differences[f"{name}, {threads} threads"] = count_different(found, wanted)
+    os.environ.pop(VARIABLE, None)
+    return differences
+
+
+def with_threads(
+    decoder: Decoder, requests: list[Request], config: DecodingConfig, threads: int
+) -> list[Any]:
+    """Search with a number of threads, also with more than there are processors."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        return decoder.decode(requests, config, batch_tokens=4096)
+    finally:
+        torch.set_num_threads(before)
+
+
+def count_different(found: list[Any], wanted: list[Any]) -> int:
+    """Count the answers that differ in a token, or in a bit of a number."""
+    return sum(one != other for one, other in zip(found, wanted, strict=True))
+
+
+if __name__ == "__main__":
+    main()

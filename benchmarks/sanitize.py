@@ -1,0 +1,68 @@
+"""The tests of the engine in C under AddressSanitizer and UndefinedBehaviorSanitizer.
+
+python benchmarks/sanitize.py [-k EXPRESSION]
+
+Builds each library of the engine with both sanitizers and with checks of all sizes (-DCHECKED), and
+runs tests/unit/test_native.py on them in another process. A fault ends that process with a report.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pellucid.native.libraries import build, libraries
+
+ROOT = Path(__file__).parent.parent
+TESTS = ROOT / "tests" / "unit" / "test_native.py"
+OPTIONS = (
+    "-O1 -g -DCHECKED -fno-omit-frame-pointer -fsanitize=address,undefined "
+    "-fno-sanitize-recover=undefined"
+)
+RUN = """
+import pathlib, sys
+import pytest
+from pellucid.native import loading
+loading.BUILT = pathlib.Path(sys.argv[1])
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[2:]]))
+"""
+
+
+def main() -> None:
+    """Build, run the tests, and end with their exit code."""
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    with tempfile.TemporaryDirectory() as folder:
+        engines = [one for one in libraries() if one.folder.name == "native"]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(
+                pool.map(
+                    lambda one: build(
+                        one, compiler, Path(folder) / one.path.name, *OPTIONS.split()
+                    ),
+                    engines,
+                )
+            )
+        # Python is not built with the sanitizers, so their libraries must be loaded first.
+        names = ("libasan.so", "libubsan.so")
+        found = [
+            subprocess.run(
+                [*compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True
+            ).stdout.strip()
+            for name in names
+        ]
+        environment = os.environ | {
+            "LD_PRELOAD": " ".join(found),
+            "ASAN_OPTIONS": "detect_leaks=0",  # Python itself frees little at its end.
+            "OMP_NUM_THREADS": "1",
+        }
+        arguments = [sys.executable, "-c", RUN, folder, str(TESTS), *sys.argv[1:]]
+        sys.exit(subprocess.run(arguments, env=environment, cwd=ROOT).returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""The libraries in C: their sources, the compiler's options, and how one is built.
+
+Without imports of the package, since its build runs this file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Library", "build", "hash_of_sources", "libraries"]
+
+PACKAGE = Path(__file__).parent.parent
+
+GENERAL = "-O3 -std=gnu11 -fno-strict-aliasing -fPIC -shared -fvisibility=hidden"
+
+AVX512 = "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512"
+
+KERNELS = {
+    "avx2_float32": "-mavx2 -mfma -DLANES=8",
+    "avx2_bfloat16": "-mavx2 -mfma -DLANES=8 -DBF16",
+    "avx512_float32": f"{AVX512} -DLANES=16",
+    "avx512_bfloat16": f"{AVX512} -DLANES=16 -mavx512bf16 -DBF16",
+}
+
+# Multiply-adds are written out: every processor must round alike.
+ENGINE = "-ffp-contract=off -pthread"
+
+ENGINES = {
+    "portable": ENGINE,
+    "avx2": f"{ENGINE} -mavx2 -mfma",
+    "avx512": f"{ENGINE} {AVX512}",
+    "avx512_vnni": f"{ENGINE} {AVX512} -mavx512vnni",
+}
+
+
+class Library(NamedTuple):  # The package's build runs this file in a way that excludes dataclasses.
+    """A library to build from the C files of a folder, with some options of the compiler."""
+
+    folder: Path
+    name: str
+    flags: str
+
+    @property
+    def path(self) -> Path:
+        """The file to build."""
+        return self.folder / f"{self.name}.so"
+
+
+def libraries() -> list[Library]:
+    """List what this machine can use."""
+    is_x86 = platform.machine() in ("x86_64", "AMD64")
+    found = []
+    if is_x86 and platform.system() == "Linux":
+        flags = {name: f"{one} -fopenmp" for name, one in KERNELS.items()}
+        found += [Library(PACKAGE / "kernels", name, one) for name, one in flags.items()]
+    if platform.system() in ("Linux", "Darwin"):
+        names = ENGINES if is_x86 else ("portable",)
+        found += [Library(PACKAGE / "native", name, ENGINES[name]) for name in names]
+    return found
+
+
+def build(library: Library, compiler: Sequence[str], target: Path, *more: str) -> None:
+    """Compile a library.
+
+    Args:
+        library: the library.
+        compiler: the command of the compiler.
+        target: the file to write.
+        more: further options.
+
+    Raises:
+        OSError: the compiler cannot be run.
+        subprocess.CalledProcessError: it failed.
+    """
+    sources = sorted(str(path) for path in library.folder.glob("*.c"))
+    defined = f'-DSOURCES="{hash_of_sources(library.folder)}"'
+    options = [*GENERAL.split(), *library.flags.split(), defined, *more, "-o", str(target)]
+    subprocess.run(
+        [*compiler, *options, *sources, "-lm"], check=True, capture_output=True, text=True
+    )
+
+
+def hash_of_sources(folder: Path) -> str:
+    """Hash the names and contents of the C files of a folder."""
+    found = hashlib.sha256()
+    for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
+        found.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return found.hexdigest()
