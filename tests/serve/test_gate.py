@@ -78,7 +78,7 @@ def test_every_route_and_method_is_denied_without_the_right_key(
 def test_only_facts_are_open() -> None:
     opened = {path for (_, path), place in ROUTES.items() if place.need is Need.NOTHING}
     assert opened == {
-        *("/livez", "/readyz", "/openapi.json", "/spec"),
+        *("/", "/livez", "/readyz", "/openapi.json", "/spec"),
         *("/languages", "/frontend/settings", "/health", "/download_file/{name}"),
     }
 

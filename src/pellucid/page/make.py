@@ -24,6 +24,7 @@ def make_page(
     *,
     models: Sequence[Mapping[str, Any]] = (),
     traces: Sequence[Mapping[str, Any]] = (),
+    services: Sequence[Mapping[str, Any]] = (),
     lessons: Sequence[Mapping[str, Any]] = (),
     start: Mapping[str, str] | None = None,
     remarks: Sequence[str] = (),
@@ -36,6 +37,7 @@ def make_page(
         title: the title of the window.
         models: models that the page runs itself.
         traces: recorded sentences.
+        services: models of the server that sends this page, which the page may ask.
         lessons: walks through texts.
         start: the state to open with, by the names of the page's link, such as ``text``.
         remarks: sentences to show at the top, for example why a model is not in the page.
@@ -48,6 +50,7 @@ def make_page(
     data = {
         "models": list(models),
         "traces": list(traces),
+        "services": list(services),
         "lessons": list(lessons),
         "start": dict(start or {}),
         "remarks": list(remarks),
@@ -56,6 +59,8 @@ def make_page(
     element = f'<script type="application/json" id="pellucid-data">{_to_json(data)}</script>'
     # Each place is found from the template's start, so that no data can look like a place.
     page, rest = "", read_template()
+    if services:
+        rest = rest.replace("default-src 'none'", "default-src 'none'; connect-src 'self'", 1)
     for place, content in (
         ("<!--pellucid:title-->", escape(_encodable(title))),
         ("<!--pellucid:without-script-->", _encodable(without_script)),

@@ -40,6 +40,7 @@ class Place:
 _OPEN, _KEY, _BODY = Need.NOTHING, Need.KEY, Need.KEY_IN_BODY
 
 ROUTES: Mapping[tuple[str, str], Place] = {
+    ("GET", "/"): Place("/", _OPEN),
     ("GET", "/livez"): Place("/livez", _OPEN),
     ("GET", "/readyz"): Place("/readyz", _OPEN),
     ("GET", "/metrics"): Place("/metrics", _KEY),

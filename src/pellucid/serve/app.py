@@ -16,11 +16,13 @@ from pellucid.serve.compat.routes import add_compat_routes
 from pellucid.serve.gate import Gate
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import Models
+from pellucid.serve.page import Lessons
 from pellucid.serve.parts import Parts
 from pellucid.serve.problems import Problem, from_error
 from pellucid.serve.responses import reply
 from pellucid.serve.routes.inside import add_inside_routes
 from pellucid.serve.routes.models import add_model_routes
+from pellucid.serve.routes.page import add_page_route
 from pellucid.serve.routes.texts import add_text_routes
 from pellucid.serve.scheduler import Scheduler
 from pellucid.serve.schemas import make_schemas
@@ -29,21 +31,29 @@ from pellucid.serve.settings import Settings
 __all__ = ["Service"]
 
 
+def _no_lessons(_bundle: object) -> tuple[list[dict[str, Any]], str]:
+    return [], ""
+
+
 class Service:
     """Everything of a server but its sockets.
 
     Args:
         models: the models.
         settings: limits, keys, hosts.
+        lessons: makes the lessons of the page for a model that runs in it.
     """
 
-    def __init__(self, models: Models, settings: Settings) -> None:
+    def __init__(
+        self, models: Models, settings: Settings, *, lessons: Lessons = _no_lessons
+    ) -> None:
         self.models = models
         self.settings = settings
         self.metrics = Metrics()
         self.scheduler = Scheduler(settings.limits, self.metrics)
         self.parts = Parts(models, settings, self.scheduler, self.metrics)
         self._description = b""
+        self._lessons = lessons
         self.routes = self._make_routes()
         self.app = Gate(self.routes, settings, self.scheduler, self.metrics)
 
@@ -76,6 +86,7 @@ class Service:
         )
         schemas = make_schemas(self.settings.limits)
         add_model_routes(routes, self.parts, self.describe)
+        add_page_route(routes, self.parts, self._lessons)
         add_text_routes(routes, self.parts, schemas)
         add_inside_routes(routes, self.parts, schemas)
         add_compat_routes(routes, self.parts, self.describe)

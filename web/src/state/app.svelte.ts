@@ -23,6 +23,8 @@ export class App {
   unchanged = $state.raw<Answer | null>(null);
   problem = $state("");
   isBusy = $state(false);
+  /** The text so far, while a source writes it piece by piece. */
+  written = $state("");
   private asked = 0;
 
   constructor() {
@@ -114,7 +116,10 @@ export class App {
     try {
       const isKnown = (id: number) => id < (source.model?.carried.target_vocabulary.length ?? Infinity);
       const question = { text, decoding, prefix: prefix.filter(isKnown), changes: [] };
-      const unchanged = await source.ask(question);
+      const written = (text: string) => {
+        if (number === this.asked) this.written = text;
+      };
+      const unchanged = await source.ask({ ...question, written });
       const answer = changes.length ? await source.ask({ ...question, changes }) : unchanged;
       if (number !== this.asked) return;
       this.unchanged = unchanged;
@@ -123,6 +128,28 @@ export class App {
     } catch (error) {
       if (number !== this.asked) return;
       this.problem = error instanceof Error ? error.message : String(error);
+    } finally {
+      if (number === this.asked) {
+        this.isBusy = false;
+        this.written = "";
+      }
+    }
+  }
+
+  /** Fetch what a view needs of a head's layer, if the source sends layers one by one. */
+  async complete(place: HeadPlace): Promise<void> {
+    const { source, answer } = this;
+    if (!source?.load || !answer || this.isBusy || source.hasAll?.(answer, place)) return;
+    const number = this.asked;
+    this.isBusy = true;
+    const { text, decoding, prefix, changes } = this.state;
+    try {
+      const more = await source.load({ text, decoding, prefix, changes }, answer, place);
+      if (number !== this.asked) return;
+      if (this.unchanged === this.answer) this.unchanged = more;
+      this.answer = more;
+    } catch (error) {
+      if (number === this.asked) this.problem = error instanceof Error ? error.message : String(error);
     } finally {
       if (number === this.asked) this.isBusy = false;
     }

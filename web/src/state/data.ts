@@ -2,6 +2,7 @@
 
 import type { CarriedModel } from "../model/config";
 import { PageModel } from "../trace/page_model";
+import { ServiceModel, type CarriedService } from "../trace/service_model";
 import { Problem, type Source } from "../trace/source";
 import { TraceFile, type CarriedTrace } from "../trace/trace_file";
 
@@ -35,6 +36,7 @@ export interface Walk {
 interface Carried {
   models: CarriedModel[];
   traces: CarriedTrace[];
+  services?: CarriedService[];
   lessons: Walk[];
   start: Record<string, string>;
   remarks: string[];
@@ -64,6 +66,7 @@ export function readData(): Data {
   for (const make of [
     ...carried.models.map((one) => () => new PageModel(one)),
     ...carried.traces.map((one) => () => new TraceFile(one)),
+    ...(carried.services ?? []).map((one) => () => new ServiceModel(one)),
   ])
     try {
       sources.push(make());

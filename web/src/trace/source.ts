@@ -18,6 +18,8 @@ export interface Question {
   changes: Change[];
   /** The target to replay instead of a decoded one, `</s>` included. */
   target?: number[];
+  /** Is called with the text so far, by a source that writes it piece by piece. */
+  written?: (text: string) => void;
 }
 
 export interface Answer {
@@ -29,6 +31,8 @@ export interface Answer {
   /** The source as cut, with the words as typed in place of `<unk>`. */
   words: string[];
   milliseconds: number;
+  /** A check that failed, in a sentence. */
+  remark?: string;
 }
 
 export interface Sizes {
@@ -60,6 +64,12 @@ export interface Source {
   measure(name: string, trace: Trace, layer: number): Promise<Measured>;
   /** Whether tokens are whole words, or pieces of words. */
   readonly unit: "words" | "pieces";
+  /** Whether what is typed leaves the page. */
+  readonly isRemote?: boolean;
+  /** Whether an answer has all arrays of a head's layer; always, unless a source says otherwise. */
+  hasAll?(answer: Answer, place: HeadPlace): boolean;
+  /** Fetch all arrays of a head's layer. */
+  load?(question: Question, answer: Answer, place: HeadPlace): Promise<Answer>;
 }
 
 /** A measure's map, and the labels of its columns. */

@@ -143,10 +143,12 @@ def serve(
     from pellucid.serve.run import serve as answer
 
     with bind(settings) as listening:
+        from pellucid.lessons.walks.for_page import lessons_for
         from pellucid.serve.app import Service
 
         _start_log(log)
-        service = Service(load_models(named, threads=threads, precision=precision), settings)
+        loaded = load_models(named, threads=threads, precision=precision)
+        service = Service(loaded, settings, lessons=lessons_for)
         answer(service, listening, announce=_announce)
     return 0
 

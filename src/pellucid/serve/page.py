@@ -1,0 +1,78 @@
+"""The page at ``/``: models that run in it, and models that it asks this server for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pellucid.serve.models import Models, ServedModel
+
+if TYPE_CHECKING:
+    from pellucid.bundle import Bundle
+
+__all__ = ["Lessons", "make_service_page"]
+
+Lessons = Callable[["Bundle"], tuple[list[dict[str, Any]], str]]
+"""Returns the lessons for the page of a model, or none and the reason in a sentence."""
+
+
+def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> bytes:
+    """Make the page of a server with all its models.
+
+    Small models of whole words run in the page; it asks the server for the others. If the server
+    has keys, it asks for all, because the page is open and would hand out the weights.
+
+    Args:
+        models: the models of the server.
+        has_keys: True if requests need a key.
+        lessons: the lessons of a model that runs in the page.
+    """
+    from pellucid.formats.exporting import guided_head
+    from pellucid.inside.show.page.carry import carry_model
+    from pellucid.page import make_page
+
+    carried, services = [], []
+    walks: list[dict[str, Any]] = []
+    without = "There are no lessons in this page: they need a model that the page runs itself."
+    for model in models:
+        bundle = model.translator.own_bundle
+        taught = guided_head(bundle)
+        if has_keys or not _can_carry(bundle):
+            services.append(_describe(model, taught))
+            continue
+        carried.append(carry_model(bundle, model.name, taught=taught))
+        if not walks:
+            walks, without = lessons(bundle)
+    page = make_page(
+        "Pellucid",
+        models=carried,
+        services=services,
+        lessons=walks,
+        without_lessons=without,
+        without_script="<p>This page needs JavaScript. The API does not: see /openapi.json.</p>",
+    )
+    return page.encode()
+
+
+def _can_carry(bundle: Bundle) -> bool:
+    from pellucid.inside.show.page.carry import cannot_carry
+    from pellucid.page.make import MODEL_LIMIT
+
+    # First by size only: the other checks make a copy in double precision.
+    size = 4 * sum(weight.numel() for weight in bundle.model.parameters())
+    return size <= MODEL_LIMIT and not cannot_carry(bundle)
+
+
+def _describe(model: ServedModel, taught: tuple[int, int] | None) -> dict[str, Any]:
+    bundle = model.translator.own_bundle
+    config = bundle.config.model
+    layers = f"{config.num_encoder_layers} + {config.num_decoder_layers} layers"
+    return {
+        "name": model.name,
+        "languages": {"source": model.source, "target": model.target},
+        "model_hash": bundle.model_hash,
+        "taught_head": f"decoder.{taught[0]}.cross.{taught[1]}" if taught else "",
+        "about": f"{layers}, {config.num_heads} heads, computed by this server",
+        "unit": "words" if bundle.config.tokenizer.kind == "words" else "pieces",
+        "vocabulary_size": config.target_vocabulary_size,
+    }
