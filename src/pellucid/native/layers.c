@@ -29,7 +29,6 @@ int allocate_scratch(scratch *s, const model *m, long rows, long longest_source,
     for (int i = 0; i < count; i++) bytes += aligned(floats[i] * sizeof(float));
     s->memory = aligned_alloc(64, bytes);
     if (!s->memory) return NO_MEMORY;
-    memset(s->memory, 0, bytes);
     char *next = s->memory;
     for (int i = 0; i < count; i++) {
         *places[i] = (float *)next;

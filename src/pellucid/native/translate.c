@@ -143,8 +143,11 @@ static void *work(void *argument) {
     found.rows = malloc((size_t)rows * sizeof *found.rows);
     found.values = malloc(num_found * sizeof *found.values);
     found.ids = malloc(num_found * sizeof *found.ids);
-    int status = allocate_scratch(&s, j->model, max_long(rows, max_long(ENCODED_ROWS, j->longest_source)),
-                                  j->longest_source, max_long(j->longest_source, j->longest_limit));
+    /* No more than is needed: one short sentence must not pay for a batch. */
+    const long tokens = min_long(j->source_starts[j->num_requests], ENCODED_ROWS);
+    const long encoded = max_long(tokens, j->longest_source);
+    int status = allocate_scratch(&s, j->model, max_long(rows, encoded), j->longest_source,
+                                  max_long(j->longest_source, j->longest_limit));
     if (!ready || !slots || !found.rows || !found.values || !found.ids) status = NO_MEMORY;
     for (long i = 0; !status && i < j->slots; i++) status = make_slot(&slots[i], j);
     if (!status) status = search(w, &s, slots, ready, &found);
