@@ -175,7 +175,7 @@ def make_requests(port: int, examples: int) -> dict[str, Any]:
     )
 
     url = f"http://127.0.0.1:{port}"
-    document = httpx.get(f"{url}/openapi.json").json()
+    document = httpx.get(f"{url}/openapi.json", timeout=60).json()
     schema = schemathesis.openapi.from_dict(document)
     schema.config.base_url = url
     checks = [

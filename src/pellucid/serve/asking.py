@@ -32,10 +32,16 @@ _TOKENS = ("tokens", "ids", "token_log_probabilities")
 
 
 def decoding_of(body: Any, model: ServedModel) -> dict[str, Any]:
-    """Take the decoding options that a request gives."""
+    """Take the decoding options that a request gives.
+
+    Raises:
+        ConfigurationError: they are impossible.
+    """
     given = {name: getattr(body, name, None) for name in DECODING}
     given = {name: value for name, value in given.items() if value is not None}
-    return as_strict(given, model.translator.decoding)
+    phrases = ("forbid", "require", "require_each", "glossary", "retry")
+    is_plain = not any(getattr(body, name, None) for name in phrases)
+    return as_strict(given, model.translator, is_plain=is_plain)
 
 
 def check_options(model: ServedModel, options: Mapping[str, Any], to: str | None) -> None:

@@ -10,9 +10,9 @@ from pellucid.serve.models import ServedModel
 from pellucid.serve.problems import Problem
 
 if TYPE_CHECKING:
-    from pellucid.config import DecodingConfig
     from pellucid.lines.ready import LineConstraints
     from pellucid.translation import Scored, Translation
+    from pellucid.translator import Translator
 
 __all__ = ["Score", "Text", "Translate", "as_strict", "estimate_tokens", "refuse_if_too_large"]
 
@@ -31,14 +31,27 @@ def estimate_tokens(text: str) -> int:
     return 2 + max(len(text) // CHARACTERS_A_TOKEN, text.count(" "))
 
 
-def as_strict(options: Mapping[str, Any], defaults: DecodingConfig) -> dict[str, Any]:
-    """Ask for the same text in any batch, if the options allow that and do not say otherwise."""
+def as_strict(
+    options: Mapping[str, Any], translator: Translator, *, is_plain: bool = False
+) -> dict[str, Any]:
+    """Ask for the same text in any batch, if the options allow that and do not say otherwise.
+
+    Args:
+        options: the options that a request gives.
+        translator: the model.
+        is_plain: True if there are no required or forbidden phrases and no second search. Then the
+            engine in C may answer, whose results never depend on the batch.
+
+    Raises:
+        ConfigurationError: the options are impossible.
+    """
     chosen = dict(options)
-    if "strict" not in chosen:
-        precision = chosen.get("precision", defaults.precision)
-        is_sample = chosen.get("sample", defaults.sample and "beam" not in chosen)
-        chosen["strict"] = precision == "float32" and not is_sample
-    return chosen
+    if "strict" in chosen:
+        return chosen
+    config = translator.configure(**chosen)
+    if is_plain and translator.decoder.find_reason(config) is None:
+        return chosen
+    return {**chosen, "strict": config.precision == "float32" and not config.sample}
 
 
 @dataclass(frozen=True)

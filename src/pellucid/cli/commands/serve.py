@@ -15,6 +15,7 @@ from pellucid.cli.options import Option, Threads, flag, with_options
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
+    from pellucid.bundle import Bundle
     from pellucid.serve.settings import Limits, Settings
 
 __all__ = ["LIMITS", "serve"]
@@ -143,14 +144,20 @@ def serve(
     from pellucid.serve.run import serve as answer
 
     with bind(settings) as listening:
-        from pellucid.lessons.walks.for_page import lessons_for
         from pellucid.serve.app import Service
 
         _start_log(log)
         loaded = load_models(named, threads=threads, precision=precision)
-        service = Service(loaded, settings, lessons=lessons_for)
+        service = Service(loaded, settings, lessons=_lessons_for)
         answer(service, listening, announce=_announce)
     return 0
+
+
+def _lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
+    """Make the lessons of the page, when it is asked for: they load PyTorch."""
+    from pellucid.lessons.walks.for_page import lessons_for
+
+    return lessons_for(bundle)
 
 
 def _add_key(key_file: str | None, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -80,7 +81,7 @@ def _add_facts(
     @routes.get("/spec", include_in_schema=False)
     async def spec() -> Response:
         """Describe all routes."""
-        return Response(describe(), media_type="application/json")
+        return Response(await asyncio.to_thread(describe), media_type="application/json")
 
     @routes.post("/suggest", **about.SUGGEST)
     async def suggest(request: Request) -> Response:

@@ -69,7 +69,7 @@ async def translate_with_others(
 
 
 def _task(route: Route, options: dict[str, Any], align: tuple[Any, ...] | None = None) -> Translate:
-    chosen = as_strict(options, route.model.translator.decoding)
+    chosen = as_strict(options, route.model.translator, is_plain=True)
     treatment = (("to", route.to),) if route.to is not None else ()
     return Translate(route.model, tuple(sorted(chosen.items())), treatment, align)
 

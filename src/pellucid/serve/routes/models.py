@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +55,7 @@ def add_model_routes(routes: FastAPI, parts: Parts, describe: Callable[[], bytes
     @routes.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:
         """Describe all routes."""
-        return Response(describe(), media_type="application/json")
+        return Response(await asyncio.to_thread(describe), media_type="application/json")
 
     @routes.get("/v1/models", response_model=ModelsAnswer, responses=READING, tags=["models"])
     async def list_models() -> Response:
