@@ -115,7 +115,21 @@ class ServiceServer(Server):
         """Accept what has already connected, then end."""
         self._service.drain()
         await asyncio.sleep(0.02)
+        loop = asyncio.get_running_loop()
+        for listening in sockets or ():
+            # What the system has accepted would be reset when the socket closes.
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    break
+                connection.setblocking(False)
+                await loop.connect_accepted_socket(self._make_connection, connection)
         await super().shutdown(sockets)
+
+    def _make_connection(self) -> asyncio.Protocol:
+        make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        return make(config=self.config, server_state=self.server_state, app_state={})
 
 
 def serve(service: Service, listening: socket.socket, *, announce: Callable[[str], None]) -> None:
