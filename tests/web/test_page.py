@@ -123,6 +123,7 @@ def test_keyboard_opens_a_head_reads_a_cell_and_unfolds_it(
     assert f"cell={row}%2C{column}" in reader.link
     reader.press("Enter")
     assert "view=arithmetic" in reader.link
+    assert reader.run("document.activeElement.id") == "panel"
     reader.run("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     marks = reader.texts(".mark")
     assert len(marks) >= 9
@@ -182,6 +183,53 @@ def test_moved_word_is_read_at_its_new_place_and_compared_with_other_words(
     for _ in range(2):
         reader.click_text("Earlier")
     assert "change=" not in reader.link
+
+
+def test_every_view_says_that_the_model_is_changed(browser: Browser, page: Path) -> None:
+    changes = "&change=word+1&change=cut+encoder.0.self.2:4>1"
+    reader = PageReader(browser, page, f"#view=links{changes}")
+    words = reader.run("document.getElementById('sentence').value").split()
+    second, fifth = words[1], words[4]
+    (note,) = reader.texts("[role=note] p")
+    assert f"The model is changed: the word “{second}” cannot be read; cut: " in note
+    assert f"“{fifth}” → “{second}” in head 2 of encoder self-attention, layer 0." in note
+    for view, said in (("head", "is changed"), ("heads", "is changed"), ("beyond", "leaves your")):
+        reader.click(f"#tab-{view}")
+        assert said in reader.texts("[role=note] p")[0]
+    reader.click_text("Undo all")
+    assert not reader.texts("[role=note]")
+    assert "change=" not in reader.link
+
+
+def test_row_of_one_head_is_compared_with_the_other_heads(
+    browser: Browser, page: Path, translator: Translator
+) -> None:
+    row = 3
+    reader = PageReader(browser, page, f"#view=links&head=decoder.1.self.0&cell={row}")
+    trace = translator.look(SENTENCES[0], everything=True, beam=1)
+    weights = np.stack([trace.weights("decoder", layer, "self")[:, row] for layer in (0, 1)])
+    likeliest = [
+        trace.target_tokens[column].replace("￭", "") for column in weights.argmax(-1).flatten()
+    ]
+    assert reader.texts(".heads .to bdi") == likeliest
+    place = len(likeliest) - 1
+    reader.click(".heads button", place)
+    assert f"head=decoder.1.self.{weights.shape[1] - 1}" in reader.link
+    assert f"cell={row}" in reader.link
+
+
+def test_row_of_the_encoder_is_no_row_of_the_decoder(browser: Browser, page: Path) -> None:
+    reader = PageReader(browser, page, "#view=links&head=encoder.0.self.1&cell=5")
+    reader.click("#tab-beyond")
+    usual = PageReader(browser, page, "#view=beyond").texts("#panel h2 bdi")
+    reader = PageReader(browser, page, "#view=beyond&head=encoder.0.self.1&cell=5")
+    assert reader.texts("#panel h2 bdi") == usual
+    reader.click(".words .button", 4)
+    assert reader.texts("#panel h2 bdi") == [reader.texts(".words .button bdi")[4]]
+    reader.run("location.hash = '#view=links&head=encoder.0.self.1&cell=5'")
+    reader.settle()
+    reader.click_text("cross-attention")
+    assert "cell=" not in reader.link
 
 
 def test_link_reproduces_the_state(browser: Browser, page: Path, reader: PageReader) -> None:
@@ -269,6 +317,12 @@ def test_measures_of_a_word_are_those_of_the_package(
     assert "cell=4" in reader.link
     assert reader.texts("#panel h2 bdi") == [reader.texts(".words .button bdi")[4]]
     assert len(reader.texts("[role=gridcell]")) == 7 * 7
+    lost = expected["Occlusion"].source_matrix[4]
+    words = reader.texts("section[aria-label=Occlusion] li bdi")
+    first, second = (words[column] for column in np.argsort(-lost)[:2])
+    said = " ".join(reader.texts(".lead")[0].split())
+    assert f"Without {first}, " in said
+    assert f"loses {np.sort(lost)[-1]:.2f} nats of log-probability; without {second}, " in said
 
 
 def test_live_view_of_a_lesson_is_the_one_that_its_data_names(browser: Browser, page: Path) -> None:
@@ -307,6 +361,7 @@ def test_unknown_words_are_named_and_long_lines_refused(reader: PageReader) -> N
     assert "has 60" in problem
     reader.type("")
     assert "Type a sentence" in reader.texts("[role=alert]")[0]
+    assert not reader.texts(".token")
     reader.type("The pizza.")
     assert not reader.texts("[role=alert]")
 

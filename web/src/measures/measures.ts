@@ -16,7 +16,7 @@ export interface Measure {
   /** Whether the page computes it itself; others come with a recording. */
   isHere: boolean;
   meaning: string;
-  /** How far to trust it, in a line. Figures are those of the guide's sentence on `demo`. */
+  /** How far to trust it, in a line. Figures are those of “The pizza came out of the oven and it tasted good.” on `demo`. */
   trust: string;
 }
 
@@ -27,7 +27,7 @@ export const MEASURES: readonly Measure[] = [
     isOfLayer: true,
     isHere: true,
     meaning: "How much the heads look at each word, on average.",
-    trust: "Exact, but not importance: in the guide’s sentence no weight of the last layer is on “pizza”, yet without it “elle” loses 6.70 nats.",
+    trust: "Exact, but not importance: in the example about the pizza no weight of the last layer is on “pizza”, yet “elle” loses 6.7 nats without that word.",
   },
   {
     name: "norms",
@@ -51,7 +51,7 @@ export const MEASURES: readonly Measure[] = [
     isOfLayer: true,
     isHere: true,
     meaning: "The share of each word in the turn of the layer’s result when its values are 0.",
-    trust: "Counts the whole layer; not what later layers or the prediction would miss. In the guide it orders words as norms do (0.97).",
+    trust: "Counts the whole layer; not what later layers or the prediction would miss. In the example about the pizza it orders words as norms do (0.97).",
   },
   {
     name: "rollout",
@@ -67,7 +67,7 @@ export const MEASURES: readonly Measure[] = [
     isOfLayer: false,
     isHere: true,
     meaning: "The share of each word in the row’s vector, followed back through all layers.",
-    trust: "About the vector, not the choice of a word: in the guide it gives “and” 0.34, whose removal costs 0.02 nats.",
+    trust: "About the vector, not the choice of a word: in the example about the pizza it gives “and” 0.34, whose removal costs 0.02 nats.",
   },
   {
     name: "gradients",

@@ -16,6 +16,16 @@ export function percent(share: number): string {
   return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
 }
 
+const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+
+/** How many times as much, in two digits: 2.1, 350, or 2.7 × 10⁸. */
+export function times(factor: number): string {
+  if (!Number.isFinite(factor)) return "more than 10³⁰⁸";
+  if (factor < 1e4) return String(Number(factor.toPrecision(2)));
+  const [digits, power] = factor.toExponential(1).split("e+");
+  return `${digits} × 10${Array.from(power, (digit) => RAISED[Number(digit)]).join("")}`;
+}
+
 /** A difference in few signs: 0, or 3e-8. */
 export function tiny(value: number): string {
   return value === 0 ? "0" : value.toExponential(0).replace("e-", "e" + MINUS);
@@ -37,5 +47,5 @@ export function download(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-/** Quote a text for a shell. */
-export const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+/** Quote a text for a shell, if it needs quotes. */
+export const quoted = (text: string) => /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

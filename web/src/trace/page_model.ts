@@ -53,6 +53,10 @@ export class PageModel implements Source {
     return this.tokenizer.decodeTarget(ids);
   }
 
+  reads(text: string): boolean {
+    return !this.tokenizer.encodeSource(text).ids.includes(this.carried.tokenizer.unk_id);
+  }
+
   async ask(question: Question): Promise<Answer> {
     return this.answer(question);
   }

@@ -83,6 +83,11 @@ export class ServiceModel implements Source {
     throw new Problem("A server makes no measures. Use: pellucid look MODEL TEXT --measure");
   }
 
+  /** The server does not say which words it has. */
+  reads(): boolean {
+    return true;
+  }
+
   async ask(question: Question): Promise<Answer> {
     const started = performance.now();
     this.running?.abort(); // whoever asked before no longer waits

@@ -57,6 +57,8 @@ export interface Source {
   token(id: number): string;
   /** The text of target ids. */
   text(ids: number[]): string;
+  /** Whether it can be asked about a text all of whose words are in its vocabulary. */
+  reads(text: string): boolean;
   ask(question: Question): Promise<Answer>;
   /** The measures that it can make of a trace, by the names of `--measure`. */
   readonly measures: readonly string[];

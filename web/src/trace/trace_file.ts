@@ -96,6 +96,10 @@ export class TraceFile implements Source {
     return { map, columns: words.map(unspaced), layer };
   }
 
+  reads(): boolean {
+    return false;
+  }
+
   async ask(_: Question): Promise<Answer> {
     const { sourceTokens, predictedIds: ids, logProbabilities: logs } = this.trace.records;
     const score = logs.reduce((a, b) => a + b, 0);

@@ -1,0 +1,19 @@
+import { describe, expect, it } from "vitest";
+import { quoted, times } from "../src/state/format";
+
+describe("times", () => {
+  it("has two digits, and a power of ten if it is large", () => {
+    expect([2.13, 347, 9874].map(times)).toEqual(["2.1", "350", "9900"]);
+    expect(times(268_000_000)).toBe("2.7 × 10⁸");
+    expect(times(1.04e13)).toBe("1.0 × 10¹³");
+    expect(times(Infinity)).toBe("more than 10³⁰⁸");
+  });
+});
+
+describe("quoted", () => {
+  it("leaves a plain name alone, and keeps a shell from reading anything else", () => {
+    expect(quoted("models/en-fr_2.1")).toBe("models/en-fr_2.1");
+    expect(quoted("")).toBe("''");
+    expect(quoted("it's $HOME")).toBe("'it'\\''s $HOME'");
+  });
+});
