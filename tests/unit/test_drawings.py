@@ -78,7 +78,7 @@ def words_of(svg: str) -> list[Words]:
 
 
 def counts_of(svg: str) -> list[int]:
-    """The blue numbers beside arrows."""
+    """The blue numbers next to arrows."""
     return [
         int(words.text.replace(",", ""))
         for words in words_of(svg)

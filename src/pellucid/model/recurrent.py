@@ -1,7 +1,7 @@
 r"""Translation as it was in 2015: an encoder and a decoder of gated recurrent units.
 
 The encoder reads word by word and keeps what it has read in a state. The decoder writes word by
-word from a state of its own. Three forms differ in what passes between the two:
+word from its own state. Three forms differ in what passes between the two:
 
 | `recurrent_attention` | the encoder reads | each decoder step gets |
 | --- | --- | --- |

@@ -31,7 +31,7 @@ def make_page(
     without_lessons: str = "",
     without_script: str = "",
 ) -> str:
-    """Make a page of its own that runs models and shows traces, without a network.
+    """Make one page that runs models and shows traces, without a network.
 
     Args:
         title: the title of the window.

@@ -40,7 +40,7 @@ def output_of(statement: Statement, *, is_toy: bool = False) -> str:
 
 @contextmanager
 def _written_to(stream: io.TextIOWrapper) -> Iterator[None]:
-    """Collect standard output in a stream, and drop what is said on standard error."""
+    """Collect standard output in a stream, and drop standard error."""
     before = sys.stdout, sys.stderr, os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = WIDTH
     sys.stdout, sys.stderr = stream, io.StringIO()

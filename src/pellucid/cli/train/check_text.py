@@ -48,7 +48,7 @@ def check_text(
     """
     from pellucid.text.check import check_data
 
-    # A missing model is said before the work. Otherwise PyTorch, which these functions load, waits
+    # Report a missing model first. Otherwise PyTorch, which these functions load, waits
     # until the check has given its memory back.
     limits = None if start is None else _read_limits(sizes, start)
     report = check_data(data, folder)

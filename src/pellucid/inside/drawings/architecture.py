@@ -24,7 +24,7 @@ Drawing = Literal["whole", "attention", "heads", "training", "inference", "unit"
 _DRAWERS: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
     "whole": ("The whole architecture", draw_whole),
     "attention": ("One head of attention", draw_one_attention),
-    "heads": ("All heads of one attention, put beside each other and projected", draw_heads),
+    "heads": ("All heads of one attention, joined and projected", draw_heads),
     "training": ("Training: the encoder feeds every decoder layer", draw_training),
     "inference": ("Inference: one row at a time", draw_inference),
 }

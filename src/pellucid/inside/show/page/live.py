@@ -58,7 +58,7 @@ def model_page(
         trace: of the sentence.
         text: the sentence.
         lessons: walks to offer next to the model.
-        without_lessons: a sentence that says why there are none.
+        without_lessons: the reason, in a sentence, why it has no lessons.
         name: the model's name as the command line takes it.
         taught: layer and head of cross-attention that learned word links from given ones, if any.
         remarks: sentences to show at the top.

@@ -97,7 +97,7 @@ def measure(setting: Setting) -> Measurement:
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {max(counts):,} such as “{tie[0]}”. {len(_tests(setting))} "
         "new sentences put pizza next to things that no training text has next to it; "
-        "what is said makes half of them about pizza. Scores are those of the encoder's "
+        "the last words make half of them about pizza. Scores are those of the encoder's "
         "self-attention, divided by √d_k, less the mean of their row, averaged over layers, "
         "heads and the sentences about pizza. Occlusion puts <unk> in pizza's place and "
         "measures the fall of log p(elle) − log p(il).",

@@ -73,7 +73,7 @@ def measure(setting: Setting) -> Measurement:
         f"{CHANCE:.0%}), the Transformer in {transformer:.0%}.",
         method=f"Models of equal size, d = 64, read random letters out of {round(1 / CHANCE)}, and "
         "write the first one (recall) or all (copy, each letter after the correct ones before). "
-        "Each length has a model of its own, which gets "
+        "Each length has its own model, which gets "
         f"{updates} updates with {ROWS} new sequences each, or fewer if it has learned; 64 others "
         "test it. The same training is also read when it has used as much processor time, on one "
         "thread, as the Transformer takes for all updates." + _about_corpus(translated),
