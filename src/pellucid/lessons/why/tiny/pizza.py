@@ -1,4 +1,4 @@
-"""Sentences in which a pronoun stands for one of two nouns; the other words tell which."""
+"""Sentences in which a pronoun stands for one of two nouns; the other words tell which.
 
 *The soup was next to the bag and it tasted good* is about the soup: *elle*. *The soup was next to
 the bag and it was empty* is about the bag: *il*. Either noun may come first, and all genders come
