@@ -5,27 +5,28 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from side_by_side.machine import has_vnni
+
 NAMES = {"pellucid": "pellucid", "hugging_face": "Hugging Face", "ctranslate2": "CTranslate2"}
 RIVALS = {
+    "the best peer": (
+        *("hugging_face float32", "hugging_face bfloat16"),
+        *("ctranslate2 float32", "ctranslate2 int8"),
+    ),
     "Hugging Face's best": ("hugging_face float32", "hugging_face bfloat16"),
     "CTranslate2 float32": ("ctranslate2 float32",),
     "CTranslate2 int8": ("ctranslate2 int8",),
 }
 BARS = {
-    ("small", "large"): {
-        "Hugging Face's best": 3.0,
-        "CTranslate2 float32": 1.0,
-        "CTranslate2 int8": 0.7,
-    },
-    ("base", "large"): {
-        "Hugging Face's best": 1.3,
-        "CTranslate2 float32": 1.0,
-        "CTranslate2 int8": 1.0,
-    },
-    ("base", "single"): {"CTranslate2 float32": 1.0},
-    ("trained", "large"): {"CTranslate2 float32": 1.0},
+    "single-greedy": {"demo": 4.0, "tiny": 4.0, "small": 2.0, "base": 1.2},
+    "single-beam": {"demo": 2.0, "tiny": 2.0, "small": 1.5, "base": 1.2},
+    "large-greedy": dict.fromkeys(("demo", "tiny", "small", "base"), 1.5),
+    "large-beam": dict.fromkeys(("demo", "tiny", "small", "base"), 1.3),
 }
-"""Ratios to reach. Small models at batch 1 have no bar."""
+"""Ratios to reach, to the best peer."""
+
+WITHOUT_VNNI = 1.3
+"""The bar of large greedy batches on a processor that does not sum products of bytes."""
 
 LOSS_ALLOWED = 0.2
 """The BLEU that a precision may lose to count as ours."""
@@ -33,12 +34,16 @@ LOSS_ALLOWED = 0.2
 Measured = dict[str, dict[str, Any]]
 
 
-def ratios(subject: str, setting: str, measured: Measured) -> dict[str, Any]:
+def ratios(
+    subject: str, setting: str, measured: Measured, instructions: str | None
+) -> dict[str, Any]:
     """Compare our best precision with each rival: the median over the rounds, and the bar."""
     ours = _best(measured, [name for name in measured if _counts(name, measured)])
     if ours is None:
         return {}
-    bars = BARS.get((subject, setting.partition("-")[0]), {})
+    bar = BARS[setting].get(subject)
+    if bar is not None and setting == "large-greedy" and (instructions or not has_vnni()):
+        bar = WITHOUT_VNNI
     found = {}
     for title, names in RIVALS.items():
         theirs = _best(measured, [name for name in names if name in measured])
@@ -47,27 +52,26 @@ def ratios(subject: str, setting: str, measured: Measured) -> dict[str, Any]:
                 "ours": ours,
                 "theirs": theirs,
                 "ratio": _median_ratio(measured[ours], measured[theirs]),
-                "bar": bars.get(title),
+                "bar": bar if title == "the best peer" else None,
             }
     return found
 
 
 def print_subject(name: str, result: dict[str, Any], precisions: list[str]) -> None:
     """Print what was measured with one model."""
-    settings = result["settings"]
     print(f"\n{name}: {result['title']}")
-    print("target tokens/s (batch), peak MB, BLEU, sentences with the same tokens (float32)")
-    print(" " * 22 + "".join(f"{_title(key, one):<36}" for key, one in settings.items()))
-    systems = dict.fromkeys(key for one in settings.values() for key in one["systems"])
-    for system in systems:
-        is_exact = system.endswith("float32")
-        cells = [_cell(one["systems"][system], is_exact=is_exact) for one in settings.values()]
-        print(f"{_spell(system):<22}" + "".join(f"{cell:<36}" for cell in cells))
+    print(
+        "target tokens/s (batch, threads), peak MB, BLEU, sentences with the same tokens (float32),"
+    )
+    print("shares of the machine's rates: × of products, ↔ of reading weights from memory")
     if "bfloat16" not in precisions:
-        print("bfloat16              not measured here (no AVX512_BF16 or AMX, or not asked for)")
-    for title in dict.fromkeys(key for one in settings.values() for key in one["ratios"]):
-        cells = [_ratio(one["ratios"].get(title)) for one in settings.values()]
-        print(f"/ {title:<20}" + "".join(f"{cell:<36}" for cell in cells))
+        print("bfloat16 not measured here (no AVX512_BF16 or AMX, or not asked for)")
+    for setting, one in result["settings"].items():
+        print(f"{_title(setting, one)}")
+        for system, measured in one["systems"].items():
+            print(f"  {_spell(system):<22}{_cell(measured, is_exact=system.endswith('float32'))}")
+        for title, found in one["ratios"].items():
+            print(f"  / {title:<20}{_ratio(found)}")
 
 
 def _counts(name: str, measured: Measured) -> bool:
@@ -90,9 +94,9 @@ def _median_ratio(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
 
 
 def _title(name: str, setting: dict[str, Any]) -> str:
-    batch = "batch 1" if name.startswith("single") else "large batches"
+    batch = f"{setting['at_once']} at once"
     search = "greedy" if setting["beam"] == 1 else f"beam {setting['beam']}"
-    return f"{batch}, {search} ({setting['sentences']})"
+    return f"{batch}, {search}, {setting['sentences']} sentences, {setting['rounds']} rounds"
 
 
 def _spell(system: str) -> str:
@@ -104,13 +108,19 @@ def _cell(one: dict[str, Any], *, is_exact: bool) -> str:
     bleu = "" if one["bleu"] is None else f" {one['bleu']:.2f}"
     same = one["same_tokens_as_pellucid_float32"] if is_exact else None
     share = "" if same is None else f" {same:.1%}"
-    speed = f"{one['tokens_per_second']:,.0f} ({one['variant']['batch']})"
-    return f"{speed:<13}{one['peak_megabytes']:>5,.0f} MB{bleu}{share}"
+    variant = one["variant"]
+    threads = variant.get("workers", 1) * variant.get("threads", 0) or "all"
+    speed = f"{one['tokens_per_second']:,.0f} ({variant['batch']}, {threads})"
+    shares = "".join(
+        f" {sign} {one[key]:.0%}"
+        for sign, key in (("×", "share_of_products"), ("↔", "share_of_reading"))
+        if key in one
+    )
+    return f"{speed:<17}{one['peak_megabytes']:>5,.0f} MB{bleu}{share}{shares}"
 
 
-def _ratio(found: dict[str, Any] | None) -> str:
-    if found is None:
-        return ""
+def _ratio(found: dict[str, Any]) -> str:
     bar = "" if found["bar"] is None else f", to reach {found['bar']}"
     ours = found["ours"].removeprefix("pellucid ")
-    return f"{found['ratio']:.2f} ({ours}{bar})"
+    theirs = found["theirs"].split()[1]
+    return f"{found['ratio']:.2f} ({ours} / {theirs}{bar})"

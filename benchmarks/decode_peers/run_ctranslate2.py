@@ -18,13 +18,13 @@ def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:
         intra_threads=work["threads"],
     )
 
-    def translate(sentences: list[Sentence]) -> list[Any]:
+    def translate(sentences: list[Sentence], beam: int, batch: int) -> list[Any]:
         limit = max(one["limit"] for one in sentences)
         results = translator.translate_batch(
             [one["tokens"] for one in sentences],
-            beam_size=work["beam"],
+            beam_size=beam,
             length_penalty=1.0,
-            max_batch_size=work["batch"],
+            max_batch_size=batch,
             batch_type="examples",
             max_decoding_length=limit,
             min_decoding_length=limit if work["use_minimum_length"] else 1,

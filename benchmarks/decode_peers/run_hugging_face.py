@@ -20,18 +20,18 @@ def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:
     model.generation_config.bad_words_ids = None
     model.generation_config.max_length = None
     pad, eos = model.config.pad_token_id, model.config.eos_token_id
-    options: dict[str, Any] = {
-        "num_beams": work["beam"],
-        "do_sample": False,
-        **({"length_penalty": 1.0, "early_stopping": False} if work["beam"] > 1 else {}),
-    }
 
     @torch.inference_mode()
-    def translate(sentences: list[Sentence]) -> list[Any]:
+    def translate(sentences: list[Sentence], beam: int, batch_size: int) -> list[Any]:
+        options: dict[str, Any] = {
+            "num_beams": beam,
+            "do_sample": False,
+            **({"length_penalty": 1.0, "early_stopping": False} if beam > 1 else {}),
+        }
         order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]["ids"]))
         outputs: list[Any] = [None] * len(sentences)
-        for start in range(0, len(order), work["batch"]):
-            batch = order[start : start + work["batch"]]
+        for start in range(0, len(order), batch_size):
+            batch = order[start : start + batch_size]
             rows = [sentences[i]["ids"] for i in batch]
             source = torch.tensor([row + [pad] * (len(rows[0]) - len(row)) for row in rows])
             lengths = torch.tensor([len(row) for row in rows])[:, None]

@@ -1,7 +1,4 @@
-"""One measured run of pellucid: ids in, ids out, on `pellucid.decode` itself.
-
-Each of several workers has the whole batch size, as with CTranslate2.
-"""
+"""One measured run of pellucid: ids in, ids out, on `pellucid.decode` itself."""
 
 from __future__ import annotations
 
@@ -9,53 +6,43 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-import torch
 from decode_peers.measured import Sentence, Translate, measure
 
-from pellucid.bundle import load_bundle
+from pellucid.bundle import open_bundle
 from pellucid.config import DecodingConfig
-from pellucid.decode import Decoder, Request, SpecialIds
-from pellucid.decode.workers import WorkerPool
-from pellucid.lines.workers import make_workers
+from pellucid.decode import Request
+from pellucid.hardware import use_threads
+from pellucid.lines.workers import find_stored, make_decoder
 
 
 def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:
-    """Load the model in every process; the first translation prepares what a precision needs."""
-    bundle = load_bundle(Path(work["model"]))
-    ids = bundle.config.tokenizer
-    never = {ids.pad_id, ids.target_start_id} - {ids.eos_id}
-    special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never))
-    decoder: Decoder | WorkerPool = Decoder([bundle.model], special)
-    workers, threads = work["workers"], torch.get_num_threads()
-    if workers > 1:
-        decoder = make_workers([bundle], workers)
-        decoder.start()
-        threads = decoder.threads
-    config = DecodingConfig(
-        beam=work["beam"],
+    """Load the model as `translate` does; the first translation prepares what a precision needs."""
+    use_threads(work["threads"])
+    bundle = open_bundle(Path(work["model"]))
+    stored = find_stored(bundle, work["threads"])
+    decoder = make_decoder([stored or bundle.model], bundle.tokenizer)
+    general = DecodingConfig(
         precision=work["precision"],
         length_penalty="average",
         alpha=1.0,
         stopping=work["stopping"],
     )
 
-    def translate(sentences: list[Sentence]) -> list[Any]:
+    def translate(sentences: list[Sentence], beam: int, batch: int) -> list[Any]:
+        config = general.model_copy(update={"beam": beam})
         requests = [
             Request(tuple(one["ids"]), one["limit"], min_length=_minimum(one, work))
             for one in sentences
         ]
-        if work["batch"] == 1:
+        if batch == 1:
             answers = [decoder.decode([one], config, batch_tokens=1)[0] for one in requests]
         else:
             length = statistics.mean(len(one["ids"]) for one in sentences)
-            batch_tokens = round(work["batch"] * work["beam"] * length)
+            batch_tokens = round(batch * beam * length)
             answers = decoder.decode(requests, config, batch_tokens=batch_tokens)
         return [list(hypotheses[0].ids) for hypotheses in answers]
 
-    return translate, {
-        "torch": torch.__version__,
-        "workers x threads": f"{workers} x {threads}",
-    }
+    return translate, {"path": decoder.describe(general), "threads": str(work["threads"])}
 
 
 def _minimum(sentence: Sentence, work: dict[str, Any]) -> int:

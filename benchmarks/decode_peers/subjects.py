@@ -22,7 +22,16 @@ from pellucid.text import SentencePieceTokenizer
 from pellucid.text.subwords import SubwordVocabulary
 from pellucid.text_lines import read_lines
 
-VOCABULARIES = {"small": 8_000, "base": 32_000}
+SIZES: dict[str, dict[str, int]] = {
+    "demo": {
+        **{"d_model": 96, "d_ff": 256, "num_heads": 4},
+        **{"num_encoder_layers": 2, "num_decoder_layers": 2},
+    },
+    **{name: NAMED_SIZES[name] for name in ("tiny", "small", "base")},
+}
+"""Sizes of the packaged model, and named ones."""
+
+VOCABULARIES = {"demo": 1757, "tiny": 8_000, "small": 8_000, "base": 32_000}
 SOURCE_TOKENS = 20
 TARGET_TOKENS = 24
 MAX_LENGTH = 64
@@ -78,7 +87,7 @@ def make_random(name: str, folder: Path) -> Bundle:
     size = VOCABULARIES[name]
     config = ModelConfig.model_validate(
         {
-            **NAMED_SIZES[name],
+            **SIZES[name],
             "projection_bias": True,
             "source_vocabulary_size": size,
             "target_vocabulary_size": size,

@@ -34,6 +34,11 @@ def has_fast_bfloat16() -> bool:
     return any(flag in _flags() for flag in BFLOAT16)
 
 
+def has_vnni() -> bool:
+    """Tell whether the processor multiplies and sums bytes in one instruction of 512 bits."""
+    return "avx512_vnni" in _flags()
+
+
 def _flags() -> set[str]:
     return set(_cpu_field("flags").split())
 
