@@ -406,6 +406,10 @@ def test_whole_shows_every_number_of_a_vector(run_here: Run) -> None:
         (("dog", "--contexts", "dog", "--links"), "--links cannot be combined with --contexts"),
         (("dog", "--contexts", "cat"), "The sentence must have the word 'cat'"),
         (("dog", "--whole"), "--whole needs --row."),
+        (("\udcff\udcfe",), "TEXT must be UTF-8 text, but is '\\udcff\\udcfe'."),
+        (("dog", "--target", "\udcff"), "--target must be UTF-8 text"),
+        (("dog", "--prefix", "\udcff"), "--prefix must be UTF-8 text"),
+        (("dog", "--compare", "\udcff"), "--compare must be UTF-8 text"),
     ],
 )
 def test_texts_and_options_that_do_not_fit_are_refused(

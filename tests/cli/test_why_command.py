@@ -101,6 +101,7 @@ def test_why_draws_the_same_bytes_again(run_here: Run, tmp_path: Path, ending: s
         (("scale", "--seed", "one"), "--seed"),
         (("scale", "--threads", "0"), "between 1 and 1000"),
         (("scale", "mask"), "mask"),
+        (("scale", "--full", "--results", __file__), "--results must be a folder"),
     ],
 )
 def test_why_of_a_wrong_argument_is_one_sentence_and_2(
@@ -111,3 +112,14 @@ def test_why_of_a_wrong_argument_is_one_sentence_and_2(
     assert sentence in done.stderr
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "options", [("--full",), ("--seed", "7"), ("--results", "kept"), ("--threads", "2")]
+)
+def test_why_without_a_claim_reports_options_without_effect(
+    run_here: Run, options: tuple[str, ...]
+) -> None:
+    done = run_here("why", *options)
+    assert done.returncode == 0
+    assert done.stderr == (f"pellucid: {options[0]} has no effect without a claim to measure.\n")

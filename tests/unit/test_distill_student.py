@@ -11,6 +11,7 @@ from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError
 from pellucid.train.distill.comparison import Measured, judge_student
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
+from pellucid.train.distill.teacher import check_settings
 
 TEXT = StudentText(Path("/d/train.source"), Path("/d/train.target"), None)
 LINKED = StudentText(Path("/d/train.source"), Path("/d/train.target"), Path("/d/train.links"))
@@ -108,3 +109,14 @@ def test_student_far_below_its_teacher_is_reported(student: float, *, is_bad: bo
     if problem is not None:
         assert "19.0" in problem
         assert "40.0" in problem
+
+
+def test_another_teacher_is_refused_without_hashes(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    settings = {"models": ["251c"], "beam": 5}
+    check_settings(path, settings)
+    check_settings(path, settings)
+    with pytest.raises(ConfigurationError, match=r"have another teacher\. Choose another --out"):
+        check_settings(path, {**settings, "models": ["251c", "77ab"]})
+    with pytest.raises(ConfigurationError, match=r"have beam 5, not 3\."):
+        check_settings(path, {**settings, "beam": 3})

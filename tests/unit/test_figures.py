@@ -19,7 +19,7 @@ import pellucid
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError, OutputError
 from pellucid.inside.show.colors import shade_signed, to_hex
-from pellucid.inside.show.figures import draw as figures
+from pellucid.inside.show.figures import captions
 from pellucid.inside.show.figures.draw import (
     draw_difference_figure,
     draw_grid_figure,
@@ -215,7 +215,7 @@ def test_nothing_reaches_over_the_edge(
 ) -> None:
     outside: list[str] = []
     monkeypatch.setattr(
-        figures, "save_figure", lambda figure, *_, **__: outside.extend(all_inside(figure))
+        captions, "save_figure", lambda figure, *_, **__: outside.extend(all_inside(figure))
     )
     trace = make_trace(source, target)
     draw_trace_figure(trace, "x.png", **CROSS)
@@ -229,6 +229,13 @@ def test_letters_of_no_font_are_written_as_code_points_but_svg_keeps_them() -> N
     assert Lettering(Path("a.png"), [f"a{rare}"]).write(f"a{rare}") == "aU+12000"
     assert Lettering(Path("a.svg"), [f"a{rare}"]).write(f"a{rare}") == f"a{rare}"
     assert Lettering(Path("a.png"), ["▁é"]).write("▁é") == "▁é"
+
+
+def test_svg_of_letters_that_no_font_has_is_drawn_without_a_warning(tmp_path: Path) -> None:
+    rare = "￭\U00012000"  # a joiner of subwords and a cuneiform sign
+    trace = make_trace(target=[rare, "ab", "</s>"])
+    draw_trace_figure(trace, tmp_path / "x.svg", **CROSS)  # A warning would be an error.
+    assert rare in " ".join(words_of(tmp_path / "x.svg"))
 
 
 def test_problem_of_a_trace_is_told_in_its_picture(tmp_path: Path) -> None:

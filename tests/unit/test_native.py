@@ -184,6 +184,16 @@ def test_tokens_that_all_requests_forbid_are_not_written(monkeypatch: pytest.Mon
     assert [one[0].ids for one in found] == [one[0].ids for one in wanted]
 
 
+def test_length_penalty_beyond_all_numbers_searches_as_pytorch_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = make_transformer(seed=3)
+    requests, options = make_requests(model, 7), {"beam": 3, "alpha": 1e300}
+    found = Decoder([model], SPECIAL).decode(requests, DecodingConfig(**options), batch_tokens=512)
+    wanted = on_pytorch(model, requests, options, monkeypatch)
+    assert [one[0].ids for one in found] == [one[0].ids for one in wanted]
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 def test_answers_are_the_same_bits_in_any_batch_with_any_threads(precision: str) -> None:
     model = make_transformer(d_model=34, d_ff=53, num_heads=3, d_key=17, d_value=19)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from pellucid.cli.ending import warn
+from pellucid.errors import InputError
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
@@ -28,6 +29,7 @@ __all__ = [
     "TargetFile",
     "Threads",
     "To",
+    "check_utf8",
     "flag",
     "useless_options",
     "with_options",
@@ -176,6 +178,20 @@ _SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 def flag(name: str) -> str:
     """Turn ``max_length`` into ``--max-length``."""
     return "--" + name.replace("_", "-")
+
+
+def check_utf8(name: str, text: str) -> None:
+    """Refuse bytes that are not UTF-8, which Python reads from a command line as surrogates.
+
+    Args:
+        name: the argument's name, for the message.
+        text: the argument.
+
+    Raises:
+        InputError: some bytes are not UTF-8.
+    """
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputError(f"{name} must be UTF-8 text, but is {text!a}. Type it again.")
 
 
 def with_options(*tables: Mapping[str, Option]) -> Callable[[_Command], _Command]:

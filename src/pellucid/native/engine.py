@@ -299,5 +299,6 @@ def _penalties(config: DecodingConfig, longest: int) -> np.ndarray:
         length_T = (5 + length_T) / 6
     else:
         length_T = np.maximum(length_T, 1)
-    penalties_T: np.ndarray = length_T**config.alpha
+    with np.errstate(over="ignore"):  # Divided by infinity, a score is 0, as on PyTorch.
+        penalties_T: np.ndarray = length_T**config.alpha
     return penalties_T

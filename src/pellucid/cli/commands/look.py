@@ -15,7 +15,7 @@ from pellucid.cli.look.options import (
     check_texts,
     to_files,
 )
-from pellucid.cli.options import DECODING, Model, Threads, with_options
+from pellucid.cli.options import DECODING, Model, Threads, check_utf8, with_options
 
 __all__ = ["look"]
 
@@ -56,6 +56,13 @@ def look(
     options["not"] = other
     check_options(options, has_target=target is not None, has_prefix=bool(prefix))
     check_texts(text, options)
+    for name, given in (
+        ("--target", target),
+        ("--prefix", prefix),
+        ("--compare", options["compare"]),
+        ("--contexts", options["contexts"]),
+    ):
+        check_utf8(name, given or "")
     files = to_files(options)
     for path in files.values():
         if not is_special(str(path)):

@@ -59,8 +59,7 @@ def why(
     from pellucid.lessons.why.registry import CLAIMS
 
     if claim is None or list_:
-        if png is not None:
-            warn("--png has no effect without a claim to measure.")
+        _warn_of_useless(png=png, full=full, results=results, seed=seed != 1, threads=threads)
         from pellucid.cli.why.show import list_claims
 
         list_claims(is_json=json)
@@ -86,3 +85,10 @@ def why(
         picture=png,
         is_json=json,
     )
+
+
+def _warn_of_useless(**given: object) -> None:
+    """Report options that do nothing if no claim is measured."""
+    for name, value in given.items():
+        if value:
+            warn(f"--{name} has no effect without a claim to measure.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.lines.streams import check_standard_input
-from pellucid.cli.options import flag
+from pellucid.cli.options import check_utf8, flag
 from pellucid.errors import InputError
 from pellucid.files import hash_bytes
 from pellucid.text_lines import read_lines
@@ -71,10 +71,10 @@ class ConstraintOptions:
         forbidden, required = options["forbid"] or (), options["require"] or ()
         if options["prefix"] is not None and PREFIX_FILE in paths:
             raise InputError("--prefix cannot be combined with --prefix-file. Leave one out.")
-        _check_text("--prefix", prefix)
+        check_utf8("--prefix", prefix)
         for name, phrases in (("--forbid", forbidden), ("--require", required)):
             for phrase in phrases:
-                _check_text(name, phrase)
+                check_utf8(name, phrase)
                 if not phrase.strip():
                     raise InputError(
                         f"{name} must be a phrase, but is empty. Write at least one word."
@@ -154,12 +154,6 @@ class ConstraintOptions:
         terms = self.glossary.terms_for(source) if self.glossary is not None else ()
         wanted = Counter(self.required) | Counter(own) | Counter[str](terms)
         return tuple(wanted.elements())
-
-
-def _check_text(name: str, text: str) -> None:
-    """Refuse bytes that are not UTF-8, which Python reads from a command line as surrogates."""
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise InputError(f"{name} must be UTF-8 text, but is {text!a}. Type it again.")
 
 
 def _read_glossary(paths: Sequence[str], match: Match) -> tuple[Glossary | None, str | None]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.lines.streams import STANDARD
-from pellucid.cli.options import DECODING, Option, flag
+from pellucid.cli.options import DECODING, Option, check_utf8, flag
 from pellucid.errors import InputError
 from pellucid.files import is_device, is_packed
 
@@ -194,8 +194,10 @@ def check_texts(texts: Sequence[str], options: Mapping[str, Any]) -> None:
     """Refuse several lines, except for a word's contexts, which take no option of one line.
 
     Raises:
-        InputError: there are several, or such an option is given.
+        InputError: there are several, one is not UTF-8, or such an option is given.
     """
+    for text in texts:
+        check_utf8("TEXT", text)
     if options["contexts"] is None:
         if len(texts) > 1:
             raise InputError(

@@ -16,6 +16,7 @@ from rich.text import Text
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import check_target, to_json_line
 from pellucid.cli.why.progress import Doing
+from pellucid.errors import InputError
 from pellucid.files import writing
 from pellucid.lessons.why.registry import CLAIMS
 from pellucid.lessons.why.result import Cell, Finding, Measurement, Table, Verdict
@@ -104,6 +105,8 @@ def answer(
 def _open_kept(name: str, folder: Path) -> KeptCells:
     from pellucid.lessons.why.kept import KeptCells
 
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--results must be a folder, but {folder} is a file. Name another.")
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return KeptCells(folder / f"{name}.json", name)

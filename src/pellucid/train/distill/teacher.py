@@ -19,7 +19,7 @@ from pellucid.lines.aligning import Aligner
 from pellucid.translation import TranslatedHypothesis, Translation
 from pellucid.translator import Translator
 
-__all__ = ["LINES_IN_A_PART", "Lesson", "Teaching", "teach"]
+__all__ = ["LINES_IN_A_PART", "Lesson", "Teaching", "check_settings", "teach"]
 
 LINES_IN_A_PART = 1000
 SETTINGS_FILE = "settings.json"
@@ -78,7 +78,7 @@ def teach(
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    _check_settings(folder / SETTINGS_FILE, _settings(translator, how))
+    check_settings(folder / SETTINGS_FILE, _settings(translator, how))
     aligner = None
     if how.is_guided:
         aligner = Aligner(translator.model, translator.tokenizer, bundle=translator.bundle)
@@ -103,8 +103,17 @@ def _settings(translator: Translator, how: Teaching) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
-    """Write the settings of a new folder, or compare them with those of an old one."""
+def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings of a new folder, or compare them with those of an old one.
+
+    Args:
+        path: the file of the settings.
+        settings: the teacher's hashes and its search.
+
+    Raises:
+        ConfigurationError: the folder has translations of another teacher or search.
+        DataError: the file is damaged.
+    """
     if not path.exists():
         write_text(path, json.dumps(settings, indent=1) + "\n")
         return
@@ -118,9 +127,16 @@ def _check_settings(path: Path, settings: Mapping[str, Any]) -> None:
         if found.get(name) != value:
             raise ConfigurationError(
                 f"The teacher's translations must be of one teacher and one search, but those in "
-                f"{path.parent} have {name} {found.get(name)!r}, not {value!r}. Choose another "
+                f"{path.parent} have {_difference(name, found.get(name), value)}. Choose another "
                 "--out, or delete that folder to translate again."
             )
+
+
+def _difference(name: str, found: Any, asked: Any) -> str:
+    """Name what differs; hashes of models say nothing to a reader."""
+    if name == "models":
+        return "another teacher"
+    return f"{name} {found!r}, not {asked!r}"
 
 
 def _translate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import textwrap
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -186,7 +187,10 @@ def save_figure(figure: Figure, path: Path, *, title: str) -> None:
         "pdf": {"Title": title, "Creator": None, "Producer": None, "CreationDate": None},
     }
     stream = io.BytesIO()
-    figure.savefig(stream, format=kind, dpi=150, metadata=metadata[kind])
+    with warnings.catch_warnings():
+        if kind == "svg":  # It keeps letters that this font lacks: the viewer finds another.
+            warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
+        figure.savefig(stream, format=kind, dpi=150, metadata=metadata[kind])
     write_bytes(path, stream.getvalue(), follows_link=True)
 
 
