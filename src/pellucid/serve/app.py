@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -106,6 +107,10 @@ class Service:
         return self._description
 
 
+_UNREADABLE = "There was an error parsing the body."
+"""What FastAPI says of a body that is not UTF-8."""
+
+
 def _handlers() -> dict[int | type[Exception], Callable[[Request, Any], Any]]:
     async def on_problem(_request: Request, problem: Problem) -> Response:
         return reply({"error": problem.sentence}, problem.status, problem.headers)
@@ -115,7 +120,10 @@ def _handlers() -> dict[int | type[Exception], Callable[[Request, Any], Any]]:
         return reply({"error": problem.sentence}, problem.status)
 
     async def on_http(_request: Request, error: HTTPException) -> Response:
-        return reply({"error": f"{error.detail}."}, error.status_code, error.headers)
+        sentence = f"{str(error.detail).removesuffix('.')}."
+        if sentence == _UNREADABLE:
+            sentence = "The body must be JSON in UTF-8, but cannot be decoded. Check its encoding."
+        return reply({"error": sentence}, error.status_code, error.headers)
 
     async def on_invalid(_request: Request, error: RequestValidationError) -> Response:
         return reply({"error": _sentence(error.errors())}, 422)
@@ -143,5 +151,6 @@ def _sentence(faults: Sequence[Any]) -> str:
         return f"{shorten(place)} is missing. Add it."
     if kind == "extra_forbidden":
         return f"{shorten(place)[:200]} is unknown. See /openapi.json for the fields."
-    rule = str(first["msg"]).removeprefix("Input should ").removeprefix("Value error, ")
+    rule = re.sub(r"^(Value error, |\w+ should )", "", str(first["msg"]))
+    rule = re.sub(r" after validation, not \d+$", "", rule)
     return shorten(f"{place[:200]} should {rule[:1].lower()}{rule[1:]}. Change it.")

@@ -83,7 +83,7 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[Measured]
     teacher = load(task.teacher[0], ensemble=task.teacher[1:])
     pairs = list(_sources(data, task))
     say(
-        f"The teacher translates {len(pairs):,} sentences with "
+        f"The teacher translates {_count(pairs)} with "
         f"{'greedy search' if task.teaching.beam == 1 else f'beam {task.teaching.beam}'} into "
         f"{task.out / 'teacher'}."
     )
@@ -97,6 +97,10 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[Measured]
     record = {"teacher": list(task.teacher), "rows": [row.to_json() for row in rows]}
     write_text(task.out / RESULT_FILE, json.dumps(record, indent=1) + "\n")
     return rows
+
+
+def _count(pairs: Sequence[object]) -> str:
+    return "1 sentence" if len(pairs) == 1 else f"{len(pairs):,} sentences"
 
 
 def _sources(data: DataConfig, task: Distillation) -> Iterator[tuple[str, str | None]]:
@@ -145,7 +149,7 @@ def _compare(
 ) -> list[Measured]:  # fmt: skip
     split: Split = "test" if data.test or data.test_source else "validation"
     pairs = list(read_pairs(data, split, task.recipe_folder))
-    say(f"Teacher and student translate the {split} text, {len(pairs):,} sentences.")
+    say(f"Teacher and student translate the {split} text, {_count(pairs)}.")
     competitors = (
         Competitor("teacher", teacher, [resolve_model(name) for name in task.teacher]),
         Competitor("student", load(student_folder), [resolve_model(student_folder)]),
