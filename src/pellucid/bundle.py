@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bundle",
+    "add_metrics",
     "load_bundle",
     "open_bundle",
     "read_json",
@@ -231,6 +232,18 @@ def write_bundle(
         **provenance,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+    write_text(folder / MANIFEST, to_json(manifest))
+
+
+def add_metrics(folder: Path, metrics: Mapping[str, Any]) -> None:
+    """Add entries to the metrics in a bundle's manifest.
+
+    Raises:
+        BundleError: the manifest cannot be read.
+        OutputError: the disk cannot take it.
+    """
+    manifest = _read_manifest(folder)
+    manifest["metrics"] = {**manifest.get("metrics", {}), **metrics}
     write_text(folder / MANIFEST, to_json(manifest))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pellucid.bundle import Bundle, open_bundle, resolve_model
-from pellucid.config import DecodingConfig, Precision, validate
+from pellucid.config import DecodingConfig
 from pellucid.decode import Constraints, Decoder, RequestBuilder
 from pellucid.decode.native import StoredModel
 from pellucid.errors import DataError, InputError
@@ -19,6 +19,7 @@ from pellucid.lines.results import Unknown, Writer, against_repetition, stream_l
 from pellucid.lines.retry import retry_flagged
 from pellucid.lines.wording import one_line, with_sources
 from pellucid.lines.workers import check_vocabularies, find_stored, make_decoder, make_workers
+from pellucid.precision import AskedPrecision, configure_fastest, read_precisions
 from pellucid.text import Tokenizer
 from pellucid.text.codes import with_codes
 from pellucid.text.learned import LearnedText
@@ -73,9 +74,9 @@ class Translator:
         self._given = (model, *others)
         self.workers = workers
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._given])
-        has_vector = not model.config.has_attention
-        self._preparer = Preparer(tokenizer, learned, has_vector=has_vector)
+        self._preparer = Preparer(tokenizer, learned, has_vector=not model.config.has_attention)
         self.decoder = make_decoder(self._given, tokenizer)
+        self._measured = {} if bundle is None else read_precisions(bundle.manifest)
 
     @property
     def model(self) -> EncoderDecoder:
@@ -99,7 +100,7 @@ class Translator:
             defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
         elif "beam" in options or options.get("strict") or options.get("alternatives"):
             defaults["sample"] = False
-        return validate(DecodingConfig, defaults | options, "options")
+        return configure_fastest(defaults, options, self._measured, self.decoder.find_reason)
 
     def describe_engine(self, **options: Any) -> str:
         """Describe what translates with these options: the engine in C, or PyTorch and why.
@@ -406,7 +407,7 @@ def load(
     model: str | Path,
     *,
     threads: int | None = None,
-    precision: Precision | None = None,
+    precision: AskedPrecision | None = None,
     ensemble: Sequence[str | Path] = (),
     workers: int = 1,
 ) -> Translator:
@@ -415,7 +416,7 @@ def load(
     Args:
         model: a bundle folder, a run folder, or the word ``demo``.
         threads: processor threads to use; PyTorch's choice unless given.
-        precision: precision of the products; the bundle's unless given.
+        precision: precision of the products; ``auto`` unless given, as for `Translator.configure`.
         ensemble: further models with the same vocabulary, whose softmaxes are averaged with its.
         workers: processes that share the threads and translate in parallel if each gets some
             dozens of lines; each has the models in its own memory.
@@ -443,6 +444,7 @@ def load(
         workers=None if workers == 1 else make_workers(bundles, workers),
         learned=LearnedText.read(bundle.manifest, bundle.tokenizer),
     )
-    if precision is not None:
+    if precision is not None and precision != "auto":
         translator.decoding = translator.configure(precision=precision)
+        translator._measured = {}
     return translator

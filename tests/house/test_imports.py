@@ -15,6 +15,7 @@ FLOORS = {
     "waiting": 0.1,
     "randomness": 0.1,
     "config": 0.2,
+    "precision": 0.3,
     "native": 0.9,
     "attention": 1,
     "text": 1,

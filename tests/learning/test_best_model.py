@@ -15,6 +15,8 @@ from pellucid.bundle import load_bundle
 from pellucid.config import TokenizerConfig
 from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.evaluate import bleu_for_ranking
+from pellucid.native import instruction_sets
+from pellucid.precision import read_precisions
 from pellucid.text import Pair
 from pellucid.train import loop, train
 from pellucid.train.run.checkpoint import TrainingState
@@ -81,7 +83,10 @@ def test_the_model_that_is_kept_is_the_best_by_the_measure(
     assert summary.best_step == best_step
     best = figures[best_step // 2 - 1]
     assert (summary.best_loss, summary.best_bleu, summary.best_chrf) == best
-    assert load_bundle(summary.bundle).manifest["metrics"]["best_step"] == best_step
+    manifest = load_bundle(summary.bundle).manifest
+    assert manifest["metrics"]["best_step"] == best_step
+    measured = read_precisions(manifest)
+    assert set(measured) == ({"float32", "int8"} if instruction_sets() else set())
     assert f"best validation {words} at step {best_step}" in (tmp_path / "run/log.txt").read_text()
 
 

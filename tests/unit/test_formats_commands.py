@@ -399,6 +399,8 @@ def test_export_to_marian_and_back_translates_the_same(
         (["--to", "pellucid", "--source", "x"], "--reference is missing"),
         (["--to", "pellucid", "--reference", "x"], "--source is missing"),
         (["--to", "pellucid", "--source", "no.txt", "--reference", "no.txt"], "no.txt"),
+        (["--to", "pellucid", "--precision", "auto"], "needs lines to measure BLEU with"),
+        (["--to", "marian", "--precision", "auto"], "needs lines to measure BLEU with"),
         (["--to", "onnx"], "onnx"),
         (["--to", "pellucid", "--precision", "int4"], "int4"),
         ([], "--to"),
@@ -474,6 +476,48 @@ def test_export_to_pellucid_measures_both_and_keeps_the_figures(
     assert record["manifest"]["training"]["step"] > 0
     sizes = [(folder / "model.safetensors").stat().st_size for folder in (out, demo_folder())]
     assert sizes[0] < 0.6 * sizes[1]
+
+
+def test_export_with_precision_auto_keeps_what_the_lines_allow(
+    run_here: Run, write_lines: WriteLines, tmp_path: Path
+) -> None:
+    lines = ["The pizza came out of the oven.", "The cat slept because it was tired."]
+    source = write_lines("source.txt", *lines)
+    model = demo_folder()
+    done = {}
+    for precision in ("float32", "int8"):
+        out = run_here("translate", str(model), "--precision", precision, "--input", source)
+        done[precision] = out.stdout.splitlines()
+    # As references, its own translations in int8 cannot lose.
+    reference = write_lines("reference.txt", *done["int8"])
+    files = ("--source", source, "--reference", reference)
+    out = tmp_path / "out"
+
+    exported = run_here(
+        "export", str(model), "--to", "pellucid", "--precision", "auto", "--out", str(out), *files
+    )
+
+    assert exported.returncode == 0, exported.stderr
+    config = json.loads((out / "config.json").read_text())
+    assert (config["precision"], config["decoding"]["precision"]) == ("int8", "int8")
+
+
+def test_export_with_precision_auto_refuses_a_loss(
+    run_here: Run, write_lines: WriteLines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = write_lines("lines.txt", "The pizza came out of the oven.")
+    monkeypatch.setattr("pellucid.precision.LOSS_ALLOWED", -0.5)  # A gain would be needed.
+    out = tmp_path / "out"
+
+    done = run_here(
+        *("export", SUBWORDS, "--to", "pellucid", "--precision", "auto", "--out", str(out)),
+        *("--source", lines, "--reference", lines),
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "after (int8), difference +0.00: too low" in done.stdout
+    config = json.loads((out / "config.json").read_text())
+    assert (config["precision"], config["decoding"]["precision"]) == ("float32", "float32")
 
 
 def demo_folder() -> Path:

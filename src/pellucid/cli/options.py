@@ -115,7 +115,12 @@ DECODING: Mapping[str, Option] = {
     "top_p": (float, "X", "Draw among the fewest tokens that hold the share X of the probability."),
     "epsilon": (float, "X", "Draw no token whose probability is below X."),
     "seed": (int, "N", "Seed of the samples."),
-    "precision": (Literal["float32", "bfloat16", "int8"], None, "Precision of matrix products."),
+    "precision": (
+        Literal["auto", "float32", "bfloat16", "int8"],
+        None,
+        "Precision of matrix products; auto is the fastest that lost at most 0.2 BLEU on the "
+        "validation text.",
+    ),
     "length_penalty": (
         Literal["gnmt", "average", "none"],
         None,

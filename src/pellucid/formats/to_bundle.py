@@ -10,6 +10,7 @@ from pellucid.bundle import RECIPE, Bundle, save_bundle
 from pellucid.config import Precision
 from pellucid.errors import InputError
 from pellucid.files import read_bytes
+from pellucid.precision import METRIC
 
 __all__ = ["export_bundle"]
 
@@ -20,8 +21,8 @@ def export_bundle(
     """Write a bundle with its weights in another precision, which is also used for decoding.
 
     Only the weights and the two entries of ``config.json`` about precision change. The manifest
-    keeps its entries on data and training, and names under ``exported`` the bundle that this one
-    was made from.
+    keeps its entries on data and training, but not BLEU by precision if the precision changes,
+    and names under ``exported`` the bundle that this one was made from.
 
     Args:
         bundle: the model.
@@ -41,6 +42,14 @@ def export_bundle(
     decoding = bundle.config.decoding
     if not decoding.strict:  # a strict translation is always float32
         decoding = decoding.model_copy(update={"precision": precision})
+    kept = {
+        name: value
+        for name, value in bundle.manifest.items()
+        if name not in ("format", "files", "created")
+    }
+    if precision != bundle.config.precision and isinstance(kept.get("metrics"), dict):
+        # What other precisions cost was measured with the weights as they were.
+        kept["metrics"] = {name: one for name, one in kept["metrics"].items() if name != METRIC}
     recipe = bundle.folder / RECIPE
     save_bundle(
         out,
@@ -49,11 +58,7 @@ def export_bundle(
         tokenizer=bundle.tokenizer,
         recipe_toml=read_bytes(recipe).decode() if RECIPE in bundle.manifest["files"] else "",
         provenance={
-            **{
-                name: value
-                for name, value in bundle.manifest.items()
-                if name not in ("format", "files", "created")
-            },
+            **kept,
             "exported": {
                 "from": bundle.model_hash,
                 "precision": {"before": bundle.config.precision, "after": precision},

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pellucid.bundle import Bundle
+from pellucid.bundle import Bundle, add_metrics, load_bundle
 from pellucid.config import Recipe
 from pellucid.errors import OutputError, TrainingError
 from pellucid.hardware import (
@@ -18,6 +18,7 @@ from pellucid.hardware import (
     leave_lasting_objects,
     some_threads,
 )
+from pellucid.precision import METRIC, read_precisions
 from pellucid.text import check_files
 from pellucid.text.check import check_data
 from pellucid.train.console.messages import (
@@ -30,6 +31,7 @@ from pellucid.train.console.messages import (
 from pellucid.train.console.progress import TrainingProgress
 from pellucid.train.feed import Feed, Update
 from pellucid.train.learner import Learner, make_bundle_config
+from pellucid.train.precision import describe_precisions, measure_precisions
 from pellucid.train.report.page import write_report
 from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoints
 from pellucid.train.run.folder import RunFolder
@@ -208,9 +210,9 @@ class Trainer:
                         self._leave(interruption)
                     if is_done(self.training, self.learner.state) or not was_made:
                         break
-        return self._finish()
+        return self._finish(interruption)
 
-    def _finish(self) -> TrainingSummary:
+    def _finish(self, interruption: Interruption) -> TrainingSummary:
         """Report what was learned.
 
         Raises:
@@ -226,6 +228,8 @@ class Trainer:
             self._report_page()
             peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
             raise TrainingError(describe_failure(state, training, learner.tokenizer, peak))
+        with interruption.abandonable(), some_threads(learner.plan.threads):
+            self._note_precisions()
         self.run.log(
             f"Done: {state.step} steps in {state.seconds / 60:.1f} minutes, best "
             f"validation {describe_best(state, training.best_by)} at step {state.best_step}. "
@@ -241,6 +245,15 @@ class Trainer:
             best_chrf=state.best_chrf,
             best_loss=state.best_loss,
         )
+
+    def _note_precisions(self) -> None:
+        """Measure the model in each precision, and note BLEU in its manifest, once."""
+        bundle = load_bundle(self.run.bundle)
+        if read_precisions(bundle.manifest):
+            return
+        if bleu := measure_precisions(bundle, self.prepared.validation):
+            add_metrics(self.run.bundle, {METRIC: bleu})
+            self.run.log(describe_precisions(bleu))
 
     def _advance(self, update: Update, bar: TrainingProgress) -> bool:
         """Make one update; return False if the run went back to a checkpoint instead."""

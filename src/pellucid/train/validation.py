@@ -15,7 +15,14 @@ from pellucid.text import Pair
 from pellucid.text.outside import Outside
 from pellucid.translator import Translator
 
-__all__ = ["MEASURES", "BestBy", "Validation", "describe_measuring", "validate_model"]
+__all__ = [
+    "MEASURES",
+    "BestBy",
+    "Validation",
+    "bleu_tokenizer",
+    "describe_measuring",
+    "validate_model",
+]
 
 BestBy = Literal["auto", "bleu", "chrf", "loss"]
 
@@ -117,7 +124,7 @@ def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
     form = Form.of_model(translator.tokenizer.config)
     hypotheses, references = form.apply(translations), form.apply(targets)
     bleu, is_bleu_useful = bleu_for_ranking(
-        hypotheses, references, tokenize=_bleu_tokenizer(references)
+        hypotheses, references, tokenize=bleu_tokenizer(references)
     )
     return Validation(
         loss,
@@ -137,7 +144,7 @@ def describe_measuring(
     targets = [pair.target for pair in pairs]
     references = form.apply(targets)
     num_changed = sum(map(str.__ne__, targets, references))
-    name = _bleu_tokenizer(references)
+    name = bleu_tokenizer(references)
     if name != DEFAULT:
         yield f"Validation BLEU uses sacreBLEU's tokenizer {name}, which suits the targets' script."
     if num_changed:
@@ -155,5 +162,6 @@ def describe_measuring(
         yield f"The best model is chosen by {', then '.join(MEASURES[best_by])}."
 
 
-def _bleu_tokenizer(references: Sequence[str]) -> str:
+def bleu_tokenizer(references: Sequence[str]) -> str:
+    """Choose sacreBLEU's tokenizer from the text only, whatever is installed."""
     return choose_tokenizer(references, may_use_mecab=False)
