@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import os
 import signal
 import socket
+import struct
 import sys
 from collections.abc import Callable, Iterator
 
@@ -22,6 +24,13 @@ __all__ = ["ServiceServer", "bind", "serve"]
 
 FIRST_PASSED = 3
 """The first socket that systemd passes on."""
+
+FIRST_REQUEST_SECONDS = 1.0
+"""Time at the end for connected clients to send their request."""
+
+_SO_ATTACH_FILTER = 26
+_BPF_RETURN = 0x06
+"""Linux: an option of sockets, and the instruction that ends a packet filter."""
 
 SWITCH_SECONDS = 0.001
 """Time after which the computing thread lets the event loop run. Python's own choice, five
@@ -112,12 +121,17 @@ class ServiceServer(Server):
                     signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept what has already connected, then end."""
+        """Answer what has already connected, then end.
+
+        When a listening socket closes, the system resets connections that it has accepted and
+        uvicorn has not, and uvicorn closes those that have not sent their request yet.
+        """
         self._service.drain()
+        for listening in sockets or ():
+            _refuse_new(listening)
         await asyncio.sleep(0.02)
         loop = asyncio.get_running_loop()
         for listening in sockets or ():
-            # What the system has accepted would be reset when the socket closes.
             while True:
                 try:
                     connection, _ = listening.accept()
@@ -125,11 +139,35 @@ class ServiceServer(Server):
                     break
                 connection.setblocking(False)
                 await loop.connect_accepted_socket(self._make_connection, connection)
+        deadline = loop.time() + FIRST_REQUEST_SECONDS
+        while loop.time() < deadline and any(
+            map(_has_asked_nothing, self.server_state.connections)
+        ):
+            await asyncio.sleep(0.01)
         await super().shutdown(sockets)
 
     def _make_connection(self) -> asyncio.Protocol:
         make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
         return make(config=self.config, server_state=self.server_state, app_state={})
+
+
+def _has_asked_nothing(connection: object) -> bool:
+    """Tell whether no request of a connection has begun yet."""
+    return getattr(connection, "cycle", None) is None
+
+
+def _refuse_new(listening: socket.socket) -> None:
+    """Let no more clients connect, where the system can; those that are connected wait to be read.
+
+    A filter that lets no packet through keeps a handshake from ending: after the socket is closed
+    the client is refused, instead of losing a connection that it believes to have.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    let_nothing_through = ctypes.create_string_buffer(struct.pack("HBBI", _BPF_RETURN, 0, 0, 0))
+    program = struct.pack("HP", 1, ctypes.addressof(let_nothing_through))
+    with contextlib.suppress(OSError):
+        listening.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
 
 
 def serve(service: Service, listening: socket.socket, *, announce: Callable[[str], None]) -> None:
