@@ -103,10 +103,7 @@ class Translator:
         return configure_fastest(defaults, options, self._measured, self.decoder.find_reason)
 
     def describe_engine(self, **options: Any) -> str:
-        """Describe what translates with these options: the engine in C, or PyTorch and why.
-
-        Lines with constraints may take PyTorch anyway; the options are those of `translate`.
-        """
+        """Describe what translates lines without constraints: the engine in C, or PyTorch."""
         return self.decoder.describe(self.configure(**options))
 
     def translate(

@@ -228,7 +228,7 @@ def test_line_that_is_too_long_is_split_unless_refused(run_here: Run) -> None:
     refused = run_here("translate", "demo", "--no-split", stdin=stdin)
     assert refused.returncode == 2
     assert refused.stdout.startswith("\nLa pizza")
-    assert "--split-long" in refused.stderr
+    assert "Split it into sentences." in refused.stderr
     for options in ((), ("--no-split", "--split-long")):
         done = run_here("translate", "demo", *options, stdin=stdin)
         assert done.returncode == 0

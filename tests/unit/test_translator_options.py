@@ -209,7 +209,7 @@ def test_long_line_is_split_where_asked(translator: Translator) -> None:
     text = " ".join([PIZZA] * 40)
     (refused,) = translator.translate([text], split=False)
     assert refused.error is not None
-    assert "--split-long" in refused.error
+    assert "Split it into sentences." in refused.error
     (whole,) = translator.translate([text], split=False, split_long=True)
     assert whole.error is None
     assert whole.text == " ".join([translator.translate([PIZZA])[0].text] * 40)

@@ -65,20 +65,7 @@ class PyTorchDecoder:
     def decode(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
     ) -> list[tuple[Hypothesis, ...]]:
-        """Find the ``n_best`` hypotheses for each request, the best first.
-
-        A request may get fewer, and gets none if nothing within its length obeys its rules. If
-        logits on its way were not finite, it gets `OVERFLOWED` instead.
-
-        Args:
-            requests: in any order.
-            config: how to search.
-            batch_tokens: about how many positions to compute at once: hypotheses times the
-                longest source. At least one sentence is computed.
-
-        Returns:
-            One answer for each request, in their order.
-        """
+        """Find the ``n_best`` hypotheses for each request, as `Decoder.decode` describes."""
         if config.alternatives:
             return self._decode_alternatives(requests, config, batch_tokens=batch_tokens)
         if config.sample:
@@ -86,15 +73,7 @@ class PyTorchDecoder:
         return self._search(requests, config, batch_tokens=batch_tokens)
 
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
-        """Answer one request step by step.
-
-        Yields:
-            The ids that are decided so far, each time there are more; finally the whole answer,
-            which is empty if nothing obeys the rules.
-
-        Raises:
-            InputError: logits were not finite.
-        """
+        """Answer one request step by step, as `Decoder.stream` describes."""
         stepper = self._stepper(config, torch.float64 if config.strict else None)
         request = _number_sample(request, 0)
         search = Search(stepper, [request], config, self._special, sentences=1)

@@ -186,7 +186,7 @@ def translation_record(
     notes = translation.notes.to_json()
     return {
         "text": translation.text,
-        "error": translation.error and _for_service(translation.error),
+        "error": translation.error,
         "hypotheses": [_record(one, fields) for one in translation.hypotheses],
         **({"source_words": translation.source_words} if has_links else {}),
         **({"notes": notes} if notes else {}),
@@ -198,7 +198,7 @@ def score_record(scored: Scored, *, has_tokens: bool) -> dict[str, Any]:
     is_scored = scored.error is None
     record: dict[str, Any] = {
         "log_probability": scored.log_probability if is_scored else None,
-        "error": scored.error and _for_service(scored.error),
+        "error": scored.error,
     }
     if has_tokens and is_scored:
         record |= {name: getattr(scored, name) for name in _TOKENS}
@@ -207,8 +207,3 @@ def score_record(scored: Scored, *, has_tokens: bool) -> dict[str, Any]:
 
 def _record(hypothesis: TranslatedHypothesis, fields: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(hypothesis, name) for name in fields}
-
-
-def _for_service(sentence: str) -> str:
-    """Name the field in a sentence that names an option of the command line."""
-    return sentence.replace("(--split-long does)", "(split_long does)")

@@ -94,7 +94,7 @@ class RequestBuilder:
             return None
         return (
             f"A source line must have at most {limit} tokens for this model, but has "
-            f"{len(source_ids)}. Split it into sentences (--split-long does)."
+            f"{len(source_ids)}. Split it into sentences."
         )
 
     def _max_length(self, source_length: int, config: DecodingConfig) -> int:

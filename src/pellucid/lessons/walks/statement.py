@@ -27,7 +27,7 @@ class Statement:
         vary: what to try next, as a command or a sentence.
         lines: how many lines of the output to show, from the first that has a phrase of ``shows``;
             0 for all.
-        live: what a page shows of its own model next to it, as ``VIEW``, ``VIEW PART.KIND`` or
+        live: what a page shows of the model next to it, as ``VIEW``, ``VIEW PART.KIND`` or
             ``VIEW PART.KIND STAGE``; empty if no view shows it. A head of the command is named as
             ``PART.LAYER.KIND.HEAD``.
     """

@@ -110,7 +110,7 @@ class Series:
         y: the heights.
         role: ``accent`` is the one to look at, ``plain`` what it is compared with, ``faint`` a
             reference such as chance.
-        low: the lower ends of the heights' intervals; empty if there are none.
+        low: the lower ends of the heights' intervals; empty without intervals.
         high: the upper ends.
     """
 

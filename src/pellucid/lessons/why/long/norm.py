@@ -104,7 +104,7 @@ def average_course(norm: str, rate: float, found: Sequence[dict[str, Any]]) -> C
 def _by_layer(norm: str, layers: int, seed: int, setting: Setting) -> list[float]:
     count = setting.choose(6000, 60)
     found: list[float] = setting.cell(
-        f"gradient by layer next to one alone, {NAMES[norm]}, {layers} layers, seed {seed}",
+        f"gradient by layer and with one layer only, {NAMES[norm]}, {layers} layers, seed {seed}",
         lambda: gradient_by_layer(
             draw_statements(count, seed=seed, part="train")[:32], layers, {"norm": norm}, seed=seed
         ),
@@ -210,7 +210,7 @@ def _plot(
     )  # fmt: skip
     gradient = Panel(
         f"Gradient by layer, {layers} layers, untrained", "layer of the encoder",
-        "share of that in one layer alone",
+        "share of that with one layer only",
         tuple(
             series_of(NAMES[norm], range(1, layers + 1),
                       list(zip(*by_layer[norm], strict=True)), role(norm), in_logarithms=True)

@@ -90,8 +90,8 @@ def measure(setting: Setting) -> Measurement:
         notes=(
             "A gradient that is as large as before does not mean that a model learns: with norms "
             "and no residual connections the gradient arrives, but all words have become the same.",
-            "Every kind has the same rate and the same updates. With more updates or a rate of its "
-            "own, a kind may learn deeper.",
+            "Every kind has the same rate and the same updates. With more updates or its "
+            "own rate, a kind may learn deeper.",
         ),
         to_try=("pellucid why norm", "pellucid inspect demo --draw whole"),
         seed=setting.seed,
@@ -150,7 +150,7 @@ def _shares(by_seed: Sequence[Deep], first: Sequence[Deep]) -> list[float]:
 def _by_layer(name: str, layers: int, seed: int, setting: Setting) -> list[float]:
     count = setting.choose(6000, 60)
     found: list[float] = setting.cell(
-        f"gradient by layer next to one alone, {name}, {layers} layers, seed {seed}",
+        f"gradient by layer and with one layer only, {name}, {layers} layers, seed {seed}",
         lambda: gradient_by_layer(
             draw_statements(count, seed=seed, part="train")[:32], layers, KINDS[name], seed=seed
         ),
@@ -240,7 +240,7 @@ def _plot(
 
     gradient = Panel(
         f"Gradient by layer, {layers} layers, untrained", "layer of the encoder",
-        "share of that in one layer alone",
+        "share of that with one layer only",
         tuple(
             series_of(name, range(1, layers + 1), list(zip(*found, strict=True)), role(name),
                       in_logarithms=True)

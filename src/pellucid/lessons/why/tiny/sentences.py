@@ -98,7 +98,14 @@ def is_translation(written: str, pair: Pair) -> bool:
     return plain(written) == plain(pair[1])
 
 
-def draw_lists(count: int, *, phrases: Sequence[int], seed: int, part: str) -> list[Pair]:
+def draw_lists(
+    count: int,
+    *,
+    phrases: Sequence[int],
+    seed: int,
+    part: str,
+    draw: Callable[[np.random.Generator], Pair] | None = None,
+) -> list[Pair]:
     """Draw lists such as *the black dog and the cow and the gray wolf*; all are different.
 
     Args:
@@ -106,11 +113,12 @@ def draw_lists(count: int, *, phrases: Sequence[int], seed: int, part: str) -> l
         phrases: the numbers of animals that a list may have.
         seed: of the draws.
         part: the purpose; lists of ``test`` never occur under another name.
+        draw: draws an animal of the list; one of this language unless given.
     """
 
     def make(numbers: np.random.Generator) -> Pair:
         size = int(numbers.choice(list(phrases)))
-        english, french = zip(*(_phrase(numbers) for _ in range(size)), strict=True)
+        english, french = zip(*((draw or _phrase)(numbers) for _ in range(size)), strict=True)
         return " and ".join(english), " et ".join(french)
 
     return draw_different(count, make, seed=seed, part=part)

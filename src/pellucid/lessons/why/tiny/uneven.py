@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from pellucid.lessons.why.tiny.sentences import COLORS, draw_different
+from pellucid.lessons.why.tiny.sentences import COLORS, draw_lists
 from pellucid.lessons.why.tiny.words import Pair
 
 __all__ = ["Kind", "draw_uneven", "kind_of", "order_of"]
@@ -51,13 +51,7 @@ def draw_uneven(count: int, *, phrases: Sequence[int], seed: int, part: str) -> 
         seed: of the draws.
         part: the purpose; lists of ``test`` never occur under another name.
     """
-
-    def make(numbers: np.random.Generator) -> Pair:
-        size = int(numbers.choice(list(phrases)))
-        english, french = zip(*(_phrase(numbers) for _ in range(size)), strict=True)
-        return " and ".join(english), " et ".join(french)
-
-    return draw_different(count, make, seed=seed, part=part)
+    return draw_lists(count, phrases=phrases, seed=seed, part=part, draw=_phrase)
 
 
 def kind_of(pair: Pair) -> Kind:
