@@ -25,6 +25,14 @@ STOPPING = {"safe": 0, "heuristic": 1, "never": 2}
 MOST_ROWS = 64
 """Rows that a thread computes at once."""
 
+FEWEST_ROWS = 12
+"""Rows that make a product of matrices worth its while, however long their sentences are."""
+
+CACHE_BYTES = 2**20
+"""A core's share of the processor's cache."""
+
+BYTES_OF_WEIGHT = {"float32": 4, "bfloat16": 2, "int8": 1}
+
 FEW_REQUESTS = 4
 """Requests that are answered without a way to interrupt them: they take a moment."""
 
@@ -126,13 +134,31 @@ class NativeEngine:
         with self._lock:
             self._packed.need_positions(call.longest_source, call.longest_limit)
         call.job.model = ctypes.addressof(self._packed.model)
-        call.job.slots = max(1, min(sentences, MOST_ROWS // search.config.beam, len(sources)))
+        most = min(sentences, MOST_ROWS // search.config.beam, self._fitting(sources, search))
+        call.job.slots = max(1, min(most, len(sources)))
         call.job.threads = max(1, min(threads, len(sources)))
         status = call.run(self._library)
         if status == NO_MEMORY:
             raise MemoryError
         answers = dict(zip(order, call.answers(), strict=True))
         return [answers[index] for index in range(len(sources))]
+
+    def _fitting(self, sources: Sequence[Sequence[int]], search: Search) -> int:
+        """Count the sentences whose keys and values stay in a core's share of the cache.
+
+        More at once would wait for memory. But every step also reads the decoder's weights once for
+        all sentences, so their keys and values may take as much as those.
+        """
+        config, beam = self.config, search.config.beam
+        keys, values = config.num_heads * config.d_key, config.num_heads * config.d_value
+        layer = config.d_model * (3 * keys + 3 * values + 2 * config.d_ff)
+        weights = config.num_decoder_layers * layer
+        weights += config.target_vocabulary_size * config.d_model
+        room = max(CACHE_BYTES, weights * BYTES_OF_WEIGHT[self.precision])
+        length = sum(map(len, sources)) / len(sources)
+        position = config.num_decoder_layers * 4 * (keys + values)
+        # A translation is taken to be as long as its source.
+        return max(int(room / (length * (1 + beam) * position)), -(-FEWEST_ROWS // beam))
 
     def _check(
         self, sources: Sequence[Sequence[int]], limits: Sequence[Limits], search: Search

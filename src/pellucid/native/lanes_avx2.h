@@ -34,6 +34,12 @@ INLINE void vf_store_first(float *to, vf x, long count) {
     _mm256_maskstore_ps(to, mask.low, x.low);
     _mm256_maskstore_ps(to + 8, mask.high, x.high);
 }
+INLINE vf vf_keep_first(vf x, long count, float rest) {
+    vi mask = first_mask(count);
+    __m256 others = _mm256_set1_ps(rest);
+    return (vf){_mm256_blendv_ps(others, x.low, _mm256_castsi256_ps(mask.low)),
+                _mm256_blendv_ps(others, x.high, _mm256_castsi256_ps(mask.high))};
+}
 INLINE vf vf_add(vf x, vf y) { return OF_TWO(_mm256_add_ps); }
 INLINE vf vf_sub(vf x, vf y) { return OF_TWO(_mm256_sub_ps); }
 INLINE vf vf_mul(vf x, vf y) { return OF_TWO(_mm256_mul_ps); }
@@ -81,6 +87,36 @@ INLINE float largest_of_eight(__m256 x) {
 }
 INLINE float vf_sum(vf x) { return sum_of_eight(_mm256_add_ps(x.low, x.high)); }
 INLINE float vf_largest(vf x) { return largest_of_eight(_mm256_max_ps(x.low, x.high)); }
+
+INLINE __m256 add_quarters(vf x, vf y) {
+    __m256 first = _mm256_add_ps(x.low, x.high), second = _mm256_add_ps(y.low, y.high);
+    return _mm256_add_ps(_mm256_permute2f128_ps(first, second, 0x20),
+                         _mm256_permute2f128_ps(first, second, 0x31));
+}
+INLINE __m256 add_pairs(__m256 x, __m256 y, const int is_last) {
+    return is_last ? _mm256_add_ps(_mm256_shuffle_ps(x, y, 0x88), _mm256_shuffle_ps(x, y, 0xdd))
+                   : _mm256_add_ps(_mm256_shuffle_ps(x, y, 0x44), _mm256_shuffle_ps(x, y, 0xee));
+}
+/* vf_sum of each of 8, in the same order of sums. */
+INLINE __m256 eight_sums(const vf *x) {
+    __m256 four[4];
+    UNROLL for (int i = 0; i < 4; i++) four[i] = add_quarters(x[i], x[i + 4]);
+    return add_pairs(add_pairs(four[0], four[1], 0), add_pairs(four[2], four[3], 0), 1);
+}
+INLINE vf vf_sums(const vf *x) { return (vf){eight_sums(x), eight_sums(x + 8)}; }
+
+/* |x| where it is more than the largest so far; see lanes_avx512.h. */
+INLINE __m256 larger_size(__m256 x, __m256 largest) {
+    __m256i size = _mm256_castps_si256(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), x));
+    return _mm256_castsi256_ps(_mm256_max_epi32(size, _mm256_castps_si256(largest)));
+}
+INLINE vf vf_larger_size(vf x, vf y) { return OF_TWO(larger_size); }
+INLINE float vf_largest_size(vf x) {
+    __m256i eight = _mm256_castps_si256(larger_size(x.low, x.high));
+    __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1))));
+}
 
 INLINE vi vi_load(const int32_t *from) {
     return (vi){_mm256_loadu_si256((const __m256i *)from),

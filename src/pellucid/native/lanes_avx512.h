@@ -12,6 +12,10 @@ INLINE vf vf_load_first(const float *from, long count) {
 INLINE void vf_store_first(float *to, vf x, long count) {
     _mm512_mask_storeu_ps(to, (__mmask16)(0xffffu >> (LANES - count)), x);
 }
+/* The first lanes as they are, and others in the rest. */
+INLINE vf vf_keep_first(vf x, long count, float rest) {
+    return _mm512_mask_blend_ps((__mmask16)(0xffffu >> (LANES - count)), _mm512_set1_ps(rest), x);
+}
 INLINE vf vf_add(vf x, vf y) { return _mm512_add_ps(x, y); }
 INLINE vf vf_sub(vf x, vf y) { return _mm512_sub_ps(x, y); }
 INLINE vf vf_mul(vf x, vf y) { return _mm512_mul_ps(x, y); }
@@ -53,12 +57,46 @@ INLINE float vf_largest(vf x) {
     return largest_of_eight(_mm256_max_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1)));
 }
 
+INLINE vf add_pairs_of_halves(vf x, vf y) {
+    return _mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xee));
+}
+INLINE vf add_pairs_of_quarters(vf x, vf y) {
+    return _mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x88), _mm512_shuffle_f32x4(x, y, 0xdd));
+}
+/* vf_sum of each of 16, in the same order of sums. */
+INLINE vf vf_sums(const vf *x) {
+    vf four[4];
+    UNROLL for (int i = 0; i < 4; i++)
+        four[i] = add_pairs_of_quarters(add_pairs_of_halves(x[i], x[i + 4]),
+                                        add_pairs_of_halves(x[i + 8], x[i + 12]));
+    vf even = _mm512_add_ps(_mm512_shuffle_ps(four[0], four[1], 0x44),
+                            _mm512_shuffle_ps(four[0], four[1], 0xee));
+    vf odd = _mm512_add_ps(_mm512_shuffle_ps(four[2], four[3], 0x44),
+                           _mm512_shuffle_ps(four[2], four[3], 0xee));
+    return _mm512_add_ps(_mm512_shuffle_ps(even, odd, 0x88), _mm512_shuffle_ps(even, odd, 0xdd));
+}
+
+/* |x| where it is more than the largest so far. Bits are compared as whole numbers: infinity is
+ * more than any number, and what is not a number is more than infinity. */
+INLINE vf vf_larger_size(vf x, vf largest) {
+    __m512i size = _mm512_castps_si512(_mm512_abs_ps(x));
+    return _mm512_castsi512_ps(_mm512_max_epi32(size, _mm512_castps_si512(largest)));
+}
+INLINE float vf_largest_size(vf x) {
+    __m512i bits = _mm512_castps_si512(x);
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(_mm512_reduce_max_epi32(bits))));
+}
+
 INLINE vi vi_load(const int32_t *from) { return _mm512_loadu_si512(from); }
 INLINE vi vi_zero(void) { return _mm512_setzero_si512(); }
 INLINE vf vi_to_vf(vi x) { return _mm512_cvtepi32_ps(x); }
-/* Sixteen numbers from -127 to 127, rounded to the nearest integers. */
+/* Sixteen numbers from -127 to 127, rounded to the nearest integers, as products take a row. */
 INLINE void vf_to_bytes(int8_t *to, vf x) {
-    _mm_storeu_si128((__m128i *)to, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
+    __m128i bytes = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x));
+#if defined(__AVX512VNNI__)
+    bytes = _mm_xor_si128(bytes, _mm_set1_epi8(-128)); /* 128 is added: see ROW_OFFSET */
+#endif
+    _mm_storeu_si128((__m128i *)to, bytes);
 }
 INLINE vf vf_from_bytes(const int8_t *from) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)from)));
@@ -105,4 +143,6 @@ INLINE vi add_products(vi sum, row_bytes row, weight_bytes weights) {
 }
 #endif
 
-enum { MAX_ROWS = 12, MAX_BYTE_ROWS = 12 }; /* rows that a product computes at once, with two panels of weights */
+/* Rows that a product computes at once, with two panels of weights: with more, GCC keeps sums in
+ * memory. */
+enum { MAX_ROWS = 8, MAX_BYTE_ROWS = 6 };

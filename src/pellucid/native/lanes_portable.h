@@ -57,6 +57,12 @@ INLINE void vf_store_first(float *to, vf x, long count) {
     vf_store(lane, x);
     memcpy(to, lane, (size_t)count * sizeof *lane);
 }
+INLINE vf vf_keep_first(vf x, long count, float rest) {
+    float lane[LANES];
+    vf_store(lane, x);
+    for (long i = count; i < LANES; i++) lane[i] = rest;
+    return vf_load(lane);
+}
 INLINE vf vf_add(vf x, vf y) { return (vf){x.a + y.a, x.b + y.b, x.c + y.c, x.d + y.d}; }
 INLINE vf vf_sub(vf x, vf y) { return (vf){x.a - y.a, x.b - y.b, x.c - y.c, x.d - y.d}; }
 INLINE vf vf_mul(vf x, vf y) { return (vf){x.a * y.a, x.b * y.b, x.c * y.c, x.d * y.d}; }
@@ -94,6 +100,26 @@ INLINE float vf_largest(vf x) {
     v4 four = max4(max4(x.a, x.c), max4(x.b, x.d));
     float low = four[0] > four[2] ? four[0] : four[2], high = four[1] > four[3] ? four[1] : four[3];
     return low > high ? low : high;
+}
+
+INLINE vf vf_sums(const vf *x) {
+    float lane[LANES];
+    for (int i = 0; i < LANES; i++) lane[i] = vf_sum(x[i]);
+    return vf_load(lane);
+}
+INLINE v4 larger_size4(v4 x, v4 largest) {
+    v4i size = (v4i)absolute4(x);
+    return choose4(size > (v4i)largest, (v4)size, largest);
+}
+INLINE vf vf_larger_size(vf x, vf y) { return OF_TWO(larger_size4); }
+INLINE float vf_largest_size(vf x) {
+    v4 four = larger_size4(larger_size4(x.a, x.b), larger_size4(x.c, x.d));
+    v4i bits = (v4i)four;
+    int32_t most = bits[0];
+    for (int i = 1; i < 4; i++) most = bits[i] > most ? bits[i] : most;
+    float size;
+    memcpy(&size, &most, sizeof size);
+    return size;
 }
 
 INLINE vi vi_load(const int32_t *from) {

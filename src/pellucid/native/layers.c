@@ -18,8 +18,8 @@ int allocate_scratch(scratch *s, const model *m, long rows, long longest_source,
     const size_t floats[] = {
         (size_t)(rows * s->model_stride),   (size_t)(rows * s->model_stride),
         (size_t)(rows * s->wide_stride),    (size_t)(rows * s->context_stride),
-        (size_t)(rows * s->inner_stride),   (size_t)round_up(longest),
-        (size_t)(keys * round_up(longest_source)), (size_t)(rows * TILE_COLUMNS),
+        (size_t)(rows * s->inner_stride),   (size_t)(m->num_heads * score_stride(longest)),
+        (size_t)(keys * longest_source + LANES), (size_t)(rows * TILE_COLUMNS),
         (size_t)rows,
     };
     float **places[] = {&s->x,    &s->normed, &s->wide, &s->context, &s->inner, &s->scores,
@@ -89,16 +89,16 @@ static void attend_within_sentence(scratch *s, long row, long length) {
     const model *m = s->model;
     const long keys = m->num_heads * m->d_key;
     const float *wide = s->wide + row * s->wide_stride;
-    source_memory memory = {s->keys, wide + 2 * keys, length, round_up(length)};
+    source_memory memory = {s->keys, wide + 2 * keys, length, s->wide_stride, m->d_value};
     transpose_keys(m, wide + keys, s->wide_stride, length, s->keys);
     for (long i = 0; i < length; i++)
-        attend_to_source(m, wide + i * s->wide_stride, &memory, s->wide_stride, s->scores,
+        attend_to_source(m, wide + i * s->wide_stride, &memory, s->scores,
                          s->context + (row + i) * s->context_stride);
 }
 
 long memory_size(const model *m, long length) {
     long keys = m->num_heads * m->d_key, values = m->num_heads * m->d_value;
-    return m->num_decoder_layers * (keys * round_up(length) + values * length);
+    return m->num_decoder_layers * (keys + values) * length + LANES;
 }
 
 /* Store each sentence's keys and values for one layer of the decoder. */
@@ -116,13 +116,13 @@ static void remember(scratch *s, const float *states, const long *lengths, long 
     }
     const long to_values = m->has_projections ? keys : 0;
     for (long i = 0; i < sentences; row += lengths[i++]) {
-        long one = keys * round_up(lengths[i]) + values * lengths[i];
-        float *to = memories[i] + index * one;
+        float *to = memories[i] + index * (keys + values) * lengths[i];
         transpose_keys(m, from + row * stride, stride, lengths[i], to);
-        to += keys * round_up(lengths[i]);
-        for (long j = 0; j < lengths[i]; j++)
-            memcpy(to + j * values, from + (row + j) * stride + to_values,
-                   (size_t)values * sizeof *to);
+        to += keys * lengths[i];
+        for (long head = 0; head < m->num_heads; head++)
+            for (long j = 0; j < lengths[i]; j++, to += m->d_value)
+                memcpy(to, from + (row + j) * stride + to_values + head * m->d_value,
+                       (size_t)m->d_value * sizeof *to);
     }
 }
 

@@ -97,15 +97,19 @@ void embed(const model *m, const embedding *e, int32_t token, long position, flo
  * returned; and sums of rows weighted by them. */
 float exponentiate(float *scores, long count);
 
-/* A sentence's keys and values of one layer: keys transposed, [head][width][position]. */
+/* Each head's scores: whole vectors, and one more for their sum. */
+INLINE long score_stride(long length) { return round_up(length) + LANES; }
+
+/* A sentence's keys and values of one layer: keys transposed, [head][width][position], and values
+ * with steps from a position and from a head to the next. Behind them LANES numbers can be read. */
 typedef struct {
     const float *keys, *values;
-    long length, padded;
+    long length, value_step, head_step;
 } source_memory;
 
 void transpose_keys(const model *m, const float *rows, long stride, long length, float *keys);
 void attend_to_source(const model *m, const float *query, const source_memory *memory,
-                      long value_stride, float *scores, float *context);
+                      float *scores, float *context);
 
 void attend_to_past(const model *m, const float *query, const float *cache, long width,
                     const uint16_t *ancestors, long length, float *scores, float *context);

@@ -103,8 +103,7 @@ typedef void (*rows_function)(const linear *, const input *, long, long, long, f
 #if defined(__AVX512F__)
 #define FOR_EACH_COUNT(DO, ...)                                                                    \
     DO(__VA_ARGS__, 1) DO(__VA_ARGS__, 2) DO(__VA_ARGS__, 3) DO(__VA_ARGS__, 4)                    \
-    DO(__VA_ARGS__, 5) DO(__VA_ARGS__, 6) DO(__VA_ARGS__, 7) DO(__VA_ARGS__, 8)                    \
-    DO(__VA_ARGS__, 9) DO(__VA_ARGS__, 10) DO(__VA_ARGS__, 11) DO(__VA_ARGS__, 12)
+    DO(__VA_ARGS__, 5) DO(__VA_ARGS__, 6) DO(__VA_ARGS__, 7) DO(__VA_ARGS__, 8)
 #elif defined(__AVX2__)
 #define FOR_EACH_COUNT(DO, ...)                                                                    \
     DO(__VA_ARGS__, 1) DO(__VA_ARGS__, 2) DO(__VA_ARGS__, 3) DO(__VA_ARGS__, 4)                    \
@@ -152,22 +151,23 @@ void multiply(const linear *l, const input *in, long first, long end, float *y, 
     }
 }
 
-/* Quantize a row: bytes from -127 to 127, and the size of a unit. */
+/* Quantize a row: bytes from -127 to 127, and the size of a unit, which is no number if one of the
+ * row's numbers is none. */
 static float quantize(const float *x, long width, int8_t *bytes) {
-    vf largest = vf_zero(), fault = vf_zero();
-    for (long i = 0; i < width; i += LANES) {
-        vf value = vf_load_first(x + i, min_long(LANES, width - i));
-        largest = vf_max(vf_absolute(value), largest);
-        fault = vf_fma(value, vf_zero(), fault); /* no number if one of them is infinite or none */
+    const long whole = width / LANES * LANES, rest = width - whole;
+    vf largest = vf_zero(), other = vf_zero();
+    long i = 0;
+    for (; i + 2 * LANES <= whole; i += 2 * LANES) {
+        largest = vf_larger_size(vf_load(x + i), largest);
+        other = vf_larger_size(vf_load(x + i + LANES), other);
     }
-    const float size = vf_largest(largest);
+    if (i < whole) largest = vf_larger_size(vf_load(x + i), largest);
+    if (rest) other = vf_larger_size(vf_load_first(x + whole, rest), other);
+    const float size = vf_largest_size(vf_larger_size(largest, other));
     const vf factor = vf_all(size > 1e-30f ? 127.0f / size : 0.0f);
-    for (long i = 0; i < width; i += LANES) {
-        vf value = vf_load_first(x + i, min_long(LANES, width - i));
-        vf_to_bytes(bytes + i, vf_mul(value, factor));
-        if (ROW_OFFSET) for (int j = 0; j < LANES; j++) bytes[i + j] ^= (int8_t)-128;
-    }
-    return size / 127.0f + vf_sum(fault);
+    for (i = 0; i < whole; i += LANES) vf_to_bytes(bytes + i, vf_mul(vf_load(x + i), factor));
+    if (rest) vf_to_bytes(bytes + whole, vf_mul(vf_load_first(x + whole, rest), factor));
+    return size / 127.0f;
 }
 
 input make_input(scratch *s, const linear *l, const float *x, long stride, long rows) {

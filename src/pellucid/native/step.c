@@ -35,10 +35,10 @@ static void attend_to_sources(scratch *s, const job *j, const layer *l, long ind
     for (long i = 0; i < num_rows; i++) {
         const slot *own = rows[i].slot;
         const long length = j->source_starts[own->request + 1] - j->source_starts[own->request];
-        const long padded = round_up(length);
-        const float *memory = own->memory + index * (keys * padded + values * length);
-        source_memory source = {memory, memory + keys * padded, length, padded};
-        attend_to_source(m, s->wide + i * s->wide_stride, &source, values, s->scores,
+        const float *memory = own->memory + index * (keys + values) * length;
+        source_memory source = {memory, memory + keys * length, length, m->d_value,
+                                m->d_value * length};
+        attend_to_source(m, s->wide + i * s->wide_stride, &source, s->scores,
                          s->context + i * s->context_stride);
     }
     finish_attention(s, &l->cross_out, &l->norms[1], num_rows);
