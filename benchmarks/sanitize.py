@@ -3,7 +3,7 @@
 python benchmarks/sanitize.py [-k EXPRESSION]
 
 Builds each library of the engine with both sanitizers and with checks of all sizes (-DCHECKED), and
-runs tests/unit/test_native.py on them in another process. A fault ends that process with a report.
+runs the engine's tests on them in another process. A fault ends that process with a report.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from pellucid.native.libraries import build, libraries
 
 ROOT = Path(__file__).parent.parent
-TESTS = ROOT / "tests" / "unit" / "test_native.py"
+TESTS = [ROOT / "tests" / "unit" / f"{name}.py" for name in ("test_native", "test_native_steps")]
 OPTIONS = (
     "-O1 -g -DCHECKED -fno-omit-frame-pointer -fsanitize=address,undefined "
     "-fno-sanitize-recover=undefined"
@@ -60,7 +60,7 @@ def main() -> None:
             "ASAN_OPTIONS": "detect_leaks=0",  # Python itself frees little at its end.
             "OMP_NUM_THREADS": "1",
         }
-        arguments = [sys.executable, "-c", RUN, folder, str(TESTS), *sys.argv[1:]]
+        arguments = [sys.executable, "-c", RUN, folder, *map(str, TESTS), *sys.argv[1:]]
         sys.exit(subprocess.run(arguments, env=environment, cwd=ROOT).returncode)
 
 

@@ -48,18 +48,18 @@ def configure_fastest(
     defaults: Mapping[str, Any],
     options: Mapping[str, Any],
     bleu: Mapping[Precision, float],
-    find_reason: Callable[[DecodingConfig], str | None],
+    find_obstacle: Callable[[Precision], str | None],
 ) -> DecodingConfig:
     """Put options on top of defaults, with the fastest precision that was measured to be good.
 
-    That is for requests that the engine in C serves; others keep the default precision, as do those
-    of models whose default is not float32, and of models that nothing was measured with.
+    That is for models that the engine in C computes; others keep the default precision, as do
+    models whose default is not float32, and models that nothing was measured with.
 
     Args:
         defaults: all options of the model.
         options: those that were given; the precision is ``auto`` unless given.
         bleu: what was measured, by precision.
-        find_reason: says why the engine does not serve a configuration.
+        find_obstacle: says why the engine does not compute in a precision.
 
     Raises:
         ConfigurationError: an option is unknown, impossible, or contradicts another.
@@ -68,10 +68,9 @@ def configure_fastest(
     if options.get("precision", "auto") == "auto":
         settings["precision"] = defaults["precision"]
         if bleu and settings["precision"] == "float32" and settings["strict"] is False:
-            fastest = {**settings, "precision": fastest_precision(bleu)}
-            config = validate(DecodingConfig, fastest, "options")
-            if find_reason(config) is None:
-                return config
+            fastest = fastest_precision(bleu)
+            if find_obstacle(fastest) is None:
+                settings["precision"] = fastest
     return validate(DecodingConfig, settings, "options")
 
 

@@ -100,7 +100,7 @@ class Translator:
             defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
         elif "beam" in options or options.get("strict") or options.get("alternatives"):
             defaults["sample"] = False
-        return configure_fastest(defaults, options, self._measured, self.decoder.find_reason)
+        return configure_fastest(defaults, options, self._measured, self.decoder.find_obstacle)
 
     def describe_engine(self, **options: Any) -> str:
         """Describe what translates lines without constraints: the engine in C, or PyTorch."""

@@ -107,7 +107,7 @@ def test_only_the_lines_that_overflow_fail(
         memory.key_NBHSK[:, [oven in source for source in sources]] = torch.inf
         return memory
 
-    monkeypatch.setattr(NativePath, "find_reason", lambda *_: "this test breaks PyTorch's search")
+    monkeypatch.setattr(NativePath, "find_obstacle", lambda *_: "this test breaks PyTorch's search")
     expected = translator.translate(["The pizza", "of the pizza"], beam=2)
     monkeypatch.setattr(Engine, "encode", encode)
     found = translator.translate(["The pizza", "The oven", "of the pizza"], beam=2)

@@ -11,6 +11,7 @@ from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.bundle import add_metrics, load_bundle, resolve_model
+from pellucid.decode.native import NativePath
 from pellucid.formats import export_bundle
 from pellucid.native import instruction_sets
 from pellucid.precision import METRIC, fastest_precision, read_precisions
@@ -69,9 +70,9 @@ def test_auto_is_what_was_measured_and_nothing_else_changes(
     assert translator.configure(strict=True).precision == "float32"
     assert pellucid.load(bundle, precision="auto").configure().precision == used
     assert pellucid.load(bundle, precision="float32").configure().precision == "float32"
-    # With these options PyTorch would answer, where bytes save nothing.
-    assert translator.configure(no_repeat_ngram=3).precision == "float32"
-    assert translator.configure(sample=True).precision == "float32"
+    # The engine computes the steps of these.
+    assert translator.configure(no_repeat_ngram=3).precision == used
+    assert translator.configure(sample=True).precision == used
 
 
 def test_auto_without_a_measurement_is_the_default(bundle: Path) -> None:
@@ -125,8 +126,12 @@ def test_each_precision_is_measured_with_its_own_translations() -> None:
 
 
 @needs_engine
-def test_nothing_is_measured_where_pytorch_would_answer(bundle: Path) -> None:
+def test_nothing_is_measured_and_auto_is_the_default_where_pytorch_would_compute(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_metrics(bundle, {METRIC: {"float32": 30.0, "int8": 30.0}})
     loaded = load_bundle(bundle)
-    loaded.config.decoding.__dict__["no_repeat_ngram"] = 3
+    monkeypatch.setattr(NativePath, "find_obstacle", lambda *_: "bytes would save nothing")
 
+    assert pellucid.load(bundle).configure().precision == "float32"
     assert measure_precisions(loaded, [pair("The cat slept.", "Le chat dormait.")]) == {}

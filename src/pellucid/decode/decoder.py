@@ -1,4 +1,4 @@
-"""Decoding with one model or several: in C if the engine serves the request, else on PyTorch."""
+"""Decoding with one model or several: in C in one call, or by a search in Python."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pellucid.config import DecodingConfig
+from pellucid.config import DecodingConfig, Precision
 from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
@@ -24,8 +24,9 @@ class Decoder:
     The weights are prepared once for each precision, so they must not change afterwards.
 
     Args:
-        models: at least one; all have the same target vocabulary. PyTorch is imported and a stored
-            model loaded only for what the engine in C does not serve.
+        models: at least one; all have the same target vocabulary. PyTorch is imported only for
+            what one call of the engine in C does not answer, and a stored model loaded only for
+            what the engine cannot compute.
         special: the ids with a meaning.
     """
 
@@ -36,20 +37,22 @@ class Decoder:
 
     @cached_property
     def on_pytorch(self) -> PyTorchDecoder:
-        """The searches on PyTorch."""
+        """The searches in Python, whose tensors are PyTorch's."""
         from pellucid.decode.on_pytorch import PyTorchDecoder
 
-        loaded = [one.load() if isinstance(one, StoredModel) else one for one in self._models]
-        return PyTorchDecoder(loaded, self._special, self._native)
+        return PyTorchDecoder(self._models, self._special, self._native)
 
     def find_reason(self, config: DecodingConfig, requests: Sequence[Request] = ()) -> str | None:
-        """Say why PyTorch answers such requests; None if the engine in C does."""
+        """Say why one call of the engine in C does not answer requests; None if it does."""
         return self._native.find_reason(config, requests)
+
+    def find_obstacle(self, precision: Precision) -> str | None:
+        """Say why PyTorch computes every step in a precision; None if the engine in C does."""
+        return self._native.find_obstacle(precision)
 
     def describe(self, config: DecodingConfig) -> str:
         """Describe what answers requests without constraints."""
-        reason = self.find_reason(config)
-        return self._native.describe(config) if reason is None else f"PyTorch, since {reason}"
+        return self._native.describe(config)
 
     def decode(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
@@ -73,7 +76,7 @@ class Decoder:
         return self.on_pytorch.decode(requests, config, batch_tokens=batch_tokens)
 
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
-        """Answer one request step by step, on PyTorch.
+        """Answer one request step by step.
 
         Yields:
             The ids that are decided so far, each time there are more; finally the whole answer,

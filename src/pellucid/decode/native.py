@@ -1,4 +1,4 @@
-"""Which requests the engine in C answers, and why it leaves the others to PyTorch."""
+"""The searches that the engine in C answers in one call, and those for which it computes steps."""
 
 from __future__ import annotations
 
@@ -37,40 +37,46 @@ class StoredModel:
 
 
 class NativePath:
-    """The engine for one model, if it can serve it; the weights are packed when first needed.
+    """The engine for some models, if it can serve them; the weights are packed when first needed.
+
+    It answers the common requests in one call. For the others it computes the steps of a search in
+    Python.
 
     Args:
-        models: one model, or several, which PyTorch serves.
+        models: one model, or several, which translate together.
         special: the ids with a meaning.
     """
 
     def __init__(self, models: Sequence[EncoderDecoder | StoredModel], special: SpecialIds) -> None:
         self._models = models
         self._special = special
-        self._engines: dict[Precision, NativeEngine] = {}
+        self._engines: dict[tuple[int, Precision], NativeEngine] = {}
 
     def find_reason(self, config: DecodingConfig, requests: Sequence[Request] = ()) -> str | None:
-        """Say why PyTorch must answer requests; None if the engine can."""
-        if len(self._models) > 1:
-            return "several models translate together"
+        """Say why one call cannot answer requests; None if it can."""
         for is_other, reason in (
+            (len(self._models) > 1, "several models translate together"),
             (config.alternatives, "alternatives are asked for"),
             (config.sample, "sampling is asked for"),
             (config.strict, "strict results are asked for"),
             (config.diverse_groups > 1, "diverse groups are asked for"),
             (config.repetition_penalty > 1, "a repetition penalty is asked for"),
             (config.no_repeat_ngram > 0, "repetitions are forbidden"),
-            (config.precision == "bfloat16", "the precision is bfloat16"),
             (any(one.required for one in requests), "phrases are required"),
             (any(one.forbidden_texts for one in requests), "phrases are forbidden"),
             (_forbidden_ids(requests) is None, "sequences of tokens are forbidden"),
         ):
             if is_other:
                 return reason
-        return self._obstacle(config.precision)
+        return self.find_obstacle(config.precision)
 
-    def _obstacle(self, precision: Precision) -> str | None:
-        (model,) = self._models
+    def find_obstacle(self, precision: Precision) -> str | None:
+        """Say why PyTorch must compute the steps of any search; None if the engine can."""
+        obstacles = (self._obstacle(index, precision) for index in range(len(self._models)))
+        return next((one for one in obstacles if one is not None), None)
+
+    def _obstacle(self, index: int, precision: Precision) -> str | None:
+        model = self._models[index]
         if not isinstance(model, StoredModel):
             weight = next(model.parameters())
             if weight.device.type != "cpu":
@@ -79,11 +85,19 @@ class NativePath:
                 return f"the weights are {weight.dtype}"
         if (obstacle := find_obstacle(model.config, precision)) is not None:
             return obstacle
-        return self._engine(precision).obstacle
+        return self._engine(index, precision).obstacle
 
     def describe(self, config: DecodingConfig) -> str:
-        """Name the engine, with the instructions that it uses."""
-        return f"the engine in C ({self._engine(config.precision).instructions})"
+        """Name what computes requests without constraints, with the engine's instructions."""
+        if (obstacle := self.find_obstacle(config.precision)) is not None:
+            return f"PyTorch, since {obstacle}"
+        name = f"the engine in C ({self._engine(0, config.precision).instructions})"
+        reason = self.find_reason(config)
+        return name if reason is None else f"{name}, step by step, since {reason}"
+
+    def engines(self, precision: Precision) -> list[NativeEngine]:
+        """Give the engine of each model, if `find_obstacle` found nothing against them."""
+        return [self._engine(index, precision) for index in range(len(self._models))]
 
     def answer(
         self,
@@ -109,7 +123,7 @@ class NativePath:
         check_requests(requests, special.eos, size)
         longest = max((len(request.source_ids) for request in requests), default=1)
         forbidden = _forbidden_ids(requests) or ()
-        found = self._engine(config.precision).translate(
+        found = self._engine(0, config.precision).translate(
             [request.source_ids for request in requests],
             [Limits(one.max_length, one.min_length, one.prefix_ids) for one in requests],
             Search(config, special.start, special.eos, (*special.never, *forbidden)),
@@ -123,16 +137,17 @@ class NativePath:
             for answer in found
         ]
 
-    def _engine(self, precision: Precision) -> NativeEngine:
-        if precision not in self._engines:
-            (model,) = self._models
+    def _engine(self, index: int, precision: Precision) -> NativeEngine:
+        key = (index, precision)
+        if key not in self._engines:
+            model = self._models[index]
             if isinstance(model, StoredModel):
                 weights = model.weights
             else:
                 state = model.state_dict()
                 weights = {name: tensor.detach().numpy() for name, tensor in state.items()}
-            self._engines[precision] = NativeEngine(model.config, weights, precision)
-        return self._engines[precision]
+            self._engines[key] = NativeEngine(model.config, weights, precision)
+        return self._engines[key]
 
 
 def _forbidden_ids(requests: Sequence[Request]) -> tuple[int, ...] | None:

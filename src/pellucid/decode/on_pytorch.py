@@ -1,4 +1,7 @@
-"""Every way to decode with one model or several, on PyTorch, or in C for the searches it serves."""
+"""Every way to decode with one model or several, by a search in Python with PyTorch's tensors.
+
+The engine in C computes the steps if it can, and whole searches if one call answers them.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ from pellucid.decode.constraints.forbidden import ForbiddenText
 from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.fast.ensemble import Ensemble
+from pellucid.decode.fast.in_c import NativeStepper
 from pellucid.decode.fast.make import make_engine
 from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
-from pellucid.decode.native import NativePath
+from pellucid.decode.native import NativePath, StoredModel
 from pellucid.decode.search.batching import group_by_length
 from pellucid.decode.search.loop import Found, Search, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
@@ -48,17 +52,21 @@ class PyTorchDecoder:
     The weights are prepared once for each precision, so they must not change afterwards.
 
     Args:
-        models: at least one; all have the same target vocabulary.
+        models: at least one; all have the same target vocabulary. Stored ones are loaded only for
+            steps that the engine in C does not compute.
         special: the ids with a meaning.
         native: the engine in C for these models.
     """
 
     def __init__(
-        self, models: Sequence[EncoderDecoder], special: SpecialIds, native: NativePath
+        self,
+        models: Sequence[EncoderDecoder | StoredModel],
+        special: SpecialIds,
+        native: NativePath,
     ) -> None:
         self._models = models
         self._special = special
-        self._num_weights = sum(p.numel() for model in models for p in model.parameters())
+        self._num_weights = sum(map(_count_weights, models))
         self._native = native
         self._steppers: dict[tuple[Precision, torch.dtype | None], Stepper] = {}
 
@@ -205,9 +213,21 @@ class PyTorchDecoder:
         """Prepare the models for a precision, once; `Engine` says what the dtype is for."""
         key = (config.precision, dtype)
         if key not in self._steppers:
-            engines = [make_engine(model, config.precision, dtype=dtype) for model in self._models]
-            self._steppers[key] = engines[0] if len(engines) == 1 else Ensemble(engines)
+            steppers = self._make_steppers(config.precision, dtype)
+            self._steppers[key] = steppers[0] if len(steppers) == 1 else Ensemble(steppers)
         return self._steppers[key]
+
+    def _make_steppers(self, precision: Precision, dtype: torch.dtype | None) -> list[Stepper]:
+        if dtype is None and self._native.find_obstacle(precision) is None:
+            return [NativeStepper(engine) for engine in self._native.engines(precision)]
+        loaded = [one.load() if isinstance(one, StoredModel) else one for one in self._models]
+        return [make_engine(model, precision, dtype=dtype) for model in loaded]
+
+
+def _count_weights(model: EncoderDecoder | StoredModel) -> int:
+    if isinstance(model, StoredModel):
+        return sum(weight.size for weight in model.weights.values())
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _limit_to_one_token(

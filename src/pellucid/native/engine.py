@@ -16,6 +16,7 @@ from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.errors import InputError
 from pellucid.native.layout import Job, address_of
 from pellucid.native.loading import find_library
+from pellucid.native.session import Encoded, Session, encode
 from pellucid.native.weights import Weights, pack
 
 __all__ = ["Ended", "Limits", "NativeEngine", "Search"]
@@ -98,7 +99,6 @@ class NativeEngine:
             return
         self._library, self._packed = library, packed
         self.instructions = Path(library._name).stem
-        self._lock = threading.Lock()
 
     def translate(
         self,
@@ -131,8 +131,7 @@ class NativeEngine:
         # The longest first, so that no long sentence is left for the end.
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
         call = _Call([sources[i] for i in order], [limits[i] for i in order], search)
-        with self._lock:
-            self._packed.need_positions(call.longest_source, call.longest_limit)
+        self._packed.need_positions(call.longest_source, call.longest_limit)
         call.job.model = ctypes.addressof(self._packed.model)
         most = min(sentences, MOST_ROWS // search.config.beam, self._fitting(sources, search))
         call.job.slots = max(1, min(most, len(sources)))
@@ -160,6 +159,21 @@ class NativeEngine:
         # A translation is taken to be as long as its source.
         return max(int(room / (length * (1 + beam) * position)), -(-FEWEST_ROWS // beam))
 
+    def encode(self, sources: Sequence[Sequence[int]], *, threads: int) -> Encoded:
+        """Encode sentences for a session.
+
+        Raises:
+            InputError: an id is not in the vocabulary, or a source is too long or empty.
+            MemoryError: there is too little memory.
+        """
+        self._check_sources(sources)
+        self._packed.need_positions(max(map(len, sources)), 0)
+        return encode(self._packed, self._library, sources, threads)
+
+    def open_session(self, *, sentences: int, width: int) -> Session:
+        """Make slots for sentences with ``width`` hypotheses each, for a search in Python."""
+        return Session(self._packed, self._library, sentences=sentences, width=width)
+
     def _check(
         self, sources: Sequence[Sequence[int]], limits: Sequence[Limits], search: Search
     ) -> None:
@@ -172,18 +186,22 @@ class NativeEngine:
         size, longest = config.target_vocabulary_size, config.max_target_length
         _check_ids("target", search.never, size)
         _check_ids("target", (search.start_id, search.eos_id), size)
-        for source, limit in zip(sources, limits, strict=True):
-            _check_ids("source", source, config.source_vocabulary_size)
+        self._check_sources(sources)
+        for limit in limits:
             _check_ids("target", limit.prefix_ids, size)
-            if not 0 < len(source) <= config.max_source_length:
-                raise InputError(
-                    f"A source must have from 1 to {config.max_source_length} tokens, but one has "
-                    f"{len(source)}."
-                )
             if not 0 < limit.max_length <= longest:
                 raise InputError(
                     f"A maximum length must be from 1 to {longest} tokens, but one is "
                     f"{limit.max_length}."
+                )
+
+    def _check_sources(self, sources: Sequence[Sequence[int]]) -> None:
+        longest = self.config.max_source_length
+        for source in sources:
+            _check_ids("source", source, self.config.source_vocabulary_size)
+            if not 0 < len(source) <= longest:
+                raise InputError(
+                    f"A source must have from 1 to {longest} tokens, but one has {len(source)}."
                 )
 
 

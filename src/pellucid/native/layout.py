@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Embedding", "Job", "Layer", "Linear", "Model", "Norm", "address_of"]
+__all__ = ["Embedding", "Encoding", "Job", "Layer", "Linear", "Model", "Norm", "address_of"]
 
 _TYPES: dict[str, Any] = {
     "pointer": ctypes.c_void_p,
@@ -117,5 +117,17 @@ class Job(ctypes.Structure):
         pointer penalties
         integer slots threads longest_source longest_limit
         pointer stop counts lengths finished scores result_starts ids logs
+        """
+    )
+
+
+class Encoding(ctypes.Structure):
+    """``encoding``: sentences to encode, and where their keys and values go."""
+
+    _fields_ = _fields(
+        """
+        pointer model
+        integer count threads
+        pointer ids starts memories offsets
         """
     )

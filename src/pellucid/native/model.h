@@ -11,7 +11,7 @@
 enum { FLOAT32 = 0, BFLOAT16 = 1, INT8 = 2 };
 enum { NO_NORM = 0, PRE_NORM = 1, POST_NORM = 2 };
 enum { RELU = 0, GELU = 1, SWISH = 2 };
-enum { DONE = 0, NO_MEMORY = 1, STOPPED = 2 };
+enum { DONE = 0, NO_MEMORY = 1, STOPPED = 2, WRONG = 3 };
 
 /* y = x W^T + b. The weights are packed: panels of 16 outputs, in each of them one input after the
  * other (with int8 four adjacent inputs), so that a product reads them in order. */

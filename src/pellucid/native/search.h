@@ -45,6 +45,7 @@ typedef struct {
 /* A sentence that is being translated. Hypothesis w has place w in every array. */
 typedef struct {
     long request; /* -1 if the slot is empty */
+    long source_length;
     long length, limit, num_finished, num_ended;
     float *memory;   /* keys and values of the source, layer by layer */
     float **caches;  /* for each layer [position][place][keys and values] */
@@ -61,6 +62,7 @@ typedef struct {
 typedef struct {
     slot *slot;
     long place;
+    int32_t newest;     /* the token to read */
     float largest, sum; /* of the logits; of their exponentials less the largest */
     float normalizer;
     long num_found;
@@ -74,6 +76,8 @@ typedef struct {
     int32_t *ids;
 } candidates;
 
+const float *decode_rows(scratch *s, const job *j, const row *rows, long num_rows);
+void compute_logits(scratch *s, const float *states, long num_rows, float *const *to);
 void decode_step(scratch *s, const job *j, candidates *found, long num_rows);
 int begin_slot(slot *s, const job *j, long request, float *memory);
 int make_room(slot *s, const job *j);

@@ -35,6 +35,7 @@ void free_slot(slot *s, const job *j) {
 int begin_slot(slot *s, const job *j, long request, float *memory) {
     s->request = request;
     s->memory = memory;
+    s->source_length = j->source_starts[request + 1] - j->source_starts[request];
     s->length = 0;
     s->limit = j->limits[request];
     s->num_finished = s->num_ended = 0;

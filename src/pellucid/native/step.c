@@ -22,8 +22,8 @@ static void attend_to_targets(scratch *s, const job *j, const layer *l, long ind
     finish_attention(s, &l->self_out, &l->norms[0], num_rows);
 }
 
-static void attend_to_sources(scratch *s, const job *j, const layer *l, long index,
-                              const row *rows, long num_rows) {
+static void attend_to_sources(scratch *s, const layer *l, long index, const row *rows,
+                              long num_rows) {
     const model *m = s->model;
     const long keys = m->num_heads * m->d_key, values = m->num_heads * m->d_value;
     if (m->has_projections) {
@@ -34,7 +34,7 @@ static void attend_to_sources(scratch *s, const job *j, const layer *l, long ind
     }
     for (long i = 0; i < num_rows; i++) {
         const slot *own = rows[i].slot;
-        const long length = j->source_starts[own->request + 1] - j->source_starts[own->request];
+        const long length = own->source_length;
         const float *memory = own->memory + index * (keys + values) * length;
         source_memory source = {memory, memory + keys * length, length, m->d_value,
                                 m->d_value * length};
@@ -135,26 +135,27 @@ static void find_candidates(scratch *s, const job *j, candidates *found, const f
     }
 }
 
-void decode_step(scratch *s, const job *j, candidates *found, long num_rows) {
+/* Read the newest token of each row; return the states that the output is multiplied with. */
+const float *decode_rows(scratch *s, const job *j, const row *rows, long num_rows) {
     const model *m = s->model;
     CHECK(0 < num_rows && num_rows <= s->rows);
     for (long i = 0; i < num_rows; i++) {
-        const slot *own = found->rows[i].slot;
+        const slot *own = rows[i].slot;
         CHECK(own->length < own->room && own->length < own->limit);
-        const int32_t *ids = own->ids[0] + found->rows[i].place * own->room;
-        const int32_t newest = own->length ? ids[own->length - 1] : (int32_t)j->start_id;
-        embed(m, &m->target, newest, own->length, s->x + i * s->model_stride);
+        CHECK(0 <= rows[i].place && rows[i].place < j->width);
+        embed(m, &m->target, rows[i].newest, own->length, s->x + i * s->model_stride);
     }
     for (long index = 0; index < m->num_decoder_layers; index++) {
         const layer *l = &m->decoder[index];
-        attend_to_targets(s, j, l, index, found->rows, num_rows);
-        attend_to_sources(s, j, l, index, found->rows, num_rows);
+        attend_to_targets(s, j, l, index, rows, num_rows);
+        attend_to_sources(s, l, index, rows, num_rows);
         apply_feed_forward(s, l, num_rows);
     }
-    const float *states = s->x;
-    if (m->decoder_norm.gain) {
-        normalize(m, &m->decoder_norm, s->x, s->normed, num_rows);
-        states = s->normed;
-    }
-    find_candidates(s, j, found, states, num_rows);
+    if (!m->decoder_norm.gain) return s->x;
+    normalize(m, &m->decoder_norm, s->x, s->normed, num_rows);
+    return s->normed;
+}
+
+void decode_step(scratch *s, const job *j, candidates *found, long num_rows) {
+    find_candidates(s, j, found, decode_rows(s, j, found->rows, num_rows), num_rows);
 }

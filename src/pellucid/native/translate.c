@@ -102,9 +102,13 @@ static int list_rows(const job *j, slot *slots, row *rows, long *num_rows) {
     for (long i = 0; i < j->slots; i++) {
         if (slots[i].request < 0) continue;
         if (make_room(&slots[i], j)) return NO_MEMORY;
-        for (long place = 0; place < j->width; place++)
-            if (slots[i].totals[place] > -__builtin_inf())
-                rows[(*num_rows)++] = (row){.slot = &slots[i], .place = place};
+        const slot *own = &slots[i];
+        for (long place = 0; place < j->width; place++) {
+            if (!(own->totals[place] > -__builtin_inf())) continue;
+            const int32_t *ids = own->ids[0] + place * own->room;
+            const int32_t newest = own->length ? ids[own->length - 1] : (int32_t)j->start_id;
+            rows[(*num_rows)++] = (row){.slot = &slots[i], .place = place, .newest = newest};
+        }
     }
     return DONE;
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -154,6 +155,7 @@ class Packed:
 
     Attributes:
         model: the structure for C, whose arrays this object keeps alive.
+        num_weights: weights in products.
     """
 
     def __init__(
@@ -169,10 +171,16 @@ class Packed:
         self._library = library
         self._kept: list[object] = []
         self._positions = {"source": 0, "target": 0}
+        self._lock = threading.Lock()
+        self.num_weights = 0
         self.model = self._make_model()
 
     def need_positions(self, source: int, target: int) -> None:
-        """Make the tables of positions at least this long."""
+        """Make the tables of positions at least this long; learned ones have a fixed length."""
+        with self._lock:
+            self._make_positions(source, target)
+
+    def _make_positions(self, source: int, target: int) -> None:
         for side, count in (("source", source), ("target", target)):
             if self.config.positions == "none" or count <= self._positions[side]:
                 continue
@@ -273,6 +281,7 @@ class Packed:
         outputs = sum(len(part.weight_OI) for part in parts)
         inputs = parts[0].weight_OI.shape[1]
         padded = -(-outputs // LANES) * LANES
+        self.num_weights += outputs * inputs
         bias_O = np.zeros(padded, np.float32)
         first = 0
         for part in parts:

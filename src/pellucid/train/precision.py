@@ -23,13 +23,12 @@ def measure_precisions(bundle: Bundle, pairs: Sequence[Pair]) -> dict[Precision,
         pairs: the validation text.
 
     Returns:
-        BLEU by precision; empty if the engine in C does not serve this model and its options, since
-        the fewer bits would save no time.
+        BLEU by precision; empty if the engine in C does not compute this model, since the fewer
+        bits would save no time.
     """
     translator = Translator(bundle.model, bundle.tokenizer, decoding=bundle.config.decoding)
     if bundle.config.decoding.strict or any(
-        translator.decoder.find_reason(translator.configure(precision=precision)) is not None
-        for precision in FASTEST_FIRST
+        translator.decoder.find_obstacle(precision) is not None for precision in FASTEST_FIRST
     ):
         return {}
     form = Form.of_model(bundle.tokenizer.config)

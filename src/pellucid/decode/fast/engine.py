@@ -83,12 +83,15 @@ class Engine:
         return DecoderState(self.config, sentences, width, self.prepared.dtype, self.device)
 
     @torch.inference_mode()
-    def step(self, state: DecoderState, newest_A: Tensor) -> Tensor:
+    def step(
+        self, state: DecoderState, newest_A: Tensor, is_growing_A: Tensor | None = None
+    ) -> Tensor:
         """Read one more token of every row, and return the logits of the next.
 
         Args:
             state: the keys and values of the tokens before; it grows by one column.
             newest_A: a token of each row, sentence by sentence.
+            is_growing_A: rows whose logits are needed; here all are computed.
 
         Returns:
             ``logits_AV``, in float32, or float64 if the rows are.

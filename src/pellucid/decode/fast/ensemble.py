@@ -10,10 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.decode.fast.engine import Engine
-from pellucid.decode.fast.recurrent import RecurrentEngine, RecurrentState
-from pellucid.decode.fast.state import DecoderState
 from pellucid.decode.logits import log_normalizer
+from pellucid.decode.search.loop import Stepper
 from pellucid.errors import InputError
 
 __all__ = ["Ensemble"]
@@ -23,7 +21,7 @@ __all__ = ["Ensemble"]
 class _States:
     """The states of all members, which change together."""
 
-    members: tuple[DecoderState | RecurrentState, ...]
+    members: tuple[Any, ...]
 
     def insert(self, slots_X: Tensor, memories: Sequence[Any], chosen_X: Tensor) -> None:
         for state, memory in zip(self.members, memories, strict=True):
@@ -54,7 +52,7 @@ class Ensemble:
         InputError: their vocabularies have different sizes.
     """
 
-    def __init__(self, members: Sequence[Engine | RecurrentEngine]) -> None:
+    def __init__(self, members: Sequence[Stepper]) -> None:
         sizes = {member.vocabulary_size for member in members}
         if len(sizes) > 1:
             raise InputError(
@@ -79,10 +77,10 @@ class Ensemble:
         return _States(tuple(member.new_state(sentences, width) for member in self.members))
 
     @torch.inference_mode()
-    def step(self, states: Any, newest_A: Tensor) -> Tensor:
+    def step(self, states: Any, newest_A: Tensor, is_growing_A: Tensor | None = None) -> Tensor:
         """Read a token of every row; return the logarithm of the mean probability: ``logs_AV``."""
         logs = []
         for member, state in zip(self.members, states.members, strict=True):
-            logits_AV = member.step(state, newest_A)
+            logits_AV = member.step(state, newest_A, is_growing_A)
             logs.append(logits_AV.sub_(log_normalizer(logits_AV)[:, None]))
         return torch.stack(logs).logsumexp(dim=0).sub_(math.log(len(logs)))

@@ -177,12 +177,15 @@ class RecurrentEngine:
         return RecurrentState(like, sentences, width)
 
     @torch.inference_mode()
-    def step(self, state: RecurrentState, newest_A: Tensor) -> Tensor:
+    def step(
+        self, state: RecurrentState, newest_A: Tensor, is_growing_A: Tensor | None = None
+    ) -> Tensor:
         """Read one more token of every row, and return the logits of the next.
 
         Args:
             state: the states after the tokens before; it is replaced by the one after this token.
             newest_A: a token of each row, sentence by sentence.
+            is_growing_A: rows whose logits are needed; here all are computed.
 
         Returns:
             ``logits_AV``.

@@ -47,8 +47,11 @@ class Stepper(Protocol):
     def new_state(self, sentences: int, width: int) -> Any:
         """Make empty slots for sentences with ``width`` hypotheses each, as a `DecoderState`."""
 
-    def step(self, state: Any, newest_A: Tensor) -> Tensor:
-        """Read a token of every row and return ``logits_AV``."""
+    def step(self, state: Any, newest_A: Tensor, is_growing_A: Tensor | None = None) -> Tensor:
+        """Read a token of every row and return ``logits_AV``.
+
+        The logits of rows that do not grow may be any finite numbers.
+        """
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,8 @@ class Search:
     def step(self) -> list[tuple[int, Found]]:
         """Extend every hypothesis by one token, and return the answers that are complete."""
         beams = self.beams
-        logits_AV = self._stepper.step(self._state, self._newest_A)
+        is_growing_A = beams.total_BW.flatten() > -math.inf
+        logits_AV = self._stepper.step(self._state, self._newest_A, is_growing_A)
         normalizer_A = log_normalizer(logits_AV)
         # One number to look at, which is not finite if any of them is not.
         if not math.isfinite(normalizer_A.sum()):

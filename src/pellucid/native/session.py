@@ -1,0 +1,198 @@
+"""The steps of the engine: a search in Python gives tokens and gets logits, where C left them."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pellucid.errors import InputError
+from pellucid.native.layout import Encoding, address_of
+from pellucid.native.weights import Packed
+
+__all__ = ["Encoded", "Session", "encode"]
+
+WORK_OF_A_THREAD = 4_000_000
+"""Multiplications from which another thread pays off: to start one takes some 20 microseconds."""
+
+DONE, NO_MEMORY, WRONG = 0, 1, 3
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Sentences whose keys and values of all decoder layers are computed.
+
+    Attributes:
+        lengths: tokens of each.
+        memories: the keys and values of all sentences.
+        offsets: the place of each sentence's first, and the end of the last.
+    """
+
+    lengths: tuple[int, ...]
+    memories: np.ndarray
+    offsets: np.ndarray
+
+
+def encode(
+    packed: Packed, library: ctypes.CDLL, sources: Sequence[Sequence[int]], threads: int
+) -> Encoded:
+    """Encode sentences of checked ids.
+
+    Raises:
+        MemoryError: there is too little memory.
+    """
+    lengths = tuple(map(len, sources))
+    model = ctypes.byref(packed.model)
+    library.size_of_memory.restype = ctypes.c_int64
+    sizes = [library.size_of_memory(model, ctypes.c_int64(length)) for length in lengths]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    memories = np.empty(offsets[-1], np.float32)
+    ids = np.array([one for source in sources for one in source], np.int32)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    encoding = Encoding(
+        model=ctypes.addressof(packed.model),
+        count=len(sources),
+        threads=_useful_threads(packed, len(ids), min(threads, len(sources))),
+        ids=address_of(ids),
+        starts=address_of(starts),
+        memories=address_of(memories),
+        offsets=address_of(offsets),
+    )
+    _check(library.encode_sentences(ctypes.byref(encoding)))
+    return Encoded(lengths, memories, offsets)
+
+
+class Session:
+    """Slots for sentences with ``width`` hypotheses each, which a search fills, reads and empties.
+
+    Args:
+        packed: the model.
+        library: the engine.
+        sentences: the number of slots.
+        width: hypotheses of each sentence.
+    """
+
+    def __init__(self, packed: Packed, library: ctypes.CDLL, *, sentences: int, width: int) -> None:
+        self._packed, self._library = packed, library
+        self._width = width
+        library.open_session.restype = ctypes.c_void_p
+        opened = library.open_session(
+            ctypes.byref(packed.model), ctypes.c_int64(sentences), ctypes.c_int64(width)
+        )
+        if opened is None:
+            raise MemoryError
+        self._session = ctypes.c_void_p(opened)
+        self._close = weakref.finalize(self, library.close_session, self._session)
+        self._length_B = np.zeros(sentences, np.int64)
+        self._is_filled_B = np.zeros(sentences, bool)
+        size = packed.config.target_vocabulary_size
+        self._logits_AV = np.empty((sentences * width, size), np.float32)
+
+    def insert(self, slots: Sequence[int], encoded: Encoded, chosen: Sequence[int]) -> None:
+        """Start some of the encoded sentences in slots, whose sentences are replaced.
+
+        Raises:
+            MemoryError: there is too little memory.
+        """
+        for slot, index in zip(slots, chosen, strict=True):
+            start, end = encoded.offsets[index : index + 2]
+            memory = encoded.memories[start:end]
+            _check(
+                self._library.fill_slot(
+                    self._session,
+                    ctypes.c_int64(range(len(self._length_B))[slot]),
+                    ctypes.c_void_p(address_of(memory)),
+                    ctypes.c_int64(encoded.lengths[index]),
+                )
+            )
+            self._length_B[slot], self._is_filled_B[slot] = 0, True
+
+    def retire(self, slots: Sequence[int]) -> None:
+        """Empty slots, so that nothing is computed for them."""
+        for slot in slots:
+            place = ctypes.c_int64(range(len(self._length_B))[slot])
+            self._library.empty_slot(self._session, place)
+            self._is_filled_B[slot] = False
+
+    def keep(self, slots: Sequence[int]) -> None:
+        """Keep only these slots, which are given in rising order."""
+        kept_B = np.array(slots, np.int64)
+        if not (np.diff(kept_B, prepend=-1, append=len(self._length_B)) > 0).all():
+            raise InputError(f"Slots must be given once each in rising order, but are {slots}.")
+        pointer = ctypes.c_void_p(address_of(kept_B))
+        self._library.keep_slots(self._session, pointer, ctypes.c_int64(len(kept_B)))
+        self._length_B, self._is_filled_B = self._length_B[kept_B], self._is_filled_B[kept_B]
+        self._logits_AV = self._logits_AV[: len(kept_B) * self._width]
+
+    def reorder(self, parents_BW: np.ndarray) -> None:
+        """Let every hypothesis continue another one of its sentence: its place among them.
+
+        Raises:
+            InputError: there is no such place.
+        """
+        parents_BW = np.ascontiguousarray(parents_BW, np.int64)
+        if parents_BW.shape != (len(self._length_B), self._width):
+            raise InputError(f"Parents must fill the slots, but have the shape {parents_BW.shape}.")
+        pointer = ctypes.c_void_p(address_of(parents_BW))
+        _check(self._library.reorder_slots(self._session, pointer))
+
+    def step(
+        self, newest_A: np.ndarray, is_needed_A: np.ndarray | None = None, *, threads: int
+    ) -> np.ndarray:
+        """Read a token of every row, slot by slot.
+
+        Args:
+            newest_A: the tokens; those of rows that are not needed are not looked at.
+            is_needed_A: False for rows that nothing continues; None if all in filled slots matter.
+            threads: the most threads to use.
+
+        Returns:
+            ``logits_AV``, which may be written into, and change with the next step. Rows that are
+            not needed or in empty slots have zeros.
+
+        Raises:
+            InputError: a token is not in the vocabulary, or a sentence is longer than the model
+                allows.
+            MemoryError: there is too little memory.
+        """
+        newest_A = np.ascontiguousarray(newest_A, np.int64)
+        if is_needed_A is not None:
+            is_needed_A = np.ascontiguousarray(is_needed_A, bool)
+        for one in (newest_A, is_needed_A):
+            if one is not None and one.shape != (len(self._logits_AV),):
+                raise InputError(f"Tokens must fill the rows, but have the shape {one.shape}.")
+        longest = int(self._length_B.max(initial=0, where=self._is_filled_B)) + 1
+        config = self._packed.config
+        if config.positions == "learned" and longest > config.max_target_length:
+            raise InputError(
+                f"A translation must have at most {config.max_target_length} tokens, for which "
+                "this model learned positions, but one is longer."
+            )
+        self._packed.need_positions(0, longest)
+        rows = int(self._is_filled_B.sum()) * self._width
+        _check(
+            self._library.step_session(
+                self._session,
+                ctypes.c_void_p(address_of(newest_A)),
+                ctypes.c_void_p(address_of(is_needed_A)),
+                ctypes.c_void_p(address_of(self._logits_AV)),
+                ctypes.c_int64(_useful_threads(self._packed, rows, threads)),
+            )
+        )
+        self._length_B += 1
+        return self._logits_AV
+
+
+def _useful_threads(packed: Packed, rows: int, threads: int) -> int:
+    """Limit threads to those that get enough work."""
+    return max(1, min(threads, rows * packed.num_weights // WORK_OF_A_THREAD))
+
+
+def _check(status: int) -> None:
+    if status == NO_MEMORY:
+        raise MemoryError
+    if status == WRONG:
+        raise InputError("A token or a parent that a step was given does not exist.")
