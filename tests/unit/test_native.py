@@ -30,6 +30,7 @@ from pellucid.config import (
     DecodingConfig,
     LanguagesConfig,
     ModelConfig,
+    Precision,
     TokenizerConfig,
 )
 from pellucid.decode import Decoder, Request
@@ -46,6 +47,7 @@ from pellucid.native import (
     loading,
     read_stored,
 )
+from pellucid.native import engine as native_engine
 from pellucid.native.weights import positions, quantize_rows
 
 OPTIONS: list[dict[str, Any]] = [
@@ -131,6 +133,23 @@ def test_answers_are_the_same_bits_in_any_batch_with_any_threads(precision: str)
             assert answers_of(engine, requests, sentences, threads, **options) == alone
         backwards = answers_of(engine, requests[::-1], 11, 1, **options)
         assert backwards[::-1] == alone
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_threads_that_share_the_products_of_a_sentence_change_no_bit(
+    precision: Precision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Large enough that each product of the decoder, and of the logits, is cut into pieces.
+    sizes = {"target_vocabulary_size": 9001, "tied_embeddings": "none"}
+    model = make_transformer(d_model=74, d_ff=1013, **sizes)
+    engine, requests = engine_of(model, precision), make_requests(model, 3)
+    for options in OPTIONS[:2]:
+        alone = answers_of(engine, requests, 1, 1, **options)
+        for shared_bytes in (0, 2**40):
+            monkeypatch.setattr(native_engine, "SHARED_BYTES", shared_bytes)
+            for threads in (2, 3, 5):
+                answers = [answers_of(engine, [one], 1, threads, **options)[0] for one in requests]
+                assert answers == alone
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])

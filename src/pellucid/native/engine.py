@@ -32,6 +32,9 @@ FEWEST_ROWS = 12
 CACHE_BYTES = 2**20
 """A core's share of the processor's cache."""
 
+SHARED_BYTES = 2**20
+"""Bytes of weights in a step with which threads share the products of a sentence."""
+
 BYTES_OF_WEIGHT = {"float32": 4, "bfloat16": 2, "int8": 1}
 
 FEW_REQUESTS = 4
@@ -116,7 +119,8 @@ class NativeEngine:
             limits: one for each source.
             search: how.
             sentences: the most to compute at once in each thread.
-            threads: the most threads to use.
+            threads: the most threads to use: each for other sentences, or to share the products
+                of one.
 
         Returns:
             The best hypotheses of each source, or ``"overflowed"`` if logits were not finite.
@@ -135,7 +139,8 @@ class NativeEngine:
         call.job.model = ctypes.addressof(self._packed.model)
         most = min(sentences, MOST_ROWS // search.config.beam, self._fitting(sources, search))
         call.job.slots = max(1, min(most, len(sources)))
-        call.job.threads = max(1, min(threads, len(sources)))
+        call.job.threads = max(1, threads)
+        call.job.shares_products = self._step_bytes() >= SHARED_BYTES
         status = call.run(self._library)
         if status == NO_MEMORY:
             raise MemoryError
@@ -149,15 +154,21 @@ class NativeEngine:
         all sentences, so their keys and values may take as much as those.
         """
         config, beam = self.config, search.config.beam
-        keys, values = config.num_heads * config.d_key, config.num_heads * config.d_value
-        layer = config.d_model * (3 * keys + 3 * values + 2 * config.d_ff)
-        weights = config.num_decoder_layers * layer
-        weights += config.target_vocabulary_size * config.d_model
-        room = max(CACHE_BYTES, weights * BYTES_OF_WEIGHT[self.precision])
         length = sum(map(len, sources)) / len(sources)
-        position = config.num_decoder_layers * 4 * (keys + values)
+        position = 4 * config.num_decoder_layers * config.num_heads
+        position *= config.d_key + config.d_value
         # A translation is taken to be as long as its source.
-        return max(int(room / (length * (1 + beam) * position)), -(-FEWEST_ROWS // beam))
+        fitting = max(CACHE_BYTES, self._step_bytes()) / (length * (1 + beam) * position)
+        return max(int(fitting), -(-FEWEST_ROWS // beam))
+
+    def _step_bytes(self) -> int:
+        """Count the bytes of the weights that a step reads."""
+        config = self.config
+        attention = 3 * config.num_heads * (config.d_key + config.d_value)
+        layer = config.d_model * (attention + 2 * config.d_ff)
+        output = config.d_model * config.target_vocabulary_size
+        weights = config.num_decoder_layers * layer + output
+        return weights * BYTES_OF_WEIGHT[self.precision]
 
     def encode(self, sources: Sequence[Sequence[int]], *, threads: int) -> Encoded:
         """Encode sentences for a session.

@@ -19,7 +19,8 @@ int allocate_scratch(scratch *s, const model *m, long rows, long longest_source,
         (size_t)(rows * s->model_stride),   (size_t)(rows * s->model_stride),
         (size_t)(rows * s->wide_stride),    (size_t)(rows * s->context_stride),
         (size_t)(rows * s->inner_stride),   (size_t)(m->num_heads * score_stride(longest)),
-        (size_t)(keys * longest_source + LANES), (size_t)(rows * TILE_COLUMNS),
+        (size_t)(keys * longest_source + LANES),
+        (size_t)max_long(rows * TILE_COLUMNS, MOST_TILE_COLUMNS),
         (size_t)rows,
     };
     float **places[] = {&s->x,    &s->normed, &s->wide, &s->context, &s->inner, &s->scores,
@@ -50,14 +51,14 @@ const float *before(scratch *s, const norm *n, long rows) {
 void apply_product(scratch *s, const linear *l, const float *x, long stride, long rows, float *y,
                    long y_stride) {
     input in = make_input(s, l, x, stride, rows);
-    multiply(l, &in, 0, num_panels(l), y, y_stride, 0);
+    multiply_together(s->team, l, &in, 0, num_panels(l), y, y_stride, 0);
 }
 
 void apply_feed_forward(scratch *s, const layer *l, long rows) {
     const float *x = before(s, &l->norms[2], rows);
     input in = make_input(s, &l->inner, x, s->model_stride, rows);
-    multiply(&l->inner, &in, 0, num_panels(&l->inner), s->inner, s->inner_stride,
-             s->model->activation == RELU);
+    multiply_together(s->team, &l->inner, &in, 0, num_panels(&l->inner), s->inner,
+                      s->inner_stride, s->model->activation == RELU);
     activate(s->model, s->inner, s->inner_stride, rows);
     apply_product(s, &l->outer, s->inner, s->inner_stride, rows, s->wide, s->wide_stride);
     add_and_normalize(s->model, &l->norms[2], s->x, s->wide, s->wide_stride, rows);

@@ -115,7 +115,7 @@ class Job(ctypes.Structure):
         pointer source_ids source_starts limits min_lengths prefix_ids prefix_starts never
         integer num_never start_id eos_id width num_best stopping
         pointer penalties
-        integer slots threads longest_source longest_limit
+        integer slots threads shares_products longest_source longest_limit
         pointer stop counts lengths finished scores result_starts ids logs
         """
     )

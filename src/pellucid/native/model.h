@@ -56,9 +56,12 @@ typedef struct {
     embedding source, target;
 } model;
 
+typedef struct team team;
+
 /* What a thread computes with; `rows` is how many rows it has room for. */
 typedef struct {
     const model *model;
+    team *team; /* NULL: it computes alone */
     long rows, wide_stride, context_stride, inner_stride, model_stride;
     float *x, *normed, *wide, *context, *inner, *scores, *keys, *tile;
     int8_t *bytes;
@@ -67,7 +70,12 @@ typedef struct {
     char *memory;
 } scratch;
 
-enum { TILE_COLUMNS = 512 }; /* outputs whose logits are computed before they are looked at */
+/* Logits are computed in blocks, and looked at while they are in the cache: for few rows some blocks
+ * at once. */
+enum { MOST_TILE_COLUMNS = 4096, TILE_COLUMNS = 512 };
+INLINE long tile_columns(long rows) {
+    return max_long(1, MOST_TILE_COLUMNS / TILE_COLUMNS / rows) * TILE_COLUMNS;
+}
 
 int allocate_scratch(scratch *s, const model *m, long rows, long longest_source, long longest);
 void free_scratch(scratch *s);
@@ -84,6 +92,11 @@ typedef struct {
 input make_input(scratch *s, const linear *l, const float *x, long stride, long rows);
 void multiply(const linear *l, const input *in, long first, long end, float *y, long y_stride,
               int is_relu);
+/* team.c: helpers compute pieces of a product; t may be NULL. */
+team *start_team(long num_helpers);
+void end_team(team *t);
+void multiply_together(team *t, const linear *l, const input *in, long first, long end, float *y,
+                       long y_stride, int is_relu);
 INLINE long num_panels(const linear *l) { return ceil_div(l->out, LANES); }
 
 /* rows.c */

@@ -22,6 +22,7 @@ typedef struct {
     int64_t width, num_best, stopping;
     const double *penalties; /* divisor of the score for each length up to the longest limit */
     int64_t slots, threads;  /* sentences at once in each thread */
+    int64_t shares_products; /* threads without a sentence help with the products of others */
     int64_t longest_source, longest_limit;
     const volatile int32_t *stop; /* not 0 as soon as the search is to end early */
     /* Results: for each request up to num_best hypotheses, and -1 of them if it overflowed. */

@@ -106,10 +106,23 @@ static void look_at_block(const job *j, candidates *found, long index, float *lo
     }
 }
 
+/* Some of a row's logits, in blocks that are the same whatever else is computed with them: so a row's
+ * sum is, too. Outputs beyond the vocabulary fill up the last panel. */
+static void look_at_logits(const job *j, candidates *found, long index, float *logits, long first,
+                           long count) {
+    for (long at = 0; at < count; at += TILE_COLUMNS) {
+        const long end = min_long(at + TILE_COLUMNS, count);
+        const long width = min_long(first + end, j->model->output.out) - (first + at);
+        for (long k = at + width; k < end; k++) logits[k] = -INFINITY;
+        add_exponentials(&found->rows[index], logits + at, width);
+        look_at_block(j, found, index, logits + at, first + at, width);
+    }
+}
+
 static void find_candidates(scratch *s, const job *j, candidates *found, const float *states,
                             long num_rows) {
     const linear *l = &s->model->output;
-    const long step = TILE_COLUMNS / LANES, panels = num_panels(l);
+    const long columns = tile_columns(num_rows), step = columns / LANES, panels = num_panels(l);
     input in = make_input(s, l, states, s->model_stride, num_rows);
     for (long i = 0; i < num_rows; i++) {
         found->rows[i].largest = -INFINITY;
@@ -118,14 +131,9 @@ static void find_candidates(scratch *s, const job *j, candidates *found, const f
     }
     for (long panel = 0; panel < panels; panel += step) {
         const long end = min_long(panel + step, panels), first = panel * LANES;
-        const long width = min_long(end * LANES, l->out) - first;
-        multiply(l, &in, panel, end, s->tile, TILE_COLUMNS, 0);
-        for (long i = 0; i < num_rows; i++) {
-            float *logits = s->tile + i * TILE_COLUMNS;
-            for (long k = width; k < (end - panel) * LANES; k++) logits[k] = -INFINITY;
-            add_exponentials(&found->rows[i], logits, width);
-            look_at_block(j, found, i, logits, first, width);
-        }
+        multiply_together(s->team, l, &in, panel, end, s->tile, columns, 0);
+        for (long i = 0; i < num_rows; i++)
+            look_at_logits(j, found, i, s->tile + i * columns, first, (end - panel) * LANES);
     }
     for (long i = 0; i < num_rows; i++) {
         row *r = &found->rows[i];

@@ -32,6 +32,7 @@ enum {
 
 typedef struct {
     const job *job;
+    long num_helpers; /* threads that share its products */
     pthread_mutex_t *lock;
     int64_t *next; /* the first request that no thread has taken */
     int status;
@@ -53,7 +54,7 @@ static long take(worker *w, long wanted, long *first) {
     long count = 0, rows = 0;
     pthread_mutex_lock(w->lock);
     *first = *w->next;
-    const long left = j->num_requests - *first, share = ceil_div(left, j->threads);
+    const long left = j->num_requests - *first, share = ceil_div(left, min_long(j->threads, j->num_requests));
     const long most = min_long(min_long(max_long(wanted, ENCODED_AHEAD), share), ENCODED_ROWS);
     while (count < most) {
         rows += length_of(j, *first + count);
@@ -152,12 +153,14 @@ static void *work(void *argument) {
     const long encoded = max_long(tokens, j->longest_source);
     int status = allocate_scratch(&s, j->model, max_long(rows, encoded), j->longest_source,
                                   max_long(j->longest_source, j->longest_limit));
+    if (!status) s.team = start_team(w->num_helpers);
     if (!ready || !slots || !found.rows || !found.values || !found.ids) status = NO_MEMORY;
     for (long i = 0; !status && i < j->slots; i++) status = make_slot(&slots[i], j);
     if (!status) status = search(w, &s, slots, ready, &found);
     for (long i = 0; slots && i < j->slots; i++) free_slot(&slots[i], j);
     while (ready && ready->first < ready->end) free(ready->memory[ready->first++]);
     free(ready), free(slots), free(found.rows), free(found.values), free(found.ids);
+    end_team(s.team);
     free_scratch(&s);
     w->status = status;
     return NULL;
@@ -166,11 +169,15 @@ static void *work(void *argument) {
 EXPORT int translate(const job *j) {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     int64_t next = 0;
-    const long threads = j->threads;
+    const long threads = min_long(j->threads, j->num_requests);
     worker workers[threads];
     pthread_t started[threads];
     long num_started = 0;
-    for (long i = 0; i < threads; i++) workers[i] = (worker){j, &lock, &next, DONE};
+    /* Threads that get no sentences help with the products of the others. */
+    for (long i = 0; i < threads; i++) {
+        const long helpers = (j->threads - i - 1) / threads;
+        workers[i] = (worker){j, j->shares_products ? helpers : 0, &lock, &next, DONE};
+    }
     for (long i = 1; i < threads; i++, num_started++)
         if (pthread_create(&started[i], NULL, work, &workers[i])) break; /* fewer threads do it */
     work(&workers[0]);
