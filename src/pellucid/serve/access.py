@@ -6,6 +6,7 @@ import enum
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -89,18 +90,12 @@ def is_allowed_host(settings: Settings, host: str | None) -> bool:
     Web pages can make a browser send requests to any name that they own, also if it leads to this
     machine. They do not own addresses and ``localhost``.
     """
-    if not host or any(character in host for character in "/@?#\\ "):
-        return False
-    try:
-        name = urlsplit(f"//{host}").hostname
-        _ = urlsplit(f"//{host}").port
-    except ValueError:
-        return False
+    name = _name_of(host)
     if name is None:
         return False
-    name = name.rstrip(".")
-    known = {one.lower() for one in (*settings.allowed_hosts, settings.host)}
-    return name == "localhost" or name in known or _is_address(name)
+    if name == "localhost" or _is_address(name):
+        return True
+    return name in {one.lower() for one in (*settings.allowed_hosts, settings.host)}
 
 
 def is_allowed_origin(settings: Settings, origin: str | None, host: str | None) -> bool:
@@ -115,6 +110,20 @@ def is_allowed_origin(settings: Settings, origin: str | None, host: str | None) 
         return False
 
 
+@lru_cache(maxsize=256)
+def _name_of(host: str | None) -> str | None:
+    """Take the name out of a ``Host`` header; None if it is none."""
+    if not host or any(character in host for character in "/@?#\\ "):
+        return None
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port
+    except ValueError:
+        return None
+    return None if parts.hostname is None else parts.hostname.rstrip(".")
+
+
+@lru_cache(maxsize=256)
 def _is_address(name: str) -> bool:
     try:
         ip_address(name)

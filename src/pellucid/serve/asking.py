@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pellucid.serve.models import ServedModel
+from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.problems import Problem
 from pellucid.serve.schemas import DECODING
-from pellucid.serve.tasks import Text, Translate, as_strict
+from pellucid.serve.tasks import Text, Translate
 
 if TYPE_CHECKING:
     from pellucid.decode import Constraints
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pellucid.translation import Scored, TranslatedHypothesis, Translation
 
 __all__ = [
-    "check_options",
     "constraints_of",
     "decoding_of",
     "refuse_with_html",
@@ -27,34 +26,28 @@ __all__ = [
     "translation_record",
 ]
 
+PHRASES = ("forbid", "require", "require_each", "glossary")
+"""The fields that say what a translation may and must contain, other than how it begins."""
+
 TREATMENT = ("clean", "split", "split_long", "unknown", "retry")
 _TOKENS = ("tokens", "ids", "token_log_probabilities")
 
 
-def decoding_of(body: Any, model: ServedModel) -> dict[str, Any]:
-    """Take the decoding options that a request gives.
+def decoding_of(body: Any, model: ServedModel) -> Options:
+    """Take the decoding options that a request gives, and refuse a language that is not there.
 
     Raises:
-        ConfigurationError: they are impossible.
+        InputError: the options are impossible, or the model has no such language.
     """
     given = {name: getattr(body, name, None) for name in DECODING}
     given = {name: value for name, value in given.items() if value is not None}
-    phrases = ("forbid", "require", "require_each", "glossary", "retry")
-    is_plain = not any(getattr(body, name, None) for name in phrases)
-    return as_strict(given, model.translator, is_plain=is_plain)
+    is_plain = not any(getattr(body, name, None) for name in (*PHRASES, "retry"))
+    options = model.decide(given, is_plain=is_plain)
+    if body.to is not None:
+        from pellucid.text.codes import find_code
 
-
-def check_options(model: ServedModel, options: Mapping[str, Any], to: str | None) -> None:
-    """Refuse options and a language that the model cannot have.
-
-    Raises:
-        InputError: an option contradicts another, or the model has no such language.
-    """
-    from pellucid.text.codes import find_code
-
-    model.translator.configure(**options)
-    if to is not None:
-        find_code(model.translator.tokenizer, to)
+        find_code(model.translator.tokenizer, body.to)
+    return options
 
 
 def translate_task(body: Any, model: ServedModel) -> tuple[Translate, list[Text]]:
@@ -65,7 +58,6 @@ def translate_task(body: Any, model: ServedModel) -> tuple[Translate, list[Text]
         Problem: two of its parts contradict each other.
     """
     options = decoding_of(body, model)
-    check_options(model, options, body.to)
     treatment = [(name, getattr(body, name)) for name in TREATMENT]
     if body.to is not None:
         treatment.append(("to", body.to))
@@ -82,7 +74,7 @@ def translate_task(body: Any, model: ServedModel) -> tuple[Translate, list[Text]
             )
     if body.prefix and body.prefixes is not None:
         raise Problem(422, "prefix cannot be combined with prefixes. Leave one out.")
-    task = Translate(model, tuple(sorted(options.items())), tuple(treatment), align)
+    task = Translate(model, options, tuple(treatment), align)
     return task, list(map(Text, body.texts, constraints_of(body, model, body.texts)))
 
 
@@ -108,14 +100,22 @@ def constraints_of(body: Any, model: ServedModel, texts: Sequence[str]) -> list[
         model: the model.
         texts: its texts.
     """
-    glossary = _glossary(body, model)
     prefixes = getattr(body, "prefixes", None) or [body.prefix] * len(texts)
+    if not any(getattr(body, name, None) for name in PHRASES):
+        return list(map(_begin_with, prefixes))
+    glossary = _glossary(body, model)
     rows = getattr(body, "require_each", None) or [()] * len(texts)
     shared = tuple(body.forbid), tuple(body.require)
     return [
         _for_text(text, prefix, shared, row, glossary)
         for text, prefix, row in zip(texts, prefixes, rows, strict=True)
     ]
+
+
+def _begin_with(prefix: str) -> Constraints:
+    from pellucid.decode import Constraints
+
+    return Constraints(prefix)
 
 
 def _glossary(body: Any, model: ServedModel) -> Glossary | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pellucid.errors import DataError, OutputError, not_readable, not_writable
 
-__all__ = ["Keys", "hash_key", "make_key"]
+__all__ = ["Keys", "hash_key", "key_of", "make_key"]
 
 _LINE = re.compile(r"([0-9a-f]{64})(?:\s+.*)?\Z")
 
@@ -71,6 +71,12 @@ class Keys:
         for known in self._hashes:
             is_found |= hmac.compare_digest(given, known)
         return is_found and bool(key)
+
+
+def key_of(authorization: str | None) -> str | None:
+    """Take the key out of an ``Authorization: Bearer KEY`` header."""
+    scheme, _, key = (authorization or "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" and key.strip() else None
 
 
 def make_key(path: Path, name: str) -> str:

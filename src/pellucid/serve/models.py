@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from pellucid.lines.aligning import Aligner
     from pellucid.translator import Translator
 
-__all__ = ["Models", "ServedModel", "load_models", "name_models"]
+__all__ = ["Models", "Options", "ServedModel", "load_models", "name_models"]
+
+Options = tuple[tuple[str, Any], ...]
+"""Decoding options by name, in the order of their names."""
+
+MOST_DECIDED = 256
+"""Combinations of options that are remembered, because it takes longer to check them than to
+translate a short text."""
 
 
 @dataclass(eq=False)
@@ -32,6 +39,7 @@ class ServedModel:
     name: str
     translator: Translator
     _aligners: dict[tuple[Any, ...], Aligner] = field(default_factory=dict)
+    _decided: dict[tuple[Any, ...], Options] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
@@ -60,6 +68,31 @@ class ServedModel:
         if bundle is None:
             return "", ""
         return bundle.config.languages.source, bundle.config.languages.target
+
+    def decide(self, given: Mapping[str, Any], *, is_plain: bool) -> Options:
+        """Check decoding options, and ask for the same text in any batch unless they say otherwise.
+
+        Args:
+            given: the options that a request gives.
+            is_plain: True if there are no required or forbidden phrases and no second search. Then
+                the engine in C may answer, whose results never depend on the batch.
+
+        Raises:
+            ConfigurationError: the options are impossible.
+        """
+        key = (is_plain, *sorted(given.items()))
+        if (known := self._decided.get(key)) is not None:
+            return known
+        options, translator = dict(given), self.translator
+        if "strict" not in options:
+            config = translator.configure(**options)
+            if not is_plain or translator.decoder.find_reason(config) is not None:
+                options["strict"] = config.precision == "float32" and not config.sample
+        translator.configure(**options)
+        if len(self._decided) >= MOST_DECIDED:
+            self._decided.clear()
+        self._decided[key] = decided = tuple(sorted(options.items()))
+        return decided
 
     def aligner(
         self, units: UnitRule = "auto", layer: int | None = None, head: int | None = None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import Models
@@ -10,6 +14,8 @@ from pellucid.serve.scheduler import Scheduler
 from pellucid.serve.settings import Settings
 
 __all__ = ["Parts"]
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -27,3 +33,11 @@ class Parts:
     settings: Settings
     scheduler: Scheduler
     metrics: Metrics
+    # One thread: each one more that runs Python takes its share of the event loop's time.
+    _aside: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, "pellucid-aside"), repr=False
+    )
+
+    async def aside(self, work: Callable[[], Result]) -> Result:
+        """Do some work that needs no model, next to what is computed."""
+        return await asyncio.get_running_loop().run_in_executor(self._aside, work)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from pellucid.serve.exchange import CONNECTION
 from pellucid.serve.settings import Limits
 
 __all__ = ["make_protocol"]
@@ -49,6 +51,17 @@ class _Connection(HttpToolsProtocol):
         self._is_in_head = True
         self._num_head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
+        self.on_lost: Callable[[], None] | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """True if the client has closed the connection."""
+        return self.transport.is_closing()
+
+    @property
+    def is_behind(self) -> bool:
+        """True if the client takes its answers more slowly than they come."""
+        return self.flow.write_paused
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -61,6 +74,8 @@ class _Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_timer()
         super().connection_lost(exc)
+        if self.on_lost is not None:
+            self.on_lost()
 
     def data_received(self, data: bytes) -> None:
         if self._is_in_head:
@@ -76,6 +91,7 @@ class _Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]
         self._is_in_head = True
 
     def on_headers_complete(self) -> None:

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
+from pellucid.serve.garbage import Garbage
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.problems import Problem, busy
 from pellucid.serve.settings import Limits
+from pellucid.serve.turns import in_turns
 
 __all__ = ["Scheduler", "Task"]
 
@@ -57,6 +59,15 @@ class _Job:
     @property
     def waiting_cost(self) -> int:
         return sum(self.costs[self.num_taken :])
+
+    @property
+    def is_unfinished(self) -> bool:
+        return len(self.results) < len(self.items)
+
+    def fail(self, problem: Problem) -> None:
+        """Give up waiting, in the event loop."""
+        if not self.future.done():
+            self.future.set_exception(problem)
 
     def finish(self) -> None:
         """Hand over the results, in the event loop."""
@@ -200,13 +211,12 @@ class Scheduler:
             self._waiting_cost += cost
             self._changed.notify()
         self._show_waiting()
+        late = loop.call_later(self._limits.request_seconds, lambda: job.fail(self._too_late()))
         try:
-            async with asyncio.timeout(self._limits.request_seconds):
-                return await job.future
-        except TimeoutError:
-            raise self._too_late() from None
+            return await job.future
         finally:
-            if not job.future.done() or job.future.cancelled():
+            late.cancel()
+            if job.is_unfinished:
                 self._leave(job)
 
     def _leave(self, job: _Job) -> None:
@@ -242,7 +252,9 @@ class Scheduler:
     # The thread
 
     def _work(self) -> None:
+        garbage = Garbage()
         while True:
+            garbage.search(is_idle=not (self._jobs or self._streams))
             with self._changed:
                 while not (self._jobs or self._streams or self._is_ending):
                     self._changed.wait()
@@ -308,7 +320,7 @@ class Scheduler:
             if len(job.results) == len(job.items):
                 done.setdefault(job.loop, []).append(job)
         for loop, jobs in done.items():
-            _call_in(loop, partial(_finish, jobs))
+            _call_in(loop, partial(in_turns, [job.finish for job in jobs]))
         self._show_waiting()
 
     def _advance(self, stream: _Stream) -> None:
@@ -324,11 +336,6 @@ class Scheduler:
         if stream.is_gone or piece is _GONE or isinstance(piece, BaseException):
             with self._changed:
                 self._streams.remove(stream)
-
-
-def _finish(jobs: Sequence[_Job]) -> None:
-    for job in jobs:
-        job.finish()
 
 
 def _start(make: Callable[[], Iterator[Any]]) -> Iterator[Any]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pellucid.serve.models import ServedModel
+from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.problems import Problem
 
 if TYPE_CHECKING:
     from pellucid.lines.ready import LineConstraints
     from pellucid.translation import Scored, Translation
-    from pellucid.translator import Translator
 
-__all__ = ["Score", "Text", "Translate", "as_strict", "estimate_tokens", "refuse_if_too_large"]
+__all__ = ["Score", "Text", "Translate", "estimate_tokens", "refuse_if_too_large"]
 
 CHARACTERS_A_TOKEN = 4
 
@@ -29,29 +28,6 @@ DOUBTFUL = -1.0
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text without cutting it, which takes too long for the event loop."""
     return 2 + max(len(text) // CHARACTERS_A_TOKEN, text.count(" "))
-
-
-def as_strict(
-    options: Mapping[str, Any], translator: Translator, *, is_plain: bool = False
-) -> dict[str, Any]:
-    """Ask for the same text in any batch, if the options allow that and do not say otherwise.
-
-    Args:
-        options: the options that a request gives.
-        translator: the model.
-        is_plain: True if there are no required or forbidden phrases and no second search. Then the
-            engine in C may answer, whose results never depend on the batch.
-
-    Raises:
-        ConfigurationError: the options are impossible.
-    """
-    chosen = dict(options)
-    if "strict" in chosen:
-        return chosen
-    config = translator.configure(**chosen)
-    if is_plain and translator.decoder.find_reason(config) is None:
-        return chosen
-    return {**chosen, "strict": config.precision == "float32" and not config.sample}
 
 
 @dataclass(frozen=True)
@@ -79,7 +55,7 @@ class Translate:
     """
 
     model: ServedModel
-    options: tuple[tuple[str, Any], ...]
+    options: Options
     treatment: tuple[tuple[str, Any], ...] = ()
     align: tuple[Any, ...] | None = None
 

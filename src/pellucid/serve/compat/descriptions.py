@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field
-from starlette.responses import Response
 
 from pellucid.serve.answers import Answer, ProblemAnswer, StatusAnswer
 from pellucid.serve.responses import PROBLEMS
@@ -151,7 +150,6 @@ TRANSLATE_FILE: dict[str, Any] = {
 }
 DOWNLOAD: dict[str, Any] = {
     **_TAGS,
-    "response_class": Response,
     "responses": {
         **_refusals(),
         404: {"model": ProblemAnswer, "description": "There is no such file."},

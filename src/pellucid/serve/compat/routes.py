@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
-
-from fastapi import FastAPI, Request
-from starlette.responses import Response
 
 from pellucid.serve.compat import descriptions as about
 from pellucid.serve.compat.files import READERS, FileStore, translate_file
 from pellucid.serve.compat.languages import Detector, Languages, display_name
 from pellucid.serve.compat.reading import Fields, read_fields
 from pellucid.serve.compat.translating import translate_all, translate_with_others
+from pellucid.serve.exchange import Asked
 from pellucid.serve.markup.reading import visible_text
 from pellucid.serve.parts import Parts
 from pellucid.serve.problems import Problem
-from pellucid.serve.responses import reply
+from pellucid.serve.responses import NOT_KEPT, Reply, reply
 from pellucid.serve.settings import Limits
+from pellucid.serve.table import Table
 from pellucid.serve.tasks import refuse_if_too_large
 
 __all__ = ["add_compat_routes"]
@@ -28,11 +26,11 @@ SHORT = 40
 """Characters up to which a text's language is judged by all texts of the request."""
 
 
-def add_compat_routes(routes: FastAPI, parts: Parts, describe: Callable[[], bytes]) -> None:
+def add_compat_routes(routes: Table, parts: Parts, describe: Callable[[], bytes]) -> None:
     """Add LibreTranslate's routes.
 
     Args:
-        routes: the application.
+        routes: the table to add them to.
         parts: of the server.
         describe: writes the OpenAPI description.
     """
@@ -43,7 +41,7 @@ def add_compat_routes(routes: FastAPI, parts: Parts, describe: Callable[[], byte
 
 
 def _add_facts(
-    routes: FastAPI, parts: Parts, languages: Languages, describe: Callable[[], bytes]
+    routes: Table, parts: Parts, languages: Languages, describe: Callable[[], bytes]
 ) -> None:
     limits = parts.settings.limits
     has_keys = parts.settings.keys is not None
@@ -64,41 +62,41 @@ def _add_facts(
     }
 
     @routes.get("/languages", **about.LANGUAGES)
-    async def list_languages() -> Response:
+    async def list_languages() -> Reply:
         """List the languages, each with those that it can be translated into."""
         return reply(listed)
 
     @routes.get("/frontend/settings", **about.SETTINGS)
-    async def frontend_settings() -> Response:
+    async def frontend_settings() -> Reply:
         """Say what the server takes."""
         return reply(settings)
 
     @routes.get("/health", **about.HEALTH)
-    async def health() -> Response:
+    async def health() -> Reply:
         """Answer if the process is alive."""
         return reply({"status": "ok"})
 
     @routes.get("/spec", include_in_schema=False)
-    async def spec() -> Response:
+    async def spec() -> Reply:
         """Describe all routes."""
-        return Response(await asyncio.to_thread(describe), media_type="application/json")
+        return Reply(await parts.aside(describe))
 
     @routes.post("/suggest", **about.SUGGEST)
-    async def suggest(request: Request) -> Response:
+    async def suggest(asked: Asked) -> Reply:
         """Refuse a suggestion: this server keeps no texts."""
-        await read_fields(request, parts.settings)
+        await read_fields(asked, parts.settings)
         raise Problem(403, "Suggestions are disabled on this server.")
 
 
-def _add_translation(routes: FastAPI, parts: Parts, languages: Languages) -> None:
+def _add_translation(routes: Table, parts: Parts, languages: Languages) -> None:
     limits = parts.settings.limits
     detector = Detector(languages.codes)
     to_sources = Detector(languages.sources)
 
     @routes.post("/translate", **about.TRANSLATE)
-    async def translate(request: Request) -> Response:
+    async def translate(asked: Asked) -> Reply:
         """Translate a text, or a list of texts."""
-        fields = await read_fields(request, parts.settings)
+        fields = await read_fields(asked, parts.settings)
         texts, is_list = fields.texts("q")
         source, target = fields.text("source"), fields.text("target")
         _check_sizes(texts, limits, is_list=is_list)
@@ -122,9 +120,9 @@ def _add_translation(routes: FastAPI, parts: Parts, languages: Languages) -> Non
         return answer
 
     @routes.post("/detect", **about.DETECT)
-    async def detect(request: Request) -> Response:
+    async def detect(asked: Asked) -> Reply:
         """Name the language of a text."""
-        fields = await read_fields(request, parts.settings)
+        fields = await read_fields(asked, parts.settings)
         (text, *more), is_list = fields.texts("q")
         _check_sizes([text, *more], limits, is_list=is_list)
         whole = " ".join([text, *more])
@@ -189,14 +187,14 @@ def _check_sizes(texts: Sequence[str], limits: Limits, *, is_list: bool) -> None
             raise Problem(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
 
 
-def _add_files(routes: FastAPI, parts: Parts, languages: Languages) -> None:
+def _add_files(routes: Table, parts: Parts, languages: Languages) -> None:
     limits = parts.settings.limits
     store = FileStore()
 
     @routes.post("/translate_file", **about.TRANSLATE_FILE)
-    async def translate_a_file(request: Request) -> Response:
+    async def translate_a_file(asked: Asked) -> Reply:
         """Translate a file, and say where to fetch it."""
-        fields = await read_fields(request, parts.settings)
+        fields = await read_fields(asked, parts.settings)
         if fields.file is None:
             raise Problem(400, "Invalid request: missing file parameter")
         if not fields.file_name:
@@ -212,20 +210,21 @@ def _add_files(routes: FastAPI, parts: Parts, languages: Languages) -> None:
             fields.file_name, fields.file, target, translate, limits.characters
         )
         key = store.add(name, content, media_type)
-        address = f"{request.url.scheme}://{request.headers['host']}/download_file/{key}"
+        scheme, host = asked.scope["scheme"], asked.header(b"host")
+        address = f"{scheme}://{host}/download_file/{key}"
         return reply({"translatedFileUrl": address})
 
     @routes.get("/download_file/{name}", **about.DOWNLOAD)
-    async def download_file(name: str) -> Response:
+    async def download_file(name: str) -> Reply:
         """Fetch a translated file."""
         file = store.get(name)
         # Never shown by a browser: a translated page must not run in this server's origin.
         headers = {
             "Content-Disposition": f'attachment; filename="{_ascii(file.name)}"',
             "Content-Security-Policy": "sandbox",
-            "Cache-Control": "no-store",
+            **NOT_KEPT,
         }
-        return Response(file.content, headers=headers, media_type=file.media_type)
+        return Reply(file.content, headers=headers, media_type=file.media_type)
 
 
 def _ascii(name: str) -> str:

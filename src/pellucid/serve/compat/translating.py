@@ -9,7 +9,7 @@ from pellucid.serve.compat.languages import Route
 from pellucid.serve.markup.translating import translate_markup
 from pellucid.serve.parts import Parts
 from pellucid.serve.problems import Problem
-from pellucid.serve.tasks import Text, Translate, as_strict
+from pellucid.serve.tasks import Text, Translate
 
 if TYPE_CHECKING:
     from pellucid.translation import Translation
@@ -69,9 +69,9 @@ async def translate_with_others(
 
 
 def _task(route: Route, options: dict[str, Any], align: tuple[Any, ...] | None = None) -> Translate:
-    chosen = as_strict(options, route.model.translator, is_plain=True)
+    chosen = route.model.decide(options, is_plain=True)
     treatment = (("to", route.to),) if route.to is not None else ()
-    return Translate(route.model, tuple(sorted(chosen.items())), treatment, align)
+    return Translate(route.model, chosen, treatment, align)
 
 
 async def _compute(parts: Parts, task: Translate, texts: Sequence[str]) -> list[Translation]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import html
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pellucid.serve.markup.placing import place_tags, place_tags_around
@@ -33,7 +33,8 @@ async def translate_markup(parts: Parts, task: Translate, documents: Sequence[st
     Raises:
         Problem: 400, a sentence cannot be translated.
     """
-    read = await asyncio.to_thread(lambda: [read_segments(one) for one in documents])
+    # One by one, so that a long list does not hold up other requests.
+    read = [await parts.aside(partial(read_segments, one)) for one in documents]
     with_links: list[tuple[int, int]] = []
     without: list[tuple[int, int]] = []
     for number, pieces in enumerate(read):
@@ -43,12 +44,10 @@ async def translate_markup(parts: Parts, task: Translate, documents: Sequence[st
     found: Found = {}
     for places, how in ((with_links, task), (without, replace(task, align=None))):
         found |= await _translate(parts, how, read, places)
-    return await asyncio.to_thread(
-        lambda: [
-            "".join(_write(piece, found.get((number, place))) for place, piece in enumerate(pieces))
-            for number, pieces in enumerate(read)
-        ]
-    )
+    return [
+        await parts.aside(partial(_write_all, number, pieces, found))
+        for number, pieces in enumerate(read)
+    ]
 
 
 async def _translate(
@@ -67,6 +66,10 @@ async def _translate(
     if fault is not None:
         raise Problem(400, f"Cannot translate text: {fault}")
     return dict(zip(places, translations, strict=True))
+
+
+def _write_all(number: int, pieces: Sequence[str | Segment], found: Found) -> str:
+    return "".join(_write(piece, found.get((number, place))) for place, piece in enumerate(pieces))
 
 
 def _write(piece: str | Segment, translation: Translation | None) -> str:

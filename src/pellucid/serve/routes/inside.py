@@ -7,20 +7,18 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any
 
-from fastapi import FastAPI
-from starlette.responses import Response, StreamingResponse
-
 from pellucid.errors import PellucidError
 from pellucid.serve.answers import ChangeAnswer
-from pellucid.serve.asking import check_options, constraints_of, decoding_of
+from pellucid.serve.asking import constraints_of, decoding_of
 from pellucid.serve.looking import change as compute_change
 from pellucid.serve.looking import look as compute_look
 from pellucid.serve.looking import write_trace
 from pellucid.serve.parts import Parts
 from pellucid.serve.problems import Problem, from_error
-from pellucid.serve.responses import reply
-from pellucid.serve.routes.texts import refusals, takes
+from pellucid.serve.responses import NOT_KEPT, Reply, reply
+from pellucid.serve.routes.texts import refusals
 from pellucid.serve.schemas import Schemas
+from pellucid.serve.table import Table
 from pellucid.serve.tasks import estimate_tokens, refuse_if_too_large
 
 __all__ = ["add_inside_routes"]
@@ -50,11 +48,11 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def add_inside_routes(routes: FastAPI, parts: Parts, schemas: Schemas) -> None:
+def add_inside_routes(routes: Table, parts: Parts, schemas: Schemas) -> None:
     """Add ``/v1/stream``, ``/v1/look`` and ``/v1/change``.
 
     Args:
-        routes: the application.
+        routes: the table to add them to.
         parts: of the server.
         schemas: the classes of requests.
     """
@@ -62,14 +60,12 @@ def add_inside_routes(routes: FastAPI, parts: Parts, schemas: Schemas) -> None:
     scheduler = parts.scheduler
 
     @routes.post(
-        "/v1/stream", response_class=Response, responses={**refusals(), **_EVENTS}, tags=["texts"]
+        "/v1/stream", body=schemas.stream, responses={**refusals(), **_EVENTS}, tags=["texts"]
     )
-    @takes(schemas.stream)
-    async def stream(body: Any) -> Response:
+    async def stream(body: Any) -> Reply:
         """Translate one text, and send its translation piece by piece."""
         model = parts.models.choose(body.model, body.source, body.target)
         options = decoding_of(body, model)
-        check_options(model, options, body.to)
         (constraints,) = constraints_of(body, model, [body.text])
 
         def make() -> Iterator[str]:
@@ -80,38 +76,40 @@ def add_inside_routes(routes: FastAPI, parts: Parts, schemas: Schemas) -> None:
                 split=body.split,
                 split_long=body.split_long,
                 to=body.to,
-                **options,
+                **dict(options),
             )
 
         pieces = scheduler.stream(make)
         # What is wrong with a request shows at the first piece, before the answer begins.
         first = await anext(pieces, None)
         parts.metrics.texts.labels(model.name, "stream").inc()
-        return StreamingResponse(
-            _events(first, pieces),
+        return Reply(
+            pieces=_events(first, pieces),
             media_type="text/event-stream",
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+            headers={**NOT_KEPT, "X-Accel-Buffering": "no"},
         )
 
-    @routes.post(
-        "/v1/look", response_class=Response, responses={**refusals(), **_TRACE}, tags=["inside"]
-    )
-    @takes(schemas.look)
-    async def look(body: Any) -> Response:
+    @routes.post("/v1/look", body=schemas.look, responses={**refusals(), **_TRACE}, tags=["inside"])
+    async def look(body: Any) -> Reply:
         """Look inside the translation of one line: the arrays of the layers that are asked for."""
         model = parts.models.choose(body.model, body.source, body.target)
         work = partial(compute_look, model, body, most_bytes=limits.look_bytes)
         records, arrays = await scheduler.call(work, cost=10 * estimate_tokens(body.text))
         parts.metrics.texts.labels(model.name, "look").inc()
-        return StreamingResponse(
-            write_trace(records, arrays),
+        return Reply(
+            pieces=_one_by_one(write_trace(records, arrays)),
             media_type="application/octet-stream",
-            headers={"Cache-Control": "no-store"},
+            headers=NOT_KEPT,
         )
 
-    @routes.post("/v1/change", response_model=ChangeAnswer, responses=refusals(), tags=["inside"])
-    @takes(schemas.change)
-    async def change(body: Any) -> Response:
+    @routes.post(
+        "/v1/change",
+        body=schemas.change,
+        response_model=ChangeAnswer,
+        responses=refusals(),
+        tags=["inside"],
+    )
+    async def change(body: Any) -> Reply:
         """Translate one line again under changes of the model: cut heads, edges or words."""
         model = parts.models.choose(body.model, body.source, body.target)
         work = partial(compute_change, model, body)
@@ -120,6 +118,11 @@ def add_inside_routes(routes: FastAPI, parts: Parts, schemas: Schemas) -> None:
         answer = reply(found)
         refuse_if_too_large(len(answer.body), limits.response_bytes)
         return answer
+
+
+async def _one_by_one(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
 
 
 async def _events(first: str | None, pieces: AsyncIterator[str]) -> AsyncIterator[bytes]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import FastAPI
-from starlette.responses import Response
-
 from pellucid.serve.answers import ModelsAnswer, ProblemAnswer, StatusAnswer
 from pellucid.serve.parts import Parts
-from pellucid.serve.responses import PROBLEMS, reply
+from pellucid.serve.responses import PROBLEMS, Reply, reply
+from pellucid.serve.table import Table
 
 __all__ = ["add_model_routes"]
 
@@ -21,11 +18,11 @@ READING: dict[int | str, dict[str, Any]] = {
 }
 
 
-def add_model_routes(routes: FastAPI, parts: Parts, describe: Callable[[], bytes]) -> None:
+def add_model_routes(routes: Table, parts: Parts, describe: Callable[[], bytes]) -> None:
     """Add ``/livez``, ``/readyz``, ``/metrics``, ``/openapi.json`` and ``/v1/models``.
 
     Args:
-        routes: the application.
+        routes: the table to add them to.
         parts: models, metrics and limits.
         describe: writes the OpenAPI description.
     """
@@ -33,7 +30,7 @@ def add_model_routes(routes: FastAPI, parts: Parts, describe: Callable[[], bytes
     limits = parts.settings.limits.model_dump()
 
     @routes.get("/livez", response_model=StatusAnswer, responses=READING, tags=["state"])
-    async def livez() -> Response:
+    async def livez() -> Reply:
         """Answer if the process is alive."""
         return reply({"status": "ok"})
 
@@ -43,21 +40,21 @@ def add_model_routes(routes: FastAPI, parts: Parts, describe: Callable[[], bytes
     }
 
     @routes.get("/readyz", response_model=StatusAnswer, responses=ending, tags=["state"])
-    async def readyz() -> Response:
+    async def readyz() -> Reply:
         """Answer if the server takes requests."""
         return reply({"status": "ok"})
 
-    @routes.get("/metrics", response_class=Response, responses=READING, tags=["state"])
-    async def metrics() -> Response:
+    @routes.get("/metrics", responses=READING, tags=["state"])
+    async def metrics() -> Reply:
         """Report counts and times for Prometheus."""
-        return Response(parts.metrics.write(), media_type="text/plain; version=0.0.4")
+        return Reply(parts.metrics.write(), media_type="text/plain; version=0.0.4")
 
     @routes.get("/openapi.json", include_in_schema=False)
-    async def openapi() -> Response:
+    async def openapi() -> Reply:
         """Describe all routes."""
-        return Response(await asyncio.to_thread(describe), media_type="application/json")
+        return Reply(await parts.aside(describe))
 
     @routes.get("/v1/models", response_model=ModelsAnswer, responses=READING, tags=["models"])
-    async def list_models() -> Response:
+    async def list_models() -> Reply:
         """List the models, and the limits of requests."""
         return reply({"models": models, "limits": limits})

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from fastapi import FastAPI
-from starlette.responses import Response
-
 from pellucid.serve.page import Lessons, make_service_page
 from pellucid.serve.parts import Parts
+from pellucid.serve.responses import Reply
+from pellucid.serve.table import Table
 
 __all__ = ["add_page_route"]
 
 
-def add_page_route(routes: FastAPI, parts: Parts, lessons: Lessons) -> None:
+def add_page_route(routes: Table, parts: Parts, lessons: Lessons) -> None:
     """Add ``/``, which is made when it is asked for the first time.
 
     Args:
-        routes: the application.
+        routes: the table to add them to.
         parts: of the server.
         lessons: the lessons of a model that runs in the page.
     """
@@ -25,7 +24,7 @@ def add_page_route(routes: FastAPI, parts: Parts, lessons: Lessons) -> None:
     has_keys = parts.settings.keys is not None
 
     @routes.get("/", include_in_schema=False)
-    async def page() -> Response:
+    async def page() -> Reply:
         """Show the page."""
         if not made:
             make = partial(make_service_page, parts.models, has_keys=has_keys, lessons=lessons)
@@ -35,4 +34,4 @@ def add_page_route(routes: FastAPI, parts: Parts, lessons: Lessons) -> None:
             "Content-Security-Policy": "frame-ancestors 'none'",
             "X-Frame-Options": "DENY",
         }
-        return Response(made[0], headers=headers, media_type="text/html; charset=utf-8")
+        return Reply(made[0], headers=headers, media_type="text/html; charset=utf-8")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-
-from fastapi import FastAPI
-from starlette.responses import Response
 
 from pellucid.serve.answers import ProblemAnswer, ScoresAnswer, TranslateAnswer
 from pellucid.serve.asking import refuse_with_html, score_record, translate_task, translation_record
 from pellucid.serve.markup.translating import translate_markup
 from pellucid.serve.parts import Parts
-from pellucid.serve.responses import PROBLEMS, reply
+from pellucid.serve.responses import PROBLEMS, Reply, reply
 from pellucid.serve.schemas import Schemas
+from pellucid.serve.table import Table
 from pellucid.serve.tasks import Score, Translate, refuse_if_too_large
 
-__all__ = ["add_text_routes", "refusals", "takes"]
+__all__ = ["add_text_routes", "refusals"]
 
 
 def refusals() -> dict[int | str, dict[str, Any]]:
@@ -27,31 +24,24 @@ def refusals() -> dict[int | str, dict[str, Any]]:
     }
 
 
-def takes(body: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Say of which class the body of a route is; the class is made when the server starts."""
-
-    def decorate(route: Callable[..., Any]) -> Callable[..., Any]:
-        route.__annotations__["body"] = body
-        return route
-
-    return decorate
-
-
-def add_text_routes(routes: FastAPI, parts: Parts, schemas: Schemas) -> None:
+def add_text_routes(routes: Table, parts: Parts, schemas: Schemas) -> None:
     """Add ``/v1/translate`` and ``/v1/score``.
 
     Args:
-        routes: the application.
+        routes: the table to add them to.
         parts: models and scheduler.
         schemas: the classes of requests.
     """
     limit = parts.settings.limits.response_bytes
 
     @routes.post(
-        "/v1/translate", response_model=TranslateAnswer, responses=refusals(), tags=["texts"]
+        "/v1/translate",
+        body=schemas.translate,
+        response_model=TranslateAnswer,
+        responses=refusals(),
+        tags=["texts"],
     )
-    @takes(schemas.translate)
-    async def translate(body: Any) -> Response:
+    async def translate(body: Any) -> Reply:
         """Translate texts, with every option of pellucid translate.
 
         Texts of all clients are computed together. A text that cannot be translated has an error;
@@ -70,7 +60,7 @@ def add_text_routes(routes: FastAPI, parts: Parts, schemas: Schemas) -> None:
         refuse_if_too_large(len(answer.body), limit)
         return answer
 
-    async def _translate_html(body: Any, task: Translate) -> Response:
+    async def _translate_html(body: Any, task: Translate) -> Reply:
         refuse_with_html(body)
         task = replace(task, align=task.align or ("auto", None, None))
         found = await translate_markup(parts, task, body.texts)
@@ -81,9 +71,14 @@ def add_text_routes(routes: FastAPI, parts: Parts, schemas: Schemas) -> None:
         refuse_if_too_large(len(answer.body), limit)
         return answer
 
-    @routes.post("/v1/score", response_model=ScoresAnswer, responses=refusals(), tags=["texts"])
-    @takes(schemas.score)
-    async def score(body: Any) -> Response:
+    @routes.post(
+        "/v1/score",
+        body=schemas.score,
+        response_model=ScoresAnswer,
+        responses=refusals(),
+        tags=["texts"],
+    )
+    async def score(body: Any) -> Reply:
         """Compute the log-probability of given translations."""
         model = parts.models.choose(body.model, body.source, body.target)
         pairs = [(pair.source, pair.target) for pair in body.pairs]
