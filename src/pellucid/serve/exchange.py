@@ -101,7 +101,8 @@ class Exchange:
         self._receive = receive
         self._send = send
         self._limits = limits
-        self._connection: Connection = scope[CONNECTION]
+        # Taken out, because the connection holds the scope: a cycle would outlive the request.
+        self._connection: Connection = scope.pop(CONNECTION)
         self._body = b""
         self._has_ended = False
         self._is_gone = False

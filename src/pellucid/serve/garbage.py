@@ -14,9 +14,9 @@ import time
 
 __all__ = ["Garbage", "leave_what_is_there"]
 
-YOUNG = (10_000, 10)
+YOUNG = (1_000, 20)
 """New objects after which the youngest are searched, and such searches after which the others of
-the last seconds are: 1 to 10 milliseconds."""
+the last seconds are: a few milliseconds."""
 
 NEVER = 2**31 - 1
 

@@ -91,13 +91,13 @@ class _Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope[CONNECTION] = self  # type: ignore[literal-required]
         self._is_in_head = True
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
         self._num_head_bytes = 0
         self._cancel_timer()
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]
         super().on_headers_complete()
         if self._is_ending:
             self.cycle.keep_alive = False

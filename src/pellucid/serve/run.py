@@ -27,8 +27,8 @@ __all__ = ["ServiceServer", "bind", "serve"]
 FIRST_PASSED = 3
 """The first socket that systemd passes on."""
 
-ACCEPTED_A_PASS = 16
-"""Connections that are accepted in one pass of the event loop: two milliseconds."""
+ACCEPTED_A_PASS = 64
+"""Connections that are accepted in one pass of the event loop: some milliseconds."""
 
 MOST_WAITING = 1024
 """Connections that wait in the system to be accepted; more are refused by it."""

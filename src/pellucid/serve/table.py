@@ -53,7 +53,7 @@ class Route:
         """
         if self.takes == "body":
             assert self.body is not None
-            return await self.answer(read_body(asked, self.body))
+            return await self.answer(_read_body(asked, self.body))
         if self.takes == "asked":
             return await self.answer(asked)
         if self.takes == "name":
@@ -137,7 +137,7 @@ def _outline(route: Route) -> Callable[..., Any]:
     return made
 
 
-def read_body(asked: Asked, kind: type[BaseModel]) -> BaseModel:
+def _read_body(asked: Asked, kind: type[BaseModel]) -> BaseModel:
     """Read a body in JSON.
 
     Args:
