@@ -2,9 +2,10 @@
 
 python benchmarks/native_parity.py [--model demo] [--sentences 10000] [--input FILE]
 
-- float32: tokens equal to those on PyTorch, greedy and with a beam of 5; the largest difference of
-  a log-probability. If tokens differ, the log-probabilities of the two translations say whether
-  rounding decided a tie.
+- float32: tokens equal to those on PyTorch, greedy, with a beam of 5, sampled, and with diverse
+  groups, whose search is in Python; the largest difference of a log-probability. If tokens differ,
+  the log-probabilities of the two translations say whether rounding decided a tie. A sample may
+  differ if rounding moves the edge between two tokens past the random number.
 - float32 and int8: the same bits one by one, in batches, with 1 to 4 threads, and with every set of
   instructions of this machine that has multiply-add.
 
@@ -19,6 +20,7 @@ import os
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from side_by_side.results import write_result
 
@@ -27,9 +29,17 @@ from pellucid.config import DecodingConfig
 from pellucid.corpora import make_split
 from pellucid.decode import Request
 from pellucid.decode.decoder import Decoder
+from pellucid.decode.native import NativePath
 from pellucid.lines.workers import make_decoder
 from pellucid.native import instruction_sets
 from pellucid.native.loading import VARIABLE
+
+SEARCHES: dict[str, dict[str, Any]] = {
+    "beam 1": {},
+    "beam 5": {"beam": 5},
+    "sample": {"sample": True},
+    "diverse groups": {"beam": 4, "diverse_groups": 2},
+}
 
 TIE = 1e-4
 """Translations whose log-probabilities differ by less are decided by rounding."""
@@ -46,9 +56,10 @@ def main() -> None:
     bundle = load_bundle(resolve_model(arguments.model))
     requests = read_requests(bundle, arguments.input, arguments.sentences)
     results: dict[str, Any] = {"model": arguments.model, "sentences": len(requests)}
-    for beam in (1, 5):
-        results[f"PyTorch, beam {beam}"] = compare_with_pytorch(bundle, requests, beam)
-        print(f"beam {beam}: {results[f'PyTorch, beam {beam}']}", flush=True)
+    for name, options in SEARCHES.items():
+        config = DecodingConfig.model_validate(options)
+        results[f"PyTorch, {name}"] = compare_with_pytorch(bundle, requests, config)
+        print(f"{name}: {results[f'PyTorch, {name}']}", flush=True)
     few = requests[:1000]
     for precision in ("float32", "int8"):
         for beam in (1, 5):
@@ -65,28 +76,31 @@ def read_requests(bundle: Any, path: Path | None, count: int) -> list[Request]:
     else:
         lines = path.read_text(encoding="utf-8").splitlines()[:count]
     encoded = bundle.tokenizer.encode_sources(lines)
-    return [Request(tuple(ids), max_length=2 * len(ids) + 20) for ids in encoded]
+    return [
+        Request(tuple(ids), max_length=2 * len(ids) + 20, key=str(line))
+        for line, ids in enumerate(encoded)
+    ]
 
 
-def on_pytorch(decoder: Decoder, requests: list[Request], config: DecodingConfig) -> list[Any]:
-    """Search on PyTorch, whatever the engine serves."""
-    found = decoder.on_pytorch._run(
-        decoder.on_pytorch._stepper(config), requests, config, batch_tokens=4096
-    )
-    return [one.hypotheses for one in found]
+def on_pytorch(bundle: Any, requests: list[Request], config: DecodingConfig) -> list[Any]:
+    """Search on PyTorch, whatever the engine computes."""
+    with patch.object(NativePath, "find_obstacle", return_value="PyTorch is asked for"):
+        decoder = make_decoder([bundle.model], bundle.tokenizer)
+        return decoder.decode(requests, config, batch_tokens=4096)
 
 
-def compare_with_pytorch(bundle: Any, requests: list[Request], beam: int) -> dict[str, Any]:
+def compare_with_pytorch(
+    bundle: Any, requests: list[Request], config: DecodingConfig
+) -> dict[str, Any]:
     """Count translations with other tokens, and measure log-probabilities of the same ones."""
-    config = DecodingConfig(beam=beam)
     decoder = make_decoder([bundle.model], bundle.tokenizer)
-    reason = decoder.find_reason(config, requests)
-    if reason is not None:
-        raise SystemExit(f"The engine does not serve this: {reason}.")
+    obstacle = decoder.find_obstacle(config.precision)
+    if obstacle is not None:
+        raise SystemExit(f"The engine does not compute this: {obstacle}.")
     start = time.perf_counter()
     found = decoder.decode(requests, config, batch_tokens=4096)
     middle = time.perf_counter()
-    wanted = on_pytorch(decoder, requests, config)
+    wanted = on_pytorch(bundle, requests, config)
     end = time.perf_counter()
     different, ties, largest = 0, 0, 0.0
     for (ours, *_), (theirs, *_) in zip(found, wanted, strict=True):

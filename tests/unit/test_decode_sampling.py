@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pellucid.decode.search.sampling import draw, uniforms
+from pellucid.decode.search.sampling import draw
+from pellucid.decode.search.uniforms import uniforms
 
 A, V = 7, 13
 

@@ -247,7 +247,6 @@ def test_weights_that_are_not_finite_stay_with_pytorch() -> None:
 @pytest.mark.parametrize(
     ("options", "fields", "reason"),
     [
-        ({"sample": True}, {}, "sampling"),
         ({"strict": True}, {}, "strict"),
         ({"beam": 4, "diverse_groups": 2}, {}, "diverse"),
         ({"no_repeat_ngram": 2}, {}, "repetitions"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.decode.constraints.request import Request, SpecialIds, check_requests
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
+from pellucid.decode.search.uniforms import number_sample, uniforms
 from pellucid.hardware import threads_in_use
 from pellucid.native import Limits, NativeEngine, Search, find_obstacle
 
@@ -57,7 +59,6 @@ class NativePath:
         for is_other, reason in (
             (len(self._models) > 1, "several models translate together"),
             (config.alternatives, "alternatives are asked for"),
-            (config.sample, "sampling is asked for"),
             (config.strict, "strict results are asked for"),
             (config.diverse_groups > 1, "diverse groups are asked for"),
             (config.repetition_penalty > 1, "a repetition penalty is asked for"),
@@ -106,7 +107,7 @@ class NativePath:
         *,
         batch_tokens: int,
     ) -> list[tuple[Hypothesis, ...]]:
-        """Answer requests that `find_reason` found no reason against.
+        """Answer requests that `find_reason` found no reason against, or draw ``n_best`` samples.
 
         No answer depends on the other requests or on the number of threads, to the last bit.
 
@@ -118,6 +119,21 @@ class NativePath:
         Raises:
             InputError: a prefix or a forbidden token is wrong.
         """
+        if not config.sample:
+            return self._translate(requests, config, batch_tokens=batch_tokens)
+        count = config.n_best
+        drawn = self._translate(
+            [number_sample(request, i) for request in requests for i in range(count)],
+            config.model_copy(update={"n_best": 1}),
+            batch_tokens=batch_tokens,
+        )
+        return [
+            tuple(chain.from_iterable(drawn[i : i + count])) for i in range(0, len(drawn), count)
+        ]
+
+    def _translate(
+        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
+    ) -> list[tuple[Hypothesis, ...]]:
         special = self._special
         size = self._models[0].config.target_vocabulary_size
         check_requests(requests, special.eos, size)
@@ -129,6 +145,9 @@ class NativePath:
             Search(config, special.start, special.eos, (*special.never, *forbidden)),
             sentences=max(1, batch_tokens // (longest * config.beam)),
             threads=threads_in_use(),
+            uniforms=[uniforms([one.key], config.seed, one.max_length)[0] for one in requests]
+            if config.sample
+            else (),
         )
         return [
             (OVERFLOWED,)

@@ -25,6 +25,7 @@ from pellucid.decode.native import NativePath, StoredModel
 from pellucid.decode.search.batching import group_by_length
 from pellucid.decode.search.loop import Found, Search, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
+from pellucid.decode.search.uniforms import number_sample
 from pellucid.errors import InputError
 from pellucid.hardware import some_threads
 from pellucid.model import EncoderDecoder
@@ -83,7 +84,7 @@ class PyTorchDecoder:
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
         """Answer one request step by step, as `Decoder.stream` describes."""
         stepper = self._stepper(config, torch.float64 if config.strict else None)
-        request = _number_sample(request, 0)
+        request = number_sample(request, 0)
         search = Search(stepper, [request], config, self._special, sentences=1)
         num_decided = 0
         while True:
@@ -149,7 +150,7 @@ class PyTorchDecoder:
         """Draw ``n_best`` samples for each request, each as a request with its own key."""
         count = config.n_best
         drawn = self._search(
-            [_number_sample(request, i) for request in requests for i in range(count)],
+            [number_sample(request, i) for request in requests for i in range(count)],
             config.model_copy(update={"n_best": 1}),
             batch_tokens=batch_tokens,
         )
@@ -247,8 +248,3 @@ def _allow_growth(phrase: ForbiddenText) -> ForbiddenText:
     For a search whose last token is not the text's last.
     """
     return replace(phrase, bans=tuple(ban for ban in phrase.bans if not ban.is_exact))
-
-
-def _number_sample(request: Request, index: int) -> Request:
-    """Give one of several samples of a request its own random numbers."""
-    return replace(request, key=f"{index}\x1f{request.key}")

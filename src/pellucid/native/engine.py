@@ -111,8 +111,9 @@ class NativeEngine:
         *,
         sentences: int,
         threads: int,
+        uniforms: Sequence[np.ndarray] = (),
     ) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
-        """Search for translations; the answers are in the order of the sources.
+        """Search for translations, or draw them; the answers are in the order of the sources.
 
         Args:
             sources: token ids, ``</s>`` included.
@@ -121,6 +122,8 @@ class NativeEngine:
             sentences: the most to compute at once in each thread.
             threads: the most threads to use: each for other sentences, or to share the products
                 of one.
+            uniforms: to draw samples: for each source as many float64 numbers in [0, 1) as its
+                translation may have tokens.
 
         Returns:
             The best hypotheses of each source, or ``"overflowed"`` if logits were not finite.
@@ -135,6 +138,8 @@ class NativeEngine:
         # The longest first, so that no long sentence is left for the end.
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
         call = _Call([sources[i] for i in order], [limits[i] for i in order], search)
+        if search.config.sample:
+            call.draw([uniforms[i] for i in order])
         self._packed.need_positions(call.longest_source, call.longest_limit)
         call.job.model = ctypes.addressof(self._packed.model)
         most = min(sentences, MOST_ROWS // search.config.beam, self._fitting(sources, search))
@@ -273,10 +278,25 @@ class _Call:
             width=config.beam,
             num_best=best,
             stopping=STOPPING[config.stopping],
+            temperature=config.temperature,
+            top_p=config.top_p,
+            epsilon=config.epsilon,
+            top_k=min(config.top_k, 2**31),
             longest_source=self.longest_source,
             longest_limit=self.longest_limit,
             **{name: address_of(array) for name, array in arrays.items()},
         )
+
+    def draw(self, uniforms: Sequence[np.ndarray]) -> None:
+        """Draw tokens with these numbers instead of searching for the best."""
+        for numbers, limit in zip(uniforms, self._limit_R, strict=True):
+            if numbers.shape != (limit,) or not ((numbers >= 0) & (numbers < 1)).all():
+                raise InputError(
+                    f"A sample of at most {limit} tokens needs as many numbers in [0, 1), but got "
+                    f"an array of the shape {numbers.shape}, or others."
+                )
+        self._uniforms = np.concatenate(uniforms).astype(np.float64, copy=False)
+        self.job.uniforms = address_of(self._uniforms)
 
     def run(self, library: ctypes.CDLL) -> int:
         """Call the engine and return its status; an interruption ends it early.

@@ -114,7 +114,9 @@ class Job(ctypes.Structure):
         integer num_requests
         pointer source_ids source_starts limits min_lengths prefix_ids prefix_starts never
         integer num_never start_id eos_id width num_best stopping
-        pointer penalties
+        pointer penalties uniforms
+        number temperature top_p epsilon
+        integer top_k
         integer slots threads shares_products longest_source longest_limit
         pointer stop counts lengths finished scores result_starts ids logs
         """

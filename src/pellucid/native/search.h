@@ -21,6 +21,9 @@ typedef struct {
     int64_t start_id, eos_id;
     int64_t width, num_best, stopping;
     const double *penalties; /* divisor of the score for each length up to the longest limit */
+    const double *uniforms;  /* where result_starts says, one for each token; NULL without samples */
+    double temperature, top_p, epsilon;
+    int64_t top_k;           /* 0: all tokens */
     int64_t slots, threads;  /* sentences at once in each thread */
     int64_t shares_products; /* threads without a sentence help with the products of others */
     int64_t longest_source, longest_limit;
@@ -75,10 +78,15 @@ typedef struct {
     long count;   /* candidates to find in each row */
     float *values; /* [row][count], highest first */
     int32_t *ids;
+    /* For samples only: */
+    float *logits;   /* [row][token] */
+    double *chances; /* of the tokens of one row */
+    int32_t *heap;
 } candidates;
 
 const float *decode_rows(scratch *s, const job *j, const row *rows, long num_rows);
 void compute_logits(scratch *s, const float *states, long num_rows, float *const *to);
+void draw_tokens(scratch *s, const job *j, candidates *found, const float *states, long num_rows);
 void decode_step(scratch *s, const job *j, candidates *found, long num_rows);
 int begin_slot(slot *s, const job *j, long request, float *memory);
 int make_room(slot *s, const job *j);

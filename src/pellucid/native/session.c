@@ -100,14 +100,14 @@ EXPORT int encode_sentences(const encoding *e) {
 /* Logits of rows, each to its own place. They pass through the cache in blocks. */
 void compute_logits(scratch *s, const float *states, long num_rows, float *const *to) {
     const linear *l = &s->model->output;
-    const long step = TILE_COLUMNS / LANES, panels = num_panels(l);
+    const long columns = tile_columns(num_rows), step = columns / LANES, panels = num_panels(l);
     input in = make_input(s, l, states, s->model_stride, num_rows);
     for (long panel = 0; panel < panels; panel += step) {
         const long end = min_long(panel + step, panels), first = panel * LANES;
         const size_t width = (size_t)(min_long(end * LANES, l->out) - first);
-        multiply(l, &in, panel, end, s->tile, TILE_COLUMNS, 0);
+        multiply_together(s->team, l, &in, panel, end, s->tile, columns, 0);
         for (long i = 0; i < num_rows; i++)
-            memcpy(to[i] + first, s->tile + i * TILE_COLUMNS, width * sizeof *s->tile);
+            memcpy(to[i] + first, s->tile + i * columns, width * sizeof *s->tile);
     }
 }
 

@@ -165,5 +165,6 @@ const float *decode_rows(scratch *s, const job *j, const row *rows, long num_row
 }
 
 void decode_step(scratch *s, const job *j, candidates *found, long num_rows) {
-    find_candidates(s, j, found, decode_rows(s, j, found->rows, num_rows), num_rows);
+    const float *states = decode_rows(s, j, found->rows, num_rows);
+    (j->uniforms ? draw_tokens : find_candidates)(s, j, found, states, num_rows);
 }

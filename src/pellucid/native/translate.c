@@ -148,6 +148,12 @@ static void *work(void *argument) {
     found.rows = malloc((size_t)rows * sizeof *found.rows);
     found.values = malloc(num_found * sizeof *found.values);
     found.ids = malloc(num_found * sizeof *found.ids);
+    if (j->uniforms) {
+        const size_t size = (size_t)j->model->output.out;
+        found.logits = malloc((size_t)rows * size * sizeof *found.logits);
+        found.chances = malloc(size * sizeof *found.chances);
+        found.heap = malloc(size * sizeof *found.heap);
+    }
     /* No more than is needed: one short sentence must not pay for a batch. */
     const long tokens = min_long(j->source_starts[j->num_requests], ENCODED_ROWS);
     const long encoded = max_long(tokens, j->longest_source);
@@ -155,11 +161,13 @@ static void *work(void *argument) {
                                   max_long(j->longest_source, j->longest_limit));
     if (!status) s.team = start_team(w->num_helpers);
     if (!ready || !slots || !found.rows || !found.values || !found.ids) status = NO_MEMORY;
+    if (j->uniforms && (!found.logits || !found.chances || !found.heap)) status = NO_MEMORY;
     for (long i = 0; !status && i < j->slots; i++) status = make_slot(&slots[i], j);
     if (!status) status = search(w, &s, slots, ready, &found);
     for (long i = 0; slots && i < j->slots; i++) free_slot(&slots[i], j);
     while (ready && ready->first < ready->end) free(ready->memory[ready->first++]);
     free(ready), free(slots), free(found.rows), free(found.values), free(found.ids);
+    free(found.logits), free(found.chances), free(found.heap);
     end_team(s.team);
     free_scratch(&s);
     w->status = status;

@@ -26,8 +26,9 @@ from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
 from pellucid.decode.logits import log_normalizer
 from pellucid.decode.search.beams import NO_REQUEST, Beams
 from pellucid.decode.search.phrases import choose_with_phrases
-from pellucid.decode.search.sampling import draw, uniforms
+from pellucid.decode.search.sampling import draw
 from pellucid.decode.search.selection import Choice, choose_in_groups
+from pellucid.decode.search.uniforms import uniforms
 
 __all__ = ["Found", "Search", "Stepper"]
 

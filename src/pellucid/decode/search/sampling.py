@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.randomness import generator
-
-__all__ = ["draw", "uniforms"]
+__all__ = ["draw"]
 
 # The number of likeliest tokens to sort first for top_p, and the factor if they do not suffice.
 _FEW = 64
-
-
-def uniforms(keys: Sequence[str], seed: int, count: int) -> np.ndarray:
-    """Make the random numbers of samples.
-
-    A sample's numbers depend only on the seed and its own key, not on its neighbors. The first
-    numbers stay the same if more are asked for.
-
-    Args:
-        keys: one for each sample.
-        seed: the option's value.
-        count: the numbers of each sample: one for each token.
-
-    Returns:
-        ``float64`` of shape (samples, count), in [0, 1).
-    """
-    numbers = [generator(seed, "sample", key).random(count) for key in keys]
-    return np.stack(numbers) if numbers else np.empty((0, count))
 
 
 def draw(
