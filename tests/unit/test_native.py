@@ -181,6 +181,51 @@ def test_int8_translates_as_the_dequantized_weights_do_but_for_the_rows() -> Non
     assert max(abs(one - other) for one, other in firsts) < 0.2
 
 
+def with_rounded_products(model: Transformer) -> Transformer:
+    """Round the weights of products to bfloat16; embeddings stay what they are."""
+    weights = model.state_dict()
+    own = {"source": "source_embedding.weight", "target": "target_embedding.weight"}
+    names = {"all": "embedding.weight", "decoder": own["target"], "none": "output.weight"}
+    untied = model.config.model_copy(update={"tied_embeddings": "none"})
+    rounded = {
+        name: weight.bfloat16().float() if weight.dim() == 2 and "positions" not in name else weight
+        for name, weight in weights.items()
+        if "embedding" not in name
+    }
+    rounded |= {name: weights.get(name, weights.get("embedding.weight")) for name in own.values()}
+    rounded["output.weight"] = weights[names[model.config.tied_embeddings]].bfloat16().float()
+    other = Transformer(untied, has_output_bias="output.bias" in weights)
+    other.load_state_dict(rounded)
+    return other.eval()
+
+
+@pytest.mark.parametrize("changes", SWITCHES, ids=str)
+def test_bfloat16_is_float32_with_rounded_weights_of_products(
+    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_transformer(**changes)
+    rounded, requests = with_rounded_products(model), make_requests(model, 13)
+    decoder = Decoder([model], SPECIAL)
+    for options in OPTIONS[:2]:
+        config = DecodingConfig(**options, precision="bfloat16")
+        assert decoder.find_reason(config, requests) is None
+        found = decoder.decode(requests, config, batch_tokens=512)
+        wanted = on_pytorch(rounded, requests, options, monkeypatch)
+        # Without residual connections a row does not see its token: orders of tokens tie.
+        if changes.get("residual", True):
+            assert [[one.ids for one in answer] for answer in found] == [
+                [one.ids for one in answer] for answer in wanted
+            ]
+        for one, other in zip(chain(*found), chain(*wanted), strict=True):
+            np.testing.assert_allclose(
+                sorted(one.token_log_probabilities),
+                sorted(other.token_log_probabilities),
+                atol=1e-5,
+            )
+        exact = decoder.decode(requests, DecodingConfig(**options), batch_tokens=512)
+        assert [one[0].score for one in found] != [one[0].score for one in exact]
+
+
 def test_weights_become_the_integers_of_a_stored_bundle() -> None:
     from pellucid.model.quantization import quantize_rows as stored
 
@@ -340,7 +385,7 @@ def test_stored_weights_translate_as_the_loaded_model_does(
     weights = read_stored(path, config)
     assert weights is not None
     requests = make_requests(model, 7)
-    for computed in ("float32", "int8"):
+    for computed in ("float32", "bfloat16", "int8"):
         engine = NativeEngine(config.model, weights, computed)
         assert engine.obstacle is None
         wanted = answers_of(engine_of(model, computed), requests, 3, 1, beam=2)

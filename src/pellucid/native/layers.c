@@ -69,6 +69,9 @@ void project(scratch *s, const linear *l, const norm *n, long rows) {
     const float *x = before(s, n, rows);
     if (m->has_projections) {
         apply_product(s, l, x, s->model_stride, rows, s->wide, s->wide_stride);
+        for (long row = 0; m->query_factor != 1.0 && row < rows; row++)
+            for (long i = 0; i < m->num_heads * m->d_key; i++)
+                s->wide[row * s->wide_stride + i] *= (float)m->query_factor;
         return;
     }
     /* The vectors themselves are query, key and value. */

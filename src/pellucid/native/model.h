@@ -49,7 +49,7 @@ typedef struct {
 typedef struct {
     int64_t d_model, d_ff, num_heads, d_key, d_value, num_encoder_layers, num_decoder_layers;
     int64_t norm_place, activation, has_residual, has_projections;
-    double epsilon, embedding_factor, query_factor; /* the last without projections only */
+    double epsilon, embedding_factor, query_factor; /* 1 if weights hold the last */
     const layer *encoder, *decoder;
     norm encoder_norm, decoder_norm;
     linear output;

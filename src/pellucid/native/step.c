@@ -26,12 +26,7 @@ static void attend_to_sources(scratch *s, const layer *l, long index, const row 
                               long num_rows) {
     const model *m = s->model;
     const long keys = m->num_heads * m->d_key, values = m->num_heads * m->d_value;
-    if (m->has_projections) {
-        const float *x = before(s, &l->norms[1], num_rows);
-        apply_product(s, &l->cross_query, x, s->model_stride, num_rows, s->wide, s->wide_stride);
-    } else {
-        project(s, &l->cross_query, &l->norms[1], num_rows);
-    }
+    project(s, &l->cross_query, &l->norms[1], num_rows);
     for (long i = 0; i < num_rows; i++) {
         const slot *own = rows[i].slot;
         const long length = own->source_length;

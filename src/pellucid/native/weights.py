@@ -1,6 +1,7 @@
 """A model's weights, regrouped and packed for the engine.
 
-Query, key and value become one product; the division by √d_k becomes part of the query's weights.
+Query, key and value become one product; the division by √d_k becomes part of the query's weights,
+except in bfloat16.
 The function computed stays the same.
 """
 
@@ -209,7 +210,7 @@ class Packed:
         model.epsilon = config.layer_norm_epsilon
         is_scaled = config.embedding_scale == "sqrt"
         model.embedding_factor = math.sqrt(config.d_model) if is_scaled else 1.0
-        model.query_factor = 1 / math.sqrt(config.d_key) if config.scale_scores else 1.0
+        model.query_factor = 1.0 if self._weights_hold_factor() else self._query_factor()
         model.encoder = self._layers("encoder", config.num_encoder_layers)
         model.decoder = self._layers("decoder", config.num_decoder_layers)
         model.encoder_norm = self._norm("encoder.norm")
@@ -217,6 +218,13 @@ class Packed:
         model.output = self._output()
         model.source, model.target = self._embedding("source"), self._embedding("target")
         return model
+
+    def _query_factor(self) -> float:
+        return 1 / math.sqrt(self.config.d_key) if self.config.scale_scores else 1.0
+
+    def _weights_hold_factor(self) -> bool:
+        """Tell whether the weights of queries hold the factor: bfloat16 would round them again."""
+        return self.config.projections != "none" and self._precision != "bfloat16"
 
     def _layers(self, part: str, count: int) -> int:
         layers = (Layer * count)()
@@ -246,8 +254,8 @@ class Packed:
         for name in names:
             # With ``qk`` the weights are on the keys, so the keys are the values, too.
             stored = "key" if name == "value" and self.config.projections == "qk" else name
-            is_scaled = name == "query" and self.config.scale_scores
-            factor = 1 / math.sqrt(self.config.d_key) if is_scaled else 1.0
+            is_scaled = name == "query" and self._weights_hold_factor()
+            factor = self._query_factor() if is_scaled else 1.0
             found.append(self._matrix(f"{attention}.{stored}", factor))
         return found
 
