@@ -102,9 +102,14 @@ class Translator:
             defaults["sample"] = False
         return configure_fastest(defaults, options, self._measured, self.decoder.find_obstacle)
 
-    def describe_engine(self, **options: Any) -> str:
-        """Describe what translates lines without constraints: the engine in C, or PyTorch."""
-        return self.decoder.describe(self.configure(**options))
+    def describe_engine(self, rule: str | None = None, **options: Any) -> str:
+        """Describe what translates: one call of the engine in C, its steps, or PyTorch.
+
+        Args:
+            rule: what lines ask for beyond the options, such as "phrases are required".
+            options: fields of the decoding options.
+        """
+        return self.decoder.describe(self.configure(**options), rule)
 
     def translate(
         self,

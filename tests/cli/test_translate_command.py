@@ -31,6 +31,7 @@ from pellucid.cli.progress import describe_progress
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
 from pellucid.decode import Constraints
+from pellucid.native import instruction_sets
 from pellucid.translation import Translation
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -826,6 +827,27 @@ def test_progress_is_not_shown_without_a_terminal_but_logged_on_request(
     assert how == "pellucid: Translating in float32 by an echo, with 2 threads."
     assert far.startswith("pellucid: 31 of 31 lines, ")
     assert "\x1b" not in logged.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "described"),
+    [
+        ((), "the engine in C ({}), with 1 thread."),
+        (("--require", "elles"), "the engine in C ({}), step by step, since phrases are required,"),
+        (("--forbid", "ils"), "the engine in C ({}), step by step, since phrases are forbidden,"),
+        (("--no-repeat-ngram", "3"), "the engine in C ({}), step by step, since repetitions are"),
+    ],
+)
+def test_progress_says_what_computes(
+    options: tuple[str, ...], described: str, run_here: Run, write_lines: WriteLines
+) -> None:
+    sets = instruction_sets()
+    if not sets:
+        pytest.skip("the engine in C was not built")
+    source = write_lines("in", "They did not eat the bread because they were tired.")
+    asked = ("--beam", "5", "--threads", "1", "--precision", "float32", "--progress", *options)
+    how, *_ = run_here("translate", "demo", "-i", source, *asked).stderr.splitlines()
+    assert f"Translating in float32 by {described.format(sets[-1])}" in how
 
 
 @pytest.mark.parametrize(

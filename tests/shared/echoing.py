@@ -50,7 +50,7 @@ class Echo:
     def configure(self, **options: Any) -> DecodingConfig:
         return validate(DecodingConfig, self.decoding.model_dump() | options, "options")
 
-    def describe_engine(self, **options: Any) -> str:
+    def describe_engine(self, rule: str | None = None, **options: Any) -> str:
         return "an echo"
 
     def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:

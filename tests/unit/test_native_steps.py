@@ -287,6 +287,8 @@ def test_what_computes_is_described() -> None:
     assert "step" not in decoder.describe(DecodingConfig())
     groups = DecodingConfig(beam=4, diverse_groups=2)
     assert decoder.describe(groups).endswith("), step by step, since diverse groups are asked for")
+    required = decoder.describe(DecodingConfig(), "phrases are required")
+    assert required.endswith("), step by step, since phrases are required")
     values = {"architecture": "recurrent", "d_model": 14}
     values |= {"source_vocabulary_size": 23, "target_vocabulary_size": 23}
     recurrent = make_model(ModelConfig.model_validate(values))

@@ -50,9 +50,9 @@ class Decoder:
         """Say why PyTorch computes every step in a precision; None if the engine in C does."""
         return self._native.find_obstacle(precision)
 
-    def describe(self, config: DecodingConfig) -> str:
-        """Describe what answers requests without constraints."""
-        return self._native.describe(config)
+    def describe(self, config: DecodingConfig, rule: str | None = None) -> str:
+        """Describe what answers requests; ``rule`` says what they ask for beyond the options."""
+        return self._native.describe(config, rule)
 
     def decode(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int

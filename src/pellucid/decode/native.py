@@ -88,12 +88,17 @@ class NativePath:
             return obstacle
         return self._engine(index, precision).obstacle
 
-    def describe(self, config: DecodingConfig) -> str:
-        """Name what computes requests without constraints, with the engine's instructions."""
+    def describe(self, config: DecodingConfig, rule: str | None = None) -> str:
+        """Name what computes requests, with the engine's instructions.
+
+        Args:
+            config: the options.
+            rule: a reason against one call that lies in the requests.
+        """
         if (obstacle := self.find_obstacle(config.precision)) is not None:
             return f"PyTorch, since {obstacle}"
         name = f"the engine in C ({self._engine(0, config.precision).instructions})"
-        reason = self.find_reason(config)
+        reason = self.find_reason(config) or rule
         return name if reason is None else f"{name}, step by step, since {reason}"
 
     def engines(self, precision: Precision) -> list[NativeEngine]:

@@ -47,6 +47,13 @@ class ConstraintOptions:
     files: Mapping[str, str]
     settings: Mapping[str, Any]
 
+    @property
+    def rule(self) -> str | None:
+        """What the phrases ask of a search; None without any."""
+        if self.required or self.glossary is not None or REQUIRE_FILE in self.files:
+            return "phrases are required"
+        return "phrases are forbidden" if self.forbidden else None
+
     @classmethod
     def read(cls, options: Mapping[str, Any], input_file: str) -> ConstraintOptions:
         """Gather the constraints from a command's options.

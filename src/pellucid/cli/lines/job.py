@@ -83,20 +83,20 @@ class Job:
         """Number of lines in a window; it depends on nothing but the options."""
         return max(1, min(MAX_LINES, MAX_HYPOTHESES // self.decoding.n_best))
 
-    def describe(self) -> str:
+    def describe(self, *, is_streamed: bool = False) -> str:
         """Describe the engine, precision, threads and workers in a sentence."""
         from pellucid.hardware import share_threads
 
+        rule = "lines are written in pieces" if is_streamed else self.constraints.rule
         threads = share_threads(self.workers)
         workers = "" if self.workers == 1 else f"{self.workers} workers of "
         return (
-            f"Translating in {self.decoding.precision} by {self._engine}, with {workers}{threads} "
-            f"{'thread' if threads == 1 else 'threads'}."
+            f"Translating in {self.decoding.precision} by {self._describe_engine(rule)}, with "
+            f"{workers}{threads} {'thread' if threads == 1 else 'threads'}."
         )
 
-    @cached_property
-    def _engine(self) -> str:
-        return self.translator.describe_engine(**self.given)
+    def _describe_engine(self, rule: str | None) -> str:
+        return self.translator.describe_engine(rule, **self.given)
 
     def can_share(self, num_lines: int) -> bool:
         """Tell whether windows of so many lines are large enough to use the workers."""
@@ -191,7 +191,7 @@ class Job:
             "the version of pellucid": __version__,
             "the version of PyTorch": version("torch"),
             "the processor": describe_processor(),
-            "the engine": self._engine,
+            "the engine": self._describe_engine(self.constraints.rule),
             "--threads": threads_in_use(),
             **shared,
             **({"--to": self.code} if self.code else {}),

@@ -86,9 +86,9 @@ def translate_files(
         windows = reader.windows(window_lines)
         if is_typed and is_read:
             windows = _prompt(windows)
-        if has_progress:
-            warn(job.describe())
         can_stream = by_line and is_read and job.can_stream and objects is None
+        if has_progress:
+            warn(job.describe(is_streamed=can_stream))
         notices, first_line = Notices(job.constraints.glossary), reader.num_lines
         with show_progress(
             is_wanted=has_progress, total=num_lines, done=reader.num_lines
