@@ -222,6 +222,8 @@ def test_logits_while_sentences_and_rows_come_and_go_are_those_of_the_model() ->
             if (step in (27, 28) and row // width == 1) or not is_growing_A[row]:
                 assert not logits_AV[row].any()
                 continue
+            if step % 4 and step not in (9, 27, 29, 33):
+                continue  # the whole text is looked at again at the next of these steps
             wanted_V = model(torch.tensor([sources[owner]]), torch.tensor([text]))[0, -1]
             torch.testing.assert_close(logits_AV[row], wanted_V, atol=2e-5, rtol=1e-4)
         parents = [[chance.randrange(width) for _ in range(width)] for _ in owners]
