@@ -7,6 +7,7 @@ import ctypes
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -257,7 +258,7 @@ class _Call:
             "prefix_ids": _flatten([limit.prefix_ids for limit in limits]),
             "prefix_starts": _starts([limit.prefix_ids for limit in limits]),
             "never": np.array(sorted(set(search.never)), np.int32),
-            "penalties": _penalties(config, self.longest_limit),
+            "penalties": _penalties(config.length_penalty, config.alpha, self.longest_limit),
         }
         arrays = {
             **self._inputs,
@@ -304,6 +305,8 @@ class _Call:
         While a thread of Python is in C it takes no signals. So a long call gets a thread of its
         own, and this one waits.
         """
+        if self.job.num_requests <= FEW_REQUESTS:
+            return int(library.translate(ctypes.byref(self.job)))
         status = [NO_MEMORY]
         done = threading.Event()
 
@@ -313,9 +316,6 @@ class _Call:
             finally:
                 done.set()
 
-        if self.job.num_requests <= FEW_REQUESTS:
-            work()
-            return status[0]
         interruption: BaseException | None = None
         try:
             _thread.start_new_thread(work, ())
@@ -365,15 +365,16 @@ def _starts(lists: Sequence[Sequence[int]]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum([len(ids) for ids in lists])]).astype(np.int64)
 
 
-def _penalties(config: DecodingConfig, longest: int) -> np.ndarray:
+@lru_cache(maxsize=64)
+def _penalties(kind: str, alpha: float, longest: int) -> np.ndarray:
     """Compute the length penalty's divisors, as `pellucid.decode.search.penalty` does."""
     length_T = np.arange(longest + 1, dtype=np.float64)
-    if config.length_penalty == "none":
+    if kind == "none":
         length_T = np.ones_like(length_T)
-    elif config.length_penalty == "gnmt":
+    elif kind == "gnmt":
         length_T = (5 + length_T) / 6
     else:
         length_T = np.maximum(length_T, 1)
     with np.errstate(over="ignore"):  # Divided by infinity, a score is 0, as on PyTorch.
-        penalties_T: np.ndarray = length_T**config.alpha
+        penalties_T: np.ndarray = length_T**alpha
     return penalties_T

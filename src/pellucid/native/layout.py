@@ -22,7 +22,7 @@ def address_of(array: np.ndarray | None) -> int | None:
     if array is None:
         return None
     assert array.flags.c_contiguous
-    return array.ctypes.data
+    return int(array.__array_interface__["data"][0])  # faster than array.ctypes.data
 
 
 def _fields(layout: str) -> Sequence[tuple[str, Any]]:
