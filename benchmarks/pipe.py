@@ -1,11 +1,15 @@
 """A million lines through the shipped model: memory over time, and three interruptions.
 
-    python benchmarks/pipe.py [--lines 1000000] [--interruptions 3] [--seed 1]
+    python benchmarks/pipe.py [--lines 1000000] [--interruptions 3] [--seed 1] [--peer]
 
 The built-in corpus is piped through `pellucid translate demo` three ways: as a stream from standard
 input to standard output, into a file without an interruption, and into a file with SIGKILL at
 random moments, after each of which the command is repeated. All three must give the same bytes.
 Memory is that of the process, read from /proc while it works (Linux).
+
+--peer adds CTranslate2 with the same model in the same run, in the fastest of its precisions,
+numbers of workers and batch sizes. It gets tokens and writes tokens: turning text into them is not
+counted. Its environment is that of `decode_speed.py --setup`.
 """
 
 from __future__ import annotations
@@ -22,11 +26,17 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from side_by_side.environments import lend_ctranslate2, python_of, require
+from side_by_side.processes import run_script
+
+from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.corpora import iterate_split
 from pellucid.files import hash_file
+from pellucid.formats import export_ctranslate2
 from pellucid.hardware import describe_machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -34,6 +44,8 @@ COMMAND = [sys.executable, "-m", "pellucid", "translate", "demo"]
 SECONDS_BETWEEN = 0.5
 MAX_POINTS = 20
 WAYS = ("streamed", "whole", "interrupted")
+PEER_WAYS = ((1, 2, 128), (2, 1, 64), (2, 1, 128), (2, 1, 512))
+TRIED_LINES = 20_000
 
 Figures = dict[str, Any]
 
@@ -148,12 +160,52 @@ def lines_done(state: Path) -> int:
         return 0
 
 
+def run_peer(source: Path, count: int, peers: Path) -> Figures:
+    """Let CTranslate2 translate the same lines, the fastest way that it has."""
+    require(peers, ["ctranslate2"])
+    lend_ctranslate2(peers)
+    bundle = load_bundle(resolve_model("demo"))
+    with tempfile.TemporaryDirectory(dir=peers) as name:
+        folder = Path(name)
+        write_tokens(bundle, source, folder / "tokens")
+        found: list[tuple[float, Figures]] = []
+        for precision in ("float32", "int8"):
+            export_ctranslate2(bundle, folder / precision, precision)
+            for workers, threads, batch in PEER_WAYS:
+                way: Figures = {"precision": precision, "workers": workers, "threads": threads}
+                way |= {"batch": batch}
+                tried = translate_with_peer(way, folder, peers, min(count, TRIED_LINES))
+                found.append((tried["seconds"], way))
+        way = min(found, key=lambda one: one[0])[1]
+        done = translate_with_peer(way, folder, peers, count)
+    return {**way, "lines_per_second": round(count / done["seconds"], 1), **done}
+
+
+def translate_with_peer(way: Figures, folder: Path, peers: Path, lines: int) -> Figures:
+    """Run CTranslate2 once."""
+    files = {"source": str(folder / "tokens"), "target": str(folder / "translated")}
+    work = {**way, **files, "model": str(folder / way["precision"]), "lines": lines}
+    script = Path(__file__).parent / "decode_peers" / "run_lines_ctranslate2.py"
+    return run_script(python_of(peers, "ctranslate2"), script, work, folder)
+
+
+def write_tokens(bundle: Bundle, source: Path, path: Path) -> None:
+    """Write the tokens of each line, without ``</s>``."""
+    tokenizer = bundle.tokenizer
+    with source.open() as lines, path.open("w") as stream:
+        while some := [line.rstrip("\n") for line in islice(lines, 10_000)]:
+            for ids in tokenizer.encode_sources(some):
+                stream.write(" ".join(tokenizer.source_tokens(ids[:-1])) + "\n")
+
+
 def main() -> None:
     """Run every way, and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--interruptions", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--peer", action="store_true", help="CTranslate2 as well")
+    parser.add_argument("--peers", type=Path, default=Path("build/peers"), help="its folder")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     count = arguments.lines
@@ -171,6 +223,7 @@ def main() -> None:
             seed=arguments.seed,
         )
         rest = run(*words, count=count - kills[-1]["lines_kept"])
+        peer = run_peer(source, count, arguments.peers) if arguments.peer else None
         hashes = {way: hash_file(path) for way, path in zip(WAYS, outputs, strict=True)}
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     result = {
@@ -186,6 +239,7 @@ def main() -> None:
         "whole": whole,
         "kills": kills,
         "rest": rest,
+        "ctranslate2": peer,
     }
     arguments.results.mkdir(exist_ok=True)
     path = arguments.results / f"{date}-pipe.json"
