@@ -101,7 +101,7 @@ def test_text_of_sentencepiece_pieces_is_refused() -> None:
 @pytest.mark.parametrize(("student", "is_bad"), [(39.0, False), (20.0, False), (19.0, True)])
 def test_student_far_below_its_teacher_is_reported(student: float, *, is_bad: bool) -> None:
     rows = [
-        Measured(name, "greedy", bleu, 0, 100, 7, 28, 1.0, 1.0)
+        Measured(name, "greedy", "int8", bleu, 0, 100, 7, 28, 1.0, 1.0)
         for name, bleu in (("teacher", 40.0), ("teacher", 30.0), ("student", student))
     ]
     problem = judge_student(rows)

@@ -129,19 +129,19 @@ def distill(
 
 def _show(rows: Sequence[Measured]) -> None:
     """Write the table."""
-    heads = ("", "search", "BLEU", "95 %", "parameters", "MB", "tokens/s", "in bulk")
+    heads = ("", "search", "precision", "BLEU", "95 %", "parameters", "MB", "tokens/s", "in bulk")
     lines = [heads] + [
         (
-            row.name, row.search, f"{row.bleu:.1f}", f"{row.low:.1f}–{row.high:.1f}",
-            f"{row.parameters:,}", f"{row.num_bytes / 1e6:.1f}", f"{row.single:,.0f}",
-            f"{row.bulk:,.0f}",
+            row.name, row.search, row.precision, f"{row.bleu:.1f}",
+            f"{row.low:.1f}–{row.high:.1f}", f"{row.parameters:,}", f"{row.num_bytes / 1e6:.1f}",
+            f"{row.single:,.0f}", f"{row.bulk:,.0f}",
         )
         for row in rows
     ]  # fmt: skip
     widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
     for line in lines:
         cells = [
-            cell.ljust(width) if k < 2 else cell.rjust(width)
+            cell.ljust(width) if k < 3 else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
