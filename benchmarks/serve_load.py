@@ -45,12 +45,13 @@ from starlette.routing import Route
 import uvicorn
 
 tokenizer = load_bundle(resolve_model("demo")).tokenizer
+ids = {token: id_ for id_, token in enumerate(tokenizer.vocabulary("target"))}
 model = ctranslate2.Translator(sys.argv[1], device="cpu", inter_threads=1, intra_threads=2)
 
 def one(text):
     tokens = tokenizer.source_tokens(tokenizer.encode_source(text))
     found = model.translate_batch([tokens], beam_size=1)[0].hypotheses[0]
-    return tokenizer.decode_target([tokenizer.vocabulary("target").index(t) for t in found])
+    return tokenizer.decode_target([ids[token] for token in found])
 
 async def translate(request):
     texts = (await request.json())["q"]

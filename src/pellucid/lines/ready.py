@@ -133,6 +133,10 @@ class _Layout:
     @classmethod
     def of(cls, text: str, tokenizer: Tokenizer, preparer: Preparer, *, clean: bool) -> _Layout:
         """Find the lines of a text."""
+        if "\n" not in text and text == text.strip() and not tokenizer.language_codes:
+            only = preparer.clean(text) if clean else Cleaned(text)
+            if only.text.strip():  # nearly always, so this is quick
+                return cls((only,), (0,), (only.before, only.after), NO_NOTES)
         spans = [match.span() for match in _LINE.finditer(text)]
         edges = [0, *(place for span in spans for place in span), len(text)]
         around = [text[start:end] for start, end in pairwise(edges)][::2]

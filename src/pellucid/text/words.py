@@ -48,19 +48,7 @@ def split_words(text: str) -> list[str]:
     """
     if not text:
         return []
-    text = f" {text}"
-    tokens: list[str] = []
-    has_space = False
-    for match in _cutter().finditer(text):
-        piece = match[0]
-        if piece[0].isspace():
-            has_space = piece[-1] == " " and match.end() < len(text)
-            spaces = piece[:-1] if has_space else piece
-            tokens.extend(JOINER + space for space in spaces)
-        else:
-            tokens.append(piece if has_space else JOINER + piece)
-            has_space = False
-    return tokens
+    return [after_space or JOINER + other for after_space, other in _splitter().findall(f" {text}")]
 
 
 def join_words(tokens: Iterable[str]) -> str:
@@ -78,10 +66,9 @@ def bare_words(text: str) -> list[str]:
     Example:
         ``"Not on your life!"`` gives ``["Not", "on", "your", "life"]``.
     """
-    pieces = (match[0] for match in _cutter().finditer(text))
     return [
         piece
-        for piece in pieces
+        for piece in _cutter().findall(text)
         if not piece[0].isspace() and not unicodedata.category(piece[0]).startswith("P")
     ]
 
@@ -94,9 +81,22 @@ def without_joiner(token: str) -> str:
 @cache
 def _cutter() -> re.Pattern[str]:
     """Compile the pattern of white space, words, and single other characters."""
-    word = rf"(?:[^\W_]|[{combining_marks()}])+"
+    return re.compile(rf"\s+|{_word()}|.", re.DOTALL)
+
+
+@cache
+def _splitter() -> re.Pattern[str]:
+    """Compile the pattern of a token with a space before it, or of one without, as two groups."""
+    return re.compile(rf" ({_word()}|\S)|({_word()}|.)", re.DOTALL)
+
+
+@cache
+def _word() -> str:
+    """Write the pattern of a word."""
+    # The marks are a long list: it is not searched for characters below all of them.
+    word = rf"(?:[^\W_]+|(?![\x00-\u02ff])[{combining_marks()}])+"
     # Apostrophes, hyphens and the invisible joiners of Persian and Indic scripts bind a word.
-    return re.compile(rf"\s+|{word}(?:['\u2019\u2010\u2011\u200c\u200d-]{word})*|.", re.DOTALL)
+    return rf"{word}(?:['\u2019\u2010\u2011\u200c\u200d-]{word})*"
 
 
 @final
