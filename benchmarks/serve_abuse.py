@@ -1,11 +1,12 @@
 """The service under abuse: fuzzed bytes, slow clients, and requests made from its schema.
 
-    python benchmarks/serve_abuse.py [--raw 50000] [--slow 500] [--examples 1000] [--seed 1]
+    python benchmarks/serve_abuse.py            # some minutes
+    python benchmarks/serve_abuse.py --full     # 50,000 raw requests, 1,000 examples a route
 
 Starts `pellucid serve demo` as a process by itself. Raw requests are valid ones whose bytes are
-changed, cut, doubled and mixed; slow clients send a byte now and then, or read nothing. Meanwhile
-`/livez` is asked ten times a second. Then schemathesis makes valid and invalid requests for every
-operation. Counted are answers of the kind 5xx, and the times of `/livez`.
+changed, cut, doubled and mixed; slow clients send a byte now and then. Then schemathesis makes
+valid and invalid requests for every operation; an answer of the kind 5xx, or one that the schema
+does not describe, is a fault. Meanwhile another process asks `/livez` ten times a second.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from serve_load import RESULTS, memory, start_server, stop
+from serve_load import RESULTS, Watch, memory, show, start_server, stop
 
 from pellucid.hardware import describe_machine
 
@@ -108,56 +109,40 @@ async def be_slow(port: int, rng: random.Random, until: float) -> None:
             await asyncio.sleep(0.1)
 
 
-async def watch(port: int, times: list[float], until: asyncio.Event) -> None:
-    """Ask for /livez ten times a second, each time on a new connection."""
-    while not until.is_set():
-        began = time.perf_counter()
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(SEEDS[0].replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
-        answer = await reader.read()
-        is_answered = answer.startswith(b"HTTP/1.1 200")
-        times.append(time.perf_counter() - began if is_answered else float("inf"))
-        writer.close()
-        await asyncio.sleep(0.1)
-
-
-async def abuse(port: int, *, raw: int, slow: int, seed: int) -> dict[str, Any]:
+async def send_raw(port: int, count: int, seed: int) -> Counter[str]:
+    """Send fuzzed requests, 200 at a time; return how often each status came."""
     rng = random.Random(seed)
     kinds: Counter[str] = Counter()
-    times: list[float] = []
-    is_over = asyncio.Event()
-    watching = asyncio.create_task(watch(port, times, is_over))
-    until = time.monotonic() + (20 if slow else 0)
-    slow_ones = [asyncio.create_task(be_slow(port, rng, until)) for _ in range(slow)]
-    await asyncio.gather(*slow_ones)
-    slow_times = sorted(times)
-    times.clear()
-    waiting = asyncio.Semaphore(200)
+    left = iter(range(count))
 
-    async def one() -> None:
-        async with waiting:
+    async def keep_sending() -> None:
+        for _ in left:
             await send(port, fuzz(rng), kinds)
 
-    for first in range(0, raw, 1000):
-        await asyncio.gather(*(one() for _ in range(min(1000, raw - first))))
-    is_over.set()
-    await watching
-    raw_times = sorted(times)
-    return {
-        "raw": {"requests": raw, "answers": dict(kinds), **_times(raw_times)},
-        "slow": {"clients": slow, **_times(slow_times)},
-    }
+    await asyncio.gather(*(keep_sending() for _ in range(200)))
+    return kinds
 
 
-def _times(ordered: list[float]) -> dict[str, float]:
-    if not ordered:
-        return {}
-    return {
-        "livez_unanswered": sum(one == float("inf") for one in ordered),
-        "livez_p50_ms": round(1000 * ordered[len(ordered) // 2], 1),
-        "livez_p99_ms": round(1000 * ordered[int(len(ordered) * 0.99)], 1),
-        "livez_largest_ms": round(1000 * ordered[-1], 1),
-    }
+async def send_slowly(port: int, clients: int, seconds: float, seed: int) -> None:
+    """Let many clients be slow for some time."""
+    rng = random.Random(seed)
+    until = time.monotonic() + seconds
+    await asyncio.gather(*(be_slow(port, rng, until) for _ in range(clients)))
+
+
+def abuse(port: int, *, raw: int, slow: int, seed: int) -> dict[str, Any]:
+    """Send slow requests, then fuzzed ones."""
+    found: dict[str, Any] = {}
+    watch = Watch(port)
+    asyncio.run(send_slowly(port, slow, 30, seed))
+    found["slow"] = {"clients": slow, **watch.figures()}
+    watch = Watch(port)
+    began = time.perf_counter()
+    kinds = asyncio.run(send_raw(port, raw, seed))
+    seconds = time.perf_counter() - began
+    found["raw"] = {"requests": raw, "seconds": round(seconds, 1), **watch.figures()}
+    found["answers"] = dict(sorted(kinds.items()))
+    return found
 
 
 def make_requests(port: int, examples: int) -> dict[str, Any]:
@@ -210,18 +195,22 @@ def make_requests(port: int, examples: int) -> dict[str, Any]:
 
             check()
             found[f"{method.upper()} {path}"] = {"statuses": dict(statuses), "faults": faults[:3]}
-            print(method.upper(), path, dict(statuses), faults[:1], flush=True)
+            print(".", end="", flush=True)
+    print(flush=True)
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--raw", type=int, default=50_000)
-    parser.add_argument("--slow", type=int, default=500)
-    parser.add_argument("--examples", type=int, default=1000)
+    parser.add_argument("--full", action="store_true", help="the full counts; an hour")
+    parser.add_argument("--raw", type=int, help="fuzzed requests; 5,000 or 50,000")
+    parser.add_argument("--slow", type=int, default=500, help="slow clients")
+    parser.add_argument("--examples", type=int, help="for each operation; 100 or 1,000")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
+    raw = given.raw if given.raw is not None else (50_000 if given.full else 5_000)
+    examples = given.examples if given.examples is not None else (1000 if given.full else 100)
     found: dict[str, Any] = {
         "date": datetime.date.today().isoformat(),
         "machine": describe_machine(),
@@ -230,12 +219,24 @@ def main() -> None:
     # Short times, because each fuzzed request waits until the server cuts it off.
     limits = ("--header-seconds", "2", "--body-seconds", "1", "--idle-seconds", "1")
     process, port, _ = start_server(*limits)
-    found["memory_mib_before"] = round(memory(process.pid), 1)
-    found |= asyncio.run(abuse(port, raw=given.raw, slow=given.slow, seed=given.seed))
-    print(json.dumps(found, indent=1), flush=True)
-    if given.examples:
-        found["schema"] = make_requests(port, given.examples)
-    found["memory_mib_after"] = round(memory(process.pid), 1)
+    sizes = {"before": round(memory(process.pid), 1)}
+    found |= abuse(port, raw=raw, slow=given.slow, seed=given.seed)
+    show("slow clients", {"": found["slow"]})
+    show("raw requests", {"": found["raw"]})
+    show("their answers", {"": found["answers"]})
+    sizes["after raw requests"] = round(memory(process.pid), 1)
+    if examples:
+        watch = Watch(port)
+        found["schema"] = make_requests(port, examples)
+        found["schema_livez"] = watch.figures()
+        show("operation", {name: one["statuses"] for name, one in found["schema"].items()})
+        show("meanwhile", {"": found["schema_livez"]})
+        for name, one in found["schema"].items():
+            for fault in one["faults"]:
+                print(f"{name}: {fault}", flush=True)
+    sizes["after all"] = round(memory(process.pid), 1)
+    found["memory_mib"] = sizes
+    show("memory in MiB", {"": sizes})
     found["exit_code"] = stop(process)
     found["load_average_after"] = os.getloadavg()[0]
     path = given.output or RESULTS / f"{found['date']}-serve-abuse.json"

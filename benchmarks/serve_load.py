@@ -1,14 +1,15 @@
 """The service under load: speed by the number of clients, memory, restarts, and a peer.
 
-    python benchmarks/serve_load.py [--clients 1 8 64 200] [--seconds 20] [--requests 100000]
-        [--restarts 50] [--skip-peer]
+    python benchmarks/serve_load.py            # some minutes
+    python benchmarks/serve_load.py --full     # 200 clients for ten minutes, 100,000 requests
 
 Starts `pellucid serve demo` as a process by itself. Clients keep their connections, send one short
 request after another, and compare every answer with the one that the library gives: an answer is
-right, wrong, refused (429), or lost. Then, as asked: the memory of the server over many requests;
-restarts by SIGTERM under load, where every request that was accepted must be answered; and an array
-of 64 texts, against CTranslate2 with the same model behind a route that translates an array text by
-text, as LibreTranslate does. The clients run on the same machine, and take their share of it.
+right, wrong, refused (429), or lost. Then the memory of the server over many requests; restarts by
+SIGTERM under load, where every request that was accepted must be answered; and an array of 64
+texts, against CTranslate2 with the same model behind a route that translates an array text by text,
+as LibreTranslate does. Another process asks `/livez` ten times a second. The clients run on the
+same machine, and take their share of it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,31 @@ from pellucid.hardware import describe_machine
 
 RESULTS = Path(__file__).parent / "results"
 NUM_TEXTS = 500
+
+WATCH = """
+import socket, sys, time
+
+def ask(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        head = b"GET /livez HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n"
+        connection.sendall(head + b"\\r\\n")
+        answer = b""
+        while chunk := connection.recv(4096):
+            answer += chunk
+    return answer.startswith(b"HTTP/1.1 200")
+
+print("ready", flush=True)
+while True:
+    began = time.perf_counter()
+    try:
+        is_answered = ask(int(sys.argv[1]))
+    except OSError:
+        is_answered = False
+    print(1000 * (time.perf_counter() - began) if is_answered else "inf", flush=True)
+    time.sleep(0.1)
+"""
+"""Asks `/livez` from a process of its own: one that also sends thousands of requests would measure
+itself."""
 
 PEER = """
 import json, sys
@@ -124,6 +151,37 @@ def start_server(*options: str, port: int = 0) -> tuple[subprocess.Popen[str], i
     assert process.stdout is not None
     line = process.stdout.readline()
     return process, int(line.rsplit(":", 1)[1]), time.perf_counter() - began
+
+
+class Watch:
+    """Asks `/livez` ten times a second, each time on a new connection, until it is asked for more.
+
+    Args:
+        port: the server's.
+    """
+
+    def __init__(self, port: int) -> None:
+        command = [sys.executable, "-c", WATCH, str(port)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self._process.stdout.readline()
+
+    def figures(self) -> dict[str, float]:
+        """Stop asking, and return the milliseconds of the answers."""
+        self._process.terminate()
+        output, _ = self._process.communicate()
+        # The last line may be half of one.
+        ordered = sorted(float(line) for line in output.split("\n")[:-1])
+        unanswered = sum(one == float("inf") for one in ordered)
+        if not ordered:
+            return {"livez_asked": 0}
+        return {
+            "livez_asked": len(ordered),
+            "livez_unanswered": unanswered,
+            "livez_p50_ms": round(ordered[len(ordered) // 2], 1),
+            "livez_p99_ms": round(ordered[int(len(ordered) * 0.99)], 1),
+            "livez_largest_ms": round(ordered[-1], 1),
+        }
 
 
 def memory(pid: int) -> float:
@@ -255,7 +313,7 @@ def compare_with_peer(texts: list[str]) -> dict[str, float]:
             "--out",
             str(target),
         ]
-        subprocess.run(export, check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(export, check=True, capture_output=True)
         peer = subprocess.Popen([sys.executable, "-c", PEER, str(target), "5073"])
         process, port, _ = start_server()
         try:
@@ -273,56 +331,94 @@ def compare_with_peer(texts: list[str]) -> dict[str, float]:
     return {"ours_ms": ours, "peer_ms": theirs, "times_faster": round(theirs / ours, 2)}
 
 
+def show(title: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print figures as a table with one line for each row."""
+    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+    lines = [[title, *names]]
+    lines += [[key, *(str(row.get(name, "")) for name in names)] for key, row in rows.items()]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = zip(line, widths, strict=True)
+        print("  ".join(cell.rjust(width) for cell, width in cells), flush=True)
+    print(flush=True)
+
+
+def measure_clients(
+    process: subprocess.Popen[str],
+    port: int,
+    expected: dict[str, str],
+    clients: int,
+    seconds: float,
+) -> dict[str, Any]:
+    """Let so many clients ask for some time, while another process asks for `/livez`."""
+    before = processor_seconds(process.pid)
+    watch = Watch(port)
+    figures = asyncio.run(load(port, expected, clients=clients, seconds=seconds))
+    figures |= watch.figures()
+    used = processor_seconds(process.pid) - before
+    figures["processor_ms_per_request"] = round(1000 * used / max(1, figures.get("right", 0)), 2)
+    return figures
+
+
+def measure_memory(
+    process: subprocess.Popen[str], port: int, expected: dict[str, str], requests: int
+) -> dict[str, Any]:
+    """Send many requests; note the memory after each tenth of them."""
+    points = []
+    for _ in range(10):
+        asyncio.run(load(port, expected, clients=64, requests=requests // 10))
+        points.append(round(memory(process.pid), 1))
+    return {"requests": requests, "mib_after_each_tenth": points}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="the full counts; half an hour")
     parser.add_argument("--clients", type=int, nargs="*", default=[1, 8, 64, 200])
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--requests", type=int, default=0)
-    parser.add_argument("--restarts", type=int, default=0)
+    parser.add_argument("--seconds", type=float, help="for each number of clients; 10")
+    parser.add_argument("--last-seconds", type=float, help="for the last number; 20, or 600")
+    parser.add_argument("--requests", type=int, help="to watch the memory; 10,000 or 100,000")
+    parser.add_argument("--restarts", type=int, help="under load; 5 or 50")
     parser.add_argument("--skip-peer", action="store_true")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
+    seconds = given.seconds or (30 if given.full else 10)
+    last_seconds = given.last_seconds or given.seconds or (600 if given.full else 20)
+    requests = given.requests if given.requests is not None else (100_000 if given.full else 10_000)
+    restarts = given.restarts if given.restarts is not None else (50 if given.full else 5)
 
     from pellucid.translator import load as load_model
 
     texts = [one.source for one, _ in zip(iterate_split("test"), range(NUM_TEXTS), strict=False)]
-    translations = load_model("demo").translate(texts, strict=True)
-    expected = {one.source: one.text for one in translations}
+    expected = {one.source: one.text for one in load_model("demo").translate(texts)}
     found: dict[str, Any] = {
         "date": datetime.date.today().isoformat(),
         "machine": describe_machine(),
         "load_average_before": os.getloadavg()[0],
     }
-    process, port, seconds = start_server()
-    found["start_seconds"] = round(seconds, 2)
-    found["idle_memory_mib"] = round(memory(process.pid), 1)
-    found["first_answer_ms"] = asyncio.run(
-        time_array(port, "/v1/translate", {"texts": texts[:1]}, 1)
-    )
+    process, port, start_seconds = start_server()
+    first = asyncio.run(time_array(port, "/v1/translate", {"texts": texts[:1]}, 1))
+    found["start"] = {
+        "seconds_until_ready": round(start_seconds, 2),
+        "first_answer_ms": first,
+        "idle_memory_mib": round(memory(process.pid), 1),
+    }
+    show("start", {"": found["start"]})
     found["clients"] = {}
     for clients in given.clients:
-        before = processor_seconds(process.pid)
-        figures = asyncio.run(load(port, expected, clients=clients, seconds=given.seconds))
-        used = processor_seconds(process.pid) - before
-        figures["processor_ms_per_request"] = round(
-            1000 * used / max(1, figures.get("right", 0)), 2
-        )
-        found["clients"][str(clients)] = figures
-        print(clients, "clients:", figures, flush=True)
-    if given.requests:
-        points = []
-        for _ in range(10):
-            asyncio.run(load(port, expected, clients=64, requests=given.requests // 10))
-            points.append(round(memory(process.pid), 1))
-        found["memory"] = {"requests": given.requests, "mib_after_each_tenth": points}
-        print("memory:", found["memory"], flush=True)
+        how_long = last_seconds if clients == given.clients[-1] else seconds
+        found["clients"][str(clients)] = measure_clients(process, port, expected, clients, how_long)
+    show("clients", found["clients"])
+    if requests:
+        found["memory"] = measure_memory(process, port, expected, requests)
+        print("memory:", found["memory"], "\n", flush=True)
     found["exit_code"] = stop(process)
-    if given.restarts:
-        found["restarts"] = asyncio.run(restart(expected, times=given.restarts, clients=16))
-        print("restarts:", found["restarts"], flush=True)
+    if restarts:
+        found["restarts"] = asyncio.run(restart(expected, times=restarts, clients=16))
+        show("restarts", {str(restarts): found["restarts"]})
     if not given.skip_peer:
         found["array_of_64"] = compare_with_peer(texts)
-        print("array of 64 texts:", found["array_of_64"], flush=True)
+        show("array of 64 texts", {"": found["array_of_64"]})
     found["load_average_after"] = os.getloadavg()[0]
     path = given.output or RESULTS / f"{found['date']}-serve-load.json"
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

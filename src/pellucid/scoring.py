@@ -6,13 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import torch
-
-from pellucid.data import make_source_batch
-from pellucid.decode import score_tokens
+from pellucid.decode import Decoder
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import DataError
-from pellucid.model import EncoderDecoder
 from pellucid.text import Tokenizer
 from pellucid.text_lines import not_a_line
 from pellucid.translation import Scored
@@ -23,22 +19,24 @@ IdPairs = dict[int, tuple[list[int], list[int]]]
 
 
 def score_pairs(
-    models: Sequence[EncoderDecoder],
+    decoder: Decoder,
     tokenizer: Tokenizer,
     sources: Sequence[str],
     targets: Sequence[str],
     *,
     too_long: Callable[[list[int]], str | None],
+    limit: int,
     batch_tokens: int,
 ) -> list[Scored]:
     """Compute log-probabilities of given translations, in float32.
 
     Args:
-        models: one model, or several whose softmaxes are averaged.
+        decoder: of one model, or of several whose softmaxes are averaged.
         tokenizer: their tokenizer.
         sources: the lines to translate.
         targets: a translation of each; an empty one is only ``</s>``.
         too_long: says in a sentence why a source cannot be read, or returns None.
+        limit: the most tokens of a target.
         batch_tokens: maximum number of positions of one side to compute at once.
 
     Returns:
@@ -52,7 +50,6 @@ def score_pairs(
             f"There must be one target for each source, but there are {len(sources)} sources "
             f"and {len(targets)} targets."
         )
-    limit = min(model.config.max_target_length for model in models)
     scored: list[Scored] = []
     pairs: IdPairs = {}
     faults = [
@@ -68,31 +65,22 @@ def score_pairs(
         if problem is None:
             pairs[index] = (source_ids, target_ids)
     for group in _group(pairs, batch_tokens):
-        _score_group(models, tokenizer, group, pairs, scored)
+        _score_group(decoder, tokenizer, group, pairs, scored)
     return scored
 
 
 def _score_group(
-    models: Sequence[EncoderDecoder],
+    decoder: Decoder,
     tokenizer: Tokenizer,
     group: list[int],
     pairs: IdPairs,
     scored: list[Scored],
 ) -> None:
     """Score the pairs of one batch and write the results into ``scored``."""
-    config = tokenizer.config
     sources, targets = zip(*(pairs[index] for index in group), strict=True)
-    source_BS, source_mask_BS = make_source_batch(sources, pad_id=config.pad_id)
-    target_out_BT, target_mask_BT = make_source_batch(targets, pad_id=config.pad_id)
-    # The decoder reads the target shifted right by one, from the start token.
-    target_in_BT = target_out_BT.roll(1, dims=1)
-    target_in_BT[:, 0] = config.target_start_id
-    batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT, target_mask_BT)
-    by_model = torch.stack([score_tokens(model, *batch) for model in models])
-    logs_BT = by_model.logsumexp(dim=0) - math.log(len(models))  # the log of the mean probability
-    for row, index in enumerate(group):
+    found = decoder.score(sources, targets)
+    for index, logs in zip(group, found, strict=True):
         ids = pairs[index][1]
-        logs = tuple(logs_BT[row, : len(ids)].tolist())
         if any(map(math.isnan, logs)):
             scored[index] = replace(scored[index], error=OVERFLOW)
             continue

@@ -86,3 +86,23 @@ class Decoder:
             InputError: logits were not finite.
         """
         return self.on_pytorch.stream(request, config)
+
+    def score(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[tuple[float, ...]]:
+        """Compute the log-probability of each target token, in float32.
+
+        Args:
+            sources: token ids, ``</s>`` included.
+            targets: one for each source, ``</s>`` included.
+
+        Returns:
+            Natural logs for each target; of several models those of the mean probability. A log is
+            not a number if logits were not finite.
+        """
+        if self.find_obstacle("float32") is not None:
+            return self.on_pytorch.score(sources, targets)
+        from pellucid.decode.scoring_in_c import score_in_c
+
+        engines = self._native.engines("float32")
+        return score_in_c(engines, sources, targets, self._special.start)

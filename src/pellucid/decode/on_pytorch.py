@@ -5,6 +5,7 @@ The engine in C computes the steps if it can, and whole searches if one call ans
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 
 from pellucid.config import DecodingConfig, Precision
+from pellucid.data import make_source_batch
 from pellucid.decode.constraints.forbidden import ForbiddenText
 from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.constraints.required import RequiredPhrases
@@ -22,6 +24,7 @@ from pellucid.decode.fast.in_c import NativeStepper
 from pellucid.decode.fast.make import make_engine
 from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
+from pellucid.decode.scoring import score_tokens
 from pellucid.decode.search.batching import group_by_length
 from pellucid.decode.search.loop import Found, Search, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
@@ -99,6 +102,23 @@ class PyTorchDecoder:
             if len(agreed) > num_decided:
                 num_decided = len(agreed)
                 yield agreed
+
+    def score(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[tuple[float, ...]]:
+        """Compute the log-probability of each target token, as `Decoder.score` describes."""
+        # Padding is never attended to; any id that exists will do.
+        pad = self._special.eos
+        source_BS, source_mask_BS = make_source_batch(sources, pad_id=pad)
+        target_out_BT, target_mask_BT = make_source_batch(targets, pad_id=pad)
+        # The decoder reads the target shifted right by one, from the start token.
+        target_in_BT = target_out_BT.roll(1, dims=1)
+        target_in_BT[:, 0] = self._special.start
+        batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT, target_mask_BT)
+        models = [one.load() if isinstance(one, StoredModel) else one for one in self._models]
+        by_model = torch.stack([score_tokens(model, *batch) for model in models])
+        logs_BT = by_model.logsumexp(dim=0) - math.log(len(models))  # of the mean probability
+        return [tuple(logs_BT[row, : len(target)].tolist()) for row, target in enumerate(targets)]
 
     def _search(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
