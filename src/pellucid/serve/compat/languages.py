@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -149,7 +149,6 @@ class Detector:
 
     def __init__(self, codes: Sequence[str]) -> None:
         self._codes = tuple(codes)
-        self._rank: Any = None
 
     def detect(self, text: str) -> list[dict[str, Any]]:
         """Rank the languages of a text, each with a confidence from 0 to 100.
@@ -157,14 +156,9 @@ class Detector:
         The confidence counts all languages that the identifier knows: a text in a language that
         the server does not have gets low ones.
         """
-        if self._rank is None:
-            from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-            identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-            self._rank = identifier.rank
         scores = dict.fromkeys(self._codes, 0.0)
         if any(map(str.isalpha, text)):
-            for label, probability in self._rank(text):
+            for label, probability in _ranking()(text):
                 code = to_code(label)
                 if code in scores:
                     scores[code] += float(probability)
@@ -172,3 +166,14 @@ class Detector:
             {"confidence": round(100 * min(score, 1.0), 1), "language": code}
             for code, score in sorted(scores.items(), key=lambda pair: -pair[1])
         ]
+
+
+@cache
+def _ranking() -> Callable[[str], Iterable[tuple[str, float]]]:
+    """Load the identifier of languages, once for all that use it."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    rank: Callable[[str], Iterable[tuple[str, float]]] = LanguageIdentifier.from_model_file(
+        MODEL_FILE, norm_probs=True
+    ).rank
+    return rank
