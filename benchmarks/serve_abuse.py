@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import datetime
 import json
 import os
@@ -149,6 +150,25 @@ def make_requests(port: int, examples: int) -> dict[str, Any]:
     """Make requests from the schema for every operation; count those with 5xx or a wrong form."""
     import httpx
     import schemathesis
+
+    url = f"http://127.0.0.1:{port}"
+    document = httpx.get(f"{url}/openapi.json", timeout=60).json()
+    schema = schemathesis.openapi.from_dict(document)
+    schema.config.base_url = url
+    found: dict[str, Any] = {}
+    for path, methods in document["paths"].items():
+        for method in methods:
+            operation = schema[path][method.upper()]
+            found[f"{method.upper()} {path}"] = try_operation(
+                operation, examples, has_wrong_ones=method == "post"
+            )
+            print(".", end="", flush=True)
+    print(flush=True)
+    return found
+
+
+def try_operation(operation: Any, examples: int, *, has_wrong_ones: bool) -> dict[str, Any]:
+    """Make requests for one operation; return the statuses and the first faults."""
     from hypothesis import HealthCheck, given, settings
     from hypothesis import strategies as st
     from schemathesis import GenerationMode
@@ -159,45 +179,34 @@ def make_requests(port: int, examples: int) -> dict[str, Any]:
         status_code_conformance,
     )
 
-    url = f"http://127.0.0.1:{port}"
-    document = httpx.get(f"{url}/openapi.json", timeout=60).json()
-    schema = schemathesis.openapi.from_dict(document)
-    schema.config.base_url = url
     checks = [
         not_a_server_error,
         status_code_conformance,
         content_type_conformance,
         response_schema_conformance,
     ]
-    found: dict[str, Any] = {}
-    for path, methods in document["paths"].items():
-        for method in methods:
-            operation = schema[path][method.upper()]
-            modes = list(GenerationMode) if method == "post" else [GenerationMode.POSITIVE]
-            made = [operation.as_strategy(generation_mode=mode) for mode in modes]
-            statuses: Counter[str] = Counter()
-            faults: list[str] = []
+    modes = list(GenerationMode) if has_wrong_ones else [GenerationMode.POSITIVE]
+    made = [operation.as_strategy(generation_mode=mode) for mode in modes]
+    statuses: Counter[str] = Counter()
+    faults: list[str] = []
 
-            @settings(
-                max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck),
-                database=None,
-            )  # fmt: skip
-            @given(case=st.one_of(made))
-            def check(
-                case: Any, statuses: Counter[str] = statuses, faults: list[str] = faults
-            ) -> None:
-                answer = case.call()
-                statuses[str(answer.status_code)] += 1
-                try:
-                    case.validate_response(answer, checks=checks)
-                except Exception as error:
-                    faults.append(str(error)[:500])
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    @given(case=st.one_of(made))
+    def ask(case: Any) -> None:
+        answer = case.call()
+        statuses[str(answer.status_code)] += 1
+        try:
+            case.validate_response(answer, checks=checks)
+        except Exception as error:
+            faults.append(" ".join(str(error).split())[:500])
 
-            check()
-            found[f"{method.upper()} {path}"] = {"statuses": dict(statuses), "faults": faults[:3]}
-            print(".", end="", flush=True)
-    print(flush=True)
-    return found
+    ask()
+    return {"statuses": dict(sorted(statuses.items())), "faults": faults[:3]}
 
 
 def main() -> None:
@@ -219,6 +228,7 @@ def main() -> None:
     # Short times, because each fuzzed request waits until the server cuts it off.
     limits = ("--header-seconds", "2", "--body-seconds", "1", "--idle-seconds", "1")
     process, port, _ = start_server(*limits)
+    atexit.register(process.kill)  # if this ends early
     sizes = {"before": round(memory(process.pid), 1)}
     found |= abuse(port, raw=raw, slow=given.slow, seed=given.seed)
     show("slow clients", {"": found["slow"]})

@@ -162,7 +162,9 @@ class Watch:
 
     def __init__(self, port: int) -> None:
         command = [sys.executable, "-c", WATCH, str(port)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         assert self._process.stdout is not None
         self._process.stdout.readline()
 

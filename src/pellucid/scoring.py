@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from pellucid.decode import Decoder
+from pellucid.decode import Decoder, RequestBuilder
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import DataError
 from pellucid.text import Tokenizer
@@ -24,8 +24,7 @@ def score_pairs(
     sources: Sequence[str],
     targets: Sequence[str],
     *,
-    too_long: Callable[[list[int]], str | None],
-    limit: int,
+    builder: RequestBuilder,
     batch_tokens: int,
 ) -> list[Scored]:
     """Compute log-probabilities of given translations, in float32.
@@ -35,8 +34,7 @@ def score_pairs(
         tokenizer: their tokenizer.
         sources: the lines to translate.
         targets: a translation of each; an empty one is only ``</s>``.
-        too_long: says in a sentence why a source cannot be read, or returns None.
-        limit: the most tokens of a target.
+        builder: knows how long a source and a target may be.
         batch_tokens: maximum number of positions of one side to compute at once.
 
     Returns:
@@ -50,6 +48,7 @@ def score_pairs(
             f"There must be one target for each source, but there are {len(sources)} sources "
             f"and {len(targets)} targets."
         )
+    limit = builder.max_target_length
     scored: list[Scored] = []
     pairs: IdPairs = {}
     faults = [
@@ -60,7 +59,7 @@ def score_pairs(
         tokenizer.encode_targets(_without(targets, faults)),
     )
     for index, (source_ids, target_ids) in enumerate(zip(*encoded, strict=True)):
-        problem = faults[index] or too_long(source_ids) or _target_too_long(target_ids, limit)
+        problem = faults[index] or builder.too_long(source_ids) or _too_long(target_ids, limit)
         scored.append(Scored(sources[index], targets[index], error=problem))
         if problem is None:
             pairs[index] = (source_ids, target_ids)
@@ -97,7 +96,7 @@ def _without(lines: Sequence[str], faults: Sequence[str | None]) -> list[str]:
     return ["" if fault else line for line, fault in zip(lines, faults, strict=True)]
 
 
-def _target_too_long(ids: Sequence[int], limit: int) -> str | None:
+def _too_long(ids: Sequence[int], limit: int) -> str | None:
     if len(ids) <= limit:
         return None
     return (

@@ -280,14 +280,9 @@ class Translator:
         """
         from pellucid.scoring import score_pairs
 
+        coded, builder = with_codes(self.tokenizer, to, sources), self._request_builder
         scored = score_pairs(
-            self.decoder,
-            self.tokenizer,
-            with_codes(self.tokenizer, to, sources),
-            targets,
-            too_long=self._request_builder.too_long,
-            limit=min(one.config.max_target_length for one in self._given),
-            batch_tokens=batch_tokens,
+            self.decoder, self.tokenizer, coded, targets, builder=builder, batch_tokens=batch_tokens
         )
         return with_sources(scored, sources, to)
 

@@ -198,3 +198,20 @@ def test_stop_finishes_what_waits_and_refuses_what_comes(run: Run) -> None:
         assert refused.value.status == 503
 
     run(test)
+
+
+def test_start_does_the_first_work_before_others_and_survives_its_failure() -> None:
+    done: list[str] = []
+
+    def fail() -> None:
+        done.append("first")
+        raise ArithmeticError
+
+    async def test() -> None:
+        scheduler.start(fail)
+        await scheduler.call(lambda: done.append("second"))
+
+    scheduler = Scheduler(Limits(), Metrics())
+    asyncio.run(test())
+    scheduler.stop(10)
+    assert done == ["first", "second"]

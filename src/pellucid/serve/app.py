@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 
 from pellucid.serve.compat.routes import add_compat_routes
@@ -50,8 +51,16 @@ class Service:
         self.app = Gate(self.table, settings, self.scheduler, self.metrics)
 
     def start(self) -> None:
-        """Start to compute."""
-        self.scheduler.start()
+        """Start to compute, first what every request needs."""
+        self.scheduler.start(self._warm_up)
+
+    def _warm_up(self) -> None:
+        """Do once what would hold up the first requests, and import what the event loop would."""
+        for module in ("starlette.formparsers", "starlette.requests", "pellucid.text.codes"):
+            import_module(module)
+        for model in self.models:
+            model.translator.examine("A word.")
+            model.translator.describe_engine()
 
     def drain(self) -> None:
         """Say that the server is ending, so that nothing new is sent to it."""

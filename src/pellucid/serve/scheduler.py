@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -108,10 +109,16 @@ class Scheduler:
         self._waiting_cost = 0
         self._rate = 0.0
         self._is_ending = False
+        self._first: Callable[[], None] | None = None
         self._thread = threading.Thread(target=self._work, name="pellucid-compute", daemon=True)
 
-    def start(self) -> None:
-        """Start the thread."""
+    def start(self, first: Callable[[], None] | None = None) -> None:
+        """Start the thread.
+
+        Args:
+            first: what it does before it computes; what it fails at, requests will fail at too.
+        """
+        self._first = first
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
@@ -252,6 +259,9 @@ class Scheduler:
     # The thread
 
     def _work(self) -> None:
+        if self._first is not None:
+            with suppress(Exception):
+                self._first()
         garbage = Garbage()
         while True:
             garbage.search(is_idle=not (self._jobs or self._streams))

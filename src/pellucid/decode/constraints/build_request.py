@@ -28,12 +28,15 @@ class RequestBuilder:
     Args:
         tokenizer: text to ids.
         models: the models that will translate; their shortest length limits hold.
+
+    Attributes:
+        max_target_length: the most tokens that a target may have.
     """
 
     def __init__(self, tokenizer: Tokenizer, models: Sequence[ModelConfig]) -> None:
         self._tokenizer = tokenizer
         self._max_source_length = min(model.max_source_length for model in models)
-        self._max_target_length = min(model.max_target_length for model in models)
+        self.max_target_length = min(model.max_target_length for model in models)
 
     @cached_property
     def _spelling(self) -> Spelling:
@@ -99,7 +102,7 @@ class RequestBuilder:
 
     def _max_length(self, source_length: int, config: DecodingConfig) -> int:
         by_ratio = int(source_length * config.max_length_ratio) + config.max_length_offset
-        return min(config.max_length or by_ratio, self._max_target_length, MOST_TOKENS)
+        return min(config.max_length or by_ratio, self.max_target_length, MOST_TOKENS)
 
 
 def required_ids(tokenizer: Tokenizer, phrase: str) -> tuple[int, ...]:
