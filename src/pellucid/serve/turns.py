@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 
 __all__ = ["A_PASS", "Turns", "in_turns"]
 
-A_PASS = 8
-"""Requests that begin, and that end, in one pass: a few milliseconds."""
+A_PASS = 4
+"""Requests that begin, and that end, in one pass: one to three milliseconds."""
 
 
 class Turns:
