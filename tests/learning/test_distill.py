@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from small_runs import NO_REPORT, write_text
 
+from pellucid.translator import load
+
 PROGRAM = f"""
 {NO_REPORT}
 import sys
@@ -86,6 +88,8 @@ def test_student_learns_the_teachers_translations(folder: Path, rows: list[dict[
     ]  # fmt: skip
     # Every word has one translation, so that few updates are enough for most of them.
     assert rows[0]["bleu"] > 60
+    student = load(folder / "d" / "student")
+    assert {row["precision"] for row in rows[2:]} == {student.configure().precision}
     assert rows[2]["bleu"] > 0.8 * rows[0]["bleu"]
     assert json.loads((folder / "d" / "distill.json").read_text())["rows"] == rows
     config = json.loads((folder / "d" / "student" / "bundle" / "config.json").read_text())
@@ -110,7 +114,7 @@ def test_same_command_translates_and_trains_nothing_again(
     again = _distill(folder, *OPTIONS, "--beam", "2")
     assert again.returncode == 0, again.stderr
     assert (part.stat().st_mtime_ns, weights.read_bytes()) == before
-    assert again.stdout.splitlines()[0].split()[:2] == ["search", "BLEU"]
+    assert again.stdout.splitlines()[0].split()[:2] == ["search", "precision"]
 
 
 def test_another_search_or_a_damaged_part_is_refused(

@@ -122,8 +122,11 @@ def _measure(
 ) -> Measured:
     translator = competitor.translator
 
+    options: dict[str, Any] = {"beam": beam, "sample": False}
+    precision = translator.configure(**options).precision
+
     def translate(lines: Sequence[str]) -> tuple[list[str], int]:
-        found = translator.translate(lines, beam=beam, sample=False)
+        found = translator.translate(lines, **options)
         return [one.text for one in found], sum(len(one.tokens) for one in found)
 
     translate(sources[:3])
@@ -139,6 +142,6 @@ def _measure(
     score = evaluate_corpus(texts, references, form=form).bleu
     search = "greedy" if beam == 1 else f"beam {beam}"
     return Measured(
-        competitor.name, search, translator.decoding.precision, score.score, score.low, score.high,
+        competitor.name, search, precision, score.score, score.low, score.high,
         *competitor.count(), single, bulk,
     )  # fmt: skip
