@@ -12,14 +12,14 @@ import numpy as np
 
 from pellucid.config import BundleConfig
 from pellucid.native.loading import find_library
-from pellucid.native.weights import SCALE, find_obstacle, find_wrong_shape
+from pellucid.native.weights import SCALE, StoredWeights, find_obstacle, find_wrong_shape
 
 __all__ = ["read_stored"]
 
 TYPES: dict[str, type] = {"F32": np.float32, "BF16": np.uint16, "I8": np.int8}
 
 
-def read_stored(path: Path, config: BundleConfig) -> Mapping[str, np.ndarray] | None:
+def read_stored(path: Path, config: BundleConfig) -> StoredWeights | None:
     """Read a safetensors file whose weights the engine can use.
 
     float32 and int8 weights are views of the file, so that the system shares and drops their pages;
@@ -51,6 +51,7 @@ def read_stored(path: Path, config: BundleConfig) -> Mapping[str, np.ndarray] | 
             return None
         if weight.dtype == np.float32 and not np.isfinite(weight).all():
             return None
+    weights.release_pages()
     return weights
 
 
@@ -64,13 +65,14 @@ def _is_quantized(values_OI: np.ndarray, scale_O: np.ndarray | None) -> bool:
     return bool((is_row_O | ((largest_O == 0) & (scale_O == 1))).all())
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
+def _read(path: Path) -> StoredWeights:
     with path.open("rb") as file:
         memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     start = 8 + int.from_bytes(memory[:8], "little")
     header: dict[str, Any] = json.loads(memory[8:start])
     header.pop("__metadata__", None)
-    return {name: _view(memory, start, entry) for name, entry in header.items()}
+    found = {name: _view(memory, start, entry) for name, entry in header.items()}
+    return StoredWeights(found, memory)
 
 
 def _view(memory: mmap.mmap, start: int, entry: Mapping[str, Any]) -> np.ndarray:

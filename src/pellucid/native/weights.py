@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import mmap
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from pellucid.native.layout import Embedding, Layer, Linear, Model, Norm, addres
 
 __all__ = [
     "Packed",
+    "StoredWeights",
     "find_obstacle",
     "find_wrong_shape",
     "pack",
@@ -112,6 +114,19 @@ def _layer_shapes(
         if config.norm != "none":
             yield f"{name}.{kind}_norm.weight", (width,)
             yield f"{name}.{kind}_norm.bias", (width,)
+
+
+class StoredWeights(dict[str, np.ndarray]):
+    """Weights by name, most of them views of a file that is mapped into memory."""
+
+    def __init__(self, weights: Mapping[str, np.ndarray], memory: mmap.mmap) -> None:
+        super().__init__(weights)
+        self._memory = memory
+
+    def release_pages(self) -> None:
+        """Let the system take back the file's pages; what is read again comes from its cache."""
+        if hasattr(self._memory, "madvise"):
+            self._memory.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True)
@@ -300,7 +315,14 @@ class Packed:
         linear.bias = self._address(bias_O)
         if self._precision == "int8":
             self._pack_bytes(linear, parts, padded)
-            return linear
+        else:
+            self._pack_floats(linear, parts, padded)
+        if isinstance(self._weights, StoredWeights):
+            self._weights.release_pages()  # Never all of a file and all that is packed at once.
+        return linear
+
+    def _pack_floats(self, linear: Linear, parts: Sequence[_Matrix], padded: int) -> None:
+        outputs, inputs = linear.outputs, linear.inputs
         weight_OI = np.concatenate([part.as_floats() for part in parts])
         if self._precision == "float32":
             packed = _aligned(padded * inputs, np.float32)
@@ -309,11 +331,10 @@ class Packed:
             packed = _aligned(padded * inputs, np.uint16)
             self._call("pack_halves", _to_bfloat16(weight_OI), outputs, inputs, packed)
         linear.weights = self._address(packed)
-        return linear
 
     def _pack_bytes(self, linear: Linear, parts: Sequence[_Matrix], padded: int) -> None:
         rows = [part.as_bytes() for part in parts]
-        values_OI = np.concatenate([values for values, _ in rows])
+        values_OI = rows[0][0] if len(rows) == 1 else np.concatenate([values for values, _ in rows])
         scale_O = np.zeros(padded, np.float32)
         scale_O[: linear.outputs] = np.concatenate([scales for _, scales in rows])
         packed = _aligned(padded * -(-linear.inputs // 4) * 4, np.int8)
