@@ -33,7 +33,7 @@ FEWEST_ROWS = 12
 CACHE_BYTES = 2**20
 """A core's share of the processor's cache."""
 
-SHARED_BYTES = 2**20
+SHARED_BYTES = 3 * 2**20
 """Bytes of weights in a step with which threads share the products of a sentence."""
 
 BYTES_OF_WEIGHT = {"float32": 4, "bfloat16": 2, "int8": 1}
