@@ -147,6 +147,7 @@ def test_threads_that_share_the_products_of_a_sentence_change_no_bit(
         alone = answers_of(engine, requests, 1, 1, **options)
         for shared_bytes in (0, 2**40):
             monkeypatch.setattr(native_engine, "SHARED_BYTES", shared_bytes)
+            monkeypatch.setattr(native_engine, "has_free_cores", lambda threads: True)
             for threads in (2, 3, 5):
                 answers = [answers_of(engine, [one], 1, threads, **options)[0] for one in requests]
                 assert answers == alone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -146,7 +147,11 @@ class NativeEngine:
         most = min(sentences, MOST_ROWS // search.config.beam, self._fitting(sources, search))
         call.job.slots = max(1, min(most, len(sources)))
         call.job.threads = max(1, threads)
-        call.job.shares_products = self._step_bytes() >= SHARED_BYTES
+        call.job.shares_products = (
+            len(sources) < threads
+            and self._step_bytes() >= SHARED_BYTES
+            and has_free_cores(threads)
+        )
         status = call.run(self._library)
         if status == NO_MEMORY:
             raise MemoryError
@@ -220,6 +225,20 @@ class NativeEngine:
                 raise InputError(
                     f"A source must have from 1 to {longest} tokens, but one has {len(source)}."
                 )
+
+
+def has_free_cores(threads: int) -> bool:
+    """Tell whether so many threads find a core each, by what runs at this moment (Linux).
+
+    Threads that share products wait for each other. Beside other programs that costs more time
+    than a second thread saves.
+    """
+    try:
+        with Path("/proc/loadavg").open() as file:
+            num_running = int(file.read().split()[3].split("/")[0])
+    except (OSError, ValueError, IndexError):
+        return True
+    return num_running - 1 + threads <= (os.cpu_count() or 1)  # this thread is one that runs
 
 
 def _check_ids(side: str, ids: Sequence[int], size: int) -> None:
