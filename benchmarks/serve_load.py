@@ -58,7 +58,7 @@ while True:
     print(1000 * (time.perf_counter() - began) if is_answered else "inf", flush=True)
     time.sleep(0.1)
 """
-"""Asks `/livez` from a process of its own: one that also sends thousands of requests would measure
+"""Asks `/livez` from a separate process: one that also sends thousands of requests would measure
 itself."""
 
 PEER = """

@@ -9,8 +9,8 @@ steps of the second half. Source and target are the training text that lists are
 
 - A *list* has the likeliest target tokens of each source token (IBM Model 1) and the most frequent
   tokens. A bound says how large a logit any other row can have. The list is proven if no bound
-  reaches its k-th best logit; where it is not, all other rows are computed, or only those whose
-  bound reaches it.
+  reaches its k-th best logit. Otherwise all other rows are computed, or only those whose bound
+  reaches it.
 - *Without a list* rows are computed in the order of their bounds until no bound reaches the k-th
   best logit so far. The answer is always proven, and the count of rows is what matters.
 

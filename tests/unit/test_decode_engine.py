@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from small_native import make_transformer
 
-from pellucid.config import ModelConfig
 from pellucid.decode.fast.engine import Engine
-from pellucid.model import Transformer, initialize
+from pellucid.model import Transformer
 
 VOCABULARY = 23
 SOURCES = [[5, 7, 3], [11, 13, 17, 19, 3], [4, 3], [6, 8, 9, 10, 12, 14, 3], [3]]
@@ -28,28 +28,6 @@ SWITCHES: list[dict[str, Any]] = [
 ]
 
 
-def make_model(seed: int = 1, **changes: Any) -> Transformer:
-    values: dict[str, Any] = {
-        "d_model": 14,
-        "d_ff": 11,
-        "num_heads": 2,
-        "d_key": 5,
-        "d_value": 3,
-        "num_encoder_layers": 2,
-        "num_decoder_layers": 3,
-        "source_vocabulary_size": VOCABULARY,
-        "target_vocabulary_size": VOCABULARY,
-        "max_source_length": 97,
-        "max_target_length": 97,
-    }
-    model = Transformer(ModelConfig.model_validate(values | changes), has_output_bias=bool(changes))
-    initialize(model, seed)
-    for parameter in model.parameters():
-        if parameter.dim() == 1:  # Biases and gains that start as 0 and 1 would hide mistakes.
-            parameter.data += 0.1 * torch.randn(parameter.shape)
-    return model.eval()
-
-
 def expected_logits(model: Transformer, source: list[int], target: list[int]) -> torch.Tensor:
     with torch.inference_mode():
         return model(torch.tensor([source]), torch.tensor([target]))[0, -1]
@@ -58,7 +36,7 @@ def expected_logits(model: Transformer, source: list[int], target: list[int]) ->
 @pytest.mark.parametrize("changes", SWITCHES, ids=str)
 def test_step_of_every_architecture_equals_the_model(changes: dict[str, Any]) -> None:
     torch.manual_seed(1)
-    model = make_model(**changes).double()
+    model = make_transformer(**changes).double()
     engine = Engine(model, dtype=torch.float64)
     state = engine.new_state(len(SOURCES), 1)
     everybody = torch.arange(len(SOURCES))
@@ -74,7 +52,7 @@ def test_step_of_every_architecture_equals_the_model(changes: dict[str, Any]) ->
 @torch.inference_mode()
 def test_step_while_sentences_and_rows_come_and_go_equals_the_model() -> None:
     torch.manual_seed(2)
-    model = make_model(norm="pre")
+    model = make_transformer(norm="pre")
     engine = Engine(model)
     width = 3
     state = engine.new_state(4, width)
@@ -110,7 +88,7 @@ def test_step_while_sentences_and_rows_come_and_go_equals_the_model() -> None:
 
 
 def test_step_in_float64_is_as_exact_as_the_model_in_float64() -> None:
-    model = make_model()
+    model = make_transformer()
     engine = Engine(model, dtype=torch.float64)
     model.double()
     state = engine.new_state(1, 1)
@@ -125,7 +103,7 @@ def test_step_in_float64_is_as_exact_as_the_model_in_float64() -> None:
 @pytest.mark.parametrize(("precision", "tolerance"), [("bfloat16", 0.15), ("int8", 0.15)])
 def test_step_in_fewer_bits_is_near_the_model(precision: Any, tolerance: float) -> None:
     torch.manual_seed(3)
-    model = make_model(projection_bias=True)
+    model = make_transformer(projection_bias=True)
     engine = Engine(model, precision)
     state = engine.new_state(1, 1)
     state.insert(torch.tensor([0]), engine.encode(SOURCES[1:2]), torch.tensor([0]))

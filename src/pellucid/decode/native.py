@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.decode.constraints.request import Request, SpecialIds, check_requests
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
-from pellucid.decode.search.uniforms import number_sample, uniforms
+from pellucid.decode.search.uniforms import draw_samples, uniforms
 from pellucid.hardware import threads_in_use
 from pellucid.native import Limits, NativeEngine, Search, find_obstacle
 
@@ -124,17 +124,10 @@ class NativePath:
         Raises:
             InputError: a prefix or a forbidden token is wrong.
         """
-        if not config.sample:
-            return self._translate(requests, config, batch_tokens=batch_tokens)
-        count = config.n_best
-        drawn = self._translate(
-            [number_sample(request, i) for request in requests for i in range(count)],
-            config.model_copy(update={"n_best": 1}),
-            batch_tokens=batch_tokens,
-        )
-        return [
-            tuple(chain.from_iterable(drawn[i : i + count])) for i in range(0, len(drawn), count)
-        ]
+        translate = partial(self._translate, batch_tokens=batch_tokens)
+        if config.sample:
+            return draw_samples(requests, config, translate)
+        return translate(requests, config)
 
     def _translate(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int

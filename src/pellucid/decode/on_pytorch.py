@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
@@ -28,7 +28,7 @@ from pellucid.decode.scoring import score_tokens
 from pellucid.decode.search.batching import group_by_length
 from pellucid.decode.search.loop import Found, Search, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
-from pellucid.decode.search.uniforms import number_sample
+from pellucid.decode.search.uniforms import draw_samples, number_sample
 from pellucid.errors import InputError
 from pellucid.hardware import some_threads
 from pellucid.model import EncoderDecoder
@@ -81,7 +81,8 @@ class PyTorchDecoder:
         if config.alternatives:
             return self._decode_alternatives(requests, config, batch_tokens=batch_tokens)
         if config.sample:
-            return self._sample(requests, config, batch_tokens=batch_tokens)
+            search = partial(self._search, batch_tokens=batch_tokens)
+            return draw_samples(requests, config, search)
         return self._search(requests, config, batch_tokens=batch_tokens)
 
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
@@ -163,20 +164,6 @@ class PyTorchDecoder:
         """Choose one thread for small steps, in which threads would mostly wait for each other."""
         is_small = rows * self._num_weights < WEIGHTS_FOR_THREADS
         return 1 if is_small else torch.get_num_threads()
-
-    def _sample(
-        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
-    ) -> list[tuple[Hypothesis, ...]]:
-        """Draw ``n_best`` samples for each request, each as a request with its own key."""
-        count = config.n_best
-        drawn = self._search(
-            [number_sample(request, i) for request in requests for i in range(count)],
-            config.model_copy(update={"n_best": 1}),
-            batch_tokens=batch_tokens,
-        )
-        return [
-            tuple(chain.from_iterable(drawn[i : i + count])) for i in range(0, len(drawn), count)
-        ]
 
     def _decode_alternatives(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int

@@ -321,8 +321,8 @@ class _Call:
     def run(self, library: ctypes.CDLL) -> int:
         """Call the engine and return its status; an interruption ends it early.
 
-        While the main thread of Python is in C it takes no signals. So a long call gets a thread
-        of its own, and the main one waits.
+        While the main thread of Python is in C it takes no signals. So a long call runs
+        in another thread, for which the main one waits.
         """
         is_main = threading.current_thread() is threading.main_thread()
         if self.job.num_requests <= FEW_REQUESTS or not is_main:

@@ -131,7 +131,7 @@ class Session:
         """Let every hypothesis continue another one of its sentence: its place among them.
 
         Raises:
-            InputError: there is no such place.
+            InputError: a place is beyond the last.
         """
         parents_BW = np.ascontiguousarray(parents_BW, np.int64)
         if parents_BW.shape != (len(self._length_B), self._width):

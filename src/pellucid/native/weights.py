@@ -1,8 +1,7 @@
 """A model's weights, regrouped and packed for the engine.
 
 Query, key and value become one product; the division by √d_k becomes part of the query's weights,
-except in bfloat16.
-The function computed stays the same.
+except in bfloat16. The function computed stays the same.
 """
 
 from __future__ import annotations

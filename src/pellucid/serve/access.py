@@ -112,7 +112,7 @@ def is_allowed_origin(settings: Settings, origin: str | None, host: str | None) 
 
 @lru_cache(maxsize=256)
 def _name_of(host: str | None) -> str | None:
-    """Take the name out of a ``Host`` header; None if it is none."""
+    """Take the name out of a ``Host`` header; None if the header is not valid."""
     if not host or any(character in host for character in "/@?#\\ "):
         return None
     try:

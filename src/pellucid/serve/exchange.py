@@ -19,7 +19,7 @@ Message = MutableMapping[str, Any]
 Headers = list[tuple[bytes, bytes]]
 
 CONNECTION = "pellucid.connection"
-"""The key of a request's scope where its `Connection` is."""
+"""The key of a request's scope that holds its `Connection`."""
 
 COMMON: Headers = [
     (b"x-content-type-options", b"nosniff"),

@@ -39,7 +39,7 @@ class Garbage:
         self._num_modules = len(sys.modules)
 
     def search(self, *, is_idle: bool) -> None:
-        """Search if it is time to; modules that were loaded since then are left alone from now on.
+        """Search if it is time to; what modules loaded since then have made is not searched again.
 
         Args:
             is_idle: True if nothing waits to be computed.

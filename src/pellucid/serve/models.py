@@ -74,7 +74,7 @@ class ServedModel:
 
         Args:
             given: the options that a request gives.
-            is_plain: True if there are no required or forbidden phrases and no second search. Then
+            is_plain: True without required or forbidden phrases and without a second search. Then
                 the engine in C may answer, whose results never depend on the batch.
 
         Raises:

@@ -43,7 +43,7 @@ class _Watch:
 
 
 def _load_libraries() -> None:
-    """Load the libraries, if they are where they should be; the import says what is wrong."""
+    """Load the libraries that are found; the import later says what is wrong with the others."""
     with suppress(OSError, AttributeError, ImportError):
         found = importlib.util.find_spec("torch")
         if found is None or found.origin is None:

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
+from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
+from pellucid.decode.hypothesis import Hypothesis
 from pellucid.randomness import generator
 
-__all__ = ["number_sample", "uniforms"]
+__all__ = ["draw_samples", "number_sample", "uniforms"]
 
 
 def number_sample(request: Request, index: int) -> Request:
     """Give one of several samples of a request its own random numbers."""
     return replace(request, key=f"{index}\x1f{request.key}")
+
+
+def draw_samples(
+    requests: Sequence[Request],
+    config: DecodingConfig,
+    draw: Callable[[Sequence[Request], DecodingConfig], Sequence[tuple[Hypothesis, ...]]],
+) -> list[tuple[Hypothesis, ...]]:
+    """Draw ``n_best`` samples of each request, each as a request with its own key.
+
+    Args:
+        requests: in any order.
+        config: the options.
+        draw: draws one sample of each request.
+    """
+    count = config.n_best
+    numbered = [number_sample(request, i) for request in requests for i in range(count)]
+    drawn = draw(numbered, config.model_copy(update={"n_best": 1}))
+    return [tuple(chain.from_iterable(drawn[i : i + count])) for i in range(0, len(drawn), count)]
 
 
 def uniforms(keys: Sequence[str], seed: int, count: int) -> np.ndarray:
