@@ -48,13 +48,16 @@ static long length_of(const job *j, long request) {
     return j->source_starts[request + 1] - j->source_starts[request];
 }
 
+/* Threads that take sentences; the others can only help with products. */
+static long num_workers(const job *j) { return min_long(j->threads, j->num_requests); }
+
 /* Take the next requests: about as many tokens as are encoded together, and a fair share. */
 static long take(worker *w, long wanted, long *first) {
     const job *j = w->job;
     long count = 0, rows = 0;
     pthread_mutex_lock(w->lock);
     *first = *w->next;
-    const long left = j->num_requests - *first, share = ceil_div(left, min_long(j->threads, j->num_requests));
+    const long left = j->num_requests - *first, share = ceil_div(left, num_workers(j));
     const long most = min_long(min_long(max_long(wanted, ENCODED_AHEAD), share), ENCODED_ROWS);
     while (count < most) {
         rows += length_of(j, *first + count);
@@ -177,7 +180,7 @@ static void *work(void *argument) {
 EXPORT int translate(const job *j) {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     int64_t next = 0;
-    const long threads = min_long(j->threads, j->num_requests);
+    const long threads = num_workers(j);
     worker workers[threads];
     pthread_t started[threads];
     long num_started = 0;
