@@ -1,4 +1,4 @@
-"""Two threads that share the products of one sentence, next to one thread: idle and beside others.
+"""Two threads that share the products of one sentence, and one thread: idle, and next to others.
 
     python benchmarks/shared_products.py [--models small base] [--seconds 10] [--others 2]
 
@@ -31,7 +31,7 @@ NUM_SENTENCES = 4
 
 
 def main() -> None:
-    """Measure every model with nothing beside it, then beside others."""
+    """Measure every model with nothing else running, then next to other programs."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -49,7 +49,7 @@ def main() -> None:
                 for name in arguments.models:
                     speeds = measure(Path(folder) / name, arguments.seconds)
                     print(
-                        f"{name}, beside {num_others} busy processes: "
+                        f"{name}, next to {num_others} busy processes: "
                         + ", ".join(f"{speeds[n]:,.0f} tokens/s with {n}" for n in THREADS)
                         + f", {speeds[2] / speeds[1]:.2f} times",
                         flush=True,
