@@ -30,6 +30,7 @@ __all__ = [
     "leave_lasting_objects",
     "plan_threads",
     "reachable_memory",
+    "search_garbage_rarely",
     "set_threads",
     "share_threads",
     "some_threads",
@@ -327,3 +328,12 @@ def leave_lasting_objects() -> Iterator[None]:
     finally:
         if not is_frozen_by_others:
             gc.unfreeze()
+
+
+def search_garbage_rarely() -> None:
+    """Let Python search for unreachable cycles of objects after 100,000 new ones, not after 700.
+
+    For a process that makes many objects of lines that pass by, of which none is in a cycle: the
+    searches took up to a third of Python's time.
+    """
+    gc.set_threshold(100_000, 20, 100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import math
 from collections.abc import Iterator
@@ -150,8 +151,8 @@ def test_windows_from_any_window_on_are_the_same(
 def test_windows_before_a_bad_line_are_handed_out_first_and_not_whole(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(b"one\ntwo\n\xff\n")
-    windows = read(path)
-    assert next(windows) == Window(0, {"--input": ["one", "two"]}, is_whole=False)
+    windows, hashes = read(path), {"--input": hashlib.sha256(b"one\ntwo\n").hexdigest()}
+    assert next(windows) == Window(0, {"--input": ["one", "two"]}, is_whole=False, hashes=hashes)
     with pytest.raises(DataError, match=r"lines\.txt:3"):
         next(windows)
 

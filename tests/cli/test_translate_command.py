@@ -566,9 +566,9 @@ def corpus() -> list[str]:
 
 
 WITH_SMALL_WINDOWS = (
-    "import sys; from pellucid.cli import main; from pellucid.cli.lines import job\n"
+    "from pellucid.cli import main; from pellucid.cli.lines import job\n"
     "job.MAX_LINES = 150\n"
-    "sys.exit(main.run(sys.argv[1:]))\n"
+    "main.main()\n"
 )
 
 
@@ -605,47 +605,60 @@ def lines_done(state: Path) -> int:
         return 0
 
 
+@pytest.mark.parametrize("threads", ["1", "2"])  # with two, Python works while the engine does
 def test_killed_three_times_is_byte_equal_to_an_uninterrupted_run(
-    start: Start,
-    run_here: Run,
-    corpus: list[str],
-    write_lines: WriteLines,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    threads: str, start: Start, corpus: list[str], write_lines: WriteLines, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(job, "MAX_LINES", 150)
     source = write_lines("in", *corpus)
     whole, output = tmp_path / "whole", tmp_path / "out"
     # JSON has every digit of every log-probability.
-    assert run_here("translate", "demo", "--json", "-i", source, "-o", str(whole)).returncode == 0
+    command = ("translate", "demo", "--json", "--threads", threads, "-i", source, "-o")
+    assert start(*command, str(whole)).wait() == 0
     assert whole.read_text(encoding="utf-8").count("\n") == len(corpus)
-    command = ("translate", "demo", "--json", "-i", source, "-o", str(output))
     state = tmp_path / "out.state"
     seen = 0
     for _ in range(3):
-        process = start(*command)
+        process = start(*command, str(output))
         wait_until(lambda seen=seen: lines_done(state) > seen, process)  # type: ignore[misc]
         process.kill()
         assert process.wait() == -signal.SIGKILL
         seen = lines_done(state)
         assert not output.exists()
-    assert run_here(*command).returncode == 0
+    assert start(*command, str(output)).wait() == 0
     assert output.read_bytes() == whole.read_bytes()
     assert names(tmp_path) == ["in", "out", "whole"]
 
 
+@pytest.mark.parametrize("threads", ["1", "2"])
 def test_closed_pipe_ends_quietly_with_0(
-    start: Start, corpus: list[str], write_lines: WriteLines
+    threads: str, start: Start, corpus: list[str], write_lines: WriteLines
 ) -> None:
     source = write_lines("in", *corpus)
-    pipe = subprocess.PIPE
-    process = start("translate", "demo", "-i", source, stdout=pipe, stderr=pipe)
+    command, pipe = ("translate", "demo", "--threads", threads), subprocess.PIPE
+    process = start(*command, "-i", source, stdout=pipe, stderr=pipe)
     assert process.stdout is not None
     assert process.stderr is not None
     assert process.stdout.readline().endswith(b"\n")
     process.stdout.close()
     assert process.wait() == 0
     assert process.stderr.read() == b""
+
+
+def test_interruption_while_more_lines_are_awaited_keeps_what_was_answered(
+    start: Start, corpus: list[str], tmp_path: Path
+) -> None:
+    output, pipe = tmp_path / "out", subprocess.PIPE
+    command = ("translate", "demo", "--threads", "2", "-o", str(output))
+    process = start(*command, stdin=pipe, stderr=pipe)
+    assert process.stdin is not None
+    # Two windows and a line of the third, whose other lines never come.
+    process.stdin.write("".join(f"{line}\n" for line in corpus[:301]).encode())
+    process.stdin.flush()
+    wait_until(lambda: lines_done(tmp_path / "out.state") == 300, process)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert (b"Traceback" in process.stderr.read(), process.wait()) == (False, 130)
+    assert (tmp_path / "out.part").read_bytes().count(b"\n") == 300
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

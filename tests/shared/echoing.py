@@ -34,6 +34,7 @@ class Echo:
     model: None = None
     tokenizer: None = None
     other_hashes: tuple[str, ...] = ()
+    decoder = SimpleNamespace(find_reason=lambda config: "it is an echo")
 
     @property
     def bundle(self) -> SimpleNamespace:

@@ -103,6 +103,7 @@ class NativeEngine:
             self.obstacle = packed
             return
         self._library, self._packed = library, packed
+        self._is_computing = threading.Lock()
         self.instructions = Path(library._name).stem
 
     def translate(
@@ -116,6 +117,8 @@ class NativeEngine:
         uniforms: Sequence[np.ndarray] = (),
     ) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
         """Search for translations, or draw them; the answers are in the order of the sources.
+
+        Calls from several threads take turns in C, each with all of its threads.
 
         Args:
             sources: token ids, ``</s>`` included.
@@ -142,17 +145,18 @@ class NativeEngine:
         call = _Call([sources[i] for i in order], [limits[i] for i in order], search)
         if search.config.sample:
             call.draw([uniforms[i] for i in order])
-        self._packed.need_positions(call.longest_source, call.longest_limit)
-        call.job.model = ctypes.addressof(self._packed.model)
         most = min(sentences, MOST_ROWS // search.config.beam, self._fitting(sources, search))
         call.job.slots = max(1, min(most, len(sources)))
         call.job.threads = max(1, threads)
-        call.job.shares_products = (
-            len(sources) < threads
-            and self._step_bytes() >= SHARED_BYTES
-            and has_free_cores(threads)
-        )
-        status = call.run(self._library)
+        with self._is_computing:
+            self._packed.need_positions(call.longest_source, call.longest_limit)
+            call.job.model = ctypes.addressof(self._packed.model)
+            call.job.shares_products = (
+                len(sources) < threads
+                and self._step_bytes() >= SHARED_BYTES
+                and has_free_cores(threads)
+            )
+            status = call.run(self._library)
         if status == NO_MEMORY:
             raise MemoryError
         answers = dict(zip(order, call.answers(), strict=True))

@@ -132,6 +132,8 @@ class ConstraintOptions:
             columns: lines of each file, by option.
         """
         sources = columns[INPUT]
+        if self.glossary is None and not self.files and not any("\n" in one for one in sources):
+            return [self._for_text("", self.prefix, "")] * len(sources)
         prefixes = columns.get(PREFIX_FILE, [self.prefix] * len(sources))
         rows = columns.get(REQUIRE_FILE, [""] * len(sources))
         return [

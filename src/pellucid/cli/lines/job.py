@@ -79,6 +79,15 @@ class Job:
         return self.form == "plain" and not is_whole and self.aligner is None
 
     @property
+    def can_overlap(self) -> bool:
+        """True if windows can be translated at the same time: Python works while the engine does."""
+        from pellucid.hardware import threads_in_use
+
+        is_one_call = self.translator.decoder.find_reason(self.decoding) is None
+        is_free = self.constraints.rule is None and self.aligner is None
+        return is_one_call and is_free and self.workers == 1 and threads_in_use() > 1
+
+    @property
     def max_lines(self) -> int:
         """Number of lines in a window; it depends on nothing but the options."""
         return max(1, min(MAX_LINES, MAX_HYPOTHESES // self.decoding.n_best))

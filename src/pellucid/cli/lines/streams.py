@@ -54,11 +54,18 @@ class Window:
         first: number of its first line, from 0.
         columns: its lines in each file, by the name of the file's option.
         is_whole: False if a bad line after it cut it short.
+        hashes: of all lines up to its last one, as `ParallelReader.hashes` gives them.
     """
 
     first: int
     columns: Mapping[str, list[str]]
     is_whole: bool
+    hashes: Mapping[str, str]
+
+    @property
+    def end(self) -> int:
+        """Number of lines up to its last one."""
+        return self.first + len(next(iter(self.columns.values())))
 
 
 class ParallelReader:
@@ -117,7 +124,7 @@ class ParallelReader:
                     column.append(line)
                     size += len(line)
             if self.num_lines > first:
-                yield Window(first, columns, is_whole)
+                yield Window(first, columns, is_whole, self.hashes())
             if problem is not None:
                 raise problem
             if self.num_lines == first:

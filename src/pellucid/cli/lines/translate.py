@@ -12,6 +12,7 @@ from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
 from pellucid.cli.lines.job import Job
 from pellucid.cli.lines.notices import Notices, say_words
+from pellucid.cli.lines.overlap import answer_windows
 from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_resumable
 from pellucid.cli.lines.streams import STANDARD, ParallelReader, Window, is_special
 from pellucid.cli.progress import is_terminal, show_progress
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["AllTranslated", "translate_all", "translate_files"]
 
 Output = DirectOutput | ResumableOutput
+
+WINDOWS_AT_ONCE = 2
+"""One that the engine works on, and one that Python prepares or judges."""
 
 
 class AllTranslated(NamedTuple):
@@ -66,6 +70,9 @@ def translate_files(
     Returns:
         The exit code: 2 if a line could not be translated.
     """
+    from pellucid.hardware import search_garbage_rarely
+
+    search_garbage_rarely()
     is_typed = files[INPUT] == STANDARD and is_terminal("stdin")
     is_read = output_file == STANDARD and is_terminal("stdout")
     by_line = by_line or is_typed
@@ -93,17 +100,21 @@ def translate_files(
         with show_progress(
             is_wanted=has_progress, total=num_lines, done=reader.num_lines
         ) as update:
-            for window in windows:
+            for window, answers in answer_windows(
+                windows,
+                lambda window: None if can_stream else _answers(job, objects, window),
+                num_at_once=1 if by_line or not job.can_overlap else WINDOWS_AT_ONCE,
+            ):
                 if isinstance(output, ResumableOutput) and not window.is_whole:
                     # Not committed: it grows once the bad line after it is corrected.
                     continue
                 num_failed = output.state.num_failed
-                if can_stream:
+                if answers is None:
                     num_failed += _stream(job, window, output, notices)
                 else:
-                    num_failed += _translate(job, objects, window, output, notices)
-                output.commit(reader.num_lines, num_failed, reader.hashes())
-                update(reader.num_lines)
+                    num_failed += _write(answers, window, output, notices)
+                output.commit(window.end, num_failed, window.hashes)
+                update(window.end)
                 if job.aligner is not None and (sentence := job.aligner.take_sentence()):
                     warn(sentence)
         for sentence in notices.sentences(reader.num_lines - first_line):
@@ -177,25 +188,23 @@ def _identify(job: Job, objects: ObjectForm | None) -> dict[str, Any]:
     return job.identify() | ({} if objects is None else objects.settings())
 
 
-def _answers(
-    job: Job, objects: ObjectForm | None, window: Window
-) -> Iterator[tuple[str, Translation]]:
-    """Translate a window; yield what to write for each line, with its translation."""
+def _answers(job: Job, objects: ObjectForm | None, window: Window) -> list[tuple[str, Translation]]:
+    """Translate a window; give what to write for each line, with its translation."""
     if objects is not None:
-        yield from objects.answer(job, window.first, window.columns)
-        return
-    for number, translation in enumerate(job.translate(window.columns), start=window.first):
-        yield job.write(number, translation), translation
+        return list(objects.answer(job, window.first, window.columns))
+    return [
+        (job.write(number, translation), translation)
+        for number, translation in enumerate(job.translate(window.columns), start=window.first)
+    ]
 
 
-def _translate(
-    job: Job, objects: ObjectForm | None, window: Window, output: Output, notices: Notices
+def _write(
+    answers: Sequence[tuple[str, Translation]], window: Window, output: Output, notices: Notices
 ) -> int:
     """Write the translations of a window, report lines that failed, and return their number."""
     from pellucid.translation import NO_NOTES
 
     num_failed = 0
-    answers = _answers(job, objects, window)
     for number, (text, translation) in enumerate(answers, start=window.first):
         output.write(text)
         notices.add_terms(number, translation)
