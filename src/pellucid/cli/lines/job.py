@@ -80,7 +80,7 @@ class Job:
 
     @property
     def can_overlap(self) -> bool:
-        """True if windows can be translated at the same time: Python works while the engine does."""
+        """True if windows can be translated at once: Python works while the engine does."""
         from pellucid.hardware import threads_in_use
 
         is_one_call = self.translator.decoder.find_reason(self.decoding) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,14 +118,7 @@ def translate_files(
                 update(window.end)
                 if job.aligner is not None and (sentence := job.aligner.take_sentence()):
                     warn(sentence)
-        for sentence in notices.sentences(reader.num_lines - first_line):
-            warn(sentence)
-        for sentence in notices.about_words(job.translator):
-            warn(sentence)
-        for sentence in notices.about_codes(job.translator):
-            warn(sentence)
-        if job.aligner is not None and (sentence := job.aligner.closing_sentence()):
-            warn(sentence)
+        _warn_at_end(job, notices, reader.num_lines - first_line)
     return 2 if output.state.num_failed else 0
 
 
@@ -153,6 +147,18 @@ def translate_all(
         errors,
         codes.sentence(translator.tokenizer, "--to LANGUAGE"),
     )
+
+
+def _warn_at_end(job: Job, notices: Notices, num_lines: int) -> None:
+    """Say what was unusual about so many lines and their translations."""
+    for sentence in chain(
+        notices.sentences(num_lines),
+        notices.about_words(job.translator),
+        notices.about_codes(job.translator),
+    ):
+        warn(sentence)
+    if job.aligner is not None and (sentence := job.aligner.closing_sentence()):
+        warn(sentence)
 
 
 def _start_reading(
