@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from safetensors import safe_open
 
 from pellucid.evaluate import Form, evaluate_corpus
+from pellucid.hardware import leave_lasting_objects
 from pellucid.translator import Translator
 
 __all__ = ["MEANINGLESS", "Competitor", "Measured", "compare_models", "judge_student"]
 
 SINGLE_LINES = 40
 BULK_LINES = 1000
+SECONDS = 2.0
+"""Time for which the same sentences are translated again, so that a pause of the machine counts
+little."""
+
 MEANINGLESS = 0.5
 """A student below this share of its teacher's BLEU has not learned from it."""
 
@@ -89,8 +95,8 @@ def compare_models(
 ) -> list[Measured]:
     """Translate a text with every model and every beam.
 
-    The first sentences are translated once before the clock starts. Times are those of this
-    machine, and of one run.
+    The first sentences are translated once before the clock starts. Speeds are the medians of the
+    passes of two seconds on this machine, of at least one.
 
     Args:
         competitors: the models.
@@ -130,14 +136,10 @@ def _measure(
         return [one.text for one in found], sum(len(one.tokens) for one in found)
 
     translate(sources[:3])
-    few = sources[:SINGLE_LINES]
-    started = time.perf_counter()
-    num_single = sum(translate([line])[1] for line in few)
-    single = num_single / (time.perf_counter() - started)
-    started = time.perf_counter()
-    texts, num_tokens = translate(sources[:BULK_LINES])
-    bulk = num_tokens / (time.perf_counter() - started)
-    texts += translate(sources[BULK_LINES:])[0] if len(sources) > BULK_LINES else []
+    with leave_lasting_objects():
+        single = _find_speed(lambda: sum(translate([one])[1] for one in sources[:SINGLE_LINES]))
+        bulk = _find_speed(lambda: translate(sources[:BULK_LINES])[1])
+    texts, _ = translate(sources)
     form = Form.of_model(translator.tokenizer.config)
     score = evaluate_corpus(texts, references, form=form).bleu
     search = "greedy" if beam == 1 else f"beam {beam}"
@@ -145,3 +147,14 @@ def _measure(
         competitor.name, search, precision, score.score, score.low, score.high,
         *competitor.count(), single, bulk,
     )  # fmt: skip
+
+
+def _find_speed(translate: Callable[[], int]) -> float:
+    """Find the tokens a second of something that translates, and returns how many it wrote."""
+    speeds: list[float] = []
+    begun = time.perf_counter()
+    while not speeds or time.perf_counter() - begun < SECONDS:
+        started = time.perf_counter()
+        num_tokens = translate()
+        speeds.append(num_tokens / (time.perf_counter() - started))
+    return median(speeds)
