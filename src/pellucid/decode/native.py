@@ -148,9 +148,7 @@ class NativePath:
             else (),
         )
         return [
-            (OVERFLOWED,)
-            if isinstance(answer, str)
-            else tuple(Hypothesis(one.ids, one.logs, one.is_finished, one.score) for one in answer)
+            (OVERFLOWED,) if isinstance(answer, str) else tuple(Hypothesis(*one) for one in answer)
             for answer in found
         ]
 

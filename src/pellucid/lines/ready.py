@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from pellucid.config import DecodingConfig
 from pellucid.decode import Constraints, Request, RequestBuilder
@@ -114,8 +115,7 @@ def make_ready(
                 yield Ready(text, error=str(error))
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(NamedTuple):
     """The lines of a text without their edges, cleaned.
 
     Attributes:
@@ -257,6 +257,8 @@ def _of_lines(constraints: LineConstraints, numbers: Sequence[int]) -> Sequence[
             "A text with required phrases must be one line, but has line breaks. Give each of its "
             "lines by itself, with its own phrases."
         )
+    if len(numbers) == 1:  # nearly always
+        return [constraints]
     return [constraints, *[replace(constraints, prefix="")] * (len(numbers) - 1)]
 
 

@@ -149,11 +149,11 @@ class Writer:
     ) -> list[Translation]:
         """Look at the attention of the least certain translations."""
         doubtful = [
-            (mean_log_probability(hypotheses[0]), index, place)
+            (mean, index, place)
             for index, answers in enumerate(found)
             if written[index].error is None
             for place, hypotheses in enumerate(answers)
-            if mean_log_probability(hypotheses[0]) < _DOUBTFUL
+            if (mean := mean_log_probability(hypotheses[0])) < _DOUBTFUL
         ]
         if doubtful:
             from pellucid.lines.attention import is_stuck

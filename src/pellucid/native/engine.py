@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -45,8 +45,7 @@ FEW_REQUESTS = 4
 DONE, NO_MEMORY, STOPPED = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """A hypothesis: its tokens, their log-probabilities, and its score."""
 
     ids: tuple[int, ...]
@@ -360,25 +359,29 @@ class _Call:
 
     def answers(self) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
         """Read the results."""
-        return [self._answer(request) for request in range(self.job.num_requests)]
-
-    def _answer(self, request: int) -> tuple[Ended, ...] | Literal["overflowed"]:
-        count = int(self._counts_R[request])
-        if count < 0:
-            return "overflowed"
-        found = []
-        for rank in range(count):
-            start = int(self._starts_R[request] + rank * self._limit_R[request])
-            end = start + int(self._lengths_RN[request, rank])
-            found.append(
-                Ended(
-                    tuple(self._ids[start:end].tolist()),
-                    tuple(self._logs[start:end].tolist()),
-                    bool(self._finished_RN[request, rank]),
-                    float(self._scores_RN[request, rank]),
-                )
+        each = zip(
+            self._counts_R.tolist(),
+            self._starts_R[:-1].tolist(),
+            self._limit_R.tolist(),
+            self._lengths_RN.tolist(),
+            self._finished_RN.tolist(),
+            self._scores_RN.tolist(),
+            strict=True,
+        )
+        return [
+            "overflowed"
+            if count < 0
+            else tuple(
+                self._read(start + rank * limit, lengths_N[rank], finished_N[rank], scores_N[rank])
+                for rank in range(count)
             )
-        return tuple(found)
+            for count, start, limit, lengths_N, finished_N, scores_N in each
+        ]
+
+    def _read(self, start: int, length: int, is_finished: int, score: float) -> Ended:
+        """Read the hypothesis whose tokens begin at a place of the arrays."""
+        ids, logs = self._ids[start : start + length], self._logs[start : start + length]
+        return Ended(tuple(ids.tolist()), tuple(logs.tolist()), bool(is_finished), score)
 
 
 def _flatten(lists: Sequence[Sequence[int]]) -> np.ndarray:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import final
+from typing import NamedTuple, final
 
 from pellucid.text.statistics import RARE
 from pellucid.text.tokenizer import SPACE_SIGN, Tokenizer
@@ -27,6 +26,7 @@ _ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
 # recognized by their category, these by name.
 _WITHOUT_INK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
 _CONTROL_NAMES = {"\t": "TAB", "\0": "NULL", "\x1b": "ESCAPE", "\x85": "NEXT LINE"}
+_NONE: Mapping[str, int] = {}
 _DIRECTIONS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u061c")
 
 
@@ -55,8 +55,7 @@ def character_name(character: str) -> str:
     return f"{shown} {point}"
 
 
-@dataclass(frozen=True)
-class Cleaned:
+class Cleaned(NamedTuple):
     """A line whose characters the model knows, as far as possible.
 
     Attributes:
@@ -69,9 +68,9 @@ class Cleaned:
     """
 
     text: str
-    replaced: Mapping[str, int] = field(default_factory=dict)
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    unknown: Mapping[str, int] = field(default_factory=dict)
+    replaced: Mapping[str, int] = _NONE
+    dropped: Mapping[str, int] = _NONE
+    unknown: Mapping[str, int] = _NONE
     before: str = ""
     after: str = ""
 

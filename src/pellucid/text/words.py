@@ -53,11 +53,13 @@ def split_words(text: str) -> list[str]:
 
 def join_words(tokens: Iterable[str]) -> str:
     """Join tokens into the text that `split_words` cut."""
-    text = ""
-    for token in tokens:
-        bare = without_joiner(token)
-        text += bare if bare != token else f" {token}"
-    return text.removeprefix(" ")
+    return "".join(map(_written, tokens)).removeprefix(" ")
+
+
+def _written(token: str) -> str:
+    """Write a token as text, with the space before it."""
+    bare = without_joiner(token)
+    return bare if bare != token else f" {token}"
 
 
 def bare_words(text: str) -> list[str]:
@@ -112,6 +114,7 @@ class WordVocabulary:
         """
         self._drop_punctuation = drop_punctuation
         self._tokens = tuple(tokens)
+        self._written = tuple(map(_written, tokens))
         self._ids = {token: id_ for id_, token in enumerate(tokens)}
         self._unknown = SPECIAL_TOKENS.index("<unk>")
         self._cut = bare_words if drop_punctuation else split_words
@@ -131,7 +134,7 @@ class WordVocabulary:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Join ids into a text."""
-        return join_words(self._tokens[id_] for id_ in ids)
+        return "".join([self._written[id_] for id_ in ids]).removeprefix(" ")
 
     def extended(self, lines: Iterable[str], count: int) -> WordVocabulary:
         """Append the most frequent words that it lacks; old ids stay.
