@@ -182,6 +182,27 @@ def test_int8_translates_as_the_dequantized_weights_do_but_for_the_rows() -> Non
     assert max(abs(one - other) for one, other in firsts) < 0.2
 
 
+@pytest.mark.parametrize("activation", ["relu", "gelu"])  # rows without and with negative numbers
+def test_largest_bytes_of_rows_and_weights_are_summed_exactly(
+    activation: str, each_set: Iterator[str]
+) -> None:
+    model = make_transformer(d_ff=53, activation=activation)
+    for name, weight in model.named_parameters():
+        if "feed_forward.inner.weight" in name:
+            weight.data.zero_()  # all numbers of a row are the bias: the largest byte each
+        elif "feed_forward.inner.bias" in name:
+            weight.data.fill_(3.0)
+        elif "feed_forward.outer.weight" in name:
+            weight.data.copy_(torch.linspace(-0.1, 0.1, len(weight))[:, None].expand_as(weight))
+    requests = make_requests(model, 17)
+    wanted = [answer[0].logs[0] for answer in answers_of(engine_of(model), requests, 7, 1)]
+    found = {name: answers_of(engine_of(model, "int8"), requests, 7, 1) for name in each_set}
+    assert len({str([answer[0].ids for answer in answers]) for answers in found.values()}) == 1
+    for answers in found.values():
+        logs = [answer[0].logs[0] for answer in answers]
+        np.testing.assert_allclose(logs, wanted, atol=0.1)
+
+
 def with_rounded_products(model: Transformer) -> Transformer:
     """Round the weights of products to bfloat16; embeddings stay what they are."""
     weights = model.state_dict()

@@ -124,11 +124,12 @@ INLINE vi vi_load(const int32_t *from) {
 }
 INLINE vi vi_zero(void) { return (vi){_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 INLINE vf vi_to_vf(vi x) { return BOTH(_mm256_cvtepi32_ps, ); }
-INLINE void vf_to_bytes(int8_t *to, vf x) {
+INLINE void vf_to_bytes(uint8_t *to, vf x, int offset) {
     __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.low), _mm256_cvtps_epi32(x.high));
     words = _mm256_permute4x64_epi64(words, 0xd8); /* packing works on halves of a register */
-    _mm_storeu_si128((__m128i *)to, _mm_packs_epi16(_mm256_castsi256_si128(words),
-                                                    _mm256_extracti128_si256(words, 1)));
+    __m128i bytes =
+        _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_storeu_si128((__m128i *)to, _mm_add_epi8(bytes, _mm_set1_epi8((char)offset)));
 }
 INLINE vf vf_from_bytes(const int8_t *from) {
     __m128i bytes = _mm_loadu_si128((const __m128i *)from);
@@ -143,21 +144,17 @@ INLINE vf vf_from_halves(const uint16_t *from) {
     return (vf){from_halves(from), from_halves(from + 8)};
 }
 
-enum { ROW_OFFSET = 0 };
-typedef struct {
-    __m256i size, sign;
-} row_bytes;
-INLINE row_bytes broadcast_bytes(const int8_t *from) {
+typedef __m256i row_bytes;
+INLINE row_bytes broadcast_bytes(const uint8_t *from) {
     int32_t four;
     memcpy(&four, from, 4);
-    __m256i row = _mm256_set1_epi32(four);
-    return (row_bytes){_mm256_abs_epi8(row), row};
+    return _mm256_set1_epi32(four);
 }
 typedef vi weight_bytes;
 INLINE weight_bytes load_bytes(const int8_t *from) { return vi_load((const int32_t *)from); }
 INLINE __m256i add_half_of_products(__m256i sum, row_bytes row, __m256i weights) {
     /* Both are at most 127, so two products never saturate 16 bits. */
-    __m256i pairs = _mm256_maddubs_epi16(row.size, _mm256_sign_epi8(weights, row.sign));
+    __m256i pairs = _mm256_maddubs_epi16(row, weights);
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 INLINE vi add_products(vi sum, row_bytes row, weight_bytes weights) {

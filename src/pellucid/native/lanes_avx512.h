@@ -90,13 +90,10 @@ INLINE float vf_largest_size(vf x) {
 INLINE vi vi_load(const int32_t *from) { return _mm512_loadu_si512(from); }
 INLINE vi vi_zero(void) { return _mm512_setzero_si512(); }
 INLINE vf vi_to_vf(vi x) { return _mm512_cvtepi32_ps(x); }
-/* Sixteen numbers from -127 to 127, rounded to the nearest integers, as products take a row. */
-INLINE void vf_to_bytes(int8_t *to, vf x) {
+/* Sixteen numbers from -127 to 127, rounded to the nearest integers, plus the offset. */
+INLINE void vf_to_bytes(uint8_t *to, vf x, int offset) {
     __m128i bytes = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x));
-#if defined(__AVX512VNNI__)
-    bytes = _mm_xor_si128(bytes, _mm_set1_epi8(-128)); /* 128 is added: see ROW_OFFSET */
-#endif
-    _mm_storeu_si128((__m128i *)to, bytes);
+    _mm_storeu_si128((__m128i *)to, _mm_add_epi8(bytes, _mm_set1_epi8((char)offset)));
 }
 INLINE vf vf_from_bytes(const int8_t *from) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)from)));
@@ -107,41 +104,24 @@ INLINE vf vf_from_halves(const uint16_t *from) {
 }
 
 /* Products of four adjacent bytes. A row's bytes are broadcast once, then multiplied with the bytes
- * of many weights. With VNNI the row has 128 added, which makes it unsigned; the sums start with
- * -128 times the sum of the weights to make up for it. */
+ * of many weights. */
 typedef __m512i weight_bytes;
 INLINE weight_bytes load_bytes(const int8_t *from) { return _mm512_loadu_si512(from); }
-
-#if defined(__AVX512VNNI__)
-enum { ROW_OFFSET = 128 };
 typedef __m512i row_bytes;
-INLINE row_bytes broadcast_bytes(const int8_t *from) {
+INLINE row_bytes broadcast_bytes(const uint8_t *from) {
     int32_t four;
     memcpy(&four, from, 4);
     return _mm512_set1_epi32(four);
 }
 INLINE vi add_products(vi sum, row_bytes row, weight_bytes weights) {
+#if defined(__AVX512VNNI__)
     return _mm512_dpbusd_epi32(sum, row, weights);
-}
 #else
-enum { ROW_OFFSET = 0 };
-typedef struct {
-    __m512i size;
-    __mmask64 is_negative;
-} row_bytes;
-INLINE row_bytes broadcast_bytes(const int8_t *from) {
-    int32_t four;
-    memcpy(&four, from, 4);
-    __m512i row = _mm512_set1_epi32(four);
-    return (row_bytes){_mm512_abs_epi8(row), _mm512_movepi8_mask(row)};
-}
-INLINE vi add_products(vi sum, row_bytes row, weight_bytes weights) {
-    __m512i w = _mm512_mask_sub_epi8(weights, row.is_negative, _mm512_setzero_si512(), weights);
     /* Both are at most 127, so two products never saturate 16 bits. */
-    __m512i pairs = _mm512_maddubs_epi16(row.size, w);
+    __m512i pairs = _mm512_maddubs_epi16(row, weights);
     return _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
-}
 #endif
+}
 
 /* Rows that a product computes at once, with two panels of weights: with more, GCC keeps sums in
  * memory. */

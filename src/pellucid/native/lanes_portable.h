@@ -134,13 +134,13 @@ INLINE vf vi_to_vf(vi x) {
     return (vf){__builtin_convertvector(x.a, v4), __builtin_convertvector(x.b, v4),
                 __builtin_convertvector(x.c, v4), __builtin_convertvector(x.d, v4)};
 }
-INLINE void vf_to_bytes(int8_t *to, vf x) {
+INLINE void vf_to_bytes(uint8_t *to, vf x, int offset) {
     float lane[LANES];
     vf_store(lane, vf_round(x));
     for (int i = 0; i < LANES; i++) {
         /* Not a number becomes 0: the scale of such a row makes its products no numbers anyway. */
         int is_within = lane[i] >= -127.0f && lane[i] <= 127.0f;
-        to[i] = (int8_t)(is_within ? (int)lane[i] : 0);
+        to[i] = (uint8_t)((is_within ? (int)lane[i] : 0) + offset);
     }
 }
 INLINE vf vf_from_bytes(const int8_t *from) {
@@ -156,11 +156,10 @@ INLINE vf vf_from_halves(const uint16_t *from) {
     return vf_load(lane);
 }
 
-enum { ROW_OFFSET = 0 };
 typedef struct {
     int32_t a, b, c, d;
 } row_bytes;
-INLINE row_bytes broadcast_bytes(const int8_t *from) {
+INLINE row_bytes broadcast_bytes(const uint8_t *from) {
     return (row_bytes){from[0], from[1], from[2], from[3]};
 }
 INLINE v4i add_quarter_of_products(v4i sum, row_bytes row, const int8_t *w) {

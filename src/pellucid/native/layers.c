@@ -35,7 +35,7 @@ int allocate_scratch(scratch *s, const model *m, long rows, long longest_source,
         *places[i] = (float *)next;
         next += aligned(floats[i] * sizeof(float));
     }
-    s->bytes = (int8_t *)next;
+    s->bytes = (uint8_t *)next;
     return DONE;
 }
 

@@ -42,7 +42,7 @@ class Linear(ctypes.Structure):
 
     _fields_ = _fields(
         """
-        integer inputs outputs precision
+        integer inputs outputs precision offset
         pointer weights bias scale sums
         """
     )

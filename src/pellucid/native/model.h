@@ -17,12 +17,16 @@ enum { DONE = 0, NO_MEMORY = 1, STOPPED = 2, WRONG = 3 };
  * other (with int8 four adjacent inputs), so that a product reads them in order. */
 typedef struct {
     int64_t in, out; /* out is 0 if there is no such product */
-    int64_t precision;
+    int64_t precision, offset;
     const void *weights;
     const float *bias;   /* whole panels; 0 without a bias */
     const float *scale;  /* int8: the size of a unit of each output's weights */
     const int32_t *sums; /* int8: what the sum of each output starts with */
 } linear;
+
+/* Rows of int8 products have 7 bits, so that two products fit 16 bits on every processor: numbers
+ * from -63 to 63 with an offset of 64, or from 0 to 127 without one if no number is negative. The
+ * sums start with -offset times the sum of the weights. */
 
 typedef struct {
     const float *gain, *bias; /* NULL if there is no norm */
@@ -64,7 +68,7 @@ typedef struct {
     team *team; /* NULL: it computes alone */
     long rows, wide_stride, context_stride, inner_stride, model_stride;
     float *x, *normed, *wide, *context, *inner, *scores, *keys, *tile;
-    int8_t *bytes;
+    uint8_t *bytes;
     long bytes_stride;
     float *scales;
     char *memory;
@@ -84,7 +88,7 @@ void free_scratch(scratch *s);
 typedef struct {
     const float *x;
     long stride, rows;
-    const int8_t *bytes; /* of rows that were quantized */
+    const uint8_t *bytes; /* of rows that were quantized */
     long bytes_stride;
     const float *scales;
 } input;

@@ -53,10 +53,10 @@ INLINE void byte_tile(const int rows, const int panels, const int precision, con
     (void)precision;
     vi sum[MAX_ROWS][8];
     const long groups = ceil_div(l->in, 4);
-    const int8_t *x = in->bytes + row * in->bytes_stride;
+    const uint8_t *x = in->bytes + row * in->bytes_stride;
     const int8_t *weights = (const int8_t *)l->weights + panel * groups * 4 * LANES;
     UNROLL for (int p = 0; p < panels; p++) {
-        vi first = ROW_OFFSET ? vi_load(l->sums + (panel + p) * LANES) : vi_zero();
+        vi first = vi_load(l->sums + (panel + p) * LANES);
         UNROLL for (int r = 0; r < rows; r++) sum[r][p] = first;
     }
     for (long k = 0; k < groups; k++) {
@@ -151,9 +151,9 @@ void multiply(const linear *l, const input *in, long first, long end, float *y, 
     }
 }
 
-/* Quantize a row: bytes from -127 to 127, and the size of a unit, which is no number if one of the
- * row's numbers is none. */
-static float quantize(const float *x, long width, int8_t *bytes) {
+/* Quantize a row: its bytes, and the size of a unit, which is no number if one of the row's numbers
+ * is none. */
+static float quantize(const float *x, long width, int offset, uint8_t *bytes) {
     const long whole = width / LANES * LANES, rest = width - whole;
     vf largest = vf_zero(), other = vf_zero();
     long i = 0;
@@ -164,17 +164,20 @@ static float quantize(const float *x, long width, int8_t *bytes) {
     if (i < whole) largest = vf_larger_size(vf_load(x + i), largest);
     if (rest) other = vf_larger_size(vf_load_first(x + whole, rest), other);
     const float size = vf_largest_size(vf_larger_size(largest, other));
-    const vf factor = vf_all(size > 1e-30f ? 127.0f / size : 0.0f);
-    for (i = 0; i < whole; i += LANES) vf_to_bytes(bytes + i, vf_mul(vf_load(x + i), factor));
-    if (rest) vf_to_bytes(bytes + whole, vf_mul(vf_load_first(x + whole, rest), factor));
-    return size / 127.0f;
+    const float levels = (float)(127 - offset);
+    const vf factor = vf_all(size > 1e-30f ? levels / size : 0.0f);
+    for (i = 0; i < whole; i += LANES)
+        vf_to_bytes(bytes + i, vf_mul(vf_load(x + i), factor), offset);
+    if (rest) vf_to_bytes(bytes + whole, vf_mul(vf_load_first(x + whole, rest), factor), offset);
+    return size / levels;
 }
 
 input make_input(scratch *s, const linear *l, const float *x, long stride, long rows) {
     CHECK(rows <= s->rows && (l->precision != INT8 || l->in <= s->bytes_stride));
     if (l->precision == INT8)
         for (long row = 0; row < rows; row++)
-            s->scales[row] = quantize(x + row * stride, l->in, s->bytes + row * s->bytes_stride);
+            s->scales[row] = quantize(x + row * stride, l->in, (int)l->offset,
+                                      s->bytes + row * s->bytes_stride);
     return (input){x, stride, rows, s->bytes, s->bytes_stride, s->scales};
 }
 
@@ -197,8 +200,8 @@ EXPORT void pack_halves(const uint16_t *weight, int64_t out, int64_t in, uint16_
             }
 }
 
-EXPORT void pack_bytes(const int8_t *weight, int64_t out, int64_t in, int8_t *packed,
-                       int32_t *sums) {
+EXPORT void pack_bytes(const int8_t *weight, int64_t out, int64_t in, int64_t offset,
+                       int8_t *packed, int32_t *sums) {
     const long groups = ceil_div(in, 4);
     for (long panel = 0; panel < ceil_div(out, LANES); panel++)
         for (long lane = 0; lane < LANES; lane++) {
@@ -209,6 +212,6 @@ EXPORT void pack_bytes(const int8_t *weight, int64_t out, int64_t in, int8_t *pa
                 packed[((panel * groups + k / 4) * LANES + lane) * 4 + k % 4] = value;
                 sum += value;
             }
-            sums[row] = -ROW_OFFSET * sum;
+            sums[row] = (int32_t)-offset * sum;
         }
 }

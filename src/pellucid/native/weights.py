@@ -41,7 +41,10 @@ NORM_PLACES = {"none": 0, "pre": 1, "post": 2}
 ACTIVATIONS = {"relu": 0, "gelu": 1, "swish": 2}
 
 LONGEST_EXACT_SUM = 2**31 // 127**2 // 256 * 128
-"""Inputs of a product whose sum of bytes fits 32 bits, also with the offset of 128."""
+"""Inputs of a product whose sum of bytes fits 32 bits, also with the offset."""
+
+OFFSET = 64
+"""What is added to the bytes of a row with negative numbers: products take bytes without signs."""
 
 
 def find_obstacle(config: ModelConfig, precision: Precision) -> str | None:
@@ -255,7 +258,8 @@ class Packed:
             layer.project_in = self._pack(self._projections(own, ("query", "key", "value")))
         layer.self_out = self._pack([self._matrix(f"{own}.output")])
         layer.inner = self._pack([self._matrix(f"{forward}.inner")])
-        layer.outer = self._pack([self._matrix(f"{forward}.outer")])
+        is_signed = self.config.activation != "relu"
+        layer.outer = self._pack([self._matrix(f"{forward}.outer")], is_signed=is_signed)
         if not is_decoder:
             return
         if self.config.projections != "none":
@@ -298,8 +302,8 @@ class Packed:
         gain, bias = (self._weights[f"{name}.{part}"] for part in ("weight", "bias"))
         return Norm(self._address(gain), self._address(bias))
 
-    def _pack(self, parts: Sequence[_Matrix]) -> Linear:
-        """Pack matrices whose outputs are computed together."""
+    def _pack(self, parts: Sequence[_Matrix], *, is_signed: bool = True) -> Linear:
+        """Pack matrices whose outputs are computed together, from rows that may be negative."""
         outputs = sum(len(part.weight_OI) for part in parts)
         inputs = parts[0].weight_OI.shape[1]
         padded = -(-outputs // LANES) * LANES
@@ -313,6 +317,7 @@ class Packed:
         linear = Linear(inputs, outputs, PRECISIONS[self._precision])
         linear.bias = self._address(bias_O)
         if self._precision == "int8":
+            linear.offset = OFFSET if is_signed else 0
             self._pack_bytes(linear, parts, padded)
         else:
             self._pack_floats(linear, parts, padded)
@@ -338,7 +343,8 @@ class Packed:
         scale_O[: linear.outputs] = np.concatenate([scales for _, scales in rows])
         packed = _aligned(padded * -(-linear.inputs // 4) * 4, np.int8)
         sums_O = np.zeros(padded, np.int32)
-        self._call("pack_bytes", values_OI, linear.outputs, linear.inputs, packed, sums_O)
+        sizes = (linear.outputs, linear.inputs, linear.offset)
+        self._call("pack_bytes", values_OI, *sizes, packed, sums_O)
         linear.weights, linear.scale = self._address(packed), self._address(scale_O)
         linear.sums = self._address(sums_O)
 
