@@ -1,6 +1,7 @@
 """The engine in C next to the search on PyTorch, and next to itself, at full count.
 
 python benchmarks/native_parity.py [--model demo] [--sentences 10000] [--input FILE]
+python benchmarks/native_parity.py --size base [--sentences 2000] [--alone 200]
 
 - float32: tokens equal to those on PyTorch, greedy, with a beam of 5, sampled, and with diverse
   groups, whose search is in Python; the largest difference of a log-probability. If tokens differ,
@@ -9,19 +10,23 @@ python benchmarks/native_parity.py [--model demo] [--sentences 10000] [--input F
 - float32 and int8: the same bits one by one, in batches, with 1 to 4 threads, and with every set of
   instructions of this machine that has multiply-add.
 
-Without --input, the sentences are those of the built-in corpus. The tests do the same with tiny
-models of odd sizes.
+Without --input, the sentences are those of the built-in corpus. With --size the model has random
+weights, and the sentences are random tokens: up to 30, translated into 24. --alone sentences are
+compared with themselves in other batches. The tests do the same with tiny models of odd sizes.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from decode_peers.subjects import TARGET_TOKENS, make_random
 from side_by_side.results import write_result
 
 from pellucid.bundle import load_bundle, resolve_model
@@ -51,16 +56,24 @@ def main() -> None:
     parser.add_argument("--model", default="demo")
     parser.add_argument("--sentences", type=int, default=10_000)
     parser.add_argument("--input", type=Path, help="one sentence a line")
+    parser.add_argument("--size", choices=("tiny", "small", "base"), help="with random weights")
+    parser.add_argument("--alone", type=int, default=1000)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    bundle = load_bundle(resolve_model(arguments.model))
-    requests = read_requests(bundle, arguments.input, arguments.sentences)
-    results: dict[str, Any] = {"model": arguments.model, "sentences": len(requests)}
+    if arguments.size is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            bundle = make_random(arguments.size, Path(folder) / "bundle")
+        requests = draw_requests(bundle, arguments.sentences)
+    else:
+        bundle = load_bundle(resolve_model(arguments.model))
+        requests = read_requests(bundle, arguments.input, arguments.sentences)
+    model = arguments.size or arguments.model
+    results: dict[str, Any] = {"model": model, "sentences": len(requests)}
     for name, options in SEARCHES.items():
         config = DecodingConfig.model_validate(options)
         results[f"PyTorch, {name}"] = compare_with_pytorch(bundle, requests, config)
         print(f"{name}: {results[f'PyTorch, {name}']}", flush=True)
-    few = requests[:1000]
+    few = requests[: arguments.alone]
     for precision in ("float32", "int8"):
         for beam in (1, 5):
             config = DecodingConfig(beam=beam, precision=precision)
@@ -79,6 +92,20 @@ def read_requests(bundle: Any, path: Path | None, count: int) -> list[Request]:
     return [
         Request(tuple(ids), max_length=2 * len(ids) + 20, key=str(line))
         for line, ids in enumerate(encoded)
+    ]
+
+
+def draw_requests(bundle: Any, count: int) -> list[Request]:
+    """Draw sentences of random tokens."""
+    dice, size = random.Random(1), bundle.config.model.source_vocabulary_size
+    end = bundle.config.tokenizer.eos_id
+    return [
+        Request(
+            (*(dice.randrange(4, size) for _ in range(dice.randrange(1, 31))), end),
+            max_length=TARGET_TOKENS,
+            key=str(number),
+        )
+        for number in range(count)
     ]
 
 
