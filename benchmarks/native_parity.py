@@ -18,6 +18,7 @@ compared with themselves in other batches. The tests do the same with tiny model
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import tempfile
@@ -32,7 +33,7 @@ from side_by_side.results import write_result
 from pellucid.bundle import load_bundle, resolve_model
 from pellucid.config import DecodingConfig
 from pellucid.corpora import make_split
-from pellucid.decode import Request
+from pellucid.decode import Hypothesis, Request
 from pellucid.decode.decoder import Decoder
 from pellucid.decode.native import NativePath
 from pellucid.lines.workers import make_decoder
@@ -47,7 +48,8 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 
 TIE = 1e-4
-"""Translations whose log-probabilities differ by less are decided by rounding."""
+"""Rounding decides between translations whose log-probabilities differ by less, or between the
+tokens at which they part."""
 
 
 def main() -> None:
@@ -133,7 +135,7 @@ def compare_with_pytorch(
     for (ours, *_), (theirs, *_) in zip(found, wanted, strict=True):
         if ours.ids != theirs.ids:
             different += 1
-            ties += abs(ours.score - theirs.score) < TIE
+            ties += min(abs(ours.score - theirs.score), gap_where_they_part(ours, theirs)) < TIE
             continue
         pairs = zip(ours.token_log_probabilities, theirs.token_log_probabilities, strict=True)
         largest = max(largest, *(abs(one - other) for one, other in pairs))
@@ -144,6 +146,15 @@ def compare_with_pytorch(
         "seconds of the engine": middle - start,
         "seconds of PyTorch": end - middle,
     }
+
+
+def gap_where_they_part(ours: Hypothesis, theirs: Hypothesis) -> float:
+    """Compute the difference of the log-probabilities of the first tokens that are not the same."""
+    pairs = zip(ours.ids, theirs.ids, strict=False)
+    place = next((place for place, (one, other) in enumerate(pairs) if one != other), None)
+    if place is None:  # one goes on where the other ends
+        return math.inf
+    return abs(ours.token_log_probabilities[place] - theirs.token_log_probabilities[place])
 
 
 def compare_with_itself(
