@@ -25,6 +25,7 @@ __all__ = [
     "choose_precision",
     "describe_machine",
     "describe_processor",
+    "hand_over_threads",
     "has_fast_bfloat16",
     "keep_freed_memory",
     "leave_lasting_objects",
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 _planned: list[int] = []
-"""The number of threads to use before PyTorch is imported, if it was chosen."""
+"""The number of threads to use, if one was chosen that PyTorch has not been told yet."""
 
 
 def set_threads(threads: int | None) -> int:
@@ -60,7 +61,7 @@ def set_threads(threads: int | None) -> int:
 
     first_process = _process_with_threads()
     if threads is not None:
-        threads = plan_threads(threads)
+        threads = _bound_threads(threads)
         if threads > 1 and os.getpid() != first_process:
             raise ConfigurationError(
                 f"A process that is forked after a model was loaded must use one thread, but is to "
@@ -68,6 +69,7 @@ def set_threads(threads: int | None) -> int:
                 'multiprocessing.get_context("spawn").'
             )
         torch.set_num_threads(threads)
+    _planned.clear()
     in_use = torch.get_num_threads()
     _require_threads(in_use)
     return in_use
@@ -93,21 +95,37 @@ def plan_threads(threads: int | None) -> int:
     Raises:
         ConfigurationError: fewer than one, or more than a thousand.
     """
+    _planned[:] = [_bound_threads(threads)]
+    return _planned[0]
+
+
+def _bound_threads(threads: int | None) -> int:
+    """Check a number of threads; return it, at most one for each processor."""
     if threads is not None and not 1 <= threads <= 1000:
         raise ConfigurationError(
             f"The number of threads must be between 1 and 1000, but is {threads} (--threads)."
         )
-    planned = min(threads or _num_processors(), _num_processors())
-    _planned[:] = [planned]
-    return planned
+    return min(threads or _num_processors(), _num_processors())
+
+
+def hand_over_threads() -> None:
+    """Tell PyTorch, which was just imported, the planned number of threads.
+
+    Errors are those of `set_threads`.
+    """
+    if planned := _planned[:1]:
+        set_threads(planned[0])
 
 
 def threads_in_use() -> int:
-    """Return the number of threads in use: PyTorch's if it is imported, else the planned ones."""
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        return int(torch.get_num_threads())
-    return _planned[0] if _planned else _num_processors()
+    """Return the number of threads in use: the planned one until PyTorch knows it, then PyTorch's.
+
+    Another thread may be importing PyTorch: what it says before it was told is not what was chosen.
+    """
+    if planned := _planned[:1]:
+        return planned[0]
+    find = getattr(sys.modules.get("torch"), "get_num_threads", _num_processors)
+    return int(find())
 
 
 @cache

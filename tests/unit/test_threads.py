@@ -171,3 +171,31 @@ def test_decoding_takes_one_thread_for_small_steps(
     decoder = Decoder([model], SpecialIds(start=2, eos=3))
 
     assert decoder.on_pytorch._threads_for(rows) == threads
+
+
+def test_threads_are_the_planned_ones_while_another_thread_imports_torch() -> None:
+    code = """
+import sys, types
+from pellucid.hardware import plan_threads, threads_in_use
+
+plan_threads(1)
+assert threads_in_use() == 1
+sys.modules["torch"] = types.ModuleType("torch")  # it has no functions yet
+assert threads_in_use() == 1
+sys.modules["torch"].get_num_threads = lambda: 7  # it was not told the plan yet
+assert threads_in_use() == 1
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_search_step_by_step_uses_the_threads_of_load() -> None:
+    code = """
+import sys
+from pellucid import load
+
+translator = load("demo", threads=1)
+assert "torch" not in sys.modules
+translator.translate(["The cat was sleeping."], no_repeat_ngram=3)
+assert sys.modules["torch"].get_num_threads() == 1
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

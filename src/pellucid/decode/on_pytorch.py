@@ -30,7 +30,7 @@ from pellucid.decode.search.loop import Found, Search, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
 from pellucid.decode.search.uniforms import draw_samples, number_sample
 from pellucid.errors import InputError
-from pellucid.hardware import some_threads
+from pellucid.hardware import hand_over_threads, some_threads
 from pellucid.model import EncoderDecoder
 
 __all__ = ["PyTorchDecoder"]
@@ -68,6 +68,7 @@ class PyTorchDecoder:
         special: SpecialIds,
         native: NativePath,
     ) -> None:
+        hand_over_threads()
         self._models = models
         self._special = special
         self._num_weights = sum(map(_count_weights, models))

@@ -233,7 +233,7 @@ class NativeEngine:
 def has_free_cores(threads: int) -> bool:
     """Tell whether so many threads find a core each, by what runs at this moment (Linux).
 
-    Threads that share products wait for each other. Beside other programs that costs more time
+    Threads that share products wait for each other. Next to other programs that costs more time
     than a second thread saves.
     """
     try:
