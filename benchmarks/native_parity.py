@@ -1,7 +1,7 @@
 """The engine in C next to the search on PyTorch, and next to itself, at full count.
 
 python benchmarks/native_parity.py [--model demo] [--sentences 10000] [--input FILE]
-python benchmarks/native_parity.py --size base [--sentences 2000] [--alone 200]
+python benchmarks/native_parity.py --size base [--sentences 2000] [--alone 200] [--searches "beam 1"]
 
 - float32: tokens equal to those on PyTorch, greedy, with a beam of 5, sampled, and with diverse
   groups, whose search is in Python; the largest difference of a log-probability. If tokens differ,
@@ -60,6 +60,7 @@ def main() -> None:
     parser.add_argument("--input", type=Path, help="one sentence a line")
     parser.add_argument("--size", choices=("tiny", "small", "base"), help="with random weights")
     parser.add_argument("--alone", type=int, default=1000)
+    parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=list(SEARCHES))
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     if arguments.size is not None:
@@ -71,8 +72,8 @@ def main() -> None:
         requests = read_requests(bundle, arguments.input, arguments.sentences)
     model = arguments.size or arguments.model
     results: dict[str, Any] = {"model": model, "sentences": len(requests)}
-    for name, options in SEARCHES.items():
-        config = DecodingConfig.model_validate(options)
+    for name in arguments.searches:
+        config = DecodingConfig.model_validate(SEARCHES[name])
         results[f"PyTorch, {name}"] = compare_with_pytorch(bundle, requests, config)
         print(f"{name}: {results[f'PyTorch, {name}']}", flush=True)
     few = requests[: arguments.alone]
