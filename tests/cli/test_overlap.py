@@ -78,15 +78,18 @@ def test_errors_come_after_the_answers_to_the_windows_before(
 
 
 def test_reader_that_stops_early_does_not_wait_for_lines() -> None:
-    forever = threading.Event()
+    is_awaited, has_come, was_awaited = threading.Event(), threading.Event(), threading.Event()
 
     def read() -> Iterator[Window]:
         yield make_window(0)
-        forever.wait(60)
+        is_awaited.set()
+        has_come.wait(10)
+        was_awaited.set()
         yield make_window(1)
 
     found = answer_windows(read(), lambda window: window.first, num_at_once=2)
     assert next(found)[1] == 0
+    assert is_awaited.wait(60)
     found.close()  # type: ignore[attr-defined]
-    assert not forever.is_set()
-    forever.set()
+    assert not was_awaited.is_set()
+    has_come.set()
