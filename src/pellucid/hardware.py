@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _planned: list[int] = []
-"""The number of threads to use, if one was chosen that PyTorch has not been told yet."""
+"""The number of threads to use, if one was chosen that PyTorch does not know yet."""
 
 
 def set_threads(threads: int | None) -> int:
@@ -109,7 +109,7 @@ def _bound_threads(threads: int | None) -> int:
 
 
 def hand_over_threads() -> None:
-    """Tell PyTorch, which was just imported, the planned number of threads.
+    """Set the planned number of threads in PyTorch, which was just imported.
 
     Errors are those of `set_threads`.
     """
@@ -120,7 +120,7 @@ def hand_over_threads() -> None:
 def threads_in_use() -> int:
     """Return the number of threads in use: the planned one until PyTorch knows it, then PyTorch's.
 
-    Another thread may be importing PyTorch: what it says before it was told is not what was chosen.
+    Another thread may be importing PyTorch, which at first knows nothing of the plan.
     """
     if planned := _planned[:1]:
         return planned[0]
