@@ -22,7 +22,7 @@ __all__ = ["Form", "Job"]
 Form = Literal["plain", "n-best", "json"]
 
 MAX_HYPOTHESES = 10_000
-"""Maximum number of hypotheses in memory, each with its tokens and their log-probabilities."""
+"""Maximum number of hypotheses in a window, each with its tokens and their log-probabilities."""
 
 
 @dataclass(frozen=True)
