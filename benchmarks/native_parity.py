@@ -1,7 +1,7 @@
 """The engine in C next to the search on PyTorch, and next to itself, at full count.
 
 python benchmarks/native_parity.py [--model demo] [--sentences 10000] [--input FILE]
-python benchmarks/native_parity.py --size base [--sentences 2000] [--alone 200] [--searches "beam 1"]
+python benchmarks/native_parity.py --size base [--sentences 2000] [--alone 200] [--searches NAME …]
 
 - float32: tokens equal to those on PyTorch, greedy, with a beam of 5, sampled, and with diverse
   groups, whose search is in Python; the largest difference of a log-probability. If tokens differ,

@@ -122,7 +122,6 @@ INLINE vi vi_load(const int32_t *from) {
     return (vi){_mm256_loadu_si256((const __m256i *)from),
                 _mm256_loadu_si256((const __m256i *)(from + 8))};
 }
-INLINE vi vi_zero(void) { return (vi){_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 INLINE vf vi_to_vf(vi x) { return BOTH(_mm256_cvtepi32_ps, ); }
 INLINE void vf_to_bytes(uint8_t *to, vf x, int offset) {
     __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.low), _mm256_cvtps_epi32(x.high));

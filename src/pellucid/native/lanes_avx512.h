@@ -88,7 +88,6 @@ INLINE float vf_largest_size(vf x) {
 }
 
 INLINE vi vi_load(const int32_t *from) { return _mm512_loadu_si512(from); }
-INLINE vi vi_zero(void) { return _mm512_setzero_si512(); }
 INLINE vf vi_to_vf(vi x) { return _mm512_cvtepi32_ps(x); }
 /* Sixteen numbers from -127 to 127, rounded to the nearest integers, plus the offset. */
 INLINE void vf_to_bytes(uint8_t *to, vf x, int offset) {

@@ -126,10 +126,6 @@ INLINE vi vi_load(const int32_t *from) {
     const v4i_any *four = (const v4i_any *)from;
     return (vi){four[0], four[1], four[2], four[3]};
 }
-INLINE vi vi_zero(void) {
-    v4i zero = {0, 0, 0, 0};
-    return (vi){zero, zero, zero, zero};
-}
 INLINE vf vi_to_vf(vi x) {
     return (vf){__builtin_convertvector(x.a, v4), __builtin_convertvector(x.b, v4),
                 __builtin_convertvector(x.c, v4), __builtin_convertvector(x.d, v4)};

@@ -3,6 +3,8 @@
  * Each output of each row is summed over the inputs in their order, whatever is computed at the same
  * time. So a row's result depends neither on the batch nor on the threads, to the last bit.
  */
+#include <math.h>
+
 #include "model.h"
 
 #if defined(__AVX512F__)
@@ -152,7 +154,7 @@ void multiply(const linear *l, const input *in, long first, long end, float *y, 
 }
 
 /* Quantize a row: its bytes, and the size of a unit, which is no number if one of the row's numbers
- * is none. */
+ * is none or infinite. */
 static float quantize(const float *x, long width, int offset, uint8_t *bytes) {
     const long whole = width / LANES * LANES, rest = width - whole;
     vf largest = vf_zero(), other = vf_zero();
@@ -169,7 +171,8 @@ static float quantize(const float *x, long width, int offset, uint8_t *bytes) {
     for (i = 0; i < whole; i += LANES)
         vf_to_bytes(bytes + i, vf_mul(vf_load(x + i), factor), offset);
     if (rest) vf_to_bytes(bytes + whole, vf_mul(vf_load_first(x + whole, rest), factor), offset);
-    return size / levels;
+    /* Not even with an infinite number: what its products would be depends on the processor. */
+    return size < INFINITY ? size / levels : NAN;
 }
 
 input make_input(scratch *s, const linear *l, const float *x, long stride, long rows) {

@@ -92,6 +92,9 @@ def translate_files(
     ) as output:
         reader = _start_reading(job, files, output, window_lines)
         windows = reader.windows(window_lines)
+        if isinstance(output, ResumableOutput):
+            # A window that a bad line cut short is not committed: it grows once that is corrected.
+            windows = (window for window in windows if window.is_whole)
         if is_typed and is_read:
             windows = _prompt(windows)
         can_stream = by_line and is_read and job.can_stream and objects is None
@@ -106,9 +109,6 @@ def translate_files(
                 lambda window: None if can_stream else _answers(job, objects, window),
                 num_at_once=1 if by_line or not job.can_overlap else WINDOWS_AT_ONCE,
             ):
-                if isinstance(output, ResumableOutput) and not window.is_whole:
-                    # Not committed: it grows once the bad line after it is corrected.
-                    continue
                 num_failed = output.state.num_failed
                 if answers is None:
                     num_failed += _stream(job, window, output, notices)
