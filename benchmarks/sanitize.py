@@ -3,7 +3,8 @@
 python benchmarks/sanitize.py [-k EXPRESSION]
 
 Builds each library of the engine with both sanitizers and with checks of all sizes (-DCHECKED), and
-runs the engine's tests on them in another process. A fault ends that process with a report.
+runs the engine's tests on them in another process. A fault ends that process with a report. The
+exit code is 77 if this machine cannot run Python with the sanitizers.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ OPTIONS = (
     "-O1 -g -DCHECKED -fno-omit-frame-pointer -fsanitize=address,undefined "
     "-fno-sanitize-recover=undefined"
 )
+CANNOT = 77
+"""The exit code of a check that cannot be made here."""
+
 RUN = """
 import pathlib, sys
 import pytest
@@ -38,6 +42,10 @@ def main() -> None:
     """Build, run the tests, and end with their exit code."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
     with tempfile.TemporaryDirectory() as folder:
+        environment = make_environment(compiler)
+        if environment is None:
+            print("Not run: the compiler has no sanitizers, or Python does not start with them.")
+            sys.exit(CANNOT)
         engines = [one for one in libraries() if one.folder.name == "native"]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(
@@ -48,21 +56,29 @@ def main() -> None:
                     engines,
                 )
             )
-        # Python is not built with the sanitizers, so their libraries must be loaded first.
-        names = ("libasan.so", "libubsan.so")
+        arguments = [sys.executable, "-c", RUN, folder, *map(str, TESTS), *sys.argv[1:]]
+        sys.exit(subprocess.run(arguments, env=environment, cwd=ROOT).returncode)
+
+
+def make_environment(compiler: list[str]) -> dict[str, str] | None:
+    """Load the sanitizers before Python, which is not built with them; None if that fails."""
+    try:
         found = [
             subprocess.run(
                 [*compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True
             ).stdout.strip()
-            for name in names
+            for name in ("libasan.so", "libubsan.so")
         ]
-        environment = os.environ | {
-            "LD_PRELOAD": " ".join(found),
-            "ASAN_OPTIONS": "detect_leaks=0",  # Python itself frees little at its end.
-            "OMP_NUM_THREADS": "1",
-        }
-        arguments = [sys.executable, "-c", RUN, folder, *map(str, TESTS), *sys.argv[1:]]
-        sys.exit(subprocess.run(arguments, env=environment, cwd=ROOT).returncode)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    environment = os.environ | {
+        "LD_PRELOAD": " ".join(found),
+        "ASAN_OPTIONS": "detect_leaks=0",  # Python itself frees little at its end.
+        "OMP_NUM_THREADS": "1",
+    }
+    starts = subprocess.run([sys.executable, "-c", ""], env=environment, capture_output=True)
+    # A name that cannot be loaded is only complained about.
+    return environment if starts.returncode == 0 and not starts.stderr else None
 
 
 if __name__ == "__main__":
