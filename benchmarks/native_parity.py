@@ -77,7 +77,7 @@ def main() -> None:
         results[f"PyTorch, {name}"] = compare_with_pytorch(bundle, requests, config)
         print(f"{name}: {results[f'PyTorch, {name}']}", flush=True)
     few = requests[: arguments.alone]
-    for precision in ("float32", "int8"):
+    for precision in ("float32", "int8") if few else ():
         for beam in (1, 5):
             config = DecodingConfig(beam=beam, precision=precision)
             results[f"{precision}, beam {beam}"] = found = compare_with_itself(bundle, few, config)
