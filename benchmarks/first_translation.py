@@ -2,9 +2,9 @@
 
     python benchmarks/first_translation.py [--runs 21] [--model demo] [--note "..."]
 
-One sentence is piped through `pellucid translate MODEL`, in a process of its own each time. Python
+One sentence is piped through `pellucid translate MODEL`, in a new process each time. Python
 keeps the compiled form of a module after the first start, unless PYTHONDONTWRITEBYTECODE forbids
-it; here it may, in a folder of its own. The first start, which compiles every module of Python's
+it; here it may, in a new folder. The first start, which compiles every module of Python's
 library too, is shown by itself.
 """
 

@@ -1,7 +1,7 @@
 """The engine in C next to the search on PyTorch, and next to itself, at full count.
 
 python benchmarks/native_parity.py [--model demo] [--sentences 10000] [--input FILE]
-python benchmarks/native_parity.py --size base [--sentences 2000] [--alone 200] [--searches NAME …]
+python benchmarks/native_parity.py --size base [--sentences 2000] [--batched 200] [--searches NAME]
 
 - float32: tokens equal to those on PyTorch, greedy, with a beam of 5, sampled, and with diverse
   groups, whose search is in Python; the largest difference of a log-probability. If tokens differ,
@@ -11,7 +11,7 @@ python benchmarks/native_parity.py --size base [--sentences 2000] [--alone 200] 
   instructions of this machine that has multiply-add.
 
 Without --input, the sentences are those of the built-in corpus. With --size the model has random
-weights, and the sentences are random tokens: up to 30, translated into 24. --alone sentences are
+weights, and the sentences are random tokens: up to 30, translated into 24. --batched sentences are
 compared with themselves in other batches. The tests do the same with tiny models of odd sizes.
 """
 
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=10_000)
     parser.add_argument("--input", type=Path, help="one sentence a line")
     parser.add_argument("--size", choices=("tiny", "small", "base"), help="with random weights")
-    parser.add_argument("--alone", type=int, default=1000)
+    parser.add_argument("--batched", type=int, default=1000)
     parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=list(SEARCHES))
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
@@ -76,7 +76,7 @@ def main() -> None:
         config = DecodingConfig.model_validate(SEARCHES[name])
         results[f"PyTorch, {name}"] = compare_with_pytorch(bundle, requests, config)
         print(f"{name}: {results[f'PyTorch, {name}']}", flush=True)
-    few = requests[: arguments.alone]
+    few = requests[: arguments.batched]
     for precision in ("float32", "int8") if few else ():
         for beam in (1, 5):
             config = DecodingConfig(beam=beam, precision=precision)
@@ -153,7 +153,7 @@ def gap_where_they_part(ours: Hypothesis, theirs: Hypothesis) -> float:
     """Compute the difference of the log-probabilities of the first tokens that are not the same."""
     pairs = zip(ours.ids, theirs.ids, strict=False)
     place = next((place for place, (one, other) in enumerate(pairs) if one != other), None)
-    if place is None:  # one goes on where the other ends
+    if place is None:  # one ends, the other continues
         return math.inf
     return abs(ours.token_log_probabilities[place] - theirs.token_log_probabilities[place])
 

@@ -20,8 +20,8 @@ def answer_windows(
     """Read windows and answer them, several at once.
 
     The engine in C lets Python run, so that one window's lines are prepared, or its translations
-    judged, while the engine works on another. Windows are read in a thread of their own: a slow
-    source of lines does not keep back the answers to those that it has given.
+    judged, while the engine works on another. Another thread reads windows: a slow source
+    of lines does not keep back the answers to those that it has given.
 
     Args:
         windows: the windows; an error of theirs is raised after the answers to what came before.
