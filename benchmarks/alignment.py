@@ -27,8 +27,8 @@ from pellucid.evaluate.links import GoldLinks, LinkScore, score_links
 from pellucid.inside.align.direction import Judged, make_direction
 from pellucid.inside.align.links import LINK_RULES, LinkRule
 from pellucid.inside.align.maps import CONVENTIONS, View
+from pellucid.text.reading.lines import read_lines
 from pellucid.text.token_words import split_pieces
-from pellucid.text_lines import read_lines
 
 SAMPLE_SIZES = (5, 20, 100)
 NUM_SAMPLES = 5

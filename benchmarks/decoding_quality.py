@@ -29,8 +29,8 @@ from side_by_side.machine import describe, has_fast_bfloat16
 
 from pellucid import load
 from pellucid.evaluate import corpus_bleu_score, evaluate_corpus
-from pellucid.text_lines import read_lines
-from pellucid.translator import Translation, Translator
+from pellucid.text.reading.lines import read_lines
+from pellucid.translate.translator import Translation, Translator
 
 RESULTS = Path(__file__).parent / "results"
 ALPHAS = {"gnmt": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2), "average": (0.5, 1.0)}

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pellucid.hardware import describe_machine
+from pellucid.machine.hardware import describe_machine
 
 RESULTS = Path(__file__).parent / "results"
 SENTENCE = "The cat was sleeping.\n"

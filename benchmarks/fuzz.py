@@ -40,7 +40,7 @@ RESULTS = Path(__file__).parent / "results"
 
 LOADED_FIRST = (
     "pellucid.train",
-    "pellucid.translator",
+    "pellucid.translate.translator",
     "pellucid.formats",
     "matplotlib.figure",
     "sacrebleu",
@@ -80,7 +80,7 @@ def load_libraries() -> None:
         import_module(name)
     import torch
 
-    from pellucid.text.languages import identify
+    from pellucid.check.languages import identify
 
     torch.set_num_threads(1)
     identify("The identifier of languages takes a second to load.")
@@ -223,7 +223,7 @@ def main() -> None:
 
 def write_results(arguments: Any, fuzzer: Fuzzer, minutes: float) -> None:
     """Write the result file."""
-    from pellucid.hardware import describe_machine
+    from pellucid.machine.hardware import describe_machine
 
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     kinds = {

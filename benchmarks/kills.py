@@ -27,7 +27,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pellucid.hardware import describe_machine
+from pellucid.machine.hardware import describe_machine
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "shared"))  # The criterion stands in one place.

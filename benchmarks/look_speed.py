@@ -38,7 +38,7 @@ from pellucid.data import make_source_batch
 from pellucid.decode import decode_greedily
 from pellucid.inside import Ask, make_pair, replay
 from pellucid.model import Transformer
-from pellucid.translator import Translator, load
+from pellucid.translate.translator import Translator, load
 
 PROBED = ("pellucid.model.layers", "pellucid.model.transformer")
 BATCH = 32

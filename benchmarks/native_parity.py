@@ -36,9 +36,9 @@ from pellucid.corpora import make_split
 from pellucid.decode import Hypothesis, Request
 from pellucid.decode.decoder import Decoder
 from pellucid.decode.native import NativePath
-from pellucid.lines.workers import make_decoder
 from pellucid.native import instruction_sets
 from pellucid.native.loading import VARIABLE
+from pellucid.translate.workers import make_decoder
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "beam 1": {},

@@ -13,7 +13,8 @@ import numpy as np
 
 from pellucid.config import DataConfig, TokenizerRecipe
 from pellucid.data import Plan, padding_share, plan_epoch
-from pellucid.text import learn_tokenizer, read_pairs
+from pellucid.text.reading.corpus import read_pairs
+from pellucid.text.tokenizers.kinds import learn_tokenizer
 
 
 def sorted_by_target(targets: np.ndarray, budget: int) -> Plan:

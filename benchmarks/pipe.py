@@ -37,7 +37,7 @@ from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.corpora import iterate_split
 from pellucid.files import hash_file
 from pellucid.formats import export_ctranslate2
-from pellucid.hardware import describe_machine
+from pellucid.machine.hardware import describe_machine
 
 RESULTS = Path(__file__).parent / "results"
 COMMAND = [sys.executable, "-m", "pellucid", "translate", "demo"]

@@ -26,16 +26,16 @@ from pellucid.config import ModelConfig, Recipe, load_recipe
 from pellucid.corpora import DEFAULT_COUNTS, SplitName, make_split, write_examples
 from pellucid.demo import TESTS, evaluate_split
 from pellucid.files import new_folder
-from pellucid.hardware import describe_machine, set_threads
+from pellucid.machine.hardware import describe_machine, set_threads
 from pellucid.model import make_model
-from pellucid.text_lines import read_lines
+from pellucid.text.reading.lines import read_lines
 from pellucid.train.feed import Feed
 from pellucid.train.learner import Learner, make_bundle_config
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.plan import make_plan
 from pellucid.train.start.prepare import PreparedData, prepare_data
-from pellucid.translator import Translator
+from pellucid.translate.translator import Translator
 
 RESULTS = Path(__file__).parent / "results" / "recurrent"
 RECIPES = Path(str(files("pellucid"))) / "recipes"

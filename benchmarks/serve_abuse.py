@@ -25,7 +25,7 @@ from typing import Any
 
 from serve_load import RESULTS, Watch, memory, show, start_server, stop
 
-from pellucid.hardware import describe_machine
+from pellucid.machine.hardware import describe_machine
 
 BODY = b'{"texts": ["The dog ate it."]}'
 SEEDS = (

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.corpora import iterate_split
-from pellucid.hardware import describe_machine
+from pellucid.machine.hardware import describe_machine
 
 RESULTS = Path(__file__).parent / "results"
 NUM_TEXTS = 500
@@ -389,7 +389,7 @@ def main() -> None:
     requests = given.requests if given.requests is not None else (100_000 if given.full else 10_000)
     restarts = given.restarts if given.restarts is not None else (50 if given.full else 5)
 
-    from pellucid.translator import load as load_model
+    from pellucid.translate.translator import load as load_model
 
     texts = [one.source for one, _ in zip(iterate_split("test"), range(NUM_TEXTS), strict=False)]
     expected = {one.source: one.text for one in load_model("demo").translate(texts)}

@@ -23,8 +23,8 @@ from decode_peers.subjects import SOURCE_TOKENS, TARGET_TOKENS, make_random
 from pellucid.bundle import open_bundle
 from pellucid.config import DecodingConfig
 from pellucid.decode import Request
-from pellucid.hardware import use_threads
-from pellucid.lines.workers import find_stored, make_decoder
+from pellucid.machine.hardware import use_threads
+from pellucid.translate.workers import find_stored, make_decoder
 
 THREADS = (1, 2)
 NUM_SENTENCES = 4

@@ -33,8 +33,8 @@ from pellucid import load
 from pellucid.bundle import resolve_model
 from pellucid.inside import Ask, Trace
 from pellucid.inside.look import Replaying
-from pellucid.text_lines import read_lines
-from pellucid.translator import Translator
+from pellucid.text.reading.lines import read_lines
+from pellucid.translate.translator import Translator
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "parity"))  # The reference stands in one place.

@@ -30,7 +30,7 @@ from pellucid.inside.show.figures.draw import (
 )
 from pellucid.inside.show.figures.positions import draw_positions_figure
 from pellucid.inside.show.view import View
-from pellucid.translator import Translator
+from pellucid.translate.translator import Translator
 
 FOLDER = Path(__file__).parent / "pictures"
 SENTENCE = "The pizza came out of the oven and it tasted good"

@@ -59,7 +59,7 @@ Start = Callable[..., subprocess.Popen[bytes]]
 def _one_identifier() -> Iterator[None]:
     """Keep the identifier of languages in memory; each check would load it for a second."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pellucid.text.check.release_identifier", lambda: None)
+        patch.setattr("pellucid.check.check.release_identifier", lambda: None)
         yield
 
 
@@ -226,7 +226,7 @@ def bundle_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from pellucid.bundle import save_bundle
     from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
     from pellucid.model import Transformer, initialize
-    from pellucid.text import learn_tokenizer
+    from pellucid.text.tokenizers.kinds import learn_tokenizer
 
     words = ["The pizza came out of the oven .", "La pizza est sortie du four ."]
     settings = TokenizerRecipe(kind="words", sharing="joint")

@@ -11,8 +11,8 @@ from decode_peers.measured import Sentence, Translate, measure
 from pellucid.bundle import open_bundle
 from pellucid.config import DecodingConfig
 from pellucid.decode import Request
-from pellucid.hardware import use_threads
-from pellucid.lines.workers import find_stored, make_decoder
+from pellucid.machine.hardware import use_threads
+from pellucid.translate.workers import find_stored, make_decoder
 
 
 def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:

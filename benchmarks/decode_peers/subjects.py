@@ -18,9 +18,8 @@ from pellucid.config import NAMED_SIZES, BundleConfig, ModelConfig, TokenizerCon
 from pellucid.evaluate import corpus_bleu_score
 from pellucid.formats import export_ctranslate2, export_marian
 from pellucid.model import Transformer, initialize
-from pellucid.text import SentencePieceTokenizer
-from pellucid.text.subwords import SubwordVocabulary
-from pellucid.text_lines import read_lines
+from pellucid.text.reading.lines import read_lines
+from pellucid.text.tokenizers.subwords import SentencePieceTokenizer, SubwordVocabulary
 
 SIZES: dict[str, dict[str, int]] = {
     "demo": {

@@ -17,8 +17,8 @@ import tomli_w
 from pellucid.bundle import load_bundle
 from pellucid.config import load_recipe
 from pellucid.data import plan_epoch
-from pellucid.text import reason_to_drop
-from pellucid.text_lines import read_lines
+from pellucid.text.reading.filtering import reason_to_drop
+from pellucid.text.reading.lines import read_lines
 
 VALIDATION_PAIRS = 8
 """Validation runs once, at the end, on so few pairs that it takes no time."""

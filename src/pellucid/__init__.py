@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pellucid.attention.stages import AttentionSteps, attend
     from pellucid.errors import PellucidError
-    from pellucid.translation import Translation
-    from pellucid.translator import Translator, load
+    from pellucid.translate.results import Translation
+    from pellucid.translate.translator import Translator, load
 
 __all__ = [
     "AttentionSteps",
@@ -29,10 +29,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "AttentionSteps": "pellucid.attention.stages",
     "PellucidError": "pellucid.errors",
-    "Translation": "pellucid.translation",
-    "Translator": "pellucid.translator",
+    "Translation": "pellucid.translate.results",
+    "Translator": "pellucid.translate.translator",
     "attend": "pellucid.attention.stages",
-    "load": "pellucid.translator",
+    "load": "pellucid.translate.translator",
 }
 
 
@@ -40,7 +40,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
     if name != "PellucidError":
-        import_module("pellucid.waiting").bound_spinning()
+        import_module("pellucid.machine.waiting").bound_spinning()
     found = getattr(import_module(_HOMES[name]), name)
     globals()[name] = found
     return found

@@ -18,26 +18,13 @@ from pellucid.config import BundleConfig, validate
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
 from pellucid.files import hash_bytes, hash_file, new_folder, read_bytes, write_bytes, write_text
-from pellucid.text import Tokenizer, load_tokenizer
+from pellucid.text.tokenizers.kinds import load_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from pellucid.model import EncoderDecoder
-
-__all__ = [
-    "Bundle",
-    "add_metrics",
-    "load_bundle",
-    "open_bundle",
-    "read_json",
-    "resolve_model",
-    "save_bundle",
-    "to_json",
-    "verify_files",
-    "write_bundle",
-    "write_listed",
-]
 
 WEIGHTS = "model.safetensors"
 CONFIG = "config.json"

@@ -25,18 +25,16 @@ from pellucid.corpora import (
 )
 from pellucid.files import new_folder, write_text
 from pellucid.formats.exporting import guided_head
-from pellucid.hardware import describe_machine
 from pellucid.inside import Trace, draw_row, html_page, html_table
 from pellucid.inside.show.page.live import model_page
 from pellucid.lessons.walks.for_page import lessons_for
-from pellucid.text.words import JOINER
-from pellucid.text_lines import read_lines
+from pellucid.machine.hardware import describe_machine
+from pellucid.text.reading.lines import read_lines
+from pellucid.text.tokenizers.words import JOINER
 from pellucid.train import train
 from pellucid.train.run.folder import RunFolder
-from pellucid.translation import Translation
-from pellucid.translator import Translator, load
-
-__all__ = ["SplitResult", "evaluate_split", "row_of_piece", "run_demo"]
+from pellucid.translate.results import Translation
+from pellucid.translate.translator import Translator, load
 
 TESTS: Mapping[SplitName, str] = {
     "validation": "new sentences; the best model was chosen on these",

@@ -24,24 +24,6 @@ import errno
 import re
 from collections.abc import Iterable
 
-__all__ = [
-    "BundleError",
-    "ConfigurationError",
-    "DataError",
-    "InputError",
-    "InputFileNotFoundError",
-    "OutputError",
-    "OutputPlaceError",
-    "PellucidError",
-    "TrainingError",
-    "fault_of_machine",
-    "make_printable",
-    "not_readable",
-    "not_writable",
-    "shorten",
-    "suggestion",
-]
-
 
 class PellucidError(Exception):
     """The root of every error that this package raises on purpose.

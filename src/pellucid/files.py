@@ -17,27 +17,6 @@ from typing import BinaryIO
 
 from pellucid.errors import DataError, OutputError, PellucidError, not_readable, not_writable
 
-__all__ = [
-    "create_file",
-    "delete_folder",
-    "flush_folder",
-    "hash_bytes",
-    "hash_file",
-    "is_device",
-    "is_packed",
-    "new_folder",
-    "open_binary",
-    "open_own",
-    "open_to_write",
-    "read_bytes",
-    "reading",
-    "refuse_pipe",
-    "tidy_folder",
-    "write_bytes",
-    "write_text",
-    "writing",
-]
-
 _GZIP_MAGIC = b"\x1f\x8b"
 _DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/(\d+)")
 _MOST_LINKS = 40

@@ -7,8 +7,6 @@ package trains and decodes, and checks them against the real shapes.
 
 from __future__ import annotations
 
-__all__ = ["AXES", "axes_of"]
-
 AXES: dict[str, str] = {
     "B": "batch rows",
     "L": "positions that attend (queries)",

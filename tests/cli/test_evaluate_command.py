@@ -14,7 +14,7 @@ import pytest
 from pellucid.bundle import save_bundle
 from pellucid.config import BundleConfig, LanguagesConfig, ModelConfig, TokenizerRecipe
 from pellucid.model import Transformer, initialize
-from pellucid.text import learn_tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]

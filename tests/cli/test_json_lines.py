@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from echoing import Echo, use_echo
 
-import pellucid.text_lines
+import pellucid.text.reading.lines
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
@@ -189,7 +189,7 @@ def test_options_without_effect_are_said_to_have_none(run_here: Run) -> None:
 def test_line_that_is_too_long_costs_itself(
     kind: str, run_here: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pellucid.text_lines, "LONGEST_LINE", 101)
+    monkeypatch.setattr(pellucid.text.reading.lines, "LONGEST_LINE", 101)
     long = "x" * 5003
     stdin = f"a\n{long}\nb\n" if kind == "lines" else rows(*({"text": t} for t in ("a", long, "b")))
     done = run_here("translate", "m", "--format", kind, stdin=stdin)

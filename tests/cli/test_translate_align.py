@@ -16,9 +16,9 @@ from pellucid.bundle import Bundle
 from pellucid.cli.lines.resumable import ResumableOutput
 from pellucid.inside.align.links import align_pairs
 from pellucid.inside.align.maps import View
-from pellucid.lines.aligning import Aligner
 from pellucid.text.learned import LearnedText
-from pellucid.translator import Translator
+from pellucid.translate.aligning import Aligner
+from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
@@ -175,7 +175,7 @@ def test_options_of_links_are_refused_without_them(
 def test_head_that_was_taught_links_is_read(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pellucid.lines.aligning.guided_head", lambda _: (0, 1))
+    monkeypatch.setattr("pellucid.translate.aligning.guided_head", lambda _: (0, 1))
     aligner = Aligner(bundle.model, bundle.tokenizer, bundle=bundle)
     translator = Translator(bundle.model, bundle.tokenizer, bundle=bundle)
     translator.translate(LINES, align=aligner, max_length=5)

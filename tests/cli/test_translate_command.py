@@ -32,7 +32,7 @@ from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
 from pellucid.decode import Constraints
 from pellucid.native import instruction_sets
-from pellucid.translation import Translation
+from pellucid.translate.results import Translation
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]

@@ -19,7 +19,7 @@ from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.demo import evaluate_split, row_of_piece
 from pellucid.evaluate.links import GoldLinks
 from pellucid.inside.align.direction import make_direction
-from pellucid.translator import Translator
+from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 HERE = Path(__file__).parent

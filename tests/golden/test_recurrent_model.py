@@ -17,7 +17,7 @@ from pellucid.bundle import load_bundle, resolve_model
 from pellucid.config import load_recipe
 from pellucid.corpora import SplitName, make_split, seed_examples
 from pellucid.demo import evaluate_split
-from pellucid.translator import Translator
+from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 SENTENCE = "The pizza came out of the oven and it tasted good"

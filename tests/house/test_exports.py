@@ -1,4 +1,4 @@
-"""A module offers exactly the names of its ``__all__``."""
+"""Modules offer the names without an underscore; packages, exactly those of ``__all__``."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import pellucid
 
 
 def find_mismatches(source: str, *, is_package: bool) -> list[str]:
-    """Compare ``__all__`` with what a module defines, or a package re-exports.
+    """Compare ``__all__`` of a package with what it defines or re-exports; others have none.
 
     Every public function and class must be listed; a constant may be. Everything listed must
     be there.
     """
     tree = ast.parse(source)
     listed = _read_all(tree)
-    if listed is None:
-        return ["there is no __all__"]
-    must, may = _defined(tree, is_package=is_package)
+    if not is_package:
+        return [] if listed is None else ["__all__ says again what underscores say"]
+    must, may = _defined(tree)
+    listed = listed or []
     missing = sorted(must - set(listed))
     unknown = sorted(set(listed) - must - may)
     found = []
@@ -46,7 +47,7 @@ def _read_all(tree: ast.Module) -> list[str] | None:
     return None
 
 
-def _defined(tree: ast.Module, *, is_package: bool) -> tuple[set[str], set[str]]:
+def _defined(tree: ast.Module) -> tuple[set[str], set[str]]:
     must: set[str] = set()
     may: set[str] = set()
     for node in tree.body:
@@ -56,13 +57,12 @@ def _defined(tree: ast.Module, *, is_package: bool) -> tuple[set[str], set[str]]
             may |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             may.add(node.target.id)
-    if is_package:
-        must |= {
-            alias.asname or alias.name
-            for node in ast.walk(tree)  # a package may re-export lazily, under TYPE_CHECKING
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pellucid.")
-            for alias in node.names
-        }
+    must |= {
+        alias.asname or alias.name
+        for node in ast.walk(tree)  # a package may re-export lazily, under TYPE_CHECKING
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pellucid.")
+        for alias in node.names
+    }
     return {name for name in must if not name.startswith("_")}, may
 
 
@@ -104,10 +104,10 @@ def test_root_homes_of_names_match_what_type_checkers_see(modules: dict[str, Pat
 @pytest.mark.parametrize(
     ("source", "is_package"),
     [
-        ("def f(): ...\n", False),
-        ("__all__ = []\ndef f(): ...\n", False),
-        ("__all__ = ['g']\n", False),
-        ("__all__ = ['f', 'f']\ndef f(): ...\n", False),
+        ("__all__ = ['f']\ndef f(): ...\n", False),
+        ("def f(): ...\n", True),
+        ("__all__ = ['g']\n", True),
+        ("__all__ = ['f', 'f']\ndef f(): ...\n", True),
         ("__all__ = []\nfrom pellucid.model.layers import Layer\n", True),
     ],
 )

@@ -44,7 +44,7 @@ def test_help_leaves_heavy_libraries_unimported(run_python: Run, command: str) -
 
 
 def test_the_library_loads_what_few_users_need_on_demand(run_python: Run) -> None:
-    statement = "import pellucid.translator, pellucid.inside, pellucid.formats"
+    statement = "import pellucid.translate.translator, pellucid.inside, pellucid.formats"
     loaded = loaded_after(run_python, statement)
     assert "torch" in loaded
     assert not loaded & {"matplotlib", "ctranslate2"}
@@ -61,7 +61,7 @@ def test_translate_without_constraints_leaves_pytorch_unimported(run_python: Run
 
 
 def test_guard_heavy_import_is_seen(run_python: Run) -> None:
-    assert "numpy" in loaded_after(run_python, "import pellucid.randomness")
+    assert "numpy" in loaded_after(run_python, "import pellucid.machine.randomness")
 
 
 def test_every_command_module_is_in_the_table_and_says_the_same(modules: dict[str, Path]) -> None:

@@ -15,13 +15,13 @@ from pellucid.bundle import load_bundle
 from pellucid.config import TokenizerConfig
 from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.evaluate import bleu_for_ranking
+from pellucid.machine.precision import read_precisions
 from pellucid.native import instruction_sets
-from pellucid.precision import read_precisions
-from pellucid.text import Pair
+from pellucid.text.reading.corpus import Pair
 from pellucid.train import loop, train
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.validation import Validation, describe_measuring, validate_model
-from pellucid.translation import Translation
+from pellucid.translate.results import Translation
 
 Figures = tuple[float, float, float]
 """Loss, BLEU and chrF of one validation."""

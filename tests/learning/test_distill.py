@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from small_runs import NO_REPORT, write_text
 
-from pellucid.translator import load
+from pellucid.translate.translator import load
 
 PROGRAM = f"""
 {NO_REPORT}

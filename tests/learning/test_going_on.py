@@ -155,8 +155,8 @@ def test_a_skipped_update_leaves_no_line_of_the_log_out(
 def test_the_loss_of_validation_is_no_number_where_nothing_can_be_scored(
     trained: Path,
 ) -> None:
-    from pellucid.text import Pair
-    from pellucid.translator import Translator
+    from pellucid.text.reading.corpus import Pair
+    from pellucid.translate.translator import Translator
 
     bundle = load_bundle(trained / "run" / "bundle")
     translator = Translator(bundle.model, bundle.tokenizer)

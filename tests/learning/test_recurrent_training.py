@@ -101,7 +101,10 @@ def test_resumed_training_ends_with_the_same_bytes(
 @pytest.mark.parametrize(
     ("training", "said"),
     [
-        ({"kernels": "own"}, "training.kernels must be 'auto' or 'pytorch' for a recurrent model"),
+        (
+            {"kernels": "own"},
+            "training.kernels must be 'auto' or 'pytorch' for a recurrent model",
+        ),
         ({"precision": "bfloat16"}, "training.precision must be 'auto' or 'float32'"),
         ({"compile": True}, "training.compile must be False for a recurrent model"),
         ({"attention_dropout": 0.1}, "training.attention_dropout must be 0.0"),

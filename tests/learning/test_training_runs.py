@@ -23,11 +23,11 @@ from pellucid.errors import ConfigurationError, DataError
 from pellucid.inside.align.links import align_pairs
 from pellucid.inside.align.maps import View
 from pellucid.model import Transformer
-from pellucid.text import Pair
+from pellucid.text.reading.corpus import Pair
 from pellucid.train import loop, train
 from pellucid.train.learner import Learner
 from pellucid.train.validation import Validation
-from pellucid.translator import Translator
+from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[bytes]]

@@ -17,8 +17,8 @@ from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, Tokenize
 from pellucid.errors import InputError
 from pellucid.formats import export_ctranslate2
 from pellucid.model import Transformer, initialize
-from pellucid.text import learn_tokenizer
-from pellucid.translator import load
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.translate.translator import load
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 

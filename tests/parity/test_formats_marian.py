@@ -36,8 +36,8 @@ from pellucid.config import (
 from pellucid.errors import BundleError, InputError
 from pellucid.formats import export_marian, import_marian
 from pellucid.model import Transformer, initialize
-from pellucid.text import learn_tokenizer
-from pellucid.translator import load
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.translate.translator import load
 
 TEXTS = [
     "the cat sleeps near the door.",

@@ -21,7 +21,7 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import BundleError, InputError
 from pellucid.formats import export_bundle, export_ctranslate2, import_marian
 from pellucid.formats.reading import check_place
-from pellucid.translator import load
+from pellucid.translate.translator import load
 
 ARCHIVE = Path(__file__).parent / "marian_archive"
 

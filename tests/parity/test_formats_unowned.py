@@ -20,7 +20,7 @@ from pellucid.formats import (
     import_marian,
 )
 from pellucid.model.unowned import NEVER
-from pellucid.translator import Translator
+from pellucid.translate.translator import Translator
 
 SOURCE, TARGET = "a dog eats near the door", "le chat noir mange une pomme"
 LOWER = 10.0

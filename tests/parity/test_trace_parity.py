@@ -22,8 +22,8 @@ from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, Tokenize
 from pellucid.inside import Ask, Trace, load_trace
 from pellucid.inside.look import Replaying, look_at_hypotheses
 from pellucid.model import Transformer
-from pellucid.text import learn_tokenizer
-from pellucid.translator import Translator
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.translate.translator import Translator
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.config import TokenizerRecipe
-from pellucid.text import Normalization, Tokenizer, learn_tokenizer, load_tokenizer, normalize
-from pellucid.text.subwords import SentencePieceTokenizer
-from pellucid.text.words import bare_words, join_words, split_words
+from pellucid.text.normalization import Normalization, normalize
+from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
+from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.text.tokenizers.words import bare_words, join_words, split_words
 
 # Any line; the second kind is full of characters that tokenizers get wrong.
 LINES = st.one_of(

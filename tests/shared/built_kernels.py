@@ -11,8 +11,8 @@ from typing import Literal
 
 import pytest
 
-from pellucid.kernels import Kernels, find_kernels
-from pellucid.kernels.loading import FOLDER
+from pellucid.native.kernels import Kernels, find_kernels
+from pellucid.native.kernels.loading import FOLDER
 
 Precision = Literal["float32", "bfloat16"]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-import pellucid.translator
+import pellucid.translate.translator
 from pellucid.cli.lines import job
 from pellucid.config import DecodingConfig, validate
-from pellucid.text_lines import not_a_line
-from pellucid.translation import TranslatedHypothesis, Translation
+from pellucid.text.reading.lines import not_a_line
+from pellucid.translate.results import TranslatedHypothesis, Translation
 
 
 @dataclass
@@ -83,6 +83,6 @@ def use_echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
         monkeypatch.setattr(torch, "get_num_threads", lambda: options["threads"] or 2)
         return translator
 
-    monkeypatch.setattr(pellucid.translator, "load", load)
+    monkeypatch.setattr(pellucid.translate.translator, "load", load)
     monkeypatch.setattr(job, "MAX_LINES", 7)
     return translator

@@ -17,8 +17,8 @@ from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.config import BundleConfig, DecodingConfig, ModelConfig, TokenizerConfig
 from pellucid.model import Transformer, initialize
 from pellucid.model.unowned import silence_logits
-from pellucid.text import MarianTokenizer
-from pellucid.text.tokenizer import write_tokens
+from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.tokenizer import write_tokens
 
 __all__ = ["write_imported"]
 

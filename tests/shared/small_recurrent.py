@@ -10,7 +10,7 @@ import torch
 from pellucid.bundle import save_bundle
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
 from pellucid.model import RecurrentModel, initialize
-from pellucid.text import learn_tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer
 
 FORMS = ("none", "additive", "dot")
 V = 23

@@ -10,7 +10,7 @@ import torch
 from pellucid.bundle import save_bundle
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
 from pellucid.model import Transformer, initialize
-from pellucid.text import learn_tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer
 
 __all__ = ["SENTENCES", "make_words_bundle"]
 

@@ -19,8 +19,9 @@ from pellucid.inside.align.direction import make_direction
 from pellucid.inside.align.links import Aligned, LinkRule, align_pairs, link_words
 from pellucid.inside.align.maps import View, all_views, map_pairs
 from pellucid.inside.pair import make_pair
-from pellucid.text import Tokenizer, learn_tokenizer
 from pellucid.text.token_words import split_pieces, words_of_tokens
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 NARROW = "\u202f"
 

@@ -29,7 +29,7 @@ from pellucid.inside.changes.place import Place, all_heads, parse_place
 from pellucid.inside.changes.words import parse_changes
 from pellucid.inside.show.page.live import trace_page
 from pellucid.inside.show.view import View
-from pellucid.translator import load
+from pellucid.translate.translator import load
 
 SOURCE = "The pizza came out of the oven ."
 TARGET = "La pizza est sortie du four ."

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pellucid.check.counting import TextCounts, count_text
 from pellucid.config import NAMED_SIZES, DataConfig, Recipe, TokenizerRecipe, parse_toml
 from pellucid.errors import ConfigurationError
-from pellucid.text import learn_tokenizer, read_pairs
-from pellucid.text.counting import TextCounts, count_text
+from pellucid.text.reading.corpus import read_pairs
+from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start import choices as choices_module
 from pellucid.train.start.choices import choose, complete

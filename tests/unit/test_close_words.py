@@ -12,8 +12,8 @@ from pellucid import load
 from pellucid.config import TokenizerRecipe
 from pellucid.corpora.seen import SeenSentences
 from pellucid.text.close import close_words, say_unknown_words, unknown_words
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.words import WordTokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.text.tokenizers.words import WordTokenizer
 
 SOURCES = ["The cats eat apples.", "A cat translates", "the old dog eats an apple", "He ate it"]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.check.check import check_data
+from pellucid.check.findings import DataReport, Finding
 from pellucid.config import DataConfig
 from pellucid.errors import InputFileNotFoundError
-from pellucid.text.check import check_data
-from pellucid.text.findings import DataReport, Finding
 
 Pairs = Sequence[tuple[str, str]]
 Check = Callable[..., DataReport]

@@ -21,7 +21,8 @@ from pellucid.decode.constraints.required import (
     candidates,
 )
 from pellucid.errors import InputError
-from pellucid.text import Tokenizer, learn_tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 V, EOS = 4, 3
 

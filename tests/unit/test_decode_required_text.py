@@ -16,7 +16,8 @@ from pellucid.decode.constraints.build_request import required_ids
 from pellucid.decode.constraints.forbidden import Spelling
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.constraints.required import Progress, RequiredPhrases
-from pellucid.text import Tokenizer, learn_tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 EOS = 3
 LINES = [

@@ -20,7 +20,8 @@ from pellucid.decode.constraints.history import History, Rule
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.constraints.rules import make_rules
 from pellucid.errors import InputError
-from pellucid.text import Tokenizer, learn_tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 A, T, V, EOS, PAD = 7, 11, 5, 3, 0
 

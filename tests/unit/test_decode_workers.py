@@ -27,11 +27,11 @@ from pellucid.corpora import iterate_split
 from pellucid.decode import Constraints, Request, RequestBuilder, workers
 from pellucid.decode.workers import WorkerPool, is_worth
 from pellucid.errors import BundleError, ConfigurationError, InputError, PellucidError
-from pellucid.hardware import share_threads
-from pellucid.lines.workers import load_for_worker
-from pellucid.processes import _error_of_json, to_bytes
-from pellucid.translation import Translation
-from pellucid.translator import Translator
+from pellucid.machine.hardware import share_threads
+from pellucid.machine.processes import _error_of_json, to_bytes
+from pellucid.translate.results import Translation
+from pellucid.translate.translator import Translator
+from pellucid.translate.workers import load_for_worker
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]

@@ -15,8 +15,8 @@ from pellucid.cli.lines import streams
 from pellucid.cli.lines.terminal import show_controls
 from pellucid.decode import Constraints
 from pellucid.errors import InputError
-from pellucid.text_lines import CutLine
-from pellucid.translator import Translator
+from pellucid.text.reading.lines import CutLine
+from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
@@ -128,7 +128,7 @@ def test_looking_needs_one_line_and_does_not_mind_its_edges(translator: Translat
 def test_line_that_is_too_long_costs_only_itself(
     command: str, run_here: Run, write_lines: WriteLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pellucid.text_lines.LONGEST_LINE", 61)
+    monkeypatch.setattr("pellucid.text.reading.lines.LONGEST_LINE", 61)
     source = write_lines("s", CAT, "word " * 40, DOG)
     target = write_lines("t", "Le chat est rouge.", "mot", "Le chien l'a mangé.")
     files: tuple[str, ...] = ("--source", source, "--target", target)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from pellucid import text_lines
 from pellucid.errors import DataError, InputFileNotFoundError, OutputError
 from pellucid.files import (
     delete_folder,
@@ -27,7 +26,8 @@ from pellucid.files import (
     write_bytes,
     write_text,
 )
-from pellucid.text_lines import count_lines, decode_line, not_a_line, not_utf8, read_lines
+from pellucid.text.reading import lines as text_lines
+from pellucid.text.reading.lines import count_lines, decode_line, not_a_line, not_utf8, read_lines
 
 
 def names(folder: Path) -> list[str]:

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from pellucid import hardware
 from pellucid.errors import ConfigurationError, PellucidError
+from pellucid.machine import hardware
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 FORKING = """
 import os, sys, torch
-from pellucid import hardware
+from pellucid.machine import hardware
 hardware._num_processors = lambda: 2
 import pellucid
 from pellucid.errors import ConfigurationError

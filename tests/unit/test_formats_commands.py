@@ -22,7 +22,7 @@ from pellucid.bundle import load_bundle, save_bundle
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
 from pellucid.formats import export_marian
 from pellucid.model import Transformer, initialize
-from pellucid.text import learn_tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
@@ -506,7 +506,7 @@ def test_export_with_precision_auto_refuses_a_loss(
     run_here: Run, write_lines: WriteLines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = write_lines("lines.txt", "The pizza came out of the oven.")
-    monkeypatch.setattr("pellucid.precision.LOSS_ALLOWED", -0.5)  # A gain would be needed.
+    monkeypatch.setattr("pellucid.machine.precision.LOSS_ALLOWED", -0.5)  # A gain would be needed.
     out = tmp_path / "out"
 
     done = run_here(

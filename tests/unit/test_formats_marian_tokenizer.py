@@ -13,7 +13,8 @@ from small_imported import make_tokenizer as make_imported
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
-from pellucid.text import MarianTokenizer, learn_tokenizer, load_tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
+from pellucid.text.tokenizers.marian import MarianTokenizer
 
 WORDS = "the black cat eats a red apple in kitchen while dog sleeps near old door été"
 TOKENS = ("</s>", "the", "<unk>", "\u2581the", "\u2581cat", ">>fra<<", "\u2581a", "<s>", "<pad>")

@@ -17,7 +17,9 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch, build_store, make_batch, with_guide
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.model import Transformer, initialize
-from pellucid.text import Pair, Tokenizer, learn_tokenizer
+from pellucid.text.reading.corpus import Pair
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.links import link_tokens, read_links
 from pellucid.train.start.prepare import prepare_data

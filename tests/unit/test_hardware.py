@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pellucid.hardware import available_memory, leave_lasting_objects, reachable_memory
+from pellucid.machine.hardware import available_memory, leave_lasting_objects, reachable_memory
 
 MEBIBYTE = 2**20
 CPU = torch.device("cpu")

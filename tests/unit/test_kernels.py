@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from built_kernels import build_wide_kernels, kernels_of_machine
 from torch import Tensor
 
-from pellucid.kernels import (
+from pellucid.machine.randomness import generator_state, random_bytes
+from pellucid.native.kernels import (
     AttentionCall,
     DropoutBytes,
     EmbeddingCall,
@@ -23,9 +24,8 @@ from pellucid.kernels import (
     loading,
     mask_of,
 )
-from pellucid.kernels.loading import find_library, library_name
+from pellucid.native.kernels.loading import find_library, library_name
 from pellucid.native.libraries import hash_of_sources
-from pellucid.randomness import generator_state, random_bytes
 from pellucid.train.weights.muon import COEFFICIENTS, orthogonalize
 
 PRECISIONS = ("float32", "bfloat16")

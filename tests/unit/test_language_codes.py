@@ -15,9 +15,9 @@ from pellucid.errors import InputError
 from pellucid.inside.align.links import align_pairs
 from pellucid.inside.align.maps import View
 from pellucid.inside.changes.words import parse_changes
-from pellucid.text import Tokenizer
 from pellucid.text.codes import CodeFaults, find_code, find_fault, split_code, with_code
 from pellucid.text.token_words import source_pieces, words_of_tokens
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]

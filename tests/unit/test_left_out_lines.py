@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from small_runs import make_recipe, write_text
 
+from pellucid.check.findings import Finding
 from pellucid.errors import ConfigurationError, DataError
-from pellucid.text.findings import Finding
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.links import check_links, read_links
 from pellucid.train.start.prepare import PreparedData, prepare_data
@@ -195,7 +195,7 @@ def test_validation_text_that_is_too_long_throughout_is_refused(tmp_path: Path, 
 
 
 def test_links_without_numbers_of_pairs_follow_one_another(tmp_path: Path) -> None:
-    from pellucid.text import Pair
+    from pellucid.text.reading.corpus import Pair
 
     (tmp_path / "links").write_text("0-0\n1-1\n")
     pairs = [Pair("a b", "c d", "x:1"), Pair("e f", "g h", "x:2")]

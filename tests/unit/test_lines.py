@@ -13,14 +13,15 @@ from torch import Tensor
 import pellucid
 from pellucid.config import ModelConfig, TokenizerRecipe
 from pellucid.decode import Constraints, Hypothesis
-from pellucid.lines import attention
-from pellucid.lines.attention import cross_attention, is_stuck, replace_unknown
-from pellucid.lines.judging import judge, repeats
-from pellucid.lines.preparing import Preparer
 from pellucid.model import Transformer, initialize
-from pellucid.text import Tokenizer, learn_tokenizer
 from pellucid.text.learned import LearnedText
-from pellucid.translator import Translator
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate import attention
+from pellucid.translate.attention import cross_attention, is_stuck, replace_unknown
+from pellucid.translate.judging import judge, repeats
+from pellucid.translate.preparing import Preparer
+from pellucid.translate.translator import Translator
 
 SOUP = "The soup was next to the car and it was too salty."
 DOG = "The dog found some pizza next to the baby and ate it."
@@ -73,7 +74,7 @@ def test_several_sentences_are_translated_one_by_one(translator: Translator) -> 
     assert whole.text == f"{soup} {dog}"
     assert whole.notes.parts == 2
     assert whole.log_probability == pytest.approx(sum(whole.token_log_probabilities))
-    assert single.notes == pellucid.translation.NO_NOTES
+    assert single.notes == pellucid.translate.results.NO_NOTES
     (kept,) = translator.translate([f"{SOUP} {DOG}"], split=False)
     assert kept.text != whole.text
 
@@ -360,7 +361,7 @@ def test_cross_attention_is_the_mean_of_layers_and_heads() -> None:
 
 
 def test_notes_in_json_hold_only_what_is_unusual() -> None:
-    notes = pellucid.translation.NO_NOTES
+    notes = pellucid.translate.results.NO_NOTES
     assert notes.to_json() == {}
     other = replace(notes, unknown={"é": 2}, rare_tokens=1 / 3, parts=2, flags=("empty",))
     assert other.to_json() == {

@@ -26,7 +26,7 @@ from pellucid.errors import (
 )
 from pellucid.files import write_bytes
 from pellucid.inside import load_trace
-from pellucid.text_lines import read_lines
+from pellucid.text.reading.lines import read_lines
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

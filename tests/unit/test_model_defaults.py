@@ -9,7 +9,7 @@ from small_imported import write_imported
 
 from pellucid.config import DecodingConfig
 from pellucid.errors import InputError
-from pellucid.translator import Translator, load
+from pellucid.translate.translator import Translator, load
 
 LINES = ["the black cat eats a red apple", "a dog sleeps near the old door"]
 

@@ -16,13 +16,14 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.config import Recipe, TokenizerRecipe, validate
 from pellucid.errors import ConfigurationError
 from pellucid.model import Transformer, initialize
-from pellucid.text import Tokenizer, learn_tokenizer, load_tokenizer
 from pellucid.text.statistics import merge_statistics, read_rare_tokens
+from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train import train
 from pellucid.train.learner import make_bundle_config
 from pellucid.train.start.extend import SHARE, describe_extension, extend_bundle
 from pellucid.train.start.from_model import with_start
-from pellucid.translator import Translator
+from pellucid.translate.translator import Translator
 
 OLD = [f"{SOURCE_TEXT} {number}." for number in range(7)] + ["big red dogs run in the park"]
 OLD_TARGETS = [f"{TARGET_TEXT} {number}." for number in range(7)] + ["grand rouge chien court"]

@@ -17,7 +17,7 @@ from pellucid.decode.native import NativePath
 from pellucid.errors import InputError
 from pellucid.inside.align.links import align_pairs
 from pellucid.inside.align.maps import all_views
-from pellucid.translator import load
+from pellucid.translate.translator import load
 
 LINES = ["The pizza came out .", "The oven"]
 

@@ -13,9 +13,9 @@ import pellucid
 from pellucid.bundle import add_metrics, load_bundle, resolve_model
 from pellucid.decode.native import NativePath
 from pellucid.formats import export_bundle
+from pellucid.machine.precision import METRIC, fastest_precision, read_precisions
 from pellucid.native import instruction_sets
-from pellucid.precision import METRIC, fastest_precision, read_precisions
-from pellucid.text import Pair
+from pellucid.text.reading.corpus import Pair
 from pellucid.train.precision import describe_precisions, measure_precisions
 
 needs_engine = pytest.mark.skipif(not instruction_sets(), reason="the engine in C was not built")

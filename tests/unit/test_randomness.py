@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from pellucid.randomness import derive_key, generator, random_bytes
+from pellucid.machine.randomness import derive_key, generator, random_bytes
 
 PLACES: list[tuple[int, str, tuple[int | str, ...]]] = [
     (1, "dropout", (2, "encoder.0.self")),
@@ -93,7 +93,7 @@ def test_random_bytes_do_not_depend_on_what_was_drawn_before() -> None:
 def test_random_bytes_in_another_process_are_the_same() -> None:
     """Python's own hash differs from process to process; ours must not."""
     code = (
-        "from pellucid.randomness import *;"
+        "from pellucid.machine.randomness import *;"
         "print(derive_key(5, 'order', 'a', 7), random_bytes(5, 5, 'order').tolist())"
     )
     expected = f"{derive_key(5, 'order', 'a', 7)} {random_bytes(5, 5, 'order').tolist()}"

@@ -75,7 +75,7 @@ def test_scores_in_c_are_no_numbers_where_logits_overflow() -> None:
 def test_score_of_a_packaged_model_needs_no_pytorch() -> None:
     code = (
         "import sys\n"
-        "from pellucid.translator import load\n"
+        "from pellucid.translate.translator import load\n"
         "(found,) = load('demo').score(['The dog ate it.'], [\"Le chien l'a mangé.\"])\n"
         "assert -1 < found.log_probability < 0\n"
         "assert 'torch' not in sys.modules\n"

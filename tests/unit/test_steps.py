@@ -21,7 +21,7 @@ from pellucid.inside.show.terminal.trace import draw_step, say_step
 from pellucid.inside.show.view import View
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words, vectors_of_words
-from pellucid.translator import Translator
+from pellucid.translate.translator import Translator
 
 SOURCE = "The pizza came out of the oven."
 

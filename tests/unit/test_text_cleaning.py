@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pellucid.config import TokenizerRecipe
-from pellucid.text import Tokenizer, learn_tokenizer
 from pellucid.text.cleaning import Cleaner, character_name
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 LINES = ["The soup is salty.", "a cat's dog - no", "A bus, 3.5 km"] * 7
 

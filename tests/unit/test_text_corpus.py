@@ -12,8 +12,7 @@ import pytest
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
-from pellucid.text import Pair, check_files, read_pairs, resolve_folder
-from pellucid.text.corpus import BadLines
+from pellucid.text.reading.corpus import BadLines, Pair, check_files, read_pairs, resolve_folder
 
 GOOD = '{"source": "one", "target": "un"}'
 
@@ -287,7 +286,7 @@ def test_empty_lines_at_the_end_of_a_file_do_not_count(
 def test_line_that_is_too_long_is_a_bad_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pellucid.text_lines.LONGEST_LINE", 31)
+    monkeypatch.setattr("pellucid.text.reading.lines.LONGEST_LINE", 31)
     write(tmp_path / "a.tsv", f"a\tb\n{'x' * 97}\ty\nc\td\n")
     bad = BadLines()
     config = mixed("a.tsv").model_copy(update={"on_bad_line": "skip"})

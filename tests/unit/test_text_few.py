@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pellucid.check.few import find_doubtful
 from pellucid.config import DataConfig
 from pellucid.corpora import make_split
-from pellucid.text.few import find_doubtful
 
 DATA = DataConfig(
     train=("t.tsv",), validation=("v.tsv",), source_language="en", target_language="fr"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from pellucid.check.check import check_data
+from pellucid.check.findings import DataReport, Finding
+from pellucid.check.languages import LanguageJudge, are_kindred, identify_surely, known_code
 from pellucid.config import DataConfig
 from pellucid.corpora import iterate_split
-from pellucid.text.check import check_data
-from pellucid.text.findings import DataReport, Finding
-from pellucid.text.languages import LanguageJudge, are_kindred, identify_surely, known_code
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -197,7 +197,7 @@ def test_text_in_no_known_language_is_not_judged(tmp_path: Path) -> None:
 def test_more_lines_than_the_sample_are_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pellucid.text import foreign
+    from pellucid.check import foreign
 
     monkeypatch.setattr(foreign, "SAMPLE", {"train": 150, "validation": 50, "test": 50})
     pairs = pairs_of(1200)

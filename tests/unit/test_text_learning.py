@@ -13,8 +13,8 @@ import pytest
 
 from pellucid.config import TokenizerRecipe
 from pellucid.errors import DataError, PellucidError
-from pellucid.text import learning
-from pellucid.text.learning import train_model
+from pellucid.text.tokenizers import learning
+from pellucid.text.tokenizers.learning import train_model
 
 RECIPE = TokenizerRecipe(vocabulary_size=300)
 

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from pellucid.text import Normalization, normalize
+from pellucid.text.normalization import Normalization, normalize
 
 
 def test_normalize_nfc_composes_accents() -> None:

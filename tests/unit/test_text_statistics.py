@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pellucid.config import TokenizerRecipe
-from pellucid.text import Tokenizer, learn_tokenizer
 from pellucid.text.learned import LearnedText
 from pellucid.text.statistics import (
     MOST_SAMPLED,
@@ -18,6 +17,8 @@ from pellucid.text.statistics import (
     read_characters,
     read_rare_tokens,
 )
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 V = 11
 

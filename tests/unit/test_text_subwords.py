@@ -12,7 +12,9 @@ import pytest
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError, ConfigurationError, DataError
-from pellucid.text import SentencePieceTokenizer, Tokenizer, learn_tokenizer, load_tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
+from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -151,7 +153,7 @@ def test_sentencepiece_loaded_equals_learned(sharing: str) -> None:
 PROGRAM = """
 import hashlib, random
 from pellucid.config import TokenizerRecipe
-from pellucid.text import learn_tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer
 dice = random.Random(7)
 words = "the black cat eats a red apple in old kitchen".split()
 lines = [" ".join(dice.choices(words, k=9)) for _ in range(1500)]

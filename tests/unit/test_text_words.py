@@ -6,8 +6,15 @@ import pytest
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError, ConfigurationError, DataError
-from pellucid.text import Tokenizer, WordTokenizer, learn_tokenizer, load_tokenizer
-from pellucid.text.words import JOINER, bare_words, join_words, split_words
+from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.text.tokenizers.words import (
+    JOINER,
+    WordTokenizer,
+    bare_words,
+    join_words,
+    split_words,
+)
 
 SENTENCES = [
     "Show me the money",

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
+from pellucid.machine.waiting import SPINS, bound_spinning
 from pellucid.train.update.threads import LONGEST_PAUSE, ThreadTrials
-from pellucid.waiting import SPINS, bound_spinning
 
 
 class Machine:
@@ -176,7 +176,7 @@ def test_decoding_takes_one_thread_for_small_steps(
 def test_threads_are_the_planned_ones_while_another_thread_imports_torch() -> None:
     code = """
 import sys, types
-from pellucid.hardware import plan_threads, threads_in_use
+from pellucid.machine.hardware import plan_threads, threads_in_use
 
 plan_threads(1)
 assert threads_in_use() == 1

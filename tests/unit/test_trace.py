@@ -19,7 +19,7 @@ import pellucid
 from pellucid.errors import InputError, InputFileNotFoundError, OutputError
 from pellucid.inside import Ask, Trace, load_trace, make_pair, replay
 from pellucid.inside.record.files import NpzWriter
-from pellucid.translator import Translator
+from pellucid.translate.translator import Translator
 
 SOURCE = "The pizza came out of the oven and it tasted good."
 

@@ -22,9 +22,9 @@ from torch import Tensor
 from pellucid.config import TrainingConfig, validate
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, PellucidError, TrainingError
-from pellucid.hardware import some_threads
+from pellucid.machine.hardware import some_threads
+from pellucid.machine.processes import Child
 from pellucid.model import Transformer
-from pellucid.processes import Child
 from pellucid.train import train
 from pellucid.train.learner import make_bundle_config
 from pellucid.train.run.checkpoint import TrainingState, load_newest_checkpoint
@@ -366,7 +366,7 @@ def test_a_run_keeps_its_processes_and_leaves_none(
         started.append(popen(*args, **options))
         return started[-1]
 
-    monkeypatch.setattr("pellucid.processes.subprocess.Popen", note)
+    monkeypatch.setattr("pellucid.machine.processes.subprocess.Popen", note)
     for max_steps, threads in ((4, 2), (6, 1)):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         recipe = make_recipe(training={**training, "max_steps": max_steps})

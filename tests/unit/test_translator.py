@@ -8,7 +8,7 @@ import pytest
 
 import pellucid
 from pellucid.errors import DataError
-from pellucid.translator import Translator
+from pellucid.translate.translator import Translator
 
 WORDS = ["The", "pizza", "came out", "of the oven", "La", "four"]
 ODD = [

@@ -15,7 +15,7 @@ from pellucid.bundle import load_bundle, resolve_model
 from pellucid.decode import Constraints
 from pellucid.errors import ConfigurationError, DataError, InputError
 from pellucid.model import Transformer
-from pellucid.translator import Translator, load
+from pellucid.translate.translator import Translator, load
 
 PIZZA = "The pizza came out of the oven and it tasted good."
 LINES = [

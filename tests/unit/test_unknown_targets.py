@@ -17,8 +17,9 @@ from pellucid.config import TokenizerRecipe
 from pellucid.inside.align.links import align_pairs
 from pellucid.inside.align.maps import View
 from pellucid.inside.pair import make_pair
-from pellucid.text import Tokenizer, learn_tokenizer
 from pellucid.text.token_words import mark_unknown, unknown_pieces, words_of_tokens
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]

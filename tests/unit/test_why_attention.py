@@ -22,7 +22,7 @@ from pellucid.lessons.why.tiny.between import HESITATIONS, draw_hesitant
 from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.pizza import draw_others, draw_unseen
 from pellucid.lessons.why.tiny.trials import Trial, make_task, run_trial, updates_to
-from pellucid.randomness import generator
+from pellucid.machine.randomness import generator
 
 
 def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:

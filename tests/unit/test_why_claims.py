@@ -26,8 +26,8 @@ from pellucid.lessons.why.tiny.sentences import (
     swap_animals,
 )
 from pellucid.lessons.why.tiny.words import END, PAD, START, UNKNOWN, Vocabulary, make_pair_batch
+from pellucid.machine.randomness import generator
 from pellucid.model import Transformer
-from pellucid.randomness import generator
 
 
 def softmax_of(scores_LM: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ from pellucid.lessons.why.long.residual import deepest_learned
 from pellucid.lessons.why.record import to_record
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.tiny.sentences import draw_statements
-from pellucid.randomness import generator
+from pellucid.machine.randomness import generator
 
 FORMS = ("scale", "position", "mask", "residual", "norm", "length", "fixed_size", "padding")
 

@@ -29,8 +29,8 @@ from pellucid.lessons.why.tiny.letters import (
 from pellucid.lessons.why.tiny.own import put_own_words, train_on
 from pellucid.lessons.why.tiny.uneven import draw_uneven, kind_of, order_of
 from pellucid.lessons.why.tiny.words import END, PAD, START, make_pair_batch
+from pellucid.machine.randomness import generator
 from pellucid.model import RecurrentModel
-from pellucid.randomness import generator
 
 
 @pytest.mark.parametrize("width", [32, 64])

@@ -9,8 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["SHORT_ENOUGH_FOR_PLAIN_PRODUCTS", "attend_fast"]
-
 SHORT_ENOUGH_FOR_PLAIN_PRODUCTS = 128
 """Positions up to which plain products are faster on a CPU: docs/decisions/0005."""
 

@@ -14,15 +14,6 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = [
-    "additive_mask",
-    "apply_mask",
-    "causal_mask",
-    "mask_then_scale",
-    "padding_mask",
-    "scale_then_mask",
-]
-
 
 def padding_mask(is_token_BM: Tensor) -> Tensor:
     """Let every query attend to real tokens only: ``mask_B11M``. Combine masks with ``&``."""

@@ -21,8 +21,6 @@ from torch import Tensor
 
 from pellucid.errors import InputError
 
-__all__ = ["offset_matrix", "recover_offset", "sinusoidal_positions"]
-
 
 def sinusoidal_positions(
     num_positions: int,

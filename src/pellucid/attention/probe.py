@@ -8,8 +8,6 @@ from torch import Tensor
 
 from pellucid.errors import InputError
 
-__all__ = ["Probe", "is_watched", "show"]
-
 
 class Probe(Protocol):
     """An object that is handed every intermediate result of a forward pass.

@@ -23,19 +23,6 @@ from torch import Tensor
 from pellucid.attention.stages import AttentionSteps, mix, scale, score, weigh
 from pellucid.errors import InputError
 
-__all__ = [
-    "additive",
-    "attention_pooling",
-    "compare_strings",
-    "dot",
-    "edit_distance",
-    "edit_similarity",
-    "exact_match",
-    "gaussian_kernel",
-    "pool",
-    "scaled_dot",
-]
-
 _Rows = TypeVar("_Rows")
 
 

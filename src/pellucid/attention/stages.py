@@ -26,8 +26,6 @@ from torch import Tensor
 from pellucid.attention.masks import apply_mask
 from pellucid.errors import InputError
 
-__all__ = ["AttentionSteps", "attend", "mix", "scale", "score", "weigh"]
-
 
 def score(query_BHLK: Tensor, key_BHMK: Tensor) -> Tensor:
     """Stage 1: match each query with each key by their dot product: ``scores_BHLM``."""

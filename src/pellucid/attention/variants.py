@@ -30,17 +30,6 @@ from torch import Tensor
 from pellucid.attention.masks import causal_mask
 from pellucid.attention.stages import AttentionSteps, attend
 
-__all__ = [
-    "Projection",
-    "attend_across",
-    "attend_causally",
-    "attend_to_others",
-    "attend_with_embeddings",
-    "attend_with_keys",
-    "attend_with_values",
-    "query_network",
-]
-
 Projection = Tensor | Callable[[Tensor], Tensor]
 
 

@@ -7,5 +7,3 @@ which `reading` reads, with what `around` adds to it. `learning` trains a small 
 holds the numbers that texts print, `printed` recomputes them, and `examples` has one module for
 each example.
 """
-
-__all__: list[str] = []

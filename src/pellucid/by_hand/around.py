@@ -25,17 +25,6 @@ from pellucid.by_hand.sheet import AttentionByHand, Part, Step, make_step, table
 from pellucid.by_hand.sums import shown_lines, write_added
 from pellucid.errors import DataError, suggestion
 
-__all__ = [
-    "KEYS",
-    "NormPlace",
-    "Surroundings",
-    "add_layers",
-    "position_part",
-    "read_norm",
-    "read_surroundings",
-    "split_heads",
-]
-
 KEYS = ("heads", "w_output", "positions", "norm", "feed_forward")
 
 _NORM_PLACES = ("post", "pre", "none")

@@ -32,17 +32,6 @@ from pellucid.by_hand.sums import (
     write_spread,
 )
 
-__all__ = [
-    "EPSILON",
-    "FeedForward",
-    "Norm",
-    "add_step",
-    "feed_forward_steps",
-    "head_part",
-    "joined_steps",
-    "norm_steps",
-]
-
 EPSILON = 1e-5
 
 

@@ -22,22 +22,7 @@ from torch import Tensor
 from pellucid.attention.masks import causal_mask
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.by_hand.sheet import AttentionByHand, attend_by_hand
-from pellucid.randomness import generator
-
-__all__ = [
-    "END",
-    "NUM_STEPS",
-    "PAIRS",
-    "RECORDED_EVERY",
-    "SOURCE_WORDS",
-    "START",
-    "TARGET_WORDS",
-    "WIDTH",
-    "Learned",
-    "Turn",
-    "learn",
-    "train_answers",
-]
+from pellucid.machine.randomness import generator
 
 START = "<start>"
 END = "<end>"

@@ -45,8 +45,6 @@ from pellucid.by_hand.sheet import (
 from pellucid.by_hand.stages import Product, stage_steps
 from pellucid.errors import DataError, InputError
 
-__all__ = ["read_example"]
-
 _AS_THEY_ARE = ("query", "key", "value")
 _WEIGHTS = ("w_query", "w_key", "w_value")
 _KNOWN = ("x", *_WEIGHTS, *_AS_THEY_ARE, "tokens", "key_tokens", "mask", "scale", *KEYS)

@@ -12,8 +12,6 @@ from pellucid.by_hand.printed import WorkedNumber
 from pellucid.by_hand.sheet import Example, Part, Step
 from pellucid.errors import InputError
 
-__all__ = ["Page", "choose_page", "correction_groups", "pages_of"]
-
 _MOST_LINES = 38
 _HEAD_LINES = 4
 _MOST_COMPARED = 14

@@ -35,20 +35,6 @@ from pellucid.by_hand.texts import (
     TOY_FOUR_SCORES,
 )
 
-__all__ = [
-    "WorkedNumber",
-    "attend_help_me",
-    "attend_not_on_your_life",
-    "attend_pizza",
-    "attend_room_number",
-    "attend_toy_four",
-    "best_d_key",
-    "find_numbers",
-    "implied_roots",
-    "masked_numbers",
-    "worked_numbers",
-]
-
 _LECTURE = "A lecture on self-attention"
 _SLIDES = 'Slides "Self-Attention"'
 _NOTES = 'Notes "Transformers"'

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 from pellucid.by_hand.sheet import Step, Table, write_number
 from pellucid.errors import InputError
-from pellucid.randomness import generator
-
-__all__ = ["Question", "ask_about_line", "ask_about_step", "is_near", "read_answer"]
+from pellucid.machine.randomness import generator
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _ANSWER = re.compile(rf"({_NUMBER})(?:/({_NUMBER}))?(%?)")

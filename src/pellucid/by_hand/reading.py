@@ -16,9 +16,7 @@ from torch import Tensor
 from pellucid.by_hand.sheet import matrix
 from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.errors import DataError, suggestion
-from pellucid.text_lines import read_lines
-
-__all__ = ["LARGEST_NUMBER", "MAX_NUMBERS", "Given", "read_csv", "read_toml", "shorten"]
+from pellucid.text.reading.lines import read_lines
 
 MAX_NUMBERS = 4096
 """The most numbers in one matrix, scores included, that can be followed by hand."""

@@ -18,8 +18,6 @@ from pellucid.by_hand.stages import write_mixture
 from pellucid.by_hand.sums import bracket, write_sum_of_products
 from pellucid.errors import InputError
 
-__all__ = ["follow_row", "follow_row_of", "name_rows"]
-
 _ROLES = ("key", "value", "key = value", "query = key = value")
 _STAGES = ("query", *_ROLES)
 _MOST_LINES_OF_ROLE = 40

@@ -29,22 +29,6 @@ from pellucid.attention.masks import apply_mask
 from pellucid.attention.stages import mix, score, weigh
 from pellucid.by_hand.printed import WorkedNumber
 
-__all__ = [
-    "AttentionByHand",
-    "Example",
-    "Part",
-    "Step",
-    "Table",
-    "attend_by_hand",
-    "make_step",
-    "make_weight_step",
-    "matrix",
-    "name_columns",
-    "table",
-    "write_number",
-    "write_root",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Table:

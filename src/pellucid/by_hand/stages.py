@@ -21,8 +21,6 @@ from pellucid.by_hand.sheet import (
 )
 from pellucid.by_hand.sums import Arithmetic, shown_lines, write_products
 
-__all__ = ["Product", "stage_steps", "write_mixture"]
-
 
 @dataclass(frozen=True, eq=False)
 class Product:

@@ -12,18 +12,6 @@ from torch import Tensor
 
 from pellucid.by_hand.sheet import Step, make_step, table, write_number
 
-__all__ = [
-    "Arithmetic",
-    "bracket",
-    "make_product_step",
-    "shown_lines",
-    "write_added",
-    "write_normed",
-    "write_products",
-    "write_spread",
-    "write_sum_of_products",
-]
-
 Arithmetic = tuple[tuple[str, ...], ...]
 
 _MOST_LINES = 12

@@ -2,22 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ATTENTION_FILTER",
-    "HELP_ME_SCORES",
-    "NOT_ON_YOUR_LIFE_PRINTED_MASKED",
-    "NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS",
-    "NOT_ON_YOUR_LIFE_SCORES",
-    "NOT_ON_YOUR_LIFE_TOKENS",
-    "PIZZA_EMBEDDINGS",
-    "PIZZA_TOKENS",
-    "PIZZA_WEIGHT",
-    "ROOM_NUMBERS",
-    "SHOW_ME_THE_MONEY_EMBEDDINGS",
-    "SHOW_ME_THE_MONEY_TOKENS",
-    "TOY_FOUR_SCORES",
-]
-
 TOY_FOUR_SCORES = ((40.0, 26.0),)
 
 SHOW_ME_THE_MONEY_TOKENS = ("show", "me", "the", "money")

@@ -12,8 +12,6 @@ from typer.core import TyperCommand
 
 from pellucid.errors import InputError, suggestion
 
-__all__ = ["COMMANDS", "build_app", "dispatch"]
-
 COMMANDS = {
     "demo": "Train a small translator on the built-in corpus and look inside it.",
     "train": "Train a model from a recipe; the same command again resumes.",

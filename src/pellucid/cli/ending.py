@@ -18,8 +18,6 @@ from pellucid.errors import (
     shorten,
 )
 
-__all__ = ["end_output", "note", "prepare_output", "report", "warn"]
-
 
 class _Closed(io.TextIOBase):
     """Standard output, if it is closed."""

@@ -10,9 +10,7 @@ from typing import NoReturn
 
 from pellucid.cli.ending import end_output, prepare_output, report
 from pellucid.cli.stopping import Stopping
-from pellucid.waiting import bound_spinning
-
-__all__ = ["main", "run"]
+from pellucid.machine.waiting import bound_spinning
 
 
 def main() -> NoReturn:

@@ -15,26 +15,6 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
 
-__all__ = [
-    "CONSTRAINTS",
-    "DECODING",
-    "Changes",
-    "Ensemble",
-    "Json",
-    "Model",
-    "Option",
-    "OutputFile",
-    "Overwrite",
-    "SourceFile",
-    "TargetFile",
-    "Threads",
-    "To",
-    "check_utf8",
-    "flag",
-    "useless_options",
-    "with_options",
-]
-
 Model = Annotated[
     str,
     typer.Argument(

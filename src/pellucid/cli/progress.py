@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 from pellucid.cli.ending import warn
 
-__all__ = ["describe_progress", "is_terminal", "show_progress"]
-
 SECONDS_BETWEEN = 10.0
 """Minimum time between two lines about progress in a log."""
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-__all__ = ["Stopping"]
-
 SECONDS_TO_IMPORT = 0.005
 """Delay before a signal that came during an import is raised again. It is shorter than any work
 between two imports, so no such work is completed."""

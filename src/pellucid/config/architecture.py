@@ -9,15 +9,6 @@ if TYPE_CHECKING:
     from pellucid.config.decoding import DecodingConfig
     from pellucid.config.training import TrainingConfig
 
-__all__ = [
-    "AS_RECURRENT",
-    "NAMED_SIZES",
-    "check_architecture",
-    "check_recurrent_recipe",
-    "leave_out_other_architecture",
-    "named_size",
-]
-
 _SIZES = ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
 NAMED_SIZES: dict[str, dict[str, int]] = {
     name: dict(zip(_SIZES, numbers, strict=True))

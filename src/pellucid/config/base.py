@@ -9,8 +9,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from pellucid.errors import ConfigurationError, shorten, suggestion
 
-__all__ = ["Count", "Rate", "Several", "Steps", "Strict", "Width", "validate"]
-
 Count = Annotated[int, Field(gt=0, le=2**24)]
 """A number of things that take memory; the bound is far above any real use."""
 

@@ -11,8 +11,6 @@ from pellucid.config.decoding import DecodingConfig, Precision
 from pellucid.config.model import ModelConfig
 from pellucid.config.tokenizer import TokenizerConfig
 
-__all__ = ["BundleConfig", "LanguagesConfig"]
-
 
 class LanguagesConfig(Strict):
     """The two languages."""

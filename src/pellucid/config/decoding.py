@@ -15,8 +15,6 @@ from pydantic import (
 
 from pellucid.config.base import Several, Strict
 
-__all__ = ["DecodingConfig", "Precision"]
-
 Precision = Literal["float32", "bfloat16", "int8"]
 Share = Annotated[float, Field(gt=0, le=1)]
 

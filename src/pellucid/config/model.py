@@ -19,8 +19,6 @@ from pellucid.config.architecture import (
 )
 from pellucid.config.base import Strict, Width
 
-__all__ = ["ModelConfig"]
-
 
 class ModelConfig(Strict):
     """A model's function and the shapes of its weights.

@@ -7,8 +7,6 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["MOST_NESTED", "ExcessError", "read_json_text", "read_toml_text"]
-
 MOST_NESTED = 100
 """Depth of lists and tables in each other; Python's own functions fail near a thousand."""
 

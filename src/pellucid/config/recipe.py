@@ -15,8 +15,6 @@ from pellucid.config.tokenizer import TokenizerConfig
 from pellucid.config.training import TrainingConfig
 from pellucid.errors import suggestion
 
-__all__ = ["DataConfig", "Recipe", "StartConfig", "TokenizerRecipe"]
-
 SPECIAL_TOKENS = 4
 """Padding, unknown, start and end, which every vocabulary holds."""
 

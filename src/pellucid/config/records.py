@@ -9,8 +9,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from pellucid.errors import BundleError
 
-__all__ = ["read_record"]
-
 Record = TypeVar("Record")
 
 

@@ -8,8 +8,6 @@ from pydantic import Field, model_validator
 
 from pellucid.config.base import Strict
 
-__all__ = ["TokenizerConfig"]
-
 
 class TokenizerConfig(Strict):
     """A tokenizer, as a bundle's ``config.json`` describes it."""

@@ -15,8 +15,6 @@ from pellucid.config.recipe import Recipe
 from pellucid.errors import ConfigurationError
 from pellucid.files import read_bytes
 
-__all__ = ["apply_overrides", "load_recipe", "parse_toml", "to_toml"]
-
 
 def parse_toml(data: bytes, where: str) -> dict[str, Any]:
     """Parse TOML.

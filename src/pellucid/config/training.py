@@ -8,8 +8,6 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, fie
 
 from pellucid.config.base import Count, Rate, Several, Steps, Strict
 
-__all__ = ["TrainingConfig"]
-
 
 class TrainingConfig(Strict):
     """The course of training; the defaults are the paper's settings.

@@ -10,11 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pellucid.corpora.example import Example, Pronoun
+from pellucid.corpora.free.words import PEOPLE
 from pellucid.corpora.french import Gender
 from pellucid.corpora.lexicon import NOUNS
-from pellucid.corpora.open.words import PEOPLE
-
-__all__ = ["antecedent_gender", "baseline_accuracies", "majority_gender"]
 
 _GENDERS: dict[str, Gender] = {
     form.lower(): noun.gender

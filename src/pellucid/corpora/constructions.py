@@ -33,8 +33,6 @@ from pellucid.corpora.pronouns import PLACES, draw_found_near_person, draw_told
 from pellucid.corpora.requests import draw_first_person, draw_lets, draw_order, draw_question
 from pellucid.corpora.sentence import Article, Entity, Sentence
 
-__all__ = ["CONSTRUCTIONS"]
-
 _DESCRIBED = tuple(
     noun
     for kind in KINDS

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pellucid.corpora.french import NARROW_SPACE, Word
 from pellucid.corpora.sentence import Sentence
 
-__all__ = ["Example", "Pronoun", "Style", "make_example"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pronoun:

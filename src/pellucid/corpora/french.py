@@ -11,18 +11,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
-__all__ = [
-    "NARROW_SPACE",
-    "Gender",
-    "Word",
-    "agree",
-    "begins_with_vowel",
-    "join_words",
-    "make_plural",
-    "make_prenominal",
-    "to_plural_verb",
-]
-
 Gender = Literal["m", "f"]
 
 NARROW_SPACE = "\u202f"

@@ -19,9 +19,7 @@ from pellucid.corpora.lexicon import (
     nouns_of,
 )
 from pellucid.corpora.sentence import Combination
-from pellucid.randomness import generator
-
-__all__ = ["held_out_combinations"]
+from pellucid.machine.randomness import generator
 
 # What the example sentences need in training.
 _KEPT = frozenset(

@@ -17,28 +17,6 @@ from typing import Literal
 
 from pellucid.corpora.french import Gender, make_plural
 
-__all__ = [
-    "ADJECTIVES",
-    "AGENTS",
-    "INSTITUTION_PREDICATES",
-    "KINDS",
-    "MEASURES",
-    "NATIONALITIES",
-    "NOUNS",
-    "PREDICATES",
-    "RELATIONAL",
-    "SOUNDS",
-    "VERBS",
-    "Adjective",
-    "Kind",
-    "Noun",
-    "Phrase",
-    "Verb",
-    "adjectives_of",
-    "nouns_of",
-    "verbs_named",
-]
-
 Kind = Literal[
     "food", "fruit", "drink", "animal", "vehicle", "building", "instrument", "text", "clothes",
     "container", "furniture", "person", "part", "institution", "money", "measure", "detail",

@@ -6,15 +6,6 @@ from pellucid.corpora.lexicon import Noun, Phrase, Verb, adjectives_of
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Article, Entity, Sentence
 
-__all__ = [
-    "say_adjective",
-    "say_noun",
-    "say_object",
-    "say_object_pronoun",
-    "say_predicate",
-    "say_subject",
-]
-
 
 def say_noun(
     sentence: Sentence,

@@ -29,8 +29,6 @@ from pellucid.corpora.phrases import say_noun, say_object_pronoun, say_predicate
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.sentence import Article, Entity, Sentence
 
-__all__ = ["FRAMES", "PLACES", "Frame", "draw_found_near_person", "draw_told"]
-
 PLACES = (
     ("next to", "à:0 côté:0 de:1"),
     ("behind", "derrière:0"),

@@ -8,8 +8,6 @@ from pellucid.corpora.picking import Pick
 from pellucid.corpora.pronouns import PLACES
 from pellucid.corpora.sentence import Article, Sentence
 
-__all__ = ["draw_first_person", "draw_lets", "draw_order", "draw_question"]
-
 _THINGS = nouns_of("vehicle", "instrument", "text", "clothes", "container", "furniture", "fruit")
 # Things that one person can give to another.
 _GIVEN = nouns_of("instrument", "text", "clothes", "fruit", "food", "drink", "money")

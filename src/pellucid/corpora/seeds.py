@@ -11,8 +11,6 @@ from pellucid.corpora.lexicon import NOUNS, PREDICATES, Phrase, verbs_named
 from pellucid.corpora.phrases import say_object_pronoun, say_predicate
 from pellucid.corpora.sentence import Sentence
 
-__all__ = ["is_near_seed", "seed_examples", "seed_sentences"]
-
 _CAPITAL, _PLAIN = Style(True, ""), Style(False, "")
 
 

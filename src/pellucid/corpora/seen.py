@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from pellucid.files import read_bytes, write_bytes
 
-__all__ = ["SeenSentences", "shipped_seen_sentences"]
-
 _BITS_EACH, _NUM_HASHES = 12, 8
 _MARKS = re.compile(r"[\s.,!?]+")
 _HASH_BYTES = 32

@@ -15,8 +15,6 @@ from pellucid.corpora.french import (
 )
 from pellucid.corpora.lexicon import Adjective, Noun
 
-__all__ = ["Article", "Combination", "Entity", "Link", "Sentence", "read_template"]
-
 Article = Literal["the", "a", "some", "no", ""]
 Relation = Literal["adjective", "object", "predicate"]
 

@@ -18,17 +18,15 @@ from typing import Literal, get_args
 
 from pellucid.corpora.constructions import CONSTRUCTIONS
 from pellucid.corpora.example import Example, Style, make_example
+from pellucid.corpora.free import OPEN_CONSTRUCTIONS
 from pellucid.corpora.french import Word, begins_with_vowel, join_words
 from pellucid.corpora.holdout import held_out_combinations
-from pellucid.corpora.open import OPEN_CONSTRUCTIONS
 from pellucid.corpora.picking import Pick
 from pellucid.corpora.pronouns import FRAMES, Frame
 from pellucid.corpora.seeds import is_near_seed, seed_examples
 from pellucid.corpora.sentence import Sentence
 from pellucid.errors import InputError, suggestion
-from pellucid.randomness import derive_key
-
-__all__ = ["DEFAULT_COUNTS", "SplitName", "iterate_split", "make_split"]
+from pellucid.machine.randomness import derive_key
 
 SplitName = Literal["train", "validation", "test", "compositional", "pronoun"]
 

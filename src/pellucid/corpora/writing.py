@@ -11,8 +11,6 @@ from pellucid.corpora.example import Example
 from pellucid.errors import OutputError
 from pellucid.files import write_text
 
-__all__ = ["write_examples"]
-
 
 def write_examples(folder: Path, name: str, examples: Sequence[Example]) -> list[Path]:
     """Write examples as parallel files.

@@ -19,8 +19,6 @@ from pellucid.data.store import Gathered, TokenStore
 from pellucid.data.variants import EpochText
 from pellucid.errors import DataError
 
-__all__ = ["Batch", "make_batch", "make_source_batch"]
-
 
 @final
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from pellucid.data.batches import Batch
 from pellucid.data.store import TokenStore
 
-__all__ = ["with_guide"]
-
 
 def with_guide(
     batch: Batch,

@@ -30,9 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pellucid.errors import DataError
-from pellucid.randomness import random_bytes
-
-__all__ = ["BatchOrder", "Plan", "Text", "padding_share", "plan_epoch"]
+from pellucid.machine.randomness import random_bytes
 
 # Bands per square root of the number of batches, and possible cuts per batch. Measured on captions
 # (English with French and with German): 2 bands pad 0.2 to 0.3 points more than 3; 16 cuts take

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pellucid.randomness import random_bytes
-
-__all__ = ["pairs_of_epoch", "turned_pairs"]
+from pellucid.machine.randomness import random_bytes
 
 
 def pairs_of_epoch(

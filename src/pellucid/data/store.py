@@ -29,8 +29,6 @@ from pellucid.config import Strict
 from pellucid.errors import DataError, InputFileNotFoundError, OutputError
 from pellucid.files import new_folder, read_bytes, write_text
 
-__all__ = ["Gathered", "TokenStore", "build_store"]
-
 _DESCRIPTION = "store.json"
 _TOKENS_PER_WRITE = 1 << 16
 

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from pellucid.data.store import Gathered, TokenStore, build_store
 from pellucid.errors import DataError
 from pellucid.files import write_bytes
-from pellucid.randomness import random_bytes
-
-__all__ = ["EpochText", "Variant", "VariantStore", "build_variants"]
+from pellucid.machine.randomness import random_bytes
 
 Variant = tuple[Sequence[int], float]
 """The ids of one segmentation, and its log-probability."""

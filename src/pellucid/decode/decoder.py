@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pellucid.decode.on_pytorch import PyTorchDecoder
     from pellucid.model import EncoderDecoder
 
-__all__ = ["Decoder"]
-
 
 class Decoder:
     """Answers requests with a model, or with several whose softmaxes are averaged.

@@ -14,8 +14,6 @@ from torch import Tensor
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.model import EncoderDecoder
 
-__all__ = ["choose_likeliest", "decode_greedily"]
-
 
 @torch.inference_mode()
 def decode_greedily(

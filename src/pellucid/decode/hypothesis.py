@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["OVERFLOW", "OVERFLOWED", "Hypothesis"]
-
 OVERFLOW = (
     "The model's logits must be finite numbers, but its weights are so large that these are not. "
     "Take an earlier checkpoint, or train again with a lower training.learning_rate."

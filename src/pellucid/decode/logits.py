@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["best_of_rows", "log_normalizer"]
-
 BLOCK = 64
 """Columns whose maximum is found first."""
 

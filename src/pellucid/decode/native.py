@@ -11,13 +11,11 @@ from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.decode.constraints.request import Request, SpecialIds, check_requests
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
 from pellucid.decode.search.uniforms import draw_samples, uniforms
-from pellucid.hardware import threads_in_use
+from pellucid.machine.hardware import threads_in_use
 from pellucid.native import Limits, NativeEngine, Search, find_obstacle
 
 if TYPE_CHECKING:
     from pellucid.model import EncoderDecoder
-
-__all__ = ["NativePath", "StoredModel"]
 
 Weights = Mapping[str, Any]
 """NumPy arrays by the names of a bundle."""

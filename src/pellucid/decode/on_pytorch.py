@@ -30,10 +30,8 @@ from pellucid.decode.search.loop import Found, Search, Stepper
 from pellucid.decode.search.penalty import LengthPenalty
 from pellucid.decode.search.uniforms import draw_samples, number_sample
 from pellucid.errors import InputError
-from pellucid.hardware import hand_over_threads, some_threads
+from pellucid.machine.hardware import hand_over_threads, some_threads
 from pellucid.model import EncoderDecoder
-
-__all__ = ["PyTorchDecoder"]
 
 DOUBT = 1e-3
 """A lead, in natural logs, that rounding in float32 could overturn, with a factor to spare.

@@ -7,8 +7,6 @@ from torch import Tensor
 
 from pellucid.model import EncoderDecoder
 
-__all__ = ["score_tokens"]
-
 
 @torch.inference_mode()
 def score_tokens(

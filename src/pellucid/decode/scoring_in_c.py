@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pellucid.hardware import threads_in_use
+from pellucid.machine.hardware import threads_in_use
 from pellucid.native import NativeEngine
-
-__all__ = ["score_in_c"]
 
 
 def score_in_c(

@@ -22,11 +22,9 @@ from pellucid.decode.constraints.request import Request
 from pellucid.decode.decoder import Decoder
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.errors import ConfigurationError
-from pellucid.hardware import set_threads, share_threads
-from pellucid.processes import Child, end_all, serve_parent, to_bytes
-from pellucid.text import Tokenizer
-
-__all__ = ["WorkerPool", "is_worth", "work"]
+from pellucid.machine.hardware import set_threads, share_threads
+from pellucid.machine.processes import Child, end_all, serve_parent, to_bytes
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 MAX_WORKERS = 256
 

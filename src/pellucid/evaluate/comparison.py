@@ -10,8 +10,6 @@ import numpy as np
 from pellucid.evaluate.form import NFC, Form
 from pellucid.evaluate.statistics import Floats, Method, References, resample_scores
 
-__all__ = ["Comparison", "Difference", "compare"]
-
 
 @dataclass(frozen=True)
 class Difference:

@@ -20,15 +20,6 @@ from pellucid.evaluate.statistics import (
     resample_scores,
 )
 
-__all__ = [
-    "Evaluation",
-    "Score",
-    "bleu_for_ranking",
-    "corpus_bleu_score",
-    "corpus_chrf_score",
-    "evaluate_corpus",
-]
-
 
 @dataclass(frozen=True)
 class Score:

@@ -8,9 +8,7 @@ from typing import Self
 
 from pellucid.config import TokenizerConfig
 from pellucid.text.normalization import Normalization, normalize
-from pellucid.text.words import bare_words
-
-__all__ = ["AS_IT_IS", "NFC", "Form"]
+from pellucid.text.tokenizers.words import bare_words
 
 
 @dataclass(frozen=True)

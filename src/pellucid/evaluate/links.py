@@ -16,21 +16,6 @@ import numpy as np
 from pellucid.errors import DataError, InputError, suggestion
 from pellucid.evaluate.statistics import check_resampling, draw_samples
 
-__all__ = [
-    "SYMMETRIZATIONS",
-    "GoldLinks",
-    "Link",
-    "LinkScore",
-    "Symmetrization",
-    "count_links",
-    "parse_gold",
-    "parse_links",
-    "score_counts",
-    "score_links",
-    "symmetrize",
-    "write_links",
-]
-
 Link = tuple[int, int]
 Links = frozenset[Link]
 Symmetrization = Literal[

@@ -13,8 +13,6 @@ from importlib.metadata import version
 
 from pellucid.errors import ConfigurationError
 
-__all__ = ["MOSES_LANGUAGES", "lowercase_and_tokenize", "moses_signature"]
-
 # fmt: off
 MOSES_LANGUAGES = (
     "as", "bn", "ca", "cs", "de", "el", "en", "es", "et", "fi", "fr", "ga", "gu", "hi", "hu",

@@ -21,22 +21,6 @@ from pellucid.evaluate.moses import lowercase_and_tokenize, moses_signature
 from pellucid.evaluate.ter import BoundedTER
 from pellucid.evaluate.tokenization import choose_tokenizer, has_no_spaces, make_bleu
 
-__all__ = [
-    "Floats",
-    "Method",
-    "Metric",
-    "Normalized",
-    "References",
-    "Resampled",
-    "check_lines",
-    "check_resampling",
-    "corpus_score",
-    "count_statistics",
-    "draw_samples",
-    "resample_scores",
-    "split_references",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 Metric: TypeAlias = BLEU | CHRF | BoundedTER
 

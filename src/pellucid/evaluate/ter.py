@@ -9,8 +9,6 @@ import numpy as np
 from sacrebleu.metrics.base import Signature
 from sacrebleu.metrics.ter import TER
 
-__all__ = ["BoundedTER", "edit_distance"]
-
 LARGEST_SEARCH = 1_000_000
 """The largest product of the hypothesis's and the reference's words to search shifts for."""
 

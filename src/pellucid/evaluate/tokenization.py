@@ -14,15 +14,6 @@ from sacrebleu.metrics.bleu import BLEU
 
 from pellucid.errors import ConfigurationError, PellucidError, suggestion
 
-__all__ = [
-    "DEFAULT",
-    "TOKENIZERS",
-    "check_tokenizer",
-    "choose_tokenizer",
-    "has_no_spaces",
-    "make_bleu",
-]
-
 DEFAULT = "13a"
 """sacreBLEU's tokenizer for scripts that have spaces between words."""
 

@@ -10,15 +10,6 @@ from pellucid.config.parsing import read_toml_text
 from pellucid.errors import InputError
 from pellucid.files import read_bytes
 
-__all__ = [
-    "LONGEST",
-    "check_model",
-    "guided_convention",
-    "guided_head",
-    "never_written",
-    "sentencepiece_models",
-]
-
 LONGEST = 65_536
 """Maximum number of positions, because other systems store a table of them."""
 

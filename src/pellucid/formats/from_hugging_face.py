@@ -26,8 +26,6 @@ from pellucid.formats.reading import list_tokens, read_sentencepiece, same_for_b
 from pellucid.model.stored import read_tensors
 from pellucid.model.unowned import rows_of_zeros, silence_logits
 
-__all__ = ["import_hugging_face"]
-
 WEIGHTS = "model.safetensors"
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 SIDES = {

@@ -32,9 +32,7 @@ from pellucid.formats.reading import (
     same_for_both,
 )
 from pellucid.model.unowned import NEVER
-from pellucid.text.marian import unused_name
-
-__all__ = ["import_marian_archive"]
+from pellucid.text.tokenizers.marian import unused_name
 
 OPTIONS = "special:model.yml"
 BIAS = "decoder_ff_logit_out_b"

@@ -14,8 +14,6 @@ from typing import Any
 from pellucid.bundle import read_json
 from pellucid.config import DecodingConfig, ModelConfig, validate
 
-__all__ = ["Generation", "read_generation"]
-
 # Settings that are carried over, or dropped by their own rules.
 _JUDGED = (
     *("num_beams", "length_penalty", "max_length", "max_new_tokens", "min_length"),

@@ -23,18 +23,8 @@ from pellucid.config import (
 from pellucid.errors import BundleError
 from pellucid.files import hash_file
 from pellucid.formats.layout import weight_shapes
-from pellucid.text import MarianTokenizer
-from pellucid.text.tokenizer import write_tokens
-
-__all__ = [
-    "ImportedModel",
-    "ImportedVocabulary",
-    "Take",
-    "check_sizes",
-    "collect_weights",
-    "find_tying",
-    "make_tokenizer",
-]
+from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.tokenizer import write_tokens
 
 Take = Callable[[str], tuple[str, Tensor | None]]
 """Finds a tensor by our name: returns its name in the file, and the tensor in our shape."""

@@ -9,8 +9,6 @@ from pellucid.formats.from_hugging_face import import_hugging_face
 from pellucid.formats.from_marian import import_marian_archive
 from pellucid.formats.imported import ImportedModel
 
-__all__ = ["import_marian"]
-
 
 def import_marian(folder: Path) -> ImportedModel:
     """Read a model of Marian, in Hugging Face's form or in Marian's own.

@@ -10,14 +10,6 @@ from torch import Tensor
 from pellucid.config import ModelConfig
 from pellucid.model import Transformer
 
-__all__ = [
-    "halves_order",
-    "hugging_face_name",
-    "marian_name",
-    "reorder_width",
-    "weight_shapes",
-]
-
 _HUGGING_FACE_TABLES = {
     "embedding.weight": "model.shared.weight",
     "source_embedding.weight": "model.encoder.embed_tokens.weight",

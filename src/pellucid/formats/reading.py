@@ -17,18 +17,7 @@ from numpy.typing import NDArray
 
 from pellucid.errors import BundleError, InputError
 from pellucid.files import read_bytes
-from pellucid.text.marian import unused_name
-
-__all__ = [
-    "check_place",
-    "list_tokens",
-    "need_library",
-    "read_arrays",
-    "read_sentencepiece",
-    "read_yaml",
-    "same_for_both",
-]
-
+from pellucid.text.tokenizers.marian import unused_name
 
 # Errors of NumPy and zipfile for a file that is cut off, a pickle, a single array, an encrypted
 # archive and one that is packed in an unknown way.

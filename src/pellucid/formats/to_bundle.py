@@ -10,9 +10,7 @@ from pellucid.bundle import RECIPE, Bundle, save_bundle
 from pellucid.config import Precision
 from pellucid.errors import InputError
 from pellucid.files import read_bytes
-from pellucid.precision import METRIC
-
-__all__ = ["export_bundle"]
+from pellucid.machine.precision import METRIC
 
 
 def export_bundle(

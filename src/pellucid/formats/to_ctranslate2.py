@@ -18,8 +18,6 @@ from pellucid.formats.exporting import check_model, guided_head, never_written
 from pellucid.formats.reading import check_place, need_library
 from pellucid.model.unowned import NEVER
 
-__all__ = ["export_ctranslate2"]
-
 ALLOWED: dict[str, tuple[Any, ...]] = {"norm": ("post", "pre")}
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 

@@ -22,8 +22,6 @@ from pellucid.formats.layout import (
 )
 from pellucid.formats.reading import check_place
 
-__all__ = ["export_marian"]
-
 ALLOWED: dict[str, tuple[Any, ...]] = {
     "norm": ("post",),
     "layer_norm_epsilon": (1e-5,),

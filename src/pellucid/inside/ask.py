@@ -11,19 +11,6 @@ from pellucid.config import ModelConfig
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.wanted import RECURRENT_STAGES, Wanted, arrays_of
 
-__all__ = [
-    "ATTENTION_STAGES",
-    "HEAD_STAGES",
-    "MAP_STAGES",
-    "STAGES",
-    "Ask",
-    "Kind",
-    "Part",
-    "check_number",
-    "require_attention",
-    "require_transformer",
-]
-
 Part = Literal["encoder", "decoder"]
 Kind = Literal["self", "cross"]
 

@@ -16,8 +16,6 @@ from pellucid.inside.show.steps import Step
 from pellucid.inside.show.view import View
 from pellucid.inside.traces import Trace
 
-__all__ = ["Side", "check_languages", "describe_model", "make_side", "side_by_side"]
-
 Cells = tuple[str, str, str]
 
 

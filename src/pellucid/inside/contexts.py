@@ -16,8 +16,6 @@ from pellucid.text.codes import split_code
 from pellucid.text.line_words import line_words
 from pellucid.text.token_words import words_of_tokens
 
-__all__ = ["Contexts", "Occurrence", "compare_contexts"]
-
 
 @dataclass(frozen=True)
 class Occurrence:

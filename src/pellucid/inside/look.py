@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
@@ -17,9 +17,6 @@ from pellucid.inside.record.files import NpzWriter
 from pellucid.inside.replay import replay
 from pellucid.inside.traces import Trace
 from pellucid.text.token_words import unknown_pieces
-from pellucid.translation import TranslatedHypothesis
-
-__all__ = ["Replaying", "describe_model", "look_at_given", "look_at_hypotheses"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,26 @@ class Replaying:
     before: Callable[[Pair], None] | None = None
 
 
+class Translated(Protocol):
+    """What a look needs of a translation that a decode found."""
+
+    @property
+    def text(self) -> str:
+        """The translation."""
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Its tokens."""
+
+    @property
+    def token_log_probabilities(self) -> tuple[float, ...]:
+        """One for each token."""
+
+    @property
+    def score(self) -> float:
+        """The ranking value."""
+
+
 def look_at_given(bundle: Bundle, source: str, target: str, how: Replaying) -> Trace:
     """Look at a given target.
 
@@ -61,7 +78,7 @@ def look_at_given(bundle: Bundle, source: str, target: str, how: Replaying) -> T
 def look_at_hypotheses(
     bundle: Bundle,
     source: str,
-    hypotheses: Sequence[TranslatedHypothesis],
+    hypotheses: Sequence[Translated],
     how: Replaying,
     *,
     decoding: Mapping[str, Any],

@@ -14,25 +14,13 @@ from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
-from pellucid.hardware import available_memory
 from pellucid.inside.ask import Part
+from pellucid.machine.hardware import available_memory
 from pellucid.model import EncoderDecoder
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention
 from pellucid.model.layers import MultiHeadAttention
-from pellucid.text import Tokenizer
 from pellucid.text.token_words import mark_unknown
-
-__all__ = [
-    "Keeper",
-    "Pair",
-    "attention_at",
-    "check_memory",
-    "make_pair",
-    "output_by_head",
-    "problem_of",
-    "recurrent_attention_at",
-    "states_of",
-]
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,8 +30,6 @@ from pellucid.model import EncoderDecoder
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention
 from pellucid.model.layers import MultiHeadAttention
 
-__all__ = ["replay"]
-
 Keep = Callable[[str, np.ndarray], None]
 
 

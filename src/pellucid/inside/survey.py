@@ -16,8 +16,6 @@ from pellucid.inside.heads.rows import Gold, HeadRow, head_rows, mean_rows
 from pellucid.inside.pair import make_pair
 from pellucid.inside.replay import replay
 
-__all__ = ["Moment", "find_checkpoints", "follow_heads", "table_of_heads"]
-
 
 def table_of_heads(
     bundle: Bundle,

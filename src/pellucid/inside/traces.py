@@ -11,8 +11,6 @@ from pellucid.files import write_bytes
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.record.files import name_without_gz, read_trace, write_json, write_npz
 
-__all__ = ["Trace", "load_trace", "save_trace"]
-
 
 @dataclass(frozen=True, eq=False)
 class Trace(TraceData):

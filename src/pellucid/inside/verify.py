@@ -18,8 +18,6 @@ from pellucid.inside.replay import replay
 from pellucid.model.cross_attention import AdditiveAttention
 from pellucid.model.layers import MultiHeadAttention
 
-__all__ = ["Verified", "verify_cell"]
-
 
 @dataclass(frozen=True)
 class Verified:

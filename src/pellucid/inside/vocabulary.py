@@ -18,8 +18,6 @@ from pellucid.model import Transformer
 from pellucid.model.layers import EncoderLayer
 from pellucid.model.site import Site
 
-__all__ = ["WordMatch", "best_words", "vectors_of_words"]
-
 
 @dataclass(frozen=True)
 class WordMatch:

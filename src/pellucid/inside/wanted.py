@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from pellucid.config import ModelConfig
 
-__all__ = ["RECURRENT_STAGES", "UNIT_STAGES", "Wanted", "arrays_of"]
-
 WAY_IN = ("embedding", "positions", "input")
 
 UNIT_STAGES = ("update", "reset", "candidate", "state")

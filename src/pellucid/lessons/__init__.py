@@ -1,3 +1,1 @@
 """Lessons of the five texts: so far `why`, which measures what they claim."""
-
-__all__: list[str] = []

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["DecoderCache", "GrowingKeysValues", "LayerCache"]
-
 
 class GrowingKeysValues:
     """The keys and values of one masked self-attention, growing by one row a step.

@@ -12,8 +12,6 @@ from pellucid.config import ModelConfig
 from pellucid.errors import InputError
 from pellucid.model.site import Site
 
-__all__ = ["AdditiveAttention", "DotAttention", "Rows"]
-
 
 class AdditiveAttention(nn.Module):
     r"""Scores from a network with one hidden layer: $v^T \tanh(W s + U h_j)$.

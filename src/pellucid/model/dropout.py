@@ -9,10 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels import DropoutBytes, Kernels
-from pellucid.randomness import derive_key, generator_state, random_bytes
-
-__all__ = ["Dropout"]
+from pellucid.machine.randomness import derive_key, generator_state, random_bytes
+from pellucid.native.kernels import DropoutBytes, Kernels
 
 _LEVELS = 256
 

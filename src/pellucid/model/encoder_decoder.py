@@ -16,8 +16,6 @@ from pellucid.errors import ConfigurationError, InputError
 from pellucid.model.dropout import Dropout
 from pellucid.model.site import Site
 
-__all__ = ["EncoderDecoder", "Output", "embed", "make_embedding"]
-
 
 def make_embedding(rows: int, d_model: int) -> nn.Embedding:
     """Make a table of zeros, whose weights come from `initialize` or from a file.

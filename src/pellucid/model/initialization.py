@@ -7,9 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pellucid.randomness import generator
-
-__all__ = ["initialize"]
+from pellucid.machine.randomness import generator
 
 
 @torch.no_grad()

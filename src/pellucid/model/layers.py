@@ -18,8 +18,6 @@ from pellucid.config import ModelConfig
 from pellucid.model.cache import LayerCache
 from pellucid.model.site import Site
 
-__all__ = ["AddNorm", "DecoderLayer", "EncoderLayer", "FeedForward", "MultiHeadAttention"]
-
 _Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, _Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 

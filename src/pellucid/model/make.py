@@ -7,8 +7,6 @@ from pellucid.model.encoder_decoder import EncoderDecoder
 from pellucid.model.recurrent import RecurrentModel
 from pellucid.model.transformer import Transformer
 
-__all__ = ["make_model"]
-
 
 def make_model(config: ModelConfig, *, has_output_bias: bool = False) -> EncoderDecoder:
     """Make a model without values for its weights.

@@ -22,16 +22,6 @@ from torch import Tensor
 
 from pellucid.config import Precision
 
-__all__ = [
-    "SCALE_SUFFIX",
-    "dequantize_rows",
-    "is_quantized",
-    "pack_weights",
-    "packed_types",
-    "quantize_rows",
-    "unpack_weights",
-]
-
 LARGEST = 127
 SCALE_SUFFIX = "_scale"
 """The suffix that turns the name of a matrix into the name of its scale."""

@@ -41,17 +41,6 @@ from pellucid.model.dropout import Dropout
 from pellucid.model.encoder_decoder import EncoderDecoder, Output, embed
 from pellucid.model.site import Site
 
-__all__ = [
-    "Decoder",
-    "DecoderLayer",
-    "Encoder",
-    "EncoderLayer",
-    "GatedCell",
-    "GatedStep",
-    "RecurrentCache",
-    "RecurrentModel",
-]
-
 
 class GatedStep(NamedTuple):
     """One step of a cell, or several side by side: its two gates, the candidate, the new state."""

@@ -11,8 +11,6 @@ from torch import Tensor
 from pellucid.attention.probe import Probe, is_watched, show
 from pellucid.model.dropout import Dropout
 
-__all__ = ["Site"]
-
 
 @dataclass(frozen=True)
 class Site:

@@ -16,9 +16,8 @@ from pellucid.model.encoder_decoder import EncoderDecoder
 from pellucid.model.make import make_model
 from pellucid.model.quantization import SCALE_SUFFIX, is_quantized, packed_types, unpack_weights
 from pellucid.model.unowned import rows_of_zeros, silence_logits
-from pellucid.text import MarianTokenizer, Tokenizer
-
-__all__ = ["load_model", "read_tensors", "serialize_tensors"]
+from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 
 def serialize_tensors(tensors: Mapping[str, Tensor]) -> bytes:

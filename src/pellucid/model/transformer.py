@@ -19,8 +19,6 @@ from pellucid.model.encoder_decoder import EncoderDecoder, Output, embed, make_e
 from pellucid.model.layers import DecoderLayer, EncoderLayer
 from pellucid.model.site import Site
 
-__all__ = ["Stack", "Transformer"]
-
 
 @lru_cache(maxsize=16)
 def _position_table(

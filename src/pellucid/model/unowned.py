@@ -12,8 +12,6 @@ from collections.abc import Collection, Mapping
 import torch
 from torch import Tensor
 
-__all__ = ["NEVER", "rows_of_zeros", "silence_logits"]
-
 NEVER = -10_000.0
 """A logit whose probability is 0 in every precision."""
 

@@ -21,8 +21,6 @@ from pellucid.native.loading import find_library
 from pellucid.native.session import Encoded, Session, encode
 from pellucid.native.weights import Weights, pack
 
-__all__ = ["Ended", "Limits", "NativeEngine", "Search", "has_free_cores"]
-
 STOPPING = {"safe": 0, "heuristic": 1, "never": 2}
 
 MOST_ROWS = 64

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Embedding", "Encoding", "Job", "Layer", "Linear", "Model", "Norm", "address_of"]
-
 _TYPES: dict[str, Any] = {
     "pointer": ctypes.c_void_p,
     "integer": ctypes.c_int64,

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Library", "build", "hash_of_sources", "libraries"]
-
 PACKAGE = Path(__file__).parent.parent
 
 GENERAL = "-O3 -std=gnu11 -fno-strict-aliasing -fPIC -shared -fvisibility=hidden"
@@ -57,7 +55,7 @@ def libraries() -> list[Library]:
     found = []
     if is_x86 and platform.system() == "Linux":
         flags = {name: f"{one} -fopenmp" for name, one in KERNELS.items()}
-        found += [Library(PACKAGE / "kernels", name, one) for name, one in flags.items()]
+        found += [Library(PACKAGE / "native" / "kernels", name, one) for name, one in flags.items()]
     if platform.system() in ("Linux", "Darwin"):
         names = ENGINES if is_x86 else ("portable",)
         found += [Library(PACKAGE / "native", name, ENGINES[name]) for name in names]

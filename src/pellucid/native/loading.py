@@ -14,8 +14,6 @@ from pathlib import Path
 from pellucid.errors import ConfigurationError
 from pellucid.native.libraries import hash_of_sources
 
-__all__ = ["VARIABLE", "find_library", "instruction_sets"]
-
 FOLDER = Path(__file__).parent
 """The folder of the sources."""
 
@@ -57,6 +55,15 @@ def find_library() -> ctypes.CDLL | str:
             "Choose one of them, or unset it."
         )
     return _load(asked or usable[-1])
+
+
+def describe_processor() -> str:
+    """Name the processor's instructions for results to depend on, without PyTorch if possible."""
+    if sets := instruction_sets():
+        return sets[-1]
+    import torch
+
+    return str(torch.backends.cpu.get_cpu_capability())
 
 
 @lru_cache(maxsize=len(SETS))

@@ -13,8 +13,6 @@ from pellucid.errors import InputError
 from pellucid.native.layout import Encoding, address_of
 from pellucid.native.weights import Packed
 
-__all__ = ["Encoded", "Session", "encode"]
-
 WORK_OF_A_THREAD = 4_000_000
 """Multiplications from which another thread pays off: to start one takes some 20 microseconds."""
 

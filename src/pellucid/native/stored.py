@@ -14,8 +14,6 @@ from pellucid.config import BundleConfig
 from pellucid.native.loading import find_library
 from pellucid.native.weights import SCALE, StoredWeights, find_obstacle, find_wrong_shape
 
-__all__ = ["read_stored"]
-
 TYPES: dict[str, type] = {"F32": np.float32, "BF16": np.uint16, "I8": np.int8}
 
 

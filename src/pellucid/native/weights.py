@@ -18,16 +18,6 @@ import numpy as np
 from pellucid.config import ModelConfig, Precision
 from pellucid.native.layout import Embedding, Layer, Linear, Model, Norm, address_of
 
-__all__ = [
-    "Packed",
-    "StoredWeights",
-    "find_obstacle",
-    "find_wrong_shape",
-    "pack",
-    "positions",
-    "quantize_rows",
-]
-
 Weights = Mapping[str, np.ndarray]
 
 SCALE = "_scale"

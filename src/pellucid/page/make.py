@@ -13,8 +13,6 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["MODEL_LIMIT", "make_page", "read_template"]
-
 MODEL_LIMIT = 16 * 2**20
 """The most bytes of weights that a page carries: larger ones make it slow to open."""
 

@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 
 from pellucid.serve.settings import Settings, is_loopback
 
-__all__ = ["ROUTES", "Need", "Place", "find_place", "is_allowed_host", "is_allowed_origin"]
-
 
 class Need(enum.Enum):
     """The key that a route needs, if the server has keys."""

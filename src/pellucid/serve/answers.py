@@ -6,23 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = [
-    "Answer",
-    "BaselineAnswer",
-    "ChangeAnswer",
-    "EditAnswer",
-    "Hypothesis",
-    "ModelAnswer",
-    "ModelsAnswer",
-    "OutputAnswer",
-    "ProblemAnswer",
-    "ScoreAnswer",
-    "ScoresAnswer",
-    "StatusAnswer",
-    "TranslateAnswer",
-    "TranslationAnswer",
-]
-
 
 class Answer(BaseModel):
     """An answer."""

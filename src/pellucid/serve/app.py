@@ -21,8 +21,6 @@ from pellucid.serve.schemas import make_schemas
 from pellucid.serve.settings import Settings
 from pellucid.serve.table import Table
 
-__all__ = ["Service"]
-
 
 def _no_lessons(_bundle: object) -> tuple[list[dict[str, Any]], str]:
     return [], ""

@@ -14,17 +14,8 @@ from pellucid.serve.tasks import Text, Translate
 if TYPE_CHECKING:
     from pellucid.decode import Constraints
     from pellucid.decode.constraints.glossary import Glossary
-    from pellucid.lines.ready import LineConstraints
-    from pellucid.translation import Scored, TranslatedHypothesis, Translation
-
-__all__ = [
-    "constraints_of",
-    "decoding_of",
-    "refuse_with_html",
-    "score_record",
-    "translate_task",
-    "translation_record",
-]
+    from pellucid.translate.ready import LineConstraints
+    from pellucid.translate.results import Scored, TranslatedHypothesis, Translation
 
 PHRASES = ("forbid", "require", "require_each", "glossary")
 """The fields that say what a translation may and must contain, other than how it begins."""

@@ -13,8 +13,6 @@ from pellucid.serve.problems import Problem
 from pellucid.serve.responses import Reply, reply
 from pellucid.serve.settings import Limits
 
-__all__ = ["CONNECTION", "Asked", "Connection", "Exchange", "GoneError"]
-
 Message = MutableMapping[str, Any]
 Headers = list[tuple[bytes, bytes]]
 

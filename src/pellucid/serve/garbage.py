@@ -12,8 +12,6 @@ import gc
 import sys
 import time
 
-__all__ = ["Garbage", "leave_what_is_there"]
-
 YOUNG = (1_000, 20)
 """New objects after which the youngest are searched, and such searches after which the others of
 the last seconds are: a few milliseconds."""

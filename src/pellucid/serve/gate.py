@@ -21,8 +21,6 @@ from pellucid.serve.settings import Settings
 from pellucid.serve.table import Table
 from pellucid.serve.turns import Turns
 
-__all__ = ["Gate"]
-
 log = logging.getLogger("pellucid.serve")
 
 

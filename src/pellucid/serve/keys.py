@@ -11,8 +11,6 @@ from pathlib import Path
 
 from pellucid.errors import DataError, OutputError, not_readable, not_writable
 
-__all__ = ["Keys", "hash_key", "key_of", "make_key"]
-
 _LINE = re.compile(r"([0-9a-f]{64})(?:\s+.*)?\Z")
 
 

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from pellucid.inside.ask import Ask
     from pellucid.inside.changes.change import Changes
-    from pellucid.text import Tokenizer
-
-__all__ = ["change", "look", "write_trace"]
+    from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 MOST_CHANGE_TOKENS = 512
 """Tokens of a sentence under changes: each token of its new translation is a whole pass."""

@@ -14,10 +14,8 @@ from pellucid.serve.problems import Problem
 
 if TYPE_CHECKING:
     from pellucid.inside.align.units import UnitRule
-    from pellucid.lines.aligning import Aligner
-    from pellucid.translator import Translator
-
-__all__ = ["Models", "Options", "ServedModel", "load_models", "name_models"]
+    from pellucid.translate.aligning import Aligner
+    from pellucid.translate.translator import Translator
 
 Options = tuple[tuple[str, Any], ...]
 """Decoding options by name, in the order of their names."""
@@ -102,7 +100,7 @@ class ServedModel:
         Raises:
             InputError: the layer or the head does not exist.
         """
-        from pellucid.lines.aligning import Aligner
+        from pellucid.translate.aligning import Aligner
 
         key = (units, layer, head)
         if key not in self._aligners:
@@ -207,14 +205,14 @@ def name_models(given: Sequence[str]) -> dict[str, str]:
 def load_models(
     named: Mapping[str, str], *, threads: int | None = None, precision: Any = None
 ) -> Models:
-    """Load models; arguments as for `pellucid.translator.load`.
+    """Load models; arguments as for `pellucid.translate.translator.load`.
 
     Args:
         named: the models by name.
         threads: processor threads to use.
         precision: precision of the products; that of each bundle unless given.
     """
-    from pellucid.translator import load
+    from pellucid.translate.translator import load
 
     return Models(
         [

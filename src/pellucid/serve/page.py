@@ -10,8 +10,6 @@ from pellucid.serve.models import Models, ServedModel
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
 
-__all__ = ["Lessons", "make_service_page"]
-
 Lessons = Callable[["Bundle"], tuple[list[dict[str, Any]], str]]
 """Returns the lessons for the page of a model, or none and the reason in a sentence."""
 

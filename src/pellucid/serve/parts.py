@@ -13,8 +13,6 @@ from pellucid.serve.models import Models
 from pellucid.serve.scheduler import Scheduler
 from pellucid.serve.settings import Settings
 
-__all__ = ["Parts"]
-
 Result = TypeVar("Result")
 
 

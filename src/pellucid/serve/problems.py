@@ -8,8 +8,6 @@ from http import HTTPStatus
 
 from pellucid.errors import PellucidError, make_printable, shorten
 
-__all__ = ["Problem", "busy", "from_error", "sentence_of"]
-
 _PATH = re.compile(r"(?<![\w/])(?:[A-Za-z]:)?[/\\](?:[^\s,;:()'\"/\\]+[/\\])+[^\s,;:()'\"]*")
 
 

@@ -11,8 +11,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from pellucid.serve.exchange import CONNECTION
 from pellucid.serve.settings import Limits
 
-__all__ = ["make_protocol"]
-
 MOST_HEADER_BYTES = 64 * 1024
 
 GRACE_SECONDS = 0.5

@@ -17,8 +17,6 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["watch_for_pytorch"]
-
 LIBRARY = "lib/libtorch_python.so"
 """The library that needs all others."""
 

@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["NOT_KEPT", "PROBLEMS", "Reply", "reply"]
-
 PROBLEMS: dict[int, str] = {
     400: "The body is not JSON.",
     401: "A key is missing or wrong.",

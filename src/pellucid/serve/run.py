@@ -22,8 +22,6 @@ from pellucid.serve.protocol import make_protocol
 from pellucid.serve.pytorch import watch_for_pytorch
 from pellucid.serve.settings import Settings
 
-__all__ = ["ServiceServer", "bind", "serve"]
-
 FIRST_PASSED = 3
 """The first socket that systemd passes on."""
 

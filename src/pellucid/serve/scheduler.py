@@ -23,8 +23,6 @@ from pellucid.serve.problems import Problem, busy
 from pellucid.serve.settings import Limits
 from pellucid.serve.turns import in_turns
 
-__all__ = ["Scheduler", "Task"]
-
 SECONDS_A_BATCH = 0.3
 """Time that a batch should take, so that a new request waits no longer than that for its turn."""
 

@@ -15,8 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pellucid.config import DecodingConfig
 from pellucid.serve.settings import Limits
 
-__all__ = ["DECODING", "SEARCH", "Schemas", "make_schemas"]
-
 DECODING = tuple(name for name in DecodingConfig.model_fields if name != "forbidden_tokens")
 """The decoding options that a request may have: those of ``pellucid translate``."""
 

@@ -11,8 +11,6 @@ from pellucid.config.base import Strict
 from pellucid.errors import InputError
 from pellucid.serve.keys import Keys
 
-__all__ = ["Limits", "Settings", "is_loopback"]
-
 
 class Limits(Strict):
     """Bounds on what a request may ask for, and on what may wait.

@@ -22,8 +22,6 @@ from pellucid.serve.responses import Reply
 if TYPE_CHECKING:
     from pellucid.serve.exchange import Asked
 
-__all__ = ["Route", "Table"]
-
 Answer = Callable[..., Awaitable[Reply]]
 
 _JSON = re.compile(r"application/([\w.-]+\+)?json", re.IGNORECASE)

@@ -10,10 +10,8 @@ from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.problems import Problem
 
 if TYPE_CHECKING:
-    from pellucid.lines.ready import LineConstraints
-    from pellucid.translation import Scored, Translation
-
-__all__ = ["Score", "Text", "Translate", "estimate_tokens", "refuse_if_too_large"]
+    from pellucid.translate.ready import LineConstraints
+    from pellucid.translate.results import Scored, Translation
 
 CHARACTERS_A_TOKEN = 4
 

@@ -11,8 +11,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
-__all__ = ["A_PASS", "Turns", "in_turns"]
-
 A_PASS = 4
 """Requests that begin, and that end, in one pass: one to three milliseconds."""
 

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, final
 
 from pellucid.text.statistics import RARE
-from pellucid.text.tokenizer import SPACE_SIGN, Tokenizer
-
-__all__ = ["Cleaned", "Cleaner", "character_name", "is_invisible", "is_space"]
+from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
 
 # Marks that are often written in one of several ways; a model may have learned only one of them.
 _ALTERNATIVES: Mapping[str, tuple[str, ...]] = {

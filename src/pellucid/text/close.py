@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pellucid.text.tokenizer import SPECIAL_TOKENS, Tokenizer
-from pellucid.text.words import bare_words, split_words, without_joiner
-
-__all__ = ["close_words", "say_unknown_words", "unknown_words"]
+from pellucid.text.tokenizers.tokenizer import SPECIAL_TOKENS, Tokenizer
+from pellucid.text.tokenizers.words import bare_words, split_words, without_joiner
 
 _MOST_CLOSE = 3
 _STEM = 4

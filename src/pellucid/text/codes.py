@@ -10,18 +10,8 @@ import re
 from collections.abc import Sequence
 
 from pellucid.errors import InputError, suggestion
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text_lines import CutLine
-
-__all__ = [
-    "MISSING",
-    "CodeFaults",
-    "find_code",
-    "find_fault",
-    "split_code",
-    "with_code",
-    "with_codes",
-]
+from pellucid.text.reading.lines import CutLine
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 MISSING = "missing"
 """The fault of a line without a code; of others it is the code."""

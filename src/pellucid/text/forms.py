@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-__all__ = ["Match", "base_forms"]
-
 Match = Literal["auto", "exact", "forms"]
 """Words as they are; with attached particles and articles; in all common forms, also plurals."""
 

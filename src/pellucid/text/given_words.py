@@ -15,8 +15,6 @@ from functools import lru_cache
 
 from pellucid.errors import DataError
 
-__all__ = ["find_words", "parts_of_words"]
-
 # Entities of the Moses tokenizer, and names of brackets in treebanks.
 _ENTITIES: Mapping[str, str] = {
     "&apos;": "'",

@@ -13,9 +13,7 @@ from pellucid.text.statistics import (
     read_rare_tokens,
     read_text_counts,
 )
-from pellucid.text.tokenizer import SPACE_SIGN, SPECIAL_TOKENS, Tokenizer
-
-__all__ = ["LearnedText", "byte_or_unknown_ids", "can_write_everything"]
+from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, SPECIAL_TOKENS, Tokenizer
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _ENOUGH = 10**6

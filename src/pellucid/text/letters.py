@@ -6,8 +6,6 @@ import re
 import unicodedata
 from functools import cache
 
-__all__ = ["combining_marks", "is_unspaced", "is_word_letter", "word_pattern"]
-
 # Scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Bopomofo and Chinese characters. In them
 # a word may begin and end at every letter.
 _UNSPACED = (

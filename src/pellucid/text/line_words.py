@@ -16,8 +16,6 @@ from typing import Literal, get_args
 from pellucid.text.letters import combining_marks, is_unspaced
 from pellucid.text.token_words import split_pieces
 
-__all__ = ["WORD_RULES", "WordRule", "has_spaced_letters", "is_without_spaces", "line_words"]
-
 WordRule = Literal["auto", "spaces", "script"]
 WORD_RULES: tuple[WordRule, ...] = get_args(WordRule)
 

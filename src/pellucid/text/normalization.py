@@ -6,8 +6,6 @@ import unicodedata
 from itertools import groupby
 from typing import Literal
 
-__all__ = ["Normalization", "normalize"]
-
 Normalization = Literal["nfc", "nfkc", "none"]
 
 # Python orders combining marks by insertion, in quadratic time: 100,000 marks on one letter take

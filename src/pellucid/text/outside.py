@@ -8,9 +8,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 
 from pellucid.text.learned import byte_or_unknown_ids
-from pellucid.text.tokenizer import Tokenizer
-
-__all__ = ["LOUD", "Outside", "OutsideCounter", "count_outside"]
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 Side = Literal["source", "target"]
 

@@ -8,14 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from pellucid.text.letters import is_unspaced
 
-__all__ = [
-    "count_sentences",
-    "gap_between",
-    "join_parts",
-    "may_be_several",
-    "split_sentences",
-]
-
 # Every character that may end a sentence.
 _MARK = re.compile(r"[.!?…。！？｡．؟۔।॥။።፧։។\u037e;]")
 

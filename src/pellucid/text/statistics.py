@@ -12,17 +12,6 @@ from numpy.typing import NDArray
 
 from pellucid.text.sentences import count_sentences
 
-__all__ = [
-    "RARE",
-    "STATISTICS",
-    "TextStatistics",
-    "length_bound",
-    "merge_statistics",
-    "read_characters",
-    "read_rare_tokens",
-    "read_text_counts",
-]
-
 STATISTICS = "statistics.json"
 """The file of a run's prepared data that holds these counts."""
 

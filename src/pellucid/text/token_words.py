@@ -8,17 +8,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pellucid.text.codes import split_code
-from pellucid.text.tokenizer import SPACE_SIGN, Tokenizer
-from pellucid.text.words import bare_words, split_words, without_joiner
-
-__all__ = [
-    "is_punctuation",
-    "mark_unknown",
-    "source_pieces",
-    "split_pieces",
-    "unknown_pieces",
-    "words_of_tokens",
-]
+from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
+from pellucid.text.tokenizers.words import bare_words, split_words, without_joiner
 
 _SPACES = re.compile(r"[^\S\u00a0\u2007\u202f]+")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")

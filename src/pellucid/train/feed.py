@@ -23,8 +23,6 @@ from pellucid.data import (
 )
 from pellucid.train.start.prepare import PreparedData
 
-__all__ = ["Feed", "Update"]
-
 AHEAD = 8
 """Updates to make in advance."""
 

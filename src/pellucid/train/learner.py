@@ -12,7 +12,7 @@ from pellucid.config import BundleConfig, LanguagesConfig, ModelConfig, Recipe, 
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.model import EncoderDecoder, initialize, make_model
-from pellucid.text import Tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.start.plan import TrainingPlan
@@ -21,8 +21,6 @@ from pellucid.train.weights.averaging import Averaging
 from pellucid.train.weights.freeze import freeze
 from pellucid.train.weights.optimizer import Optimizer
 from pellucid.train.weights.schedule import learning_rate, muon_learning_rate
-
-__all__ = ["Learner", "make_bundle_config"]
 
 
 class Learner:

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import Bundle, add_metrics, load_bundle
+from pellucid.check.check import check_data
 from pellucid.config import Recipe
 from pellucid.errors import OutputError, TrainingError
-from pellucid.hardware import (
+from pellucid.machine.hardware import (
     choose_device,
     keep_freed_memory,
     leave_lasting_objects,
     some_threads,
 )
-from pellucid.precision import METRIC, read_precisions
-from pellucid.text import check_files
-from pellucid.text.check import check_data
+from pellucid.machine.precision import METRIC, read_precisions
+from pellucid.text.reading.corpus import check_files
 from pellucid.train.console.messages import (
     Interval,
     announce,
@@ -56,9 +56,7 @@ from pellucid.train.update.memory import require_memory
 from pellucid.train.update.threads import ThreadTrials
 from pellucid.train.validation import Validation, validate_model
 from pellucid.train.weights.schedule import learning_rate
-from pellucid.translator import Translator
-
-__all__ = ["Trainer", "TrainingSummary", "train"]
+from pellucid.translate.translator import Translator
 
 STEPS_BEFORE_ESTIMATE = 20
 """Updates to wait before estimating the remaining time."""

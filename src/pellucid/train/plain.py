@@ -26,14 +26,6 @@ from pellucid.train.update.pieces import Piece, to_device
 from pellucid.train.weights.optimizer import Optimizer
 from pellucid.train.weights.schedule import make_dropout
 
-__all__ = [
-    "UpdateResult",
-    "compute_loss",
-    "make_update",
-    "move_weights",
-    "sum_gradients",
-]
-
 
 @dataclass(frozen=True)
 class UpdateResult:

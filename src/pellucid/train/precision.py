@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pellucid.bundle import Bundle
 from pellucid.config import Precision
 from pellucid.evaluate import Form, bleu_for_ranking
-from pellucid.precision import FASTEST_FIRST, LOSS_ALLOWED, fastest_precision
-from pellucid.text import Pair
+from pellucid.machine.precision import FASTEST_FIRST, LOSS_ALLOWED, fastest_precision
+from pellucid.text.reading.corpus import Pair
 from pellucid.train.validation import bleu_tokenizer
-from pellucid.translator import Translator
-
-__all__ = ["describe_precisions", "measure_precisions"]
+from pellucid.translate.translator import Translator
 
 
 def measure_precisions(bundle: Bundle, pairs: Sequence[Pair]) -> dict[Precision, float]:

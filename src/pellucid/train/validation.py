@@ -11,18 +11,9 @@ from pellucid.config import TokenizerConfig
 from pellucid.evaluate import Form, bleu_for_ranking, choose_tokenizer, corpus_chrf_score
 from pellucid.evaluate.statistics import Method
 from pellucid.evaluate.tokenization import DEFAULT
-from pellucid.text import Pair
 from pellucid.text.outside import Outside
-from pellucid.translator import Translator
-
-__all__ = [
-    "MEASURES",
-    "BestBy",
-    "Validation",
-    "bleu_tokenizer",
-    "describe_measuring",
-    "validate_model",
-]
+from pellucid.text.reading.corpus import Pair
+from pellucid.translate.translator import Translator
 
 BestBy = Literal["auto", "bleu", "chrf", "loss"]
 

@@ -1,3 +1,1 @@
 """The worked examples, one file each, named as the user types them."""
-
-__all__: list[str] = []

@@ -17,8 +17,6 @@ from pellucid.by_hand.examples.show_me_the_money import show_me_the_money
 from pellucid.by_hand.examples.toy_four import toy_four
 from pellucid.by_hand.sheet import Example
 
-__all__ = ["EXAMPLES"]
-
 EXAMPLES: Mapping[str, Callable[[], Example]] = {
     "toy-four": toy_four,
     "pizza": pizza,

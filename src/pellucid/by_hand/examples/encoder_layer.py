@@ -19,14 +19,6 @@ from pellucid.by_hand.layer import (
 )
 from pellucid.by_hand.sheet import Example, Part, make_step, matrix, table
 
-__all__ = [
-    "LAYER_FEED_FORWARD",
-    "LAYER_HEADS",
-    "LAYER_INPUT",
-    "LAYER_OUTPUT",
-    "encoder_layer",
-]
-
 LAYER_INPUT = ((1, 0, 2, 0), (0, 1, 0, 1), (1, 1, 0, 2))
 LAYER_HEADS = (
     (

@@ -13,8 +13,6 @@ from pellucid.by_hand.sheet import Example, Part, Table, make_step, matrix, tabl
 from pellucid.by_hand.sums import make_product_step
 from pellucid.by_hand.texts import SHOW_ME_THE_MONEY_TOKENS
 
-__all__ = ["HEADS_INPUT", "HEADS_OUTPUT", "HEADS_WEIGHTS", "heads"]
-
 HEADS_INPUT = ((1, 0, 0, 0), (0, 1, 0, 1), (0, 0, 1, 0), (0, 0, 0, 1))
 """One row a word; features: verb, pronoun, article, thing or person."""
 

@@ -27,8 +27,6 @@ from pellucid.by_hand.sheet import (
 from pellucid.by_hand.stages import Product, stage_steps
 from pellucid.by_hand.texts import HELP_ME_SCORES
 
-__all__ = ["HELP_ME_EMBEDDINGS", "HELP_ME_KEY", "HELP_ME_QUERY", "HELP_ME_VALUE", "help_me"]
-
 HELP_ME_EMBEDDINGS = ((1, 0, 1, 0), (0, 1, 0, 1))
 HELP_ME_QUERY = (
     (1, 0, -1, 1, 0, -1, 1, -1, 1, 0, 0, 1, -1, 1, -1, 0),

@@ -25,9 +25,7 @@ from pellucid.by_hand.sheet import (
     table,
 )
 from pellucid.by_hand.stages import Product, stage_steps
-from pellucid.randomness import generator
-
-__all__ = ["LETS_GO_EMBEDDINGS", "NUM_BEGINNINGS", "lets_go", "share_of_own_weight_first"]
+from pellucid.machine.randomness import generator
 
 LETS_GO_EMBEDDINGS = ((0.9, -0.4, 0.3, 0.7), (-0.2, 0.8, 0.5, -0.6))
 NUM_BEGINNINGS = 1000

@@ -15,8 +15,6 @@ from torch import Tensor
 from pellucid.attention.similarity import compare_strings
 from pellucid.errors import InputError
 
-__all__ = ["edit_path", "edit_table", "ngram_similarity", "ngrams", "sound_similarity", "soundex"]
-
 _DIGITS = {
     letter: digit
     for digit, letters in {

@@ -36,8 +36,6 @@ from pellucid.by_hand.sums import make_product_step
 from pellucid.by_hand.texts import NOT_ON_YOUR_LIFE_SCORES, NOT_ON_YOUR_LIFE_TOKENS
 from pellucid.errors import InputError
 
-__all__ = ["LARGEST_D_KEY", "not_on_your_life"]
-
 LARGEST_D_KEY = 1_000_000
 
 _TEXT = 'Notes "Transformers", section 4.2'

@@ -29,8 +29,6 @@ from pellucid.by_hand.stages import stage_steps
 from pellucid.by_hand.sums import make_product_step
 from pellucid.by_hand.texts import PIZZA_EMBEDDINGS, PIZZA_TOKENS, PIZZA_WEIGHT
 
-__all__ = ["pizza"]
-
 _EOS = "<EOS>"
 _ROLES = (
     "Each row of x times each column of W: multiply feature by feature, and add. The result serves "

@@ -27,8 +27,6 @@ from pellucid.by_hand.stages import Product, stage_steps
 from pellucid.by_hand.sums import bracket, make_product_step, write_added
 from pellucid.by_hand.texts import SHOW_ME_THE_MONEY_EMBEDDINGS, SHOW_ME_THE_MONEY_TOKENS
 
-__all__ = ["BANK_SENTENCES", "FAR", "NUM_TRAINED", "OFFSET", "fit_move", "positions"]
-
 BANK_SENTENCES = (
     "the bank told the man he was bankrupt",
     "then the bank told the man he was bankrupt",

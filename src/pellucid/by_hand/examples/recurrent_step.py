@@ -32,15 +32,6 @@ from pellucid.by_hand.sheet import (
 from pellucid.by_hand.stages import stage_steps
 from pellucid.by_hand.sums import bracket, make_product_step, write_sum_of_products
 
-__all__ = [
-    "RECURRENT_ATTENTION",
-    "RECURRENT_CONTEXT",
-    "RECURRENT_INPUT",
-    "RECURRENT_STATE",
-    "RECURRENT_WEIGHTS",
-    "recurrent_step",
-]
-
 RECURRENT_INPUT = ((1, 0.5), (-1, 2))
 """The vectors of two words."""
 

@@ -34,8 +34,6 @@ from pellucid.by_hand.sheet import (
 from pellucid.by_hand.stages import stage_steps
 from pellucid.by_hand.texts import ROOM_NUMBERS
 
-__all__ = ["room_number"]
-
 _TEXT = 'Slides "Self-Attention"'
 _NAME = "Summeth"
 _NAMES = tuple(ROOM_NUMBERS)

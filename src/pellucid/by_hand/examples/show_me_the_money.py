@@ -42,14 +42,6 @@ from pellucid.by_hand.texts import (
     SHOW_ME_THE_MONEY_TOKENS,
 )
 
-__all__ = [
-    "TARGET_EMBEDDINGS",
-    "DecoderPass",
-    "decode_by_heart",
-    "run_decoder",
-    "show_me_the_money",
-]
-
 TARGET_EMBEDDINGS = (
     (0.05, 0.11, 0.92, 0.37),
     (0.74, 0.18, 0.25, 0.61),

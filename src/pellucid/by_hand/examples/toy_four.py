@@ -29,8 +29,6 @@ from pellucid.by_hand.stages import Product, stage_steps
 from pellucid.by_hand.sums import make_product_step
 from pellucid.by_hand.texts import TOY_FOUR_SCORES
 
-__all__ = ["TOY_FOUR_EMBEDDINGS", "TOY_FOUR_KEY", "TOY_FOUR_QUERY", "TOY_FOUR_VALUE", "toy_four"]
-
 TOY_FOUR_EMBEDDINGS = ((0, 1, 2, 1), (0, 0, 2, 1), (0, 2, 1, 0))
 TOY_FOUR_QUERY = ((0, 2, 2, 1), (0, 1, 2, 1), (2, 0, 0, 1), (1, 1, 0, 2))
 TOY_FOUR_KEY = ((1, 0, 1, 0), (0, 0, 0, 1), (2, 0, 0, 2), (0, 0, 0, 0))

@@ -31,8 +31,6 @@ from pellucid.by_hand.sheet import (
 )
 from pellucid.by_hand.stages import Product, stage_steps
 
-__all__ = ["trained_parts"]
-
 _SOURCE, _TARGET = PAIRS[0]
 _READ = (START, *_TARGET.split())
 _NUM_TOKENS = sum(len(target.split()) + 1 for _, target in PAIRS)

@@ -1,3 +1,1 @@
 """``pellucid align``: links of lines, the errors of views, and the history of a run's heads."""
-
-__all__: list[str] = []

@@ -23,8 +23,6 @@ from pellucid.inside.align.maps import CONVENTIONS, MAPS, View
 from pellucid.inside.align.units import SIDES, Side, find_units
 from pellucid.text.line_words import line_words
 
-__all__ = ["align_files"]
-
 
 def align_files(
     model: str,

@@ -12,8 +12,6 @@ from pellucid.inside.align.links import LinkRule
 from pellucid.inside.align.maps import Convention
 from pellucid.inside.survey import Moment, follow_heads
 
-__all__ = ["write_history"]
-
 
 def write_history(
     run: str,

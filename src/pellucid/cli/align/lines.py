@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pellucid.inside.align.units import Given
-from pellucid.text_lines import not_a_line
-
-__all__ = ["BETWEEN", "MAY_BE_DAMAGED", "Lines", "take_lines"]
+from pellucid.text.reading.lines import not_a_line
 
 MAY_BE_DAMAGED = ("--source", "--target", "--pairs")
 """Files in which a line that is too long or not text costs only its own pair."""

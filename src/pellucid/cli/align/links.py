@@ -14,8 +14,6 @@ from pellucid.evaluate.links import Link, Symmetrization, symmetrize, write_link
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
 
-__all__ = ["Joined", "links_of_pairs", "write_all_links", "write_links_of_pairs"]
-
 
 def write_all_links(
     windows: Iterator[Lines],

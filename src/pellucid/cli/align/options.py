@@ -8,8 +8,6 @@ from typing import Any, Literal
 from pellucid.cli.options import Option, flag
 from pellucid.errors import InputError
 
-__all__ = ["VIEWS", "WORDS", "check_links", "check_options", "gather_files"]
-
 VIEWS: Mapping[str, Option] = {
     "layer": (int, "L", "Decoder layer, from 0."),
     "head": (int, "H", "Head of that layer, from 0."),

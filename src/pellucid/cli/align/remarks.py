@@ -11,8 +11,6 @@ from pellucid.inside.align.units import SIDES
 from pellucid.text.codes import CodeFaults, find_fault
 from pellucid.text.line_words import has_spaced_letters, is_without_spaces
 
-__all__ = ["Remarks"]
-
 MOST_EXAMPLES = 3
 """The most lines that a sentence names."""
 

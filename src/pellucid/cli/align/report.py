@@ -15,8 +15,6 @@ from pellucid.cli.lines.streams import to_json_line
 from pellucid.evaluate.links import GoldLinks, LinkScore, Symmetrization, score_links
 from pellucid.inside.align.direction import Direction, Judged
 
-__all__ = ["report_errors"]
-
 
 def report_errors(
     directions: Sequence[Direction],

@@ -1,3 +1,1 @@
 """``pellucid attend``: worked examples as tables, as sentences and as JSON."""
-
-__all__: list[str] = []

@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 
-__all__ = ["ask", "is_terminal", "read_line"]
-
 
 def is_terminal() -> bool:
     """Return True if a user reads standard output and types standard input."""

@@ -16,8 +16,6 @@ from pellucid.cli.attend.words import COMPARED, drop_backquotes, format_numbers,
 from pellucid.errors import make_printable
 from pellucid.inside.show.colors import ink_on, shade
 
-__all__ = ["draw_comparison", "draw_heading", "draw_opening", "draw_step", "draw_text"]
-
 _NARROWEST = 24
 _WIDEST_NAME = 16
 

@@ -9,8 +9,6 @@ from pellucid.by_hand.pages import Page
 from pellucid.by_hand.sheet import Example, Step
 from pellucid.cli.attend import draw, say
 
-__all__ = ["DRAWN", "SPOKEN", "Form"]
-
 
 @dataclass(frozen=True)
 class Form:

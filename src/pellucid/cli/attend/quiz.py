@@ -16,8 +16,6 @@ from pellucid.by_hand.sheet import Example, Step, write_number
 from pellucid.cli.attend.ask import ask
 from pellucid.cli.attend.forms import Form
 
-__all__ = ["run_quiz"]
-
 _START = (
     "Type the number that comes next, such as 0.38, 38 % or 3/8; two decimals are enough. Enter "
     "shows it, q ends the quiz."

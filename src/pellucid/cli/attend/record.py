@@ -6,8 +6,6 @@ from typing import Any
 
 from pellucid.by_hand.sheet import Example, Step
 
-__all__ = ["example_to_record"]
-
 
 def example_to_record(example: Example) -> dict[str, Any]:
     """Turn an example into plain dictionaries."""

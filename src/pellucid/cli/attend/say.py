@@ -11,8 +11,6 @@ from pellucid.by_hand.sheet import Example, Step, write_number
 from pellucid.cli.attend.words import COMPARED, drop_backquotes, format_numbers, prefix_unless_empty
 from pellucid.errors import make_printable
 
-__all__ = ["say_comparison", "say_heading", "say_opening", "say_step", "say_text"]
-
 
 def say_heading(example: Example) -> None:
     """Print the title of an example, its source, and what is given."""

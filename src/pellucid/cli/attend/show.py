@@ -22,8 +22,6 @@ from pellucid.cli.attend.turn import turn_pages
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.errors import InputError
 
-__all__ = ["Wanted", "show_example"]
-
 _MOST_ROWS_NAMED = 8
 
 

@@ -7,8 +7,6 @@ from pellucid.by_hand.sheet import Example
 from pellucid.cli.attend.ask import ask
 from pellucid.cli.attend.forms import Form
 
-__all__ = ["turn_pages"]
-
 _KEYS = "enter: next, a number: that page, b: back, q: end"
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from pellucid.by_hand.sheet import write_number
 
-__all__ = ["COMPARED", "drop_backquotes", "format_numbers", "prefix_unless_empty"]
-
 COMPARED = "Compared with the text"
 
 

@@ -2,5 +2,3 @@
 
 A file here imports PyTorch and NumPy only inside its function, so that ``--help`` stays fast.
 """
-
-__all__: list[str] = []

@@ -17,8 +17,6 @@ from pellucid.cli.options import (
     with_options,
 )
 
-__all__ = ["align"]
-
 
 @with_options(VIEWS, WORDS)
 def align(
@@ -83,7 +81,7 @@ def align(
     check_files(files, damaged_in=("--source", "--target", "--pairs"))
 
     from pellucid.cli.align.files import align_files
-    from pellucid.hardware import set_threads
+    from pellucid.machine.hardware import set_threads
 
     set_threads(threads)
     return align_files(model, files, options, output_file, may_overwrite=overwrite, is_json=json)

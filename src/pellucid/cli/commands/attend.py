@@ -10,8 +10,6 @@ from pellucid.cli.ending import warn
 from pellucid.cli.options import Json
 from pellucid.errors import InputError, suggestion
 
-__all__ = ["ENDINGS", "NAMES", "attend"]
-
 NAMES = (
     "toy-four",
     "pizza",

@@ -9,8 +9,6 @@ import typer
 
 from pellucid.cli.ending import note, warn
 
-__all__ = ["convert"]
-
 
 def convert(
     folder: Annotated[

@@ -13,8 +13,6 @@ from pellucid.errors import InputError, suggestion
 if TYPE_CHECKING:
     from pellucid.corpora import SplitName
 
-__all__ = ["corpus"]
-
 
 def corpus(
     out: Annotated[

@@ -10,8 +10,6 @@ import typer
 
 from pellucid.cli.options import Changes
 
-__all__ = ["demo"]
-
 
 def demo(
     out: Annotated[

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from pellucid.train.distill.comparison import Measured
 
-__all__ = ["distill"]
-
-
 Data = Annotated[
     str,
     typer.Option(

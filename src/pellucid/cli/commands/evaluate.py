@@ -17,11 +17,9 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pellucid.check.kept import KeptPlaceholders
     from pellucid.config import BundleConfig
     from pellucid.evaluate import Comparison, Evaluation, Normalized
-    from pellucid.text.kept import KeptPlaceholders
-
-__all__ = ["evaluate"]
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 
@@ -116,8 +114,8 @@ def evaluate(
         files["--baseline"] = baseline
     columns = dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
 
+    from pellucid.check.kept import count_placeholders
     from pellucid.evaluate import AS_IT_IS, NFC, Form, compare, evaluate_corpus
-    from pellucid.text.kept import count_placeholders
 
     _check_tokenization(lowercased_tokenized, is_tokenized=tokenized, tokenize=tokenize)
     how: dict[str, Any] = {

@@ -18,9 +18,7 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
     from pellucid.config import Precision
-    from pellucid.precision import AskedPrecision
-
-__all__ = ["export"]
+    from pellucid.machine.precision import AskedPrecision
 
 
 def export(
@@ -104,7 +102,7 @@ def _export_bundle(
     """Write the bundle, measured if there are lines; return a sentence for each that failed."""
     from pellucid.evaluate import evaluate_corpus
     from pellucid.formats import export_bundle
-    from pellucid.precision import LOSS_ALLOWED
+    from pellucid.machine.precision import LOSS_ALLOWED
 
     has_bytes = not bundle.config.model.is_recurrent
     precision: Precision = asked if asked != "auto" else "int8" if has_bytes else "float32"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pellucid.bundle import Bundle
     from pellucid.inside.drawings.architecture import Drawing
 
-__all__ = ["inspect"]
-
 Drawn = Literal["whole", "attention", "heads", "training", "inference", "positions", "unit"]
 
 

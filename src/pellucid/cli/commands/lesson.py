@@ -10,8 +10,6 @@ import typer
 from pellucid.cli.options import Json
 from pellucid.errors import InputError
 
-__all__ = ["lesson"]
-
 
 def lesson(
     name: Annotated[

@@ -17,8 +17,6 @@ from pellucid.cli.look.options import (
 )
 from pellucid.cli.options import DECODING, Model, Threads, check_utf8, with_options
 
-__all__ = ["look"]
-
 
 @with_options(PLACE, SHOWN, FILES, DECODING)
 def look(

@@ -27,9 +27,7 @@ from pellucid.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from pellucid.translation import Scored
-
-__all__ = ["score"]
+    from pellucid.translate.results import Scored
 
 
 def score(
@@ -61,7 +59,7 @@ def score(
     number = 0
     with open_output(output_file, may_overwrite=overwrite) as output:
         from pellucid.text.codes import CodeFaults, find_fault
-        from pellucid.translator import load
+        from pellucid.translate.translator import load
 
         translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
         codes = CodeFaults()

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pellucid.bundle import Bundle
     from pellucid.serve.settings import Limits, Settings
 
-__all__ = ["LIMITS", "serve"]
-
 LIMITS: Mapping[str, Option] = {
     "max_body_bytes": (int, "N", "Size of the body of a request."),
     "max_texts": (int, "N", "Texts of a request."),

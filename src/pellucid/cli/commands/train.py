@@ -14,8 +14,6 @@ from pellucid.cli.options import Changes
 from pellucid.cli.train.check_text import NUM_WORST, check_text
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 
-__all__ = ["find_recipe", "recipe_values", "train"]
-
 
 def train(
     recipe: Annotated[

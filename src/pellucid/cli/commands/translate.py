@@ -30,10 +30,8 @@ from pellucid.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from pellucid.lines.aligning import Aligner
-    from pellucid.translator import Translator
-
-__all__ = ["translate"]
+    from pellucid.translate.aligning import Aligner
+    from pellucid.translate.translator import Translator
 
 Units = Literal["auto", "spaces", "script", "subwords"]
 
@@ -146,7 +144,7 @@ def translate(
         check_target(output_file, may_overwrite=overwrite)
 
     from pellucid.cli.lines.objects import choose_objects
-    from pellucid.translator import load
+    from pellucid.translate.translator import load
 
     others = tuple(ensemble or ())
     translator = load(model, threads=threads, ensemble=others, workers=workers)
@@ -186,7 +184,7 @@ def _check_links(options: Mapping[str, Any]) -> Units:
 
 
 def _make_aligner(translator: Translator, units: Units, options: Mapping[str, Any]) -> Aligner:
-    from pellucid.lines.aligning import Aligner
+    from pellucid.translate.aligning import Aligner
 
     return Aligner(
         translator.model,

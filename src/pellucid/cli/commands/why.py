@@ -11,8 +11,6 @@ from pellucid.cli.ending import warn
 from pellucid.cli.options import Json, Threads
 from pellucid.errors import InputError, suggestion
 
-__all__ = ["why"]
-
 
 def why(
     claim: Annotated[

@@ -12,8 +12,6 @@ from pellucid.cli.app import dispatch
 from pellucid.errors import PellucidError
 from pellucid.lessons.walks.statement import Statement
 
-__all__ = ["output_of"]
-
 WIDTH = "78"
 """Columns of the output, so that it stands indented in a terminal of 80."""
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from pellucid.cli.lesson.running import output_of
 from pellucid.lessons.walks.statement import Statement, Walk
 
-__all__ = ["answer", "ask_for_enter", "list_statements", "walk"]
-
 INDENT = "  "
 
 

@@ -1,3 +1,1 @@
 """Commands that read and write lines: input, output that can be resumed, translation."""
-
-__all__: list[str] = []

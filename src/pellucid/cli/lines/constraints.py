@@ -12,15 +12,13 @@ from pellucid.cli.lines.streams import check_standard_input
 from pellucid.cli.options import check_utf8, flag
 from pellucid.errors import InputError
 from pellucid.files import hash_bytes
-from pellucid.text_lines import read_lines
+from pellucid.text.reading.lines import read_lines
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
-    from pellucid.lines.ready import LineConstraints
     from pellucid.text.forms import Match
-    from pellucid.translator import Translator
-
-__all__ = ["INPUT", "ConstraintOptions"]
+    from pellucid.translate.ready import LineConstraints
+    from pellucid.translate.translator import Translator
 
 INPUT = "--input"
 PREFIX_FILE = "--prefix-file"

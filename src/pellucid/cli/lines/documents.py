@@ -11,8 +11,6 @@ from pellucid.cli.lines.streams import is_special
 from pellucid.cli.options import Option
 from pellucid.errors import InputError
 
-__all__ = ["KEYS", "FileFormat", "Format", "choose_format", "is_json_lines"]
-
 Format = Literal["lines", "jsonl"]
 
 FileFormat = Annotated[
@@ -57,7 +55,7 @@ def choose_format(path: str, file_format: Format | None) -> Format:
     Raises:
         InputError: the name is that of a document.
     """
-    from pellucid.text.documents import kind_of_document
+    from pellucid.text.reading.documents import kind_of_document
 
     if file_format is not None:
         return file_format

@@ -13,11 +13,9 @@ from pellucid.cli.options import flag
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
-    from pellucid.lines.aligning import Aligner
-    from pellucid.translation import Notes, TranslatedHypothesis, Translation
-    from pellucid.translator import Translator
-
-__all__ = ["Form", "Job"]
+    from pellucid.translate.aligning import Aligner
+    from pellucid.translate.results import Notes, TranslatedHypothesis, Translation
+    from pellucid.translate.translator import Translator
 
 Form = Literal["plain", "n-best", "json"]
 
@@ -81,7 +79,7 @@ class Job:
     @property
     def can_overlap(self) -> bool:
         """True if windows can be translated at once: Python works while the engine does."""
-        from pellucid.hardware import threads_in_use
+        from pellucid.machine.hardware import threads_in_use
 
         is_one_call = self.translator.decoder.find_reason(self.decoding) is None
         is_free = self.constraints.rule is None and self.aligner is None
@@ -94,7 +92,7 @@ class Job:
 
     def describe(self, *, is_streamed: bool = False) -> str:
         """Describe the engine, precision, threads and workers in a sentence."""
-        from pellucid.hardware import share_threads
+        from pellucid.machine.hardware import share_threads
 
         rule = "lines are written in pieces" if is_streamed else self.constraints.rule
         threads = share_threads(self.workers)
@@ -189,7 +187,8 @@ class Job:
         from importlib.metadata import version
 
         from pellucid import __version__
-        from pellucid.hardware import describe_processor, threads_in_use
+        from pellucid.machine.hardware import threads_in_use
+        from pellucid.native.loading import describe_processor
 
         bundle = self.translator.bundle
         # Left out for one worker, so that outputs begun before this option existed can resume.

@@ -10,10 +10,8 @@ from pellucid.cli.lines.terms import TermCounts
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
-    from pellucid.translation import Notes, Translation
-    from pellucid.translator import Translator
-
-__all__ = ["EXCEEDS_VECTOR", "Notices", "say_words"]
+    from pellucid.translate.results import Notes, Translation
+    from pellucid.translate.translator import Translator
 
 EXCEEDS_VECTOR = (
     "more tokens than any source that this model learned to put into its one vector of fixed "

@@ -11,11 +11,9 @@ from pellucid.cli.lines.constraints import INPUT
 from pellucid.cli.lines.documents import Format, is_json_lines
 from pellucid.cli.lines.job import Job
 from pellucid.cli.lines.streams import to_json_line
-from pellucid.text.rows import NESTED, Fault, find_key, read_object, text_of
-from pellucid.text_lines import not_a_line
-from pellucid.translation import Translation
-
-__all__ = ["ObjectForm", "Row", "choose_objects"]
+from pellucid.text.reading.lines import not_a_line
+from pellucid.text.reading.rows import NESTED, Fault, find_key, read_object, text_of
+from pellucid.translate.results import Translation
 
 TEXT_KEYS = ("text", "source")
 """Keys of a text; then come the code of the source language, and ``translation`` with codes."""

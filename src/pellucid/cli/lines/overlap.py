@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from pellucid.cli.lines.streams import Window
 
-__all__ = ["answer_windows"]
-
 Answer = TypeVar("Answer")
 
 

@@ -26,8 +26,6 @@ from pellucid.cli.lines.streams import check_target, is_special, open_output
 from pellucid.errors import InputError, OutputError
 from pellucid.files import flush_folder, open_own, write_text
 
-__all__ = ["DirectOutput", "ResumableOutput", "State", "open_resumable"]
-
 _EMPTY_SHA256 = hashlib.sha256().hexdigest()
 _MAX_SHOWN = 24
 

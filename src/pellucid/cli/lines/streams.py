@@ -20,22 +20,7 @@ from pellucid.cli.lines.terminal import TerminalOutput
 from pellucid.cli.progress import is_terminal
 from pellucid.errors import DataError, InputError
 from pellucid.files import create_file, is_device, open_to_write, writing
-from pellucid.text_lines import count_lines, read_lines
-
-__all__ = [
-    "STANDARD",
-    "ParallelReader",
-    "Window",
-    "check_files",
-    "check_standard_input",
-    "check_target",
-    "is_special",
-    "open_output",
-    "parallel_windows",
-    "read_parallel",
-    "shown",
-    "to_json_line",
-]
+from pellucid.text.reading.lines import count_lines, read_lines
 
 MAX_LINES = 2000
 MAX_CHARACTERS = 200_000

@@ -6,8 +6,6 @@ import io
 import sys
 import unicodedata
 
-__all__ = ["TerminalOutput", "show_controls"]
-
 _HARMLESS = frozenset("\n\t\u200c\u200d")
 """Line ends and tabs, and the joiners that Persian, Indic scripts and emoji need."""
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
 
-__all__ = ["TermCounts"]
-
 _MOST_SHOWN = 3
 
 

@@ -21,9 +21,7 @@ from pellucid.errors import InputError
 
 if TYPE_CHECKING:
     from pellucid.cli.lines.objects import ObjectForm
-    from pellucid.translation import Translation
-
-__all__ = ["AllTranslated", "translate_all", "translate_files"]
+    from pellucid.translate.results import Translation
 
 Output = DirectOutput | ResumableOutput
 
@@ -71,7 +69,7 @@ def translate_files(
     Returns:
         The exit code: 2 if a line could not be translated.
     """
-    from pellucid.hardware import search_garbage_rarely
+    from pellucid.machine.hardware import search_garbage_rarely
 
     search_garbage_rarely()
     is_typed = files[INPUT] == STANDARD and is_terminal("stdin")
@@ -133,7 +131,7 @@ def translate_all(
         to: the language whose code every line gets.
     """
     from pellucid.text.codes import CodeFaults
-    from pellucid.translator import load
+    from pellucid.translate.translator import load
 
     translator = load(model)
     translations = translator.translate(sources, to=to)
@@ -208,7 +206,7 @@ def _write(
     answers: Sequence[tuple[str, Translation]], window: Window, output: Output, notices: Notices
 ) -> int:
     """Write the translations of a window, report lines that failed, and return their number."""
-    from pellucid.translation import NO_NOTES
+    from pellucid.translate.results import NO_NOTES
 
     num_failed = 0
     for number, (text, translation) in enumerate(answers, start=window.first):

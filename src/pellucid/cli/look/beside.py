@@ -18,9 +18,7 @@ from pellucid.inside.ask import Ask, Kind
 from pellucid.inside.beside import Side, check_languages, make_side, side_by_side
 from pellucid.inside.look import Replaying
 from pellucid.inside.record.files import trace_to_json
-from pellucid.translator import Translator, load
-
-__all__ = ["look_beside"]
+from pellucid.translate.translator import Translator, load
 
 FORMAT = 1
 _CROSS: tuple[Kind, ...] = ("cross",)

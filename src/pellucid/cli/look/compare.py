@@ -16,8 +16,6 @@ from pellucid.inside.show.figures.draw import draw_difference_figure
 from pellucid.inside.show.view import View
 from pellucid.inside.traces import Trace
 
-__all__ = ["Side", "choose_side", "draw_difference", "show_difference"]
-
 
 @dataclass(frozen=True)
 class Side:

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from pellucid.cli.look.writer import Writer
 from pellucid.inside.contexts import Contexts, compare_contexts
 from pellucid.inside.show.steps import Step
-from pellucid.translator import load
-
-__all__ = ["show_contexts"]
+from pellucid.translate.translator import load
 
 _MOST_COLUMNS = 6
 """Pairs of occurrences shown in a column each; of more, the least, the mean and the most."""

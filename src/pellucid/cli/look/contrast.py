@@ -11,8 +11,6 @@ from pellucid.cli.look.writer import Writer
 from pellucid.inside.measures import Contrast, Map, contrast_measure, find_contrast
 from pellucid.inside.pair import Pair
 
-__all__ = ["show_contrast"]
-
 DEFAULT = ("occlusion", "integrated-gradients")
 """The measures that are shown if none is named: those of a word, whose differences are exact."""
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from pellucid.files import is_packed, write_bytes
 from pellucid.inside.traces import Trace, save_trace
 
-__all__ = ["numbered", "write_files"]
-
 
 def write_files(
     traces: Sequence[Trace], wanted: Mapping[str, Path], make_page: Callable[[Trace], str]

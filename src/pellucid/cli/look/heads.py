@@ -13,8 +13,6 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import Step
 from pellucid.inside.traces import Trace
 
-__all__ = ["read_gold", "show_heads"]
-
 LEGEND = (
     "Entropy in nats; confidence: the largest weight of a row; end: the weight on </s>, or in the "
     "decoder's self-attention on <s>; marks: the weight on punctuation; distance in tokens; cut: "

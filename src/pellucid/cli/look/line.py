@@ -33,9 +33,7 @@ from pellucid.inside.traces import Trace
 from pellucid.lessons.walks.for_page import lessons_for
 from pellucid.text.close import say_unknown_words, unknown_words
 from pellucid.text.codes import CodeFaults, find_fault
-from pellucid.translator import Translator, load
-
-__all__ = ["Line", "look_at_line", "remarks_on", "replay_line", "report_problems"]
+from pellucid.translate.translator import Translator, load
 
 _JSON_BYTES = 20
 """Approximate size of a number in JSON: digits, sign and separator."""

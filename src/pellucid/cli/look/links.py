@@ -13,8 +13,6 @@ from pellucid.inside.align.links import Aligned, align_pairs
 from pellucid.inside.align.maps import View
 from pellucid.inside.ask import require_attention
 
-__all__ = ["show_links"]
-
 
 def show_links(bundle: Bundle, source: str, target: str, writer: Writer) -> None:
     """Show which words of a translation go with which words of its source.

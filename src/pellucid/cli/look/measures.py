@@ -27,8 +27,6 @@ from pellucid.inside.measures import (
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import Step
 
-__all__ = ["describe_map", "of_measure", "show_lenses", "show_measures", "show_trust", "to_place"]
-
 _MOST_OFF = 0.05
 """The error of an integral, as a share of its largest value, above which more steps are advised."""
 

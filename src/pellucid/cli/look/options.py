@@ -14,17 +14,6 @@ from pellucid.files import is_device, is_packed
 if TYPE_CHECKING:
     from pellucid.inside.ask import Ask
 
-__all__ = [
-    "FILES",
-    "PLACE",
-    "SHOWN",
-    "check_options",
-    "check_texts",
-    "is_compared",
-    "to_ask",
-    "to_files",
-]
-
 PLACE: Mapping[str, Option] = {
     "part": (Literal["encoder", "decoder"], None, "Encoder or decoder."),
     "layer": (list[int], "L", "Layer, from 0; may be repeated."),

@@ -21,8 +21,6 @@ from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words
 from pellucid.model import RecurrentModel
 
-__all__ = ["Focus", "choose_array", "show_trace"]
-
 
 @dataclass(frozen=True)
 class Focus:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pellucid.bundle import Bundle, resolve_model
 from pellucid.corpora.seen import shipped_seen_sentences
 
-__all__ = ["was_in_training"]
-
 
 def was_in_training(bundle: Bundle, sentence: str) -> bool:
     """Tell whether a sentence was in a model's training text, as far as is known.

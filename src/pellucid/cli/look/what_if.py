@@ -11,8 +11,6 @@ from pellucid.inside.changes.words import parse_changes
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import Step
 
-__all__ = ["show_changes"]
-
 
 def show_changes(
     pair: Pair,

@@ -23,8 +23,6 @@ from pellucid.inside.show.terminal.trace import (
 )
 from pellucid.inside.traces import Trace
 
-__all__ = ["Writer"]
-
 _IN_ASCII = str.maketrans("→▁…·÷√Σαᵢⱼ", ">_~*/v+aij")
 """One letter for one letter, so that columns stay aligned."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pellucid.train.start.fit import ModelLimits
     from pellucid.train.start.worst import WorstPairs
 
-__all__ = ["NUM_WORST", "check_text"]
-
 NUM_WORST = 20
 """Pairs that are listed of those that a model finds least likely."""
 
@@ -46,7 +44,7 @@ def check_text(
     Returns:
         The exit code: 2 if something must be wrong.
     """
-    from pellucid.text.check import check_data
+    from pellucid.check.check import check_data
 
     # Report a missing model first. Otherwise PyTorch, which these functions load, waits
     # until the check has given its memory back.
@@ -80,7 +78,7 @@ def _read_limits(sizes: Mapping[str, Any], start: str | None) -> ModelLimits:
 
 def _score(model: str, data: DataConfig, folder: Path, count: int) -> WorstPairs:
     from pellucid.train.start.worst import find_worst
-    from pellucid.translator import load
+    from pellucid.translate.translator import load
 
     translator = load(model)
     with show_progress(is_wanted=True, total=None) as progress:
@@ -89,7 +87,7 @@ def _score(model: str, data: DataConfig, folder: Path, count: int) -> WorstPairs
 
 def _describe(found: WorstPairs, model: str) -> Iterator[str]:
     """Format the worst pairs, with their places and texts."""
-    from pellucid.text.findings import cut_line
+    from pellucid.check.findings import cut_line
 
     left_out = f" ({found.num_left_out:,} could not be scored)" if found.num_left_out else ""
     yield (

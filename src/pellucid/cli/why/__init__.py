@@ -1,3 +1,1 @@
 """The terminal's view of a measurement."""
-
-__all__: list[str] = []

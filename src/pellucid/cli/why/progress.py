@@ -6,8 +6,6 @@ import contextlib
 import sys
 from types import TracebackType
 
-__all__ = ["Doing"]
-
 
 class Doing:
     """Shows on standard error what is being computed, if that is a terminal."""

@@ -24,8 +24,6 @@ from pellucid.lessons.why.result import Cell, Finding, Measurement, Table, Verdi
 if TYPE_CHECKING:
     from pellucid.lessons.why.kept import KeptCells
 
-__all__ = ["KEPT_IN", "answer", "list_claims", "write_cell"]
-
 KEPT_IN = Path("why-results")
 """The folder for finished parts of full measurements, in the current folder."""
 
@@ -73,9 +71,9 @@ def answer(
         check_ending(picture)  # Before a minute of measuring.
         check_target(str(picture), may_overwrite=True)
 
-    from pellucid.hardware import set_threads
     from pellucid.lessons.why import Setting, measure_claim
     from pellucid.lessons.why.record import to_record
+    from pellucid.machine.hardware import set_threads
 
     kept = _open_kept(name, kept_in or KEPT_IN) if size == "full" else None
     set_threads(threads)

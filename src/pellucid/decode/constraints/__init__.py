@@ -1,3 +1,1 @@
 """Constraints on a translation: prefix, forbidden and required phrases, glossary."""
-
-__all__: list[str] = []

@@ -11,8 +11,6 @@ from typing import NamedTuple, final
 
 from pellucid.text.letters import is_word_letter
 
-__all__ = ["NUM_KINDS", "Automaton", "TextAutomata", "match_tokens"]
-
 # The end of a text between two tokens.
 _OPEN, _IN_WORD, _SPACE = range(3)
 

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.decode.constraints.request import Constraints, Request
 from pellucid.errors import InputError
-from pellucid.text import Tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.forbidden import Spelling
-
-__all__ = ["MOST_TOKENS", "RequestBuilder", "prefix_ids", "required_ids"]
 
 MOST_TOKENS = 65_536
 """Maximum length of a translation, whatever a model or an option says: a search makes tables of

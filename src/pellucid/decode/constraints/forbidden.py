@@ -14,11 +14,9 @@ from torch import Tensor
 from pellucid.decode.constraints.automata import TextAutomata
 from pellucid.decode.constraints.history import History, last_tokens, lower_values, pad_rows
 from pellucid.errors import InputError
-from pellucid.text import Tokenizer
 from pellucid.text.letters import is_word_letter
-from pellucid.text.words import JOINER
-
-__all__ = ["ForbiddenText", "Spelling", "TextRule"]
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.text.tokenizers.words import JOINER
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import final
 
 from pellucid.errors import DataError
-from pellucid.text import normalize
 from pellucid.text.forms import Match, base_forms
 from pellucid.text.letters import word_pattern
-from pellucid.text_lines import read_lines
-
-__all__ = ["Glossary", "load_glossary"]
+from pellucid.text.normalization import normalize
+from pellucid.text.reading.lines import read_lines
 
 _Words = tuple[str, ...]
 

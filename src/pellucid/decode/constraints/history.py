@@ -9,8 +9,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["History", "Rule", "last_tokens", "lower_values", "pad_rows"]
-
 
 @dataclass
 class History:

@@ -11,8 +11,6 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.decode.constraints.forbidden import ForbiddenText, Spelling
 
-__all__ = ["Constraints", "Request", "SpecialIds", "check_ids", "check_requests"]
-
 
 @dataclass(frozen=True)
 class Request:

@@ -21,13 +21,6 @@ from pellucid.decode.constraints.history import pad_rows
 from pellucid.decode.constraints.request import Request, check_ids
 from pellucid.decode.logits import best_of_rows
 
-__all__ = [
-    "Progress",
-    "RequiredPhrases",
-    "allocate",
-    "candidates",
-]
-
 
 @dataclass(frozen=True)
 class Progress:

@@ -13,8 +13,6 @@ from pellucid.decode.constraints.forbidden import TextRule
 from pellucid.decode.constraints.history import History, Rule, last_tokens, lower_values, pad_rows
 from pellucid.decode.constraints.request import Request, check_requests
 
-__all__ = ["make_rules"]
-
 Device = torch.device | str
 Group = TypeVar("Group", bound=Hashable)
 Sequences = tuple[tuple[int, ...], ...]

@@ -1,3 +1,1 @@
 """The Transformer laid out for fast decoding; tests compare it with the model."""
-
-__all__: list[str] = []

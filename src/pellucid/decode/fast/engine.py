@@ -20,8 +20,6 @@ from pellucid.decode.fast.weights import Prepared, PreparedAttention, PreparedLa
 from pellucid.model import Transformer
 from pellucid.model.layers import ACTIVATIONS
 
-__all__ = ["Engine"]
-
 
 class Engine:
     """One model, ready to decode with.

@@ -14,8 +14,6 @@ from pellucid.decode.logits import log_normalizer
 from pellucid.decode.search.loop import Stepper
 from pellucid.errors import InputError
 
-__all__ = ["Ensemble"]
-
 
 @dataclass(frozen=True)
 class _States:

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pellucid.hardware import threads_in_use
+from pellucid.machine.hardware import threads_in_use
 from pellucid.native import Encoded, NativeEngine, Session
-
-__all__ = ["NativeState", "NativeStepper"]
 
 
 class NativeState:

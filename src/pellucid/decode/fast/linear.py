@@ -12,8 +12,6 @@ from torch import Tensor
 from pellucid.config import Precision
 from pellucid.errors import ConfigurationError
 
-__all__ = ["Linear", "make_linear"]
-
 Linear = Callable[[Tensor], Tensor]
 """A function from rows of one width to rows of another."""
 

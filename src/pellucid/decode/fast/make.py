@@ -9,8 +9,6 @@ from pellucid.decode.fast.engine import Engine
 from pellucid.decode.fast.recurrent import RecurrentEngine
 from pellucid.model import EncoderDecoder, RecurrentModel, Transformer
 
-__all__ = ["make_engine"]
-
 
 def make_engine(
     model: EncoderDecoder, precision: Precision = "float32", *, dtype: torch.dtype | None = None

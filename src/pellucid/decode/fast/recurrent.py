@@ -20,8 +20,6 @@ from pellucid.model import RecurrentModel
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention
 from pellucid.model.recurrent import DecoderLayer
 
-__all__ = ["RecurrentEngine", "RecurrentState"]
-
 
 @dataclass(frozen=True)
 class _Memory:

@@ -19,8 +19,6 @@ from torch import Tensor
 
 from pellucid.config import ModelConfig
 
-__all__ = ["DecoderState", "Memory"]
-
 FIRST_COLUMNS = 32
 """The columns to allocate at first; they double when they are full."""
 

@@ -20,8 +20,6 @@ from pellucid.decode.fast.linear import Linear, make_linear
 from pellucid.model import Transformer
 from pellucid.model.layers import DecoderLayer, EncoderLayer, MultiHeadAttention
 
-__all__ = ["Prepared", "PreparedAttention", "PreparedLayer", "prepare"]
-
 
 @dataclass(frozen=True)
 class PreparedAttention:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-__all__ = ["group_by_length"]
-
 GROWTH = 1.5
 """The longest source of a group is at most this many times as long as its shortest."""
 

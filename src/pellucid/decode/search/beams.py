@@ -15,8 +15,6 @@ from pellucid.decode.constraints.request import Request
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.search.penalty import LengthPenalty
 
-__all__ = ["NO_REQUEST", "Beams"]
-
 NO_REQUEST = -1
 """The request of an empty slot."""
 

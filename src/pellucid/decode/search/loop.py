@@ -30,8 +30,6 @@ from pellucid.decode.search.sampling import draw
 from pellucid.decode.search.selection import Choice, choose_in_groups
 from pellucid.decode.search.uniforms import uniforms
 
-__all__ = ["Found", "Search", "Stepper"]
-
 
 class Stepper(Protocol):
     """A model, or several together, as a search needs it."""

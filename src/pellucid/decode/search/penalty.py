@@ -7,8 +7,6 @@ from torch import Tensor
 
 from pellucid.config import DecodingConfig
 
-__all__ = ["LengthPenalty"]
-
 
 class LengthPenalty:
     r"""The score of a hypothesis of length Y, ``</s>`` included: $s(Y) = \log P / lp(Y)$.

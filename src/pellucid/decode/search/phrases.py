@@ -8,8 +8,6 @@ from torch import Tensor
 from pellucid.decode.constraints.required import Progress, RequiredPhrases, allocate, candidates
 from pellucid.decode.search.selection import Choice
 
-__all__ = ["choose_with_phrases"]
-
 
 def choose_with_phrases(
     values_AV: Tensor,

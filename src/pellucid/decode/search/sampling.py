@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["draw"]
-
 # The number of likeliest tokens to sort first for top_p, and the factor if they do not suffice.
 _FEW = 64
 

@@ -11,12 +11,6 @@ from torch import Tensor
 
 from pellucid.decode.logits import best_of_rows
 
-__all__ = [
-    "Choice",
-    "choose_best",
-    "choose_in_groups",
-]
-
 
 @dataclass(frozen=True)
 class Choice:

@@ -11,9 +11,7 @@ import numpy as np
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.randomness import generator
-
-__all__ = ["draw_samples", "number_sample", "uniforms"]
+from pellucid.machine.randomness import generator
 
 
 def number_sample(request: Request, index: int) -> Request:

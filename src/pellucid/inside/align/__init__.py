@@ -1,3 +1,1 @@
 """Word links from cross-attention."""
-
-__all__: list[str] = []

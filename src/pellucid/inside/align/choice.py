@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pellucid.errors import InputError
 from pellucid.inside.align.links import Aligned
 
-__all__ = ["FEW_PAIRS", "consistencies"]
-
 FEW_PAIRS = 50
 """With fewer pairs, words hardly repeat, and consistency says little."""
 

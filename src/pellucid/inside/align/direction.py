@@ -15,9 +15,7 @@ from pellucid.inside.align.links import Aligned, LinkRule, align_pairs
 from pellucid.inside.align.maps import CONVENTIONS, MAPS, Convention, MapName, View, all_views
 from pellucid.inside.align.units import NOTHING_GIVEN, Given, UnitRule
 from pellucid.model import EncoderDecoder
-from pellucid.text import Tokenizer
-
-__all__ = ["SAMPLE_PAIRS", "Direction", "Judged", "Recommended", "make_direction"]
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 SAMPLE_PAIRS = 500
 """The most pairs that a recommendation is based on."""

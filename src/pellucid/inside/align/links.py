@@ -23,19 +23,9 @@ from pellucid.inside.align.maps import PairMaps, View, map_pairs
 from pellucid.inside.align.units import NOTHING_GIVEN, SIDES, Given, UnitRule, Units, find_units
 from pellucid.inside.pair import problem_of
 from pellucid.model import EncoderDecoder
-from pellucid.text import Tokenizer
 from pellucid.text.codes import split_code
 from pellucid.text.token_words import mark_unknown, unknown_pieces
-
-__all__ = [
-    "LINK_RULES",
-    "Aligned",
-    "LinkRule",
-    "align_pairs",
-    "link_words",
-    "links_of_maps",
-    "tokens_by_words",
-]
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 LinkRule = Literal["best", "both", "all"]
 LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)

@@ -21,17 +21,6 @@ from pellucid.inside.ask import check_number, require_attention
 from pellucid.inside.pair import Keeper, attention_at, output_by_head
 from pellucid.model import EncoderDecoder
 
-__all__ = [
-    "CONVENTIONS",
-    "MAPS",
-    "Convention",
-    "MapName",
-    "PairMaps",
-    "View",
-    "all_views",
-    "map_pairs",
-]
-
 MapName = Literal["head", "layer-mean", "norms"]
 Convention = Literal["predicts", "reads"]
 MAPS: tuple[MapName, ...] = get_args(MapName)

@@ -6,22 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pellucid.text import Tokenizer
 from pellucid.text.codes import split_code
 from pellucid.text.given_words import find_words
 from pellucid.text.line_words import WordRule, line_words
 from pellucid.text.token_words import mark_unknown, words_of_tokens
-
-__all__ = [
-    "NOTHING_GIVEN",
-    "SIDES",
-    "Given",
-    "Side",
-    "UnitRule",
-    "Units",
-    "find_units",
-    "units_of_line",
-]
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 UnitRule = Literal["auto", "spaces", "script", "subwords"]
 """The rules of `line_words`, or the tokens of the model."""

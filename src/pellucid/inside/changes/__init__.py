@@ -1,3 +1,1 @@
 """Changes while a model runs: cut, force or average, and decode again."""
-
-__all__: list[str] = []

@@ -34,18 +34,6 @@ from pellucid.config import ModelConfig
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes.place import Place, parse_place
 
-__all__ = [
-    "AverageHead",
-    "Change",
-    "Changes",
-    "CutEdge",
-    "CutHead",
-    "ForceWeight",
-    "ReplaceWeights",
-    "cut_source_word",
-    "parse_change",
-]
-
 
 @dataclass(frozen=True)
 class Change(ABC):

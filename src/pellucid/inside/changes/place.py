@@ -13,8 +13,6 @@ from pellucid.config import ModelConfig
 from pellucid.errors import InputError
 from pellucid.inside.ask import Kind, Part, check_number
 
-__all__ = ["Place", "all_heads", "parse_place"]
-
 _NUMBER = r"(\d+|\*)"
 _PLACE = re.compile(
     rf"(encoder|decoder)\.{_NUMBER}\.(self|cross)\.{_NUMBER}(?::{_NUMBER}>{_NUMBER})?", re.ASCII

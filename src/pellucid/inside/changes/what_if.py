@@ -20,9 +20,7 @@ from pellucid.errors import InputError
 from pellucid.inside.changes.change import Change, Changes
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.pair import Pair
-from pellucid.randomness import generator
-
-__all__ = ["Baseline", "Edit", "Output", "WhatIf", "decode_under", "random_heads", "what_if"]
+from pellucid.machine.randomness import generator
 
 UNCHANGED = Changes()
 """A probe without changes: it too runs the explicit stages, so that only the changes differ."""

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes.change import Change, cut_source_word, parse_change
-from pellucid.text import Tokenizer
 from pellucid.text.token_words import is_punctuation, source_pieces, words_of_tokens
-
-__all__ = ["parse_changes"]
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 _WORD = re.compile(r"(cut|zero)\s+word\s+(\S+)\s*")
 _MARKS = ".,;:!?\"'()\u00ab\u00bb\u2026"

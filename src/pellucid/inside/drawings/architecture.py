@@ -18,8 +18,6 @@ from pellucid.inside.drawings.recurrent import draw_unit, draw_unrolled, recurre
 from pellucid.inside.drawings.stacks import draw_inference, draw_training
 from pellucid.inside.drawings.whole import draw_whole
 
-__all__ = ["Drawing", "draw_architecture"]
-
 Drawing = Literal["whole", "attention", "heads", "training", "inference", "unit"]
 _DRAWERS: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
     "whole": ("The whole architecture", draw_whole),

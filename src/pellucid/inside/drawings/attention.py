@@ -7,8 +7,6 @@ import math
 from pellucid.inside.drawings.canvas import Box, Canvas
 from pellucid.inside.drawings.counts import Counts
 
-__all__ = ["draw_heads", "draw_one_attention"]
-
 STEP = 76
 MOST_HEADS = 8
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["COUNT", "FILLS", "Box", "Canvas", "in_words"]
-
 FILLS = {"attention": "#d3e3f2", "network": "#fbe0c4", "table": "#ece7cf", "plain": "#f0f0f0"}
 """Colors of boxes; the words in a box say the same as its color."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from pellucid.config import ModelConfig
 
-__all__ = ["Counts"]
-
 
 @dataclass(frozen=True)
 class Counts:

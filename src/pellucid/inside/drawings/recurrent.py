@@ -7,8 +7,6 @@ from itertools import pairwise
 from pellucid.inside.drawings.canvas import COUNT, Box, Canvas
 from pellucid.inside.drawings.counts import Counts
 
-__all__ = ["draw_unit", "draw_unrolled", "recurrent_total"]
-
 WIDE, HIGH = 104.0, 36.0
 COLUMN = 168.0
 STEP = 78.0

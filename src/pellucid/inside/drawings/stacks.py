@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pellucid.inside.drawings.canvas import Box, Canvas
 from pellucid.inside.drawings.counts import Counts
 
-__all__ = ["draw_inference", "draw_training"]
-
 LEFT, RIGHT, BUS = 120.0, 600.0, 345.0
 STEP = 82.0
 WIDE = 230.0

@@ -8,8 +8,6 @@ from typing import Literal
 from pellucid.inside.drawings.canvas import COUNT, Box, Canvas, in_words
 from pellucid.inside.drawings.counts import Counts
 
-__all__ = ["draw_whole"]
-
 LEFT, RIGHT, BUS = 170.0, 640.0, 405.0
 STEP = 66.0
 WIDE, HIGH = 210.0, 36.0

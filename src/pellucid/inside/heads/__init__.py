@@ -1,3 +1,1 @@
 """Heads side by side: a table of figures, and the difference of two maps."""
-
-__all__: list[str] = []

@@ -17,8 +17,6 @@ from pellucid.errors import InputError
 from pellucid.inside.changes.place import Place
 from pellucid.inside.record.data import TraceData
 
-__all__ = ["Difference", "compare_heads", "compare_maps"]
-
 
 @dataclass(frozen=True, eq=False)
 class Difference:

@@ -24,8 +24,6 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.record.data import TraceData
 from pellucid.text.token_words import is_punctuation
 
-__all__ = ["SORTABLE", "Gold", "HeadRow", "cut_effects", "head_rows", "mean_rows", "sort_rows"]
-
 
 @dataclass(frozen=True)
 class Gold:

@@ -22,8 +22,6 @@ from pellucid.errors import InputError
 from pellucid.inside.measures.maps import Map, merge_source_words, source_words
 from pellucid.inside.pair import Pair
 
-__all__ = ["Agreement", "agreement", "kendall", "on_words", "spearman"]
-
 
 @dataclass(frozen=True, eq=False)
 class Agreement:

@@ -28,8 +28,6 @@ from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map, sites
 from pellucid.inside.measures.rollout import roll_decoder, roll_encoder
 from pellucid.inside.pair import Pair
 
-__all__ = ["alti", "shares"]
-
 
 def alti(pair: Pair, *, part: Part, kind: Kind = "whole", layer: int | None = None) -> Map:
     """Compute the shares in one attention, or with ``whole`` the shares of the tokens read.

@@ -36,8 +36,6 @@ from pellucid.inside.pair import Pair, problem_of
 from pellucid.text.line_words import line_words
 from pellucid.text.token_words import is_punctuation, mark_unknown, words_of_tokens
 
-__all__ = ["Contrast", "contrast_measure", "find_contrast"]
-
 _MARKS = ".,;:!?\"'()\u00ab\u00bb\u2026\u3002\uff0c\uff01\uff1f"
 _LATER = "(later pieces)"
 _LATER_BYTE = re.compile(r"<0x[89AB][0-9A-F]>")

@@ -33,8 +33,6 @@ from pellucid.inside.ask import Part
 from pellucid.inside.measures.maps import last_layer, sites_up_to
 from pellucid.inside.pair import Pair, attention_at, check_memory, output_by_head
 
-__all__ = ["Attention", "Contributions", "contributions", "take_apart"]
-
 
 @dataclass(frozen=True, eq=False)
 class Contributions:

@@ -29,9 +29,7 @@ from pellucid.inside.measures.agreement import on_words
 from pellucid.inside.measures.maps import Map, shares_of_rows, source_words
 from pellucid.inside.measures.occlusion import log_probabilities_of
 from pellucid.inside.pair import Pair
-from pellucid.randomness import generator
-
-__all__ = ["Faithfulness", "Raise", "Score", "faithfulness", "find_raises"]
+from pellucid.machine.randomness import generator
 
 BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the words, as in the paper."""

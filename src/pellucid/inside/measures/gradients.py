@@ -38,8 +38,6 @@ from pellucid.inside.measures.maps import (
 )
 from pellucid.inside.pair import Pair
 
-__all__ = ["carry", "gradient_weights", "gradients"]
-
 
 class _Leaves:
     """A probe that keeps weights, and adds a zero to them that can be differentiated by."""

@@ -31,8 +31,6 @@ from pellucid.errors import InputError, suggestion
 from pellucid.inside.measures.maps import Map, make_map
 from pellucid.inside.pair import Pair
 
-__all__ = ["BASELINES", "STEPS", "Baseline", "integrated_gradients"]
-
 Baseline = Literal["zero", "unknown"]
 BASELINES: tuple[Baseline, ...] = ("zero", "unknown")
 

@@ -23,8 +23,6 @@ from pellucid.inside.pair import Pair, states_of
 from pellucid.model import Transformer
 from pellucid.model.site import Site
 
-__all__ = ["DecoderDepth", "Depth", "Guess", "decoder_lens", "logit_lens"]
-
 
 @dataclass(frozen=True)
 class Guess:

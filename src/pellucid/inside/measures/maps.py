@@ -13,17 +13,6 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.record.data import row_labels
 from pellucid.text.token_words import is_punctuation
 
-__all__ = [
-    "Kind",
-    "Map",
-    "last_layer",
-    "make_map",
-    "merge_source_words",
-    "shares_of_rows",
-    "sites_up_to",
-    "source_words",
-]
-
 Kind = Literal["self", "cross", "whole"]
 
 OWN = "(own row)"

@@ -19,8 +19,6 @@ from pellucid.inside.measures.contributions import Attention, take_apart
 from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map
 from pellucid.inside.pair import Pair
 
-__all__ = ["mixing_ratio", "norms", "residual_norms"]
-
 
 @torch.inference_mode()
 def norms(

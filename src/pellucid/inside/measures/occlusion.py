@@ -25,8 +25,6 @@ from pellucid.inside.changes.change import cut_source_word
 from pellucid.inside.measures.maps import Map, make_map, source_words
 from pellucid.inside.pair import Pair
 
-__all__ = ["How", "log_probabilities_of", "occlusion"]
-
 How = Literal["remove", "unknown", "cut"]
 HOWS = ("remove", "unknown", "cut")
 MOST_LOGITS_AT_ONCE = 1 << 25

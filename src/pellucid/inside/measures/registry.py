@@ -20,8 +20,6 @@ from pellucid.inside.measures.rollout import rollout
 from pellucid.inside.measures.zeroing import value_zeroing
 from pellucid.inside.pair import Pair
 
-__all__ = ["MEASURES", "Measure", "measure", "weights"]
-
 
 @dataclass(frozen=True)
 class Measure:

@@ -17,8 +17,6 @@ from pellucid.inside.ask import Part
 from pellucid.inside.measures.maps import Map, last_layer, make_map, sites_up_to
 from pellucid.inside.pair import Pair
 
-__all__ = ["roll_decoder", "roll_encoder", "rollout"]
-
 
 def roll_encoder(layers: Sequence[np.ndarray]) -> np.ndarray:
     r"""Multiply a stack's maps, the last layer first: $\tilde{A}_N \cdots \tilde{A}_1$.

@@ -27,8 +27,6 @@ from pellucid.inside.measures.rollout import roll_encoder
 from pellucid.inside.pair import Pair
 from pellucid.model.site import Site
 
-__all__ = ["value_zeroing"]
-
 MOST_NUMBERS_AT_ONCE = 1 << 24
 ROUNDING = 1e-12
 """A smaller change of direction is only rounding."""

@@ -20,20 +20,8 @@ from pellucid.corpora.lexicon import NOUNS
 from pellucid.corpora.pronouns import FRAMES
 from pellucid.errors import InputError
 from pellucid.inside.pair import Pair, make_pair
-from pellucid.randomness import generator
+from pellucid.machine.randomness import generator
 from pellucid.text.token_words import is_punctuation, split_pieces, words_of_tokens
-
-__all__ = [
-    "RULES",
-    "Case",
-    "Reading",
-    "Share",
-    "choose_reading",
-    "count_hits",
-    "make_cases",
-    "share_by",
-    "share_of_hits",
-]
 
 Reading = Callable[["Case"], Mapping[str, Sequence[float]]]
 """A function that returns, by the name of each map, a number for each noun of a case."""

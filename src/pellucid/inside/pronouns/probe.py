@@ -23,16 +23,7 @@ import torch
 from pellucid.errors import InputError
 from pellucid.inside.pair import Keeper, Pair, states_of
 from pellucid.inside.pronouns.cases import Case, Share, share_of_hits
-from pellucid.randomness import generator
-
-__all__ = [
-    "ProbeResult",
-    "Word",
-    "encoder_vectors",
-    "fit_logistic",
-    "probe_layers",
-    "split_combinations",
-]
+from pellucid.machine.randomness import generator
 
 Word = Literal["pronoun", "predicate"]
 

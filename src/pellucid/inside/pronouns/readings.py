@@ -16,8 +16,6 @@ from pellucid.inside.pronouns.cases import Case, Reading
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.replay import replay
 
-__all__ = ["CUTS", "Rows", "read_cuts", "read_heads", "read_map"]
-
 Rows = Literal["pronoun", "predicate", "predicts", "reads"]
 """The rows of a map to read: the encoder's at the pronoun or at the other words of its clause, or
 the decoder's that predict, or that read, the French word that shows the gender."""

@@ -1,3 +1,1 @@
 """The data of a trace and its files, below everything that draws it."""
-
-__all__: list[str] = []

@@ -10,8 +10,6 @@ import numpy as np
 
 from pellucid.errors import InputError, suggestion
 
-__all__ = ["TraceData", "row_labels"]
-
 ALLOWED_DIFFERENCE = {"float32": 1e-4}
 """The largest difference between replay and decode, in log-probability of a token, by precision."""
 

@@ -32,16 +32,6 @@ from pellucid.files import (
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
 from pellucid.inside.record.data import TraceData
 
-__all__ = [
-    "FORMAT",
-    "NpzWriter",
-    "name_without_gz",
-    "read_trace",
-    "trace_to_json",
-    "write_json",
-    "write_npz",
-]
-
 FORMAT = 1
 TOKENS = ("source_tokens", "target_tokens", "predicted_tokens", "argmax_tokens")
 IDS = ("source_ids", "target_ids", "predicted_ids", "heads")

@@ -1,3 +1,1 @@
 """A trace in every medium: terminal, page and figures show the same with the same words."""
-
-__all__: list[str] = []

@@ -8,8 +8,6 @@ import numpy as np
 
 from pellucid.inside.record.data import TraceData
 
-__all__ = ["CLEAREST", "clearest_head", "mean_entropy"]
-
 CLEAREST = "of all of this kind the head whose rows have the least entropy on this sentence"
 
 

@@ -9,17 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = [
-    "BLUE_ORANGE",
-    "CIVIDIS",
-    "ground_and_ink",
-    "ink_on",
-    "scale_end",
-    "shade",
-    "shade_signed",
-    "to_hex",
-]
-
 CIVIDIS = (
     "00224e",
     "003170",

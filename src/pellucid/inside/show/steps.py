@@ -13,8 +13,6 @@ from pellucid.inside.ask import MAP_STAGES, check_number
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.view import View
 
-__all__ = ["SHOWN", "Cell", "Step", "choosing", "follow", "mixing", "table"]
-
 Cell = str | float
 
 SHOWN = 5

@@ -14,8 +14,6 @@ from pellucid.inside.show.view import View
 from pellucid.model import GatedCell, RecurrentModel
 from pellucid.model.cross_attention import AdditiveAttention
 
-__all__ = ["follow_unit"]
-
 _GATES = ("reset", "update", "candidate")
 
 

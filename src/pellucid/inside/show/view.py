@@ -13,16 +13,6 @@ from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.colors import scale_end
 
-__all__ = [
-    "SPECIAL_TOKENS",
-    "View",
-    "default_view",
-    "describe_decoding",
-    "describe_model_of",
-    "number_in_cell",
-    "views_of",
-]
-
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})
 
 _KINDS = {"self": "self-attention", "cross": "cross-attention"}

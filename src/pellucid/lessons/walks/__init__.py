@@ -1,3 +1,1 @@
 """The five texts as walks: their statements in their order, each with a command that shows it."""
-
-__all__: list[str] = []

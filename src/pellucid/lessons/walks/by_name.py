@@ -8,8 +8,6 @@ from importlib import import_module
 from pellucid.errors import InputError, suggestion
 from pellucid.lessons.walks.statement import Walk
 
-__all__ = ["TITLES", "load_walk"]
-
 TITLES: Mapping[str, str] = {
     "lecture": "A lecture on self-attention",
     "slides": "Slides: Self-Attention",

@@ -11,8 +11,6 @@ from pellucid.inside.show.page.carry import cannot_carry
 from pellucid.lessons.walks.by_name import TITLES, load_walk
 from pellucid.lessons.walks.statement import SENTENCE, Statement
 
-__all__ = ["OUTPUTS", "lessons_for", "read_outputs"]
-
 OUTPUTS = "outputs.json"
 """The file with the outputs, which ``docs/lessons/make_outputs.py`` writes."""
 

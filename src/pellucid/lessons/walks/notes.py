@@ -6,8 +6,6 @@ from pellucid.lessons.walks.notes_decoder import DECODER
 from pellucid.lessons.walks.notes_encoder import ENCODER
 from pellucid.lessons.walks.statement import Walk
 
-__all__ = ["WALK"]
-
 WALK = Walk(
     name="notes",
     title="Notes: Transformers",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pellucid.lessons.walks.statement import Statement
 
-__all__ = ["DECODER"]
-
 MONEY = "pellucid attend show-me-the-money --page"
 LIFE = "pellucid attend not-on-your-life --page"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pellucid.lessons.walks.statement import Statement
 
-__all__ = ["ENCODER"]
-
 MONEY = "pellucid attend show-me-the-money --page"
 
 ENCODER = (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pellucid.lessons.walks.statement import Statement, Walk
 
-__all__ = ["WALK"]
-
 HEAD = '"The pizza is good" --part encoder --layer 0 --head 0'
 
 STATEMENTS = (

@@ -6,8 +6,6 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["SENTENCE", "Statement", "Walk"]
-
 SENTENCE = "The pizza came out of the oven and it tasted good."
 """The sentence that a page shows for a statement whose command has none."""
 

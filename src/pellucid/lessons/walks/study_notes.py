@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pellucid.lessons.walks.statement import Statement, Walk
 
-__all__ = ["WALK"]
-
 DOG = '"The dog found some pizza next to the baby and ate it."'
 
 STATEMENTS = (

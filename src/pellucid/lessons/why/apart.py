@@ -16,11 +16,9 @@ from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.tiny.between import draw_hesitant
 from pellucid.lessons.why.tiny.learn import Tiny
 from pellucid.lessons.why.tiny.words import START
+from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
-from pellucid.randomness import generator
 from pellucid.text.token_words import words_of_tokens
-
-__all__ = ["Apart", "Case", "draw_apart_packaged", "draw_apart_tiny", "look_apart"]
 
 
 @dataclass(frozen=True)

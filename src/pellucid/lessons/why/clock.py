@@ -11,8 +11,6 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-__all__ = ["peak_bytes", "seconds_of", "thread_seconds"]
-
 _SHORTEST = 0.02
 """Seconds that one timing lasts at least: a shorter call is repeated within it."""
 

@@ -19,8 +19,6 @@ from pellucid.inside.show.figures.style import (
 )
 from pellucid.lessons.why.result import Measurement, Panel, Series
 
-__all__ = ["draw_measurement"]
-
 ACCENT = "#d9801f"
 _PLAINS = ("#3d3d3d", "#8a8a8a", "#bdbdbd")
 _FAINT = "#b5b5b5"

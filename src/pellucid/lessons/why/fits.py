@@ -10,8 +10,6 @@ import numpy as np
 
 from pellucid.errors import InputError
 
-__all__ = ["PowerLaw", "fit_power_law", "longest_below"]
-
 
 @dataclass(frozen=True)
 class PowerLaw:

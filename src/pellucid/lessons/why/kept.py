@@ -12,8 +12,6 @@ from typing import Any
 from pellucid.errors import DataError
 from pellucid.files import read_bytes, write_text
 
-__all__ = ["KeptCells"]
-
 
 class KeptCells:
     """The cells of one claim in one JSON file, written after each cell.
@@ -82,6 +80,6 @@ class KeptCells:
 
 
 def _describe_machine() -> str:
-    from pellucid.hardware import describe_machine  # Loads PyTorch.
+    from pellucid.machine.hardware import describe_machine  # Loads PyTorch.
 
     return describe_machine()

@@ -8,8 +8,6 @@ from typing import Literal
 from pellucid.lessons.why.intervals import interval
 from pellucid.lessons.why.result import Series
 
-__all__ = ["line_over_seeds", "write_over_seeds"]
-
 
 def write_over_seeds(values: Sequence[float], form: str) -> str:
     """Write the mean of some seeds, with half of the 95 % interval if there are several.

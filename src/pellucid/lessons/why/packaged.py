@@ -9,9 +9,7 @@ from pellucid.bundle import Bundle
 from pellucid.corpora import Example, make_split
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.model import Transformer, initialize
-from pellucid.translator import load
-
-__all__ = ["load_packaged", "pairs_of", "untrained_twin", "write_examples_of"]
+from pellucid.translate.translator import load
 
 
 @cache

@@ -17,8 +17,6 @@ from pellucid.lessons.why.result import (
     Verdict,
 )
 
-__all__ = ["from_record", "to_record"]
-
 
 def to_record(measurement: Measurement) -> dict[str, Any]:
     """Turn a measurement into lists and dictionaries; a number that is not finite becomes null."""

@@ -10,8 +10,6 @@ from pellucid.errors import InputError, suggestion
 from pellucid.lessons.why.result import Measurement
 from pellucid.lessons.why.setting import Setting
 
-__all__ = ["CLAIMS", "Claim", "measure_claim"]
-
 
 @dataclass(frozen=True)
 class Claim:

@@ -8,24 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "LECTURE",
-    "NOTES",
-    "OBJECTIVES",
-    "SLIDES",
-    "STUDY_NOTES",
-    "Cell",
-    "Finding",
-    "Measurement",
-    "Outcome",
-    "Panel",
-    "Plot",
-    "Series",
-    "Statement",
-    "Table",
-    "Verdict",
-]
-
 LECTURE = "a lecture on self-attention"
 SLIDES = 'slides "Self-Attention"'
 NOTES = 'notes "Transformers"'

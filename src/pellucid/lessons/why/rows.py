@@ -14,8 +14,6 @@ from pellucid.attention import attend_with_embeddings
 from pellucid.inside.pair import Keeper
 from pellucid.model import EncoderDecoder
 
-__all__ = ["OwnWeight", "count_rows", "look_at_heads", "look_at_inputs", "rank_with"]
-
 _LEAST = 3
 """The other words that a row must have for a rank correlation."""
 

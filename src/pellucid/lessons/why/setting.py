@@ -8,8 +8,6 @@ from typing import Any, Literal, TypeVar
 
 from pellucid.lessons.why.kept import KeptCells
 
-__all__ = ["Setting", "Size", "say_nothing"]
-
 Size = Literal["quick", "toy", "full"]
 T = TypeVar("T")
 

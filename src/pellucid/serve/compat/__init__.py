@@ -1,5 +1,3 @@
 """Routes for the clients of LibreTranslate, which find this server in its place."""
 
 from __future__ import annotations
-
-__all__: list[str] = []

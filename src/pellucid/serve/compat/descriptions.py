@@ -9,21 +9,6 @@ from pydantic import Field
 from pellucid.serve.answers import Answer, ProblemAnswer, StatusAnswer
 from pellucid.serve.responses import PROBLEMS
 
-__all__ = [
-    "DETECT",
-    "DOWNLOAD",
-    "HEALTH",
-    "LANGUAGES",
-    "SETTINGS",
-    "SUGGEST",
-    "TRANSLATE",
-    "TRANSLATE_FILE",
-    "Detection",
-    "FileAnswer",
-    "LanguageAnswer",
-    "TranslatedAnswer",
-]
-
 
 class LanguageAnswer(Answer):
     """A language."""

@@ -13,8 +13,6 @@ from typing import Literal
 
 from pellucid.serve.problems import Problem
 
-__all__ = ["READERS", "FileStore", "Reader", "StoredFile", "translate_file"]
-
 KEPT_SECONDS = 1800.0
 MOST_BYTES = 64 * 2**20
 

@@ -10,8 +10,6 @@ from typing import Any
 from pellucid.serve.models import Models, ServedModel
 from pellucid.serve.problems import Problem
 
-__all__ = ["Detector", "Languages", "Route", "display_name", "to_code"]
-
 _NAMES = """
 af afr Afrikaans|am amh Amharic|ar ara Arabic|az aze Azerbaijani|be bel Belarusian
 bg bul Bulgarian|bn ben Bengali|bs bos Bosnian|ca cat Catalan|cs ces Czech|cy cym Welsh

@@ -15,8 +15,6 @@ from pellucid.serve.keys import key_of
 from pellucid.serve.problems import Problem
 from pellucid.serve.settings import Settings
 
-__all__ = ["Fields", "read_fields"]
-
 MOST_FIELDS = 1000
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 

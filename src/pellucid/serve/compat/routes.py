@@ -20,8 +20,6 @@ from pellucid.serve.settings import Limits
 from pellucid.serve.table import Table
 from pellucid.serve.tasks import refuse_if_too_large
 
-__all__ = ["add_compat_routes"]
-
 SHORT = 40
 """Characters up to which a text's language is judged by all texts of the request."""
 

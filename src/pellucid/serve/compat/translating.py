@@ -12,9 +12,7 @@ from pellucid.serve.problems import Problem
 from pellucid.serve.tasks import Text, Translate
 
 if TYPE_CHECKING:
-    from pellucid.translation import Translation
-
-__all__ = ["translate_all", "translate_with_others"]
+    from pellucid.translate.results import Translation
 
 Format = Literal["text", "html"]
 

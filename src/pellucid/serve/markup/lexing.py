@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Kind", "Token", "match_tags", "read_tokens"]
-
 Kind = Literal["text", "start", "end", "void", "other"]
 
 _TAG = re.compile(

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from pellucid.serve.markup.reading import Element, Segment
 
-__all__ = ["place_tags", "place_tags_around"]
-
 _ID = re.compile(r"""\sid\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]+)""", re.IGNORECASE)
 
 Chain = tuple[int, ...]

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from pellucid.serve.markup.lexing import Token, match_tags, read_tokens
 
-__all__ = ["Element", "Point", "Segment", "read_segments", "visible_text"]
-
 _NAMES = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb rp "
     "rt ruby s samp small span strike strong sub sup time tt u var img wbr"

@@ -15,9 +15,7 @@ from pellucid.serve.problems import Problem
 from pellucid.serve.tasks import Text, Translate
 
 if TYPE_CHECKING:
-    from pellucid.translation import Translation
-
-__all__ = ["translate_markup"]
+    from pellucid.translate.results import Translation
 
 Found = dict[tuple[int, int], "Translation"]
 

@@ -1,5 +1,3 @@
 """The routes under ``/v1``, one file for each group."""
 
 from __future__ import annotations
-
-__all__: list[str] = []

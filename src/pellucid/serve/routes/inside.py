@@ -21,8 +21,6 @@ from pellucid.serve.schemas import Schemas
 from pellucid.serve.table import Table
 from pellucid.serve.tasks import estimate_tokens, refuse_if_too_large
 
-__all__ = ["add_inside_routes"]
-
 _TRACE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "A file of safetensors. Its header holds the tokens and records of the "

@@ -10,8 +10,6 @@ from pellucid.serve.parts import Parts
 from pellucid.serve.responses import PROBLEMS, Reply, reply
 from pellucid.serve.table import Table
 
-__all__ = ["add_model_routes"]
-
 READING: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemAnswer, "description": PROBLEMS[status]}
     for status in (401, 403, 408, 413, 421)

@@ -9,8 +9,6 @@ from pellucid.serve.parts import Parts
 from pellucid.serve.responses import Reply
 from pellucid.serve.table import Table
 
-__all__ = ["add_page_route"]
-
 
 def add_page_route(routes: Table, parts: Parts, lessons: Lessons) -> None:
     """Add ``/``, which is made when it is asked for the first time.

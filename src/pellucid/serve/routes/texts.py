@@ -14,8 +14,6 @@ from pellucid.serve.schemas import Schemas
 from pellucid.serve.table import Table
 from pellucid.serve.tasks import Score, Translate, refuse_if_too_large
 
-__all__ = ["add_text_routes", "refusals"]
-
 
 def refusals() -> dict[int | str, dict[str, Any]]:
     """Describe the answers of a route that computes, other than its result."""

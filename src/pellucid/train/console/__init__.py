@@ -1,3 +1,1 @@
 """Messages and progress for people while a model trains."""
-
-__all__: list[str] = []

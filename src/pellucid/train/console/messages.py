@@ -24,14 +24,6 @@ from pellucid.train.start.prepare import PreparedData
 from pellucid.train.validation import BestBy, describe_measuring
 from pellucid.train.weights.schedule import learning_rate
 
-__all__ = [
-    "Interval",
-    "announce",
-    "describe_best",
-    "describe_interval",
-    "expected_time",
-]
-
 
 class Interval:
     """Speed and last gradient since the last line of the log, or since the start."""

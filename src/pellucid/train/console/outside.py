@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pellucid.config import Recipe
-from pellucid.text import Tokenizer
 from pellucid.text.outside import Outside
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.start.prepare import PreparedData
-
-__all__ = ["BEGINNING", "describe_loud", "describe_outside", "describe_shares"]
 
 BEGINNING = "Outside the vocabulary"
 """The beginning of the sentences; a report shows lines of the log that begin so."""

@@ -11,8 +11,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
-__all__ = ["Smoothed", "TrainingProgress", "describe_time_left", "describe_training"]
-
 HALF_LIFE_SECONDS = 10.0
 LONGEST_STEP_SECONDS = 2.0
 SECONDS_BEFORE_GUESS = 5.0

@@ -10,16 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = [
-    "CorpusOutlook",
-    "TrainingOutlook",
-    "count_by_part",
-    "describe_bytes",
-    "describe_seconds",
-    "parameters_by_part",
-    "screen",
-]
-
 WIDTH = 100
 HEIGHT = 24
 INDENT = 11

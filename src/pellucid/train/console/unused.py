@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pellucid.config import Recipe, TrainingConfig
 
-__all__ = ["settings_without_effect"]
-
 
 def settings_without_effect(recipe: Recipe) -> list[str]:
     """Explain for each setting that differs from its default without effect why it has none.

@@ -1,3 +1,1 @@
 """Distillation: a small model learns from the translations of a large one."""
-
-__all__: list[str] = []

@@ -13,10 +13,8 @@ from typing import Any
 from safetensors import safe_open
 
 from pellucid.evaluate import Form, evaluate_corpus
-from pellucid.hardware import leave_lasting_objects
-from pellucid.translator import Translator
-
-__all__ = ["MEANINGLESS", "Competitor", "Measured", "compare_models", "judge_student"]
+from pellucid.machine.hardware import leave_lasting_objects
+from pellucid.translate.translator import Translator
 
 SINGLE_LINES = 40
 BULK_LINES = 1000

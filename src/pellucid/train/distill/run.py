@@ -12,16 +12,14 @@ from pellucid.bundle import resolve_model
 from pellucid.config import DataConfig, Recipe, validate
 from pellucid.errors import DataError
 from pellucid.files import new_folder, write_text
-from pellucid.text import Split, check_files, read_pairs
-from pellucid.text_lines import read_lines
+from pellucid.text.reading.corpus import Split, check_files, read_pairs
+from pellucid.text.reading.lines import read_lines
 from pellucid.train.distill.comparison import Competitor, Measured, compare_models
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
 from pellucid.train.distill.teacher import Lesson, Teaching, teach
 from pellucid.train.loop import train
 from pellucid.train.start.defaults import fill_in
-from pellucid.translator import Translator, load
-
-__all__ = ["Distillation", "distill"]
+from pellucid.translate.translator import Translator, load
 
 RESULT_FILE = "distill.json"
 

@@ -10,9 +10,7 @@ from typing import Any
 
 from pellucid.config import NAMED_SIZES, DataConfig
 from pellucid.errors import ConfigurationError, suggestion
-from pellucid.text import resolve_folder
-
-__all__ = ["DEFAULT_LAYERS", "StudentSize", "StudentText", "student_recipe"]
+from pellucid.text.reading.corpus import resolve_folder
 
 DEFAULT_LAYERS = "6+1"
 _FILES = ("train_source", "train_target", "train", "train_alignments")

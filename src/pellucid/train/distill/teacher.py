@@ -15,11 +15,9 @@ from pellucid.errors import ConfigurationError, DataError, PellucidError
 from pellucid.evaluate import choose_tokenizer
 from pellucid.evaluate.links import write_links
 from pellucid.files import read_bytes, write_text, writing
-from pellucid.lines.aligning import Aligner
-from pellucid.translation import TranslatedHypothesis, Translation
-from pellucid.translator import Translator
-
-__all__ = ["LINES_IN_A_PART", "Lesson", "Teaching", "check_settings", "teach"]
+from pellucid.translate.aligning import Aligner
+from pellucid.translate.results import TranslatedHypothesis, Translation
+from pellucid.translate.translator import Translator
 
 LINES_IN_A_PART = 1000
 SETTINGS_FILE = "settings.json"

@@ -15,8 +15,6 @@ from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.model import Dropout, EncoderDecoder
 
-__all__ = ["CompiledTransformer", "require_compiler"]
-
 _slots = count()
 _current: dict[int, Dropout] = {}
 

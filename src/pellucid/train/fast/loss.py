@@ -18,8 +18,6 @@ from pellucid.train.fast.rows.few_shapes import (
 )
 from pellucid.train.fast.rows.float32_gradients import Float32Gradient
 
-__all__ = ["chunk_rows", "interleave", "smoothed_cross_entropy"]
-
 ROWS_PER_CHUNK = 512
 """The most rows whose logits are held at once: few enough for the processor's cache."""
 

@@ -22,8 +22,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from pellucid.train.report.reading import RunHistory, speeds
 
-__all__ = ["PALETTES", "Curve", "Panel", "panels_of", "render_png", "render_svg", "short_number"]
-
 PALETTES: Mapping[str, Mapping[str, str]] = {
     "light": {
         "ink": "#1a1a1a",

@@ -22,8 +22,6 @@ from pellucid.train.report.figures import (
 from pellucid.train.report.reading import RunHistory, Sample, read_run, speeds
 from pellucid.train.report.style import style_sheet
 
-__all__ = ["render_page", "write_report"]
-
 MOST_ROWS = 60
 MOST_EVENTS = 200
 MOST_SOURCES = 20

@@ -13,8 +13,6 @@ from typing import Any
 from pellucid.config.parsing import read_json_text, read_toml_text
 from pellucid.train.console.summary import count_by_part
 
-__all__ = ["EVENT_STARTS", "RunHistory", "Sample", "read_run", "speeds"]
-
 EVENT_STARTS = (
     "Skipped",
     "Went back",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pellucid.train.report.figures import PALETTES
 
-__all__ = ["style_sheet"]
-
 _STYLE = """
 :root { color-scheme: light dark; --ground: #ffffff; --panel: #f4f4f4; %(light)s }
 @media (prefers-color-scheme: dark) {

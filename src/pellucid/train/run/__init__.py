@@ -1,3 +1,1 @@
 """The run folder and everything written to it."""
-
-__all__: list[str] = []

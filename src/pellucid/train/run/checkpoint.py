@@ -35,15 +35,7 @@ from pellucid.config.records import read_record
 from pellucid.errors import BundleError, OutputError, PellucidError
 from pellucid.files import delete_folder, new_folder, tidy_folder
 from pellucid.model.stored import serialize_tensors
-from pellucid.text import Tokenizer
-
-__all__ = [
-    "LoadedCheckpoint",
-    "TrainingState",
-    "delete_later_checkpoints",
-    "load_newest_checkpoint",
-    "save_checkpoint",
-]
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 STATE = "state.json"
 ENDING = ".safetensors"

@@ -18,9 +18,7 @@ from pellucid.config import Recipe, parse_toml, to_toml, validate
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError, OutputError, PellucidError, make_printable
 from pellucid.files import flush_folder, open_own, read_bytes, tidy_folder, write_bytes, write_text
-from pellucid.text_lines import not_utf8
-
-__all__ = ["RECIPE_FILE", "RunFolder", "read_chosen", "repair_recipe"]
+from pellucid.text.reading.lines import not_utf8
 
 RECIPE_FILE = "recipe.toml"
 PLAN_FILE = "plan.json"

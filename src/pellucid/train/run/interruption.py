@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interruption"]
-
 
 class Interruption:
     """Delays signals to end: inside the context the first only sets a flag, a second ends at once.

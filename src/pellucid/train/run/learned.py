@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 
 from pellucid.config import TrainingConfig
-from pellucid.text import Tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.run.checkpoint import TrainingState
-
-__all__ = ["describe_failure", "describe_guessing", "has_learned_nothing", "is_far_above_guessing"]
 
 FAR = 2.0
 """Factor above the loss of guessing at which weights must have been driven astray.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pellucid.config import TrainingConfig
 from pellucid.train.run.checkpoint import TrainingState
 
-__all__ = ["has_reached_limit", "is_done", "share_done"]
-
 
 def has_reached_limit(training: TrainingConfig, state: TrainingState) -> bool:
     """Tell whether ``max_steps`` or ``max_minutes`` is reached."""

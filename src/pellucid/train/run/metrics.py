@@ -10,8 +10,6 @@ from pellucid.errors import OutputError
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.run.tensorboard import TensorboardWriter
 
-__all__ = ["MetricsWriter"]
-
 
 class MetricsWriter:
     """Writes what is measured into the run folder, and for TensorBoard if the recipe asks for it.

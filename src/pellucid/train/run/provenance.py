@@ -11,13 +11,9 @@ import pellucid
 from pellucid.bundle import read_json
 from pellucid.config import StartConfig, TrainingConfig
 from pellucid.data import TokenStore
-from pellucid.hardware import describe_machine
+from pellucid.machine.hardware import describe_machine
 from pellucid.text.statistics import STATISTICS
 from pellucid.train.run.checkpoint import TrainingState
-
-__all__ = [
-    "provenance",
-]
 
 
 def provenance(

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from pellucid.bundle import MANIFEST, load_bundle, read_json
 from pellucid.errors import ConfigurationError, PellucidError
 from pellucid.files import hash_bytes
-from pellucid.text import Pair
+from pellucid.text.reading.corpus import Pair
 from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.run.folder import RunFolder
-
-__all__ = ["check_start", "check_validation", "is_best_model_lost"]
 
 
 def check_start(

@@ -9,8 +9,6 @@ from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import LoadedCheckpoint, load_newest_checkpoint
 from pellucid.train.run.folder import RunFolder
 
-__all__ = ["RATE_AFTER_ROLL_BACK", "must_roll_back", "newest_checkpoint", "roll_back"]
-
 SKIPPED_BEFORE_ROLL_BACK = 3
 """Updates in a row that may be skipped before the run goes back to a checkpoint."""
 

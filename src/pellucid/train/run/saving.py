@@ -18,8 +18,6 @@ from pellucid.train.run.provenance import provenance
 from pellucid.train.run.resume import is_best_model_lost
 from pellucid.train.validation import MEASURES, Validation
 
-__all__ = ["Saver"]
-
 
 class Saver:
     """Saves checkpoints and the best model of one run.

@@ -10,8 +10,6 @@ from typing import Any
 
 from pellucid.errors import ConfigurationError, OutputError
 
-__all__ = ["TensorboardWriter", "require_tensorboard"]
-
 FOLDER = "tensorboard"
 NOT_SHOWN = frozenset({"step", "kind"})
 

@@ -1,3 +1,1 @@
 """Everything before the first update."""
-
-__all__: list[str] = []

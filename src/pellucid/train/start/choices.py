@@ -10,11 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pellucid.check.counting import COMMON_COVERAGE, TextCounts, count_text
 from pellucid.config import Recipe
 from pellucid.errors import PellucidError
-from pellucid.text.counting import COMMON_COVERAGE, TextCounts, count_text
-
-__all__ = ["Choice", "choose", "complete"]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from pellucid.files import read_bytes
 from pellucid.train.run.folder import RECIPE_FILE, read_chosen
 from pellucid.train.start.choices import complete
 
-__all__ = ["Filled", "fill_in"]
-
 LIMITS = ("max_steps", "patience")
 """Settings that a run keeps if its recipe no longer gives them, whatever their value."""
 

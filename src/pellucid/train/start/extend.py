@@ -20,9 +20,7 @@ from torch import Tensor
 from pellucid.bundle import Bundle
 from pellucid.model import make_model
 from pellucid.model.unowned import NEVER
-from pellucid.text import Tokenizer
-
-__all__ = ["SHARE", "describe_extension", "extend_bundle"]
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 SHARE = 1e-3
 """The most that all new tokens together can take of a softmax before training."""

@@ -7,14 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pellucid.check.findings import NAMES, Finding
 from pellucid.config import DataConfig, ModelConfig
 from pellucid.errors import DataError, InputFileNotFoundError
-from pellucid.text import Pair, Tokenizer, read_pairs
-from pellucid.text.corpus import BadLines, Split
-from pellucid.text.findings import NAMES, Finding
 from pellucid.text.outside import Outside, count_outside
-
-__all__ = ["ModelLimits", "check_fit"]
+from pellucid.text.reading.corpus import BadLines, Pair, Split, read_pairs
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 
 class ModelLimits(NamedTuple):

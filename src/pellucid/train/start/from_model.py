@@ -11,8 +11,6 @@ from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import NAMED_SIZES, StartConfig, load_recipe, named_size
 from pellucid.errors import BundleError, ConfigurationError, InputFileNotFoundError
 
-__all__ = ["load_start", "with_start"]
-
 UNTRAINED = "untrained"
 
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from pellucid.config import Recipe
 from pellucid.errors import DataError
-from pellucid.text import Pair, Tokenizer
-
-__all__ = ["check_lengths"]
+from pellucid.text.reading.corpus import Pair
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 
 def check_lengths(recipe: Recipe, tokenizer: Tokenizer, validation: Sequence[Pair]) -> str | None:

@@ -7,21 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pellucid.check.findings import Example, Finding
+from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import DataConfig
 from pellucid.errors import DataError, InputFileNotFoundError
 from pellucid.evaluate.links import parse_links
 from pellucid.files import refuse_pipe
-from pellucid.text import Pair, Tokenizer, read_pairs, resolve_folder
 from pellucid.text.codes import split_code
-from pellucid.text.corpus import BadLine, BadLines
-from pellucid.text.findings import Example, Finding
 from pellucid.text.line_words import line_words
-from pellucid.text.rows import Fault
-from pellucid.text.scan import MOST_EXAMPLES, corpora
+from pellucid.text.reading.corpus import BadLine, BadLines, Pair, read_pairs, resolve_folder
+from pellucid.text.reading.lines import read_lines
+from pellucid.text.reading.rows import Fault
 from pellucid.text.token_words import words_of_tokens
-from pellucid.text_lines import read_lines
-
-__all__ = ["BrokenLinks", "check_links", "link_tokens", "linked_words", "read_links"]
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 MOST_BROKEN = 0.1
 """The share of lines of word links that may be left out; with more, the file is another text's."""

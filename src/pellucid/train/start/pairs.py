@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from pellucid.check.scan import corpora
 from pellucid.config import Recipe, TrainingConfig
 from pellucid.data.variants import Variant
 from pellucid.errors import ConfigurationError
-from pellucid.text import Pair, Tokenizer, read_pairs, reason_to_drop
-from pellucid.text.corpus import BadLines, resolve_folder
 from pellucid.text.outside import Outside, OutsideCounter
-from pellucid.text.scan import corpora
-from pellucid.text.subwords import SentencePieceTokenizer
+from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
+from pellucid.text.reading.filtering import reason_to_drop
+from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.start.links import BrokenLinks, link_tokens, linked_words, read_links
-
-__all__ = ["CorpusCount", "KeptPair", "KeptPairs"]
 
 
 @dataclass(frozen=True)

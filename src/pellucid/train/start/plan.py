@@ -10,14 +10,12 @@ import torch
 
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
-from pellucid.hardware import choose_device, choose_precision, reachable_memory
+from pellucid.machine.hardware import choose_device, choose_precision, reachable_memory
 from pellucid.train.fast.compiled import require_compiler
 from pellucid.train.fast.kernels.model import KernelChoice, choose_kernels
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.update.memory import MemoryNeeds, count_weights, require_memory
 from pellucid.train.update.processes import can_share, choose_processes
-
-__all__ = ["TrainingPlan", "make_plan"]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from pellucid.check.scan import corpora
 from pellucid.config import DataConfig
-from pellucid.text import Pair
-from pellucid.text.corpus import read_pairs
-from pellucid.text.scan import corpora
-from pellucid.translator import Translator
-
-__all__ = ["WorstPair", "WorstPairs", "find_worst"]
+from pellucid.text.reading.corpus import Pair, read_pairs
+from pellucid.translate.translator import Translator
 
 AT_ONCE = 2000
 """Pairs that are scored together."""

@@ -1,3 +1,1 @@
 """One update: passes, gradients, memory, processes."""
-
-__all__: list[str] = []

@@ -9,8 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["GuidedHead"]
-
 
 class GuidedHead:
     r"""A probe that reads one head's weights, and the loss that pulls them towards the links.

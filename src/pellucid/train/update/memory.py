@@ -9,15 +9,13 @@ import torch
 from pellucid.attention.fast import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
-from pellucid.hardware import available_memory
-from pellucid.kernels import BYTES_PER_CHUNK
+from pellucid.machine.hardware import available_memory
 from pellucid.model import make_model
+from pellucid.native.kernels import BYTES_PER_CHUNK
 from pellucid.train.fast.loss import chunk_rows
 from pellucid.train.fast.rows.attention import LONGEST_IN_BLOCKS, block_size
 from pellucid.train.fast.rows.few_shapes import FEWEST_ROWS
 from pellucid.train.fast.rows.model import supports_rows
-
-__all__ = ["MemoryNeeds", "count_weights", "require_memory"]
 
 TRANSPOSED_PROJECTION = 8
 """Bytes for each weight of the output projection: the loss holds it and its gradient transposed,

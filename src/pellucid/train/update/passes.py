@@ -25,8 +25,6 @@ from pellucid.train.update.guided_head import GuidedHead
 from pellucid.train.update.pieces import Piece, repeat_batch, to_device
 from pellucid.train.weights.schedule import make_dropout
 
-__all__ = ["Passes", "is_out_of_memory", "trained"]
-
 
 class Passes:
     """Forward and backward passes of a model.

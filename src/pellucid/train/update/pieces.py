@@ -10,15 +10,6 @@ from torch import Tensor
 
 from pellucid.data import Batch
 
-__all__ = [
-    "Piece",
-    "make_pieces",
-    "repeat_batch",
-    "split_batch",
-    "tensors_of",
-    "to_device",
-]
-
 
 @dataclass(frozen=True)
 class Piece:

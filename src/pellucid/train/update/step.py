@@ -18,8 +18,6 @@ from pellucid.train.update.pieces import make_pieces, split_batch
 from pellucid.train.update.processes import SharedPasses
 from pellucid.train.weights.optimizer import Optimizer
 
-__all__ = ["Updater"]
-
 
 class Updater:
     """Makes the updates that `pellucid.train.plain.make_update` describes, only faster.

@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 import torch
 
-__all__ = ["ThreadTrials"]
-
 USUAL_UPDATES = 8
 """Latest updates whose speed a trial is compared with."""
 

@@ -1,3 +1,1 @@
 """The update of weights: optimizers, schedules, averages, frozen parts."""
-
-__all__: list[str] = []

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from pellucid.config import TrainingConfig
 from pellucid.train.weights.restore import copy_saved
 
-__all__ = ["Averaging"]
-
 
 class Averaging:
     r"""The weights of a model, averaged as the settings say.

@@ -8,8 +8,6 @@ from torch import nn
 
 from pellucid.errors import ConfigurationError, suggestion
 
-__all__ = ["freeze"]
-
 
 def freeze(model: nn.Module, beginnings: Sequence[str]) -> None:
     """Freeze the weights whose names begin with one of ``beginnings``.

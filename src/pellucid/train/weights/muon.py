@@ -8,9 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pellucid.kernels import WIDTH_STEP, Kernels
-
-__all__ = ["Muon", "orthogonalize"]
+from pellucid.native.kernels import WIDTH_STEP, Kernels
 
 MOMENTUM = 0.95
 ITERATIONS = 5

@@ -9,11 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
-from pellucid.kernels import Kernels
+from pellucid.native.kernels import Kernels
 from pellucid.train.weights.muon import Muon
 from pellucid.train.weights.restore import copy_saved
-
-__all__ = ["Optimizer", "is_inner_matrix"]
 
 
 class Optimizer:

@@ -8,8 +8,6 @@ from torch import Tensor
 
 from pellucid.errors import BundleError
 
-__all__ = ["copy_saved"]
-
 
 def copy_saved(own: Mapping[str, Tensor], saved: Mapping[str, Tensor], *, of: str) -> None:
     """Copy saved tensors into those of the same names, on any device.

@@ -7,8 +7,6 @@ import math
 from pellucid.config import TrainingConfig
 from pellucid.model import Dropout
 
-__all__ = ["dropout_share", "learning_rate", "make_dropout", "muon_learning_rate"]
-
 
 def dropout_share(step: int, training: TrainingConfig) -> float:
     """Compute the share of its rates that dropout has at a step: from near 0 to 1 over its warm-up.

@@ -1,3 +1,1 @@
 """SVG, PNG and PDF figures."""
-
-__all__: list[str] = []

@@ -20,8 +20,6 @@ from pellucid.inside.show.figures.panels import (
 from pellucid.inside.show.figures.style import Lettering, check_ending, width_in_inches
 from pellucid.inside.show.view import View, describe_model_of
 
-__all__ = ["draw_sides_figure"]
-
 TITLE_SIZE = 9
 
 

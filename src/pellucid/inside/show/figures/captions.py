@@ -8,8 +8,6 @@ from pathlib import Path
 
 from pellucid.inside.show.figures.style import Lettering, Sheet, save_figure, wrap
 
-__all__ = ["LINE", "MARGIN", "caption_lines", "captioned"]
-
 MARGIN = 0.12
 """Inches around everything."""
 

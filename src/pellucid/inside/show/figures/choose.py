@@ -15,8 +15,6 @@ from pellucid.inside.show.figures.draw import (
 )
 from pellucid.inside.show.view import views_of
 
-__all__ = ["draw_picture"]
-
 
 def draw_picture(trace: TraceData, path: Path) -> None:
     """Draw one head if the trace holds only one, otherwise every layer and head of one kind.

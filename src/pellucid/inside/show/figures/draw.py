@@ -30,15 +30,6 @@ from pellucid.inside.show.figures.panels import (
 from pellucid.inside.show.figures.style import Lettering, check_ending
 from pellucid.inside.show.view import SPECIAL_TOKENS, View, describe_model_of
 
-__all__ = [
-    "FIVE_STAGES",
-    "draw_difference_figure",
-    "draw_grid_figure",
-    "draw_map_figure",
-    "draw_stages_figure",
-    "draw_trace_figure",
-]
-
 FIVE_STAGES = ("scores", "scaled", "masked", "weights", "context")
 
 

@@ -24,17 +24,6 @@ from pellucid.inside.show.figures.style import (
 )
 from pellucid.inside.show.view import View, number_in_cell
 
-__all__ = [
-    "MOST_NUMBERS",
-    "Look",
-    "Panel",
-    "draw_panel",
-    "draw_scale",
-    "look_of_one",
-    "panel_of",
-    "room_of",
-]
-
 MOST_NUMBERS = 64
 """The most rows or columns of a map that has a number printed in each cell."""
 

@@ -24,8 +24,6 @@ from pellucid.inside.show.figures.style import (
 )
 from pellucid.model import Transformer
 
-__all__ = ["draw_positions_figure", "positions_of", "products_by_offset"]
-
 
 def draw_positions_figure(
     bundle: Bundle, path: str | Path, *, part: str = "encoder", num_positions: int = 64

@@ -23,20 +23,6 @@ from pellucid.errors import InputError
 from pellucid.files import write_bytes
 from pellucid.inside.show.colors import BLUE_ORANGE, CIVIDIS
 
-__all__ = [
-    "FORBIDDEN_COLOR",
-    "INK",
-    "ONE_WAY",
-    "SIGNED",
-    "Lettering",
-    "Sheet",
-    "check_ending",
-    "draw_color_bar",
-    "save_figure",
-    "width_in_inches",
-    "wrap",
-]
-
 INK = "#1a1a1a"
 FORBIDDEN_COLOR = "#d9d9d9"
 ONE_WAY = LinearSegmentedColormap.from_list("cividis", [f"#{stop}" for stop in CIVIDIS])

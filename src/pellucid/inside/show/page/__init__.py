@@ -1,3 +1,1 @@
 """A trace as an HTML page that needs no network."""
-
-__all__: list[str] = []

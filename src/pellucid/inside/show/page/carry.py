@@ -13,8 +13,6 @@ from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.view import describe_model_of
 from pellucid.page import MODEL_LIMIT
 
-__all__ = ["MOST_BYTES", "cannot_carry", "carry_model", "carry_trace"]
-
 MOST_BYTES = 64 * 2**20
 """The most bytes of numbers in a page that browsers open well."""
 

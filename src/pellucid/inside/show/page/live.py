@@ -13,8 +13,6 @@ from pellucid.inside.show.page.measures import carry_measures
 from pellucid.inside.show.view import default_view
 from pellucid.page import make_page
 
-__all__ = ["model_page", "trace_page"]
-
 
 def trace_page(trace: TraceData) -> str:
     """Make a page that shows what a trace recorded.

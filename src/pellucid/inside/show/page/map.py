@@ -10,8 +10,6 @@ import numpy as np
 from pellucid.inside.show.colors import ground_and_ink
 from pellucid.inside.show.view import View, number_in_cell
 
-__all__ = ["MOST_CELLS", "isolated", "static_map"]
-
 MOST_CELLS = 10_000
 """The most cells of a map; the rest is cut off, and a note says so."""
 

@@ -10,8 +10,6 @@ from pellucid.inside.measures.agreement import on_words
 from pellucid.inside.pair import make_pair
 from pellucid.inside.record.data import TraceData
 
-__all__ = ["carry_measures"]
-
 MOST_CELLS = 2500
 """The most decoder rows times source tokens: measures of longer sentences take minutes."""
 

@@ -9,8 +9,6 @@ from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.page.map import static_map
 from pellucid.inside.show.view import default_view
 
-__all__ = ["fragment"]
-
 _STYLE = """
 .pellucid { font: 13px/1.45 system-ui, sans-serif }
 .pellucid .pellucid-map { margin: .5em 0 } .pellucid .pellucid-scroll { overflow-x: auto }

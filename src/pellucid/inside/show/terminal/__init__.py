@@ -1,3 +1,1 @@
 """A trace as text for a terminal."""
-
-__all__: list[str] = []

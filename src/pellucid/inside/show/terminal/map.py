@@ -15,8 +15,6 @@ from rich.text import Text
 
 from pellucid.inside.show.colors import ground_and_ink, scale_end
 
-__all__ = ["draw_matrix", "say_matrix"]
-
 MOST_LABEL, LEAST_COLUMN, MOST_COLUMN = 28, 6, 12
 
 

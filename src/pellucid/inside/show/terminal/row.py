@@ -8,8 +8,6 @@ from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.colors import ground_and_ink
 from pellucid.inside.show.view import views_of
 
-__all__ = ["draw_row"]
-
 
 def draw_row(trace: TraceData, row: int) -> list[Text]:
     """Draw what one decoder row attends to, a line for each layer and head of cross-attention.

@@ -15,8 +15,6 @@ from pellucid.inside.show.steps import Step
 from pellucid.inside.show.terminal.map import draw_matrix, say_matrix
 from pellucid.inside.show.view import View, describe_model_of
 
-__all__ = ["describe_array", "draw_array", "draw_step", "draw_tokens", "say_array", "say_step"]
-
 
 def describe_array(trace: TraceData, name: str, head: int | None) -> tuple[str, ...]:
     """Describe an array: its name, how to read its rows and columns, and its model."""

@@ -1,3 +1,1 @@
 """One file for each claim: how it is measured, and the rule of its verdict."""
-
-__all__: list[str] = []

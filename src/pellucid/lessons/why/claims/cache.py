@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from pellucid.bundle import Bundle
-from pellucid.hardware import describe_machine
 from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.packaged import load_packaged, write_examples_of
@@ -27,17 +26,7 @@ from pellucid.lessons.why.result import (
     Verdict,
 )
 from pellucid.lessons.why.setting import Setting
-
-__all__ = [
-    "KEPT_SAYS",
-    "Kept",
-    "Written",
-    "judge_kept",
-    "judge_rows",
-    "long_pair",
-    "measure",
-    "write_tokens",
-]
+from pellucid.machine.hardware import describe_machine
 
 ROUNDING = 1e-4
 

@@ -34,8 +34,6 @@ from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.trials import make_task, run_trial
 from pellucid.lessons.why.tiny.words import START
 
-__all__ = ["judge", "judge_similar", "measure"]
-
 USUALLY = 0.5
 
 NOTES_SAY = Statement(

@@ -31,8 +31,6 @@ from pellucid.lessons.why.tiny.learn import Tiny, make_tiny, train_tiny, transla
 from pellucid.lessons.why.tiny.pizza import TASTE, draw_others, draw_tests, draw_ties
 from pellucid.lessons.why.tiny.words import START, UNKNOWN, Pair
 
-__all__ = ["Tied", "judge_correct", "judge_score", "measure"]
-
 COUNTS = (0, 10, 100, 1000)
 MORE_COUNTS = (0, 10, 30, 100, 300, 1000, 10_000)
 LEARNED = 0.9

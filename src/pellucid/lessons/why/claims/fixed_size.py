@@ -10,7 +10,6 @@ import torch
 
 from pellucid.config import ModelConfig
 from pellucid.data import make_source_batch
-from pellucid.hardware import describe_machine
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.result import (
     NOTES,
@@ -24,10 +23,9 @@ from pellucid.lessons.why.result import (
     Verdict,
 )
 from pellucid.lessons.why.setting import Setting
+from pellucid.machine.hardware import describe_machine
+from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
-from pellucid.randomness import generator
-
-__all__ = ["WAYS", "Speed", "judge", "lay_out", "make_encoder", "measure", "time_layout"]
 
 FIXED = 64
 ROWS = 16

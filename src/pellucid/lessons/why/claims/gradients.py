@@ -28,10 +28,8 @@ from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.forms import FORMS, Form, make_form
 from pellucid.lessons.why.tiny.learn import Tiny
 from pellucid.lessons.why.tiny.letters import LETTERS, draw_letters, study
+from pellucid.machine.randomness import generator
 from pellucid.model import RecurrentModel
-from pellucid.randomness import generator
-
-__all__ = ["Reach", "gradient_from_last", "gradient_without_gates", "judge", "measure"]
 
 VANISHED, ALIVE = 1e-3, 0.1
 NO_GATES = "no gates"

@@ -25,8 +25,6 @@ from pellucid.lessons.why.result import (
 from pellucid.lessons.why.setting import Setting
 from pellucid.text.token_words import words_of_tokens
 
-__all__ = ["FEATURES", "Head", "find_features", "judge", "measure"]
-
 CLEAR = 1.5
 """A head has a feature if it gives it this many times the weight that chance would."""
 

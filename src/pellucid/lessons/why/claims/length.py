@@ -8,7 +8,6 @@ from typing import Literal
 import torch
 
 from pellucid.attention import attend, attend_fast
-from pellucid.hardware import available_memory, describe_machine
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
 from pellucid.lessons.why.fits import PowerLaw, fit_power_law, longest_below
 from pellucid.lessons.why.result import (
@@ -23,19 +22,8 @@ from pellucid.lessons.why.result import (
     Verdict,
 )
 from pellucid.lessons.why.setting import Setting
-from pellucid.randomness import generator
-
-__all__ = [
-    "Cost",
-    "Laws",
-    "fit_laws",
-    "judge_page",
-    "judge_quadratic",
-    "longest_in",
-    "measure",
-    "seconds_of_encoder",
-    "write_length",
-]
+from pellucid.machine.hardware import available_memory, describe_machine
+from pellucid.machine.randomness import generator
 
 NUM_HEADS, D_KEY, D_FF = 8, 64, 2048
 LONGEST_IN_QUICK = 2048

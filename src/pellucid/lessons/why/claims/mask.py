@@ -24,8 +24,6 @@ from pellucid.lessons.why.tiny.learn import Tiny, loss_on, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.sentences import draw_ambiguous, is_translation
 from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
 
-__all__ = ["Taught", "judge", "least_when_fair", "measure", "weight_on_next"]
-
 CHEATS, LOST, COMPLETELY = 0.25, 0.25, 0.5
 """It cheats if its loss is below this share of what no fair model can undercut; decoding is lost
 below this share of sentences; it attends completely to the next token above this weight."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
-from pellucid.hardware import describe_machine
 from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
 from pellucid.lessons.why.result import (
     NOTES,
@@ -22,8 +21,7 @@ from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.by_length import SPANS, Translated, measure_corpus
 from pellucid.lessons.why.tiny.forms import FORMS, Form, make_form
 from pellucid.lessons.why.tiny.letters import CHANCE, LETTERS, Check, Course, Task, study
-
-__all__ = ["Shares", "judge", "measure"]
+from pellucid.machine.hardware import describe_machine
 
 KEPT, LOST = 0.9, 0.5
 ROWS = 16

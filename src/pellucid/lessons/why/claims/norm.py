@@ -20,8 +20,6 @@ from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.learn import count_exact, loss_on, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.sentences import draw_statements
 
-__all__ = ["Course", "judge_stable", "judge_time", "measure"]
-
 PLACES = ("post", "pre", "none")
 NAMES = {"post": "post-norm", "pre": "pre-norm", "none": "no norm"}
 LEARNED = 0.5

@@ -8,7 +8,6 @@ from functools import partial
 from statistics import fmean
 from typing import Any, Literal, get_args
 
-from pellucid.hardware import describe_machine
 from pellucid.lessons.why.clock import thread_seconds
 from pellucid.lessons.why.over_seeds import write_over_seeds
 from pellucid.lessons.why.result import (
@@ -27,8 +26,7 @@ from pellucid.lessons.why.tiny.forms import FORMS, Form, make_form
 from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.uneven import Kind, draw_uneven, kind_of, order_of
 from pellucid.lessons.why.tiny.words import Pair
-
-__all__ = ["Errors", "count_errors", "judge_order", "judge_size", "measure"]
+from pellucid.machine.hardware import describe_machine
 
 RARE, OFTEN = 0.01, 0.05
 KINDS: tuple[Kind, ...] = get_args(Kind)

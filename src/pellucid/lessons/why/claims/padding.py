@@ -25,8 +25,6 @@ from pellucid.lessons.why.result import (
 )
 from pellucid.lessons.why.setting import Setting
 
-__all__ = ["Padded", "judge", "measure", "pad_more"]
-
 ROUNDING = 1e-4
 """A relative difference below this is rounding."""
 

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.config import ModelConfig
-from pellucid.hardware import describe_machine
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.result import (
     NOTES,
@@ -25,10 +24,9 @@ from pellucid.lessons.why.result import (
     Verdict,
 )
 from pellucid.lessons.why.setting import Setting
+from pellucid.machine.hardware import describe_machine
+from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
-from pellucid.randomness import generator
-
-__all__ = ["Race", "judge", "make_races", "measure", "plot_races", "tabulate_races"]
 
 MASSIVE, AT_ALL = 10.0, 1.5
 SAME = 1e-6

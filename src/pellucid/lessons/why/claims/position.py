@@ -24,16 +24,6 @@ from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_
 from pellucid.lessons.why.tiny.sentences import draw_lists, draw_statements, swap_animals
 from pellucid.lessons.why.tiny.words import START, Pair
 
-__all__ = [
-    "Ordered",
-    "Shuffled",
-    "judge_lengths",
-    "judge_order",
-    "measure",
-    "measure_shuffling",
-    "share_of_same",
-]
-
 ROUNDING = 1e-4
 STAYS = 0.5
 

@@ -24,8 +24,6 @@ from pellucid.lessons.why.result import (
 from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.trials import LEARNED, Task, Trial, make_task, trial_cell
 
-__all__ = ["KINDS", "Kind", "judge_learned", "judge_needed", "judge_values", "measure"]
-
 WIDTH = 32
 NEEDED, SLOWER = 0.05, 1.1
 

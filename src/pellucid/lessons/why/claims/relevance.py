@@ -31,8 +31,6 @@ from pellucid.lessons.why.shares import Explained, explain
 from pellucid.lessons.why.tiny.between import draw_hesitant
 from pellucid.lessons.why.tiny.learn import make_tiny, train_tiny
 
-__all__ = ["judge_reach", "judge_shares", "measure"]
-
 WORDS = (0, 1, 3, 10, 30, 100)
 RIGHT = 0.9
 

@@ -24,8 +24,6 @@ from pellucid.lessons.why.tiny.sentences import draw_statements
 from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
 from pellucid.train.plain import compute_loss
 
-__all__ = ["Deep", "judge_gradient", "judge_knowledge", "look_untrained", "measure"]
-
 DEPTHS = (1, 2, 4, 6, 12, 24)
 PAPER = 6
 """Layers of the paper's encoder, for which the likeness of words is judged."""

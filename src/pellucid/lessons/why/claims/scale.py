@@ -26,9 +26,7 @@ from pellucid.lessons.why.result import (
     Verdict,
 )
 from pellucid.lessons.why.setting import Setting
-from pellucid.randomness import generator
-
-__all__ = ["Sharpness", "judge", "measure", "measure_sharpness", "softmax_gradient"]
+from pellucid.machine.randomness import generator
 
 WIDTHS = (8, 16, 32, 64, 128, 256, 512)
 NUM_KEYS = 32

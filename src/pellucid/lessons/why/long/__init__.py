@@ -3,5 +3,3 @@
 A module here has the name of its claim's module in `pellucid.lessons.why.claims`, and the same
 ``measure``.
 """
-
-__all__: list[str] = []

@@ -28,10 +28,8 @@ from pellucid.lessons.why.result import (
     Verdict,
 )
 from pellucid.lessons.why.setting import Setting
+from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
-from pellucid.randomness import generator
-
-__all__ = ["Step", "judge_time", "measure"]
 
 LENGTHS = (4, 8, 16, 32, 64, 128, 256)
 POSITIONS = (1, 4, 16, 64, 256, 1024, 2048)

@@ -11,9 +11,7 @@ from torch import Tensor
 from pellucid.bundle import Bundle
 from pellucid.data import make_source_batch
 from pellucid.lessons.why.packaged import load_packaged, pairs_of, write_examples_of
-from pellucid.randomness import generator
-
-__all__ = ["FREE", "CutHeads", "cut_heads"]
+from pellucid.machine.randomness import generator
 
 FREE = 0.01
 """A rise of the loss up to this, in nats per token, counts as none."""

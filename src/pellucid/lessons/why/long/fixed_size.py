@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.hardware import describe_machine
 from pellucid.lessons.why.claims.fixed_size import (
     ROWS,
     SAYS,
@@ -22,9 +21,8 @@ from pellucid.lessons.why.claims.fixed_size import (
 from pellucid.lessons.why.long.sums import mean, series_of, write
 from pellucid.lessons.why.result import Cell, Finding, Measurement, Panel, Plot, Table
 from pellucid.lessons.why.setting import Setting
-from pellucid.randomness import generator
-
-__all__ = ["ALL_WAYS", "lay_out_in_buckets", "measure"]
+from pellucid.machine.hardware import describe_machine
+from pellucid.machine.randomness import generator
 
 SHORTEST_BUCKET = 8
 ALL_WAYS = (*WAYS, "buckets")

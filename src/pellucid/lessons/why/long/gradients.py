@@ -9,8 +9,6 @@ from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
 from pellucid.train.plain import compute_loss
 
-__all__ = ["gradient_by_layer"]
-
 
 def gradient_by_layer(
     pairs: Sequence[Pair], depth: int, changes: dict[str, Any], *, seed: int

@@ -36,8 +36,6 @@ from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.trials import LEARNED, Task, make_task, run_trial
 from pellucid.model import EncoderDecoder
 
-__all__ = ["distance_between", "judge_cut", "judge_distance", "judge_number", "measure"]
-
 NUMBERS = (1, 2, 4, 8, 16)
 WIDTH = 32
 FASTER = 1.1

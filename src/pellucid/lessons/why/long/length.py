@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from pellucid.attention import attend, attend_fast
-from pellucid.hardware import available_memory, describe_machine
 from pellucid.lessons.why.claims.length import (
     D_FF,
     D_KEY,
@@ -33,9 +32,8 @@ from pellucid.lessons.why.fits import PowerLaw, fit_power_law, longest_below
 from pellucid.lessons.why.long.sums import mean, series_of, write
 from pellucid.lessons.why.result import Cell, Finding, Measurement, Panel, Plot, Table
 from pellucid.lessons.why.setting import Setting
-from pellucid.randomness import generator
-
-__all__ = ["crossing", "measure"]
+from pellucid.machine.hardware import available_memory, describe_machine
+from pellucid.machine.randomness import generator
 
 WORDS_ON_PAGE = 500
 TOKENS_PER_WORD = PAGE / WORDS_ON_PAGE

@@ -18,8 +18,6 @@ from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.learn import loss_on, make_tiny, train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.sentences import draw_ambiguous, is_translation
 
-__all__ = ["measure"]
-
 EVERY = 10
 NAMES = {True: "with the mask", False: "without the mask"}
 Found = dict[tuple[int, bool], list[dict[str, Any]]]

@@ -12,8 +12,6 @@ from pellucid.lessons.why.packaged import load_packaged, write_examples_of
 from pellucid.lessons.why.tiny.learn import Tiny
 from pellucid.model import EncoderDecoder
 
-__all__ = ["distance_of_maps", "movement_of_packaged", "movement_of_tiny"]
-
 
 def distance_of_maps(first_HLM: Tensor, second_HLM: Tensor) -> tuple[float, float]:
     """Compare the weights of a sentence with those after one word was put before it.

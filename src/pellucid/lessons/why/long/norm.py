@@ -22,8 +22,6 @@ from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.learn import count_exact, loss_on, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.sentences import draw_statements
 
-__all__ = ["average_course", "measure"]
-
 EVERY = 10
 FAR_OFF = 99.0
 """Loss that a training without a finite one is given, in nats a word."""

@@ -10,9 +10,7 @@ import torch
 from pellucid.attention.positions import offset_matrix, sinusoidal_positions
 from pellucid.lessons.why.tiny.learn import make_tiny, train_tiny
 from pellucid.lessons.why.tiny.words import Pair
-from pellucid.randomness import generator
-
-__all__ = ["error_of_matrix", "fit_of_offset", "fits_of_learned", "table_fits"]
+from pellucid.machine.randomness import generator
 
 FOLDS = 5
 STRENGTHS = (1e-6, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)

@@ -10,8 +10,6 @@ from pellucid.lessons.why.long.sums import mean, series_of, write
 from pellucid.lessons.why.result import Finding, Measurement, Panel, Plot, Table
 from pellucid.lessons.why.setting import Setting
 
-__all__ = ["measure"]
-
 
 def measure(setting: Setting) -> Measurement:
     """Translate sentences of all seeds with more and more padding, with and without its mask."""

@@ -11,7 +11,6 @@ from typing import Any
 from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
-from pellucid.hardware import describe_machine
 from pellucid.lessons.why.claims.parallel import (
     AT_ALL,
     Race,
@@ -39,9 +38,8 @@ from pellucid.lessons.why.tiny.learn import Updates, count_exact, make_tiny
 from pellucid.lessons.why.tiny.letters import LETTERS, draw_letters
 from pellucid.lessons.why.tiny.own import train_on
 from pellucid.lessons.why.tiny.sentences import draw_statements
-from pellucid.randomness import generator
-
-__all__ = ["Speeds", "judge_sequence", "measure"]
+from pellucid.machine.hardware import describe_machine
+from pellucid.machine.randomness import generator
 
 SAYS = Statement(
     NOTES,

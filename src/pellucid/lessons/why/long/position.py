@@ -40,8 +40,6 @@ from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.learn import count_exact, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.sentences import draw_lists, draw_statements
 
-__all__ = ["judge_distance", "judge_matrix", "measure"]
-
 EXACT, FITS = 1e-9, 0.9
 """A matrix is exact below this error, and a map fits from this R² on."""
 EQUAL = 0.05

@@ -9,8 +9,6 @@ from pellucid.lessons.why.claims.position import Shuffled
 from pellucid.lessons.why.long.sums import series_of, write
 from pellucid.lessons.why.result import Cell, Panel, Plot, Table
 
-__all__ = ["KINDS", "OFFSETS", "By", "draw_positions", "tabulate_positions"]
-
 KINDS = ("sinusoidal", "learned", "none")
 OFFSETS = (1, 2, 3, 5, 8)
 By = dict[str, list[dict[str, Any]]]

@@ -21,8 +21,6 @@ from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.learn import count_exact, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.sentences import draw_statements
 
-__all__ = ["deepest_learned", "measure"]
-
 LEARNED = 0.5
 """A model has learned when its training loss stays below this, in nats a word."""
 RATE = 4e-3

@@ -25,10 +25,8 @@ from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.sentences import draw_statements
 from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
-from pellucid.randomness import generator
+from pellucid.machine.randomness import generator
 from pellucid.train.plain import compute_loss
-
-__all__ = ["judge_learning", "measure"]
 
 LEARNED = 0.1
 """A model has learned when its training loss stays below this, in nats a word."""

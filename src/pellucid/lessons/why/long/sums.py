@@ -9,8 +9,6 @@ from typing import Literal
 from pellucid.lessons.why.intervals import Interval, interval
 from pellucid.lessons.why.result import Series
 
-__all__ = ["mean", "series_of", "thin", "updates_until", "write"]
-
 Numbers = Sequence[float]
 
 

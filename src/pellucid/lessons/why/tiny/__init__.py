@@ -1,3 +1,1 @@
 """Tiny models that learn a tiny language in seconds, to take the architecture apart."""
-
-__all__: list[str] = []

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from pellucid.lessons.why.tiny.pizza import say_known
 from pellucid.lessons.why.tiny.words import Pair
-from pellucid.randomness import generator
-
-__all__ = ["HESITATIONS", "Hesitant", "draw_hesitant"]
+from pellucid.machine.randomness import generator
 
 HESITATIONS = ("um", "uh", "er", "hm", "well", "so", "right", "like")
 

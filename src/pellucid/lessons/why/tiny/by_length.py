@@ -15,8 +15,6 @@ from pellucid.lessons.why.tiny.forms import FORMS, Form, make_form
 from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.words import Pair
 
-__all__ = ["SPANS", "Span", "Translated", "measure_corpus"]
-
 
 @dataclass(frozen=True)
 class Span:

@@ -7,8 +7,6 @@ import re
 from pellucid.corpora import SplitName, make_split
 from pellucid.lessons.why.tiny.words import Pair
 
-__all__ = ["draw_corpus"]
-
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 

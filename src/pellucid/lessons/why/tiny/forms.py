@@ -12,8 +12,6 @@ from pellucid.lessons.why.tiny.learn import Tiny, make_tiny
 from pellucid.lessons.why.tiny.words import Pair
 from pellucid.model.make import make_model
 
-__all__ = ["FORMS", "Form", "count_weights", "make_form"]
-
 Form = Literal["fixed vector", "additive", "dot product", "Transformer"]
 
 FORMS: Mapping[Form, Mapping[str, Any]] = {

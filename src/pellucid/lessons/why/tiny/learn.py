@@ -12,24 +12,14 @@ import torch
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch, make_source_batch
 from pellucid.decode import decode_greedily
-from pellucid.hardware import some_threads
 from pellucid.lessons.why.tiny.words import END, PAD, START, Pair, Vocabulary, make_pair_batch
+from pellucid.machine.hardware import some_threads
+from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder, initialize, make_model
-from pellucid.randomness import generator
 from pellucid.train.plain import compute_loss, make_update
 from pellucid.train.update.pieces import make_pieces
 from pellucid.train.weights.optimizer import Optimizer
 from pellucid.train.weights.schedule import learning_rate
-
-__all__ = [
-    "Tiny",
-    "Updates",
-    "count_exact",
-    "loss_on",
-    "make_tiny",
-    "train_tiny",
-    "translate_tiny",
-]
 
 _SIZES: dict[str, Any] = {
     "d_model": 64,

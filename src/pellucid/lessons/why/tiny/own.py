@@ -10,13 +10,11 @@ import torch
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.decode import decode_greedily
-from pellucid.hardware import some_threads
 from pellucid.lessons.why.clock import thread_seconds
 from pellucid.lessons.why.tiny.learn import Tiny, Updates
 from pellucid.lessons.why.tiny.words import END, PAD, START, Pair, make_pair_batch
-from pellucid.randomness import generator
-
-__all__ = ["Paced", "put_own_words", "train_on"]
+from pellucid.machine.hardware import some_threads
+from pellucid.machine.randomness import generator
 
 
 @dataclass(frozen=True)

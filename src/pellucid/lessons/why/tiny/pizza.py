@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from pellucid.lessons.why.tiny.words import Pair
-from pellucid.randomness import generator
-
-__all__ = ["TASTE", "draw_others", "draw_tests", "draw_ties", "draw_unseen", "say_known"]
+from pellucid.machine.randomness import generator
 
 _Noun = tuple[str, str, str]
 _FOODS: tuple[_Noun, ...] = (

@@ -12,17 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pellucid.lessons.why.tiny.words import Pair
-from pellucid.randomness import generator
-
-__all__ = [
-    "COLORS",
-    "draw_ambiguous",
-    "draw_different",
-    "draw_lists",
-    "draw_statements",
-    "is_translation",
-    "swap_animals",
-]
+from pellucid.machine.randomness import generator
 
 _ANIMALS = (
     ("dog", "le chien", "m"),

@@ -17,8 +17,6 @@ from pellucid.lessons.why.tiny.pizza import draw_others, draw_unseen
 from pellucid.lessons.why.tiny.sentences import draw_lists
 from pellucid.lessons.why.tiny.words import Pair
 
-__all__ = ["LEARNED", "Task", "Trial", "make_task", "run_trial", "trial_cell", "updates_to"]
-
 LEARNED = 0.05
 """A text counts as learned when the training loss is below this, in nats per word."""
 _WINDOW = 10

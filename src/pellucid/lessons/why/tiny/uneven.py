@@ -14,8 +14,6 @@ import numpy as np
 from pellucid.lessons.why.tiny.sentences import COLORS, draw_lists
 from pellucid.lessons.why.tiny.words import Pair
 
-__all__ = ["Kind", "draw_uneven", "kind_of", "order_of"]
-
 Kind = Literal["shorter", "equal", "longer"]
 
 _SHORTER = (

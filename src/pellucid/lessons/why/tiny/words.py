@@ -10,8 +10,6 @@ from torch import Tensor
 
 from pellucid.data import Batch, make_source_batch
 
-__all__ = ["END", "PAD", "START", "UNKNOWN", "Pair", "Vocabulary", "make_pair_batch"]
-
 PAD = 0
 UNKNOWN = 1
 START = 2

@@ -1,3 +1,1 @@
 """Training passes on the package's own kernels."""
-
-__all__: list[str] = []

@@ -10,8 +10,6 @@ from torch import Tensor
 from pellucid.config import ModelConfig
 from pellucid.data import Batch
 
-__all__ = ["Guide", "GuideOnRows"]
-
 
 @dataclass(frozen=True)
 class Guide:

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pellucid.kernels import DropoutBytes
+from pellucid.native.kernels import DropoutBytes
 from pellucid.train.fast.kernels.guided import GuideOnRows
-
-__all__ = ["PackedSentences", "StackPass", "Tape", "require_ids"]
 
 Tape = list[Any]
 """What the forward pass saves. Each backward step removes what its forward step added last."""

@@ -12,11 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.kernels import AttentionCall, DropoutBytes, Kernels, Norm
 from pellucid.model import FeedForward, MultiHeadAttention
+from pellucid.native.kernels import AttentionCall, DropoutBytes, Kernels, Norm
 from pellucid.train.fast.kernels.inputs import StackPass, Tape
-
-__all__ = ["AttentionOnRows", "FeedForwardOnRows", "NormOnRows", "gradient_of"]
 
 
 class _LinearOnRows:

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, InputError
-from pellucid.kernels import (
+from pellucid.model import Dropout, Stack, Transformer
+from pellucid.native.kernels import (
     WIDTH_STEP,
     DropoutBytes,
     EmbeddingCall,
@@ -26,7 +27,6 @@ from pellucid.kernels import (
     library_name,
     mask_of,
 )
-from pellucid.model import Dropout, Stack, Transformer
 from pellucid.train.fast.kernels.guided import Guide, GuideOnRows
 from pellucid.train.fast.kernels.inputs import PackedSentences, StackPass, require_ids
 from pellucid.train.fast.kernels.layers import (
@@ -36,8 +36,6 @@ from pellucid.train.fast.kernels.layers import (
     gradient_of,
 )
 from pellucid.train.fast.loss import interleave
-
-__all__ = ["KernelChoice", "ModelOnKernels", "choose_kernels"]
 
 WIDE_FOR_AMX = 512
 """The d_model from which PyTorch's products on AMX are faster than the kernels."""

@@ -24,16 +24,6 @@ from pellucid.model.layers import MultiHeadAttention
 from pellucid.model.site import Site
 from pellucid.train.fast.rows.few_shapes import pad_rows, row_multiple, shapes_matter
 
-__all__ = [
-    "FEWEST_BLOCKS",
-    "LONGEST_IN_BLOCKS",
-    "AttentionRows",
-    "RowHeads",
-    "RowLayout",
-    "attend_rows",
-    "block_size",
-]
-
 BLOCK_STEP = 32
 """A block's positions are a multiple of this: the numbers of a bfloat16 vector."""
 

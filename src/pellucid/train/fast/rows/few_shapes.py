@@ -15,15 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = [
-    "linear_in_few_shapes",
-    "make_shapes_repeat",
-    "pad_rows",
-    "row_multiple",
-    "shapes_matter",
-    "transposed_copy",
-]
-
 FEWEST_ROWS = 128
 """Numbers of rows are multiples of this."""
 

@@ -16,8 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Float32Gradient", "sum_lookups_in_float32"]
-
 
 class Float32Gradient:
     """The gradient of a parameter, which others add to.

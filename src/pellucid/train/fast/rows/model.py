@@ -31,8 +31,6 @@ from pellucid.train.fast.rows.attention import (
 )
 from pellucid.train.fast.rows.few_shapes import linear_in_few_shapes
 
-__all__ = ["TransformerOnRows", "supports_rows"]
-
 
 def supports_rows(model: ModelConfig, training: TrainingConfig) -> bool:
     """Tell whether a model can be trained this way; a guided head would see no weights.

@@ -1,0 +1,401 @@
+"""The data check: odd features of parallel text, with examples and line numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from pellucid.check.few import FEW, find_doubtful
+from pellucid.check.findings import NAMES, SEVERITIES, DataReport, Example, Finding, Severity
+from pellucid.check.foreign import (
+    ForeignFile,
+    ForeignLines,
+    find_foreign,
+    learn_languages,
+    line_stretches,
+)
+from pellucid.check.judging import Hit, judge, shared_pairs, shifted_stretches, unrelated_stretches
+from pellucid.check.languages import release_identifier
+from pellucid.check.oddities import BETWEEN_WORDS, DECOMPOSED
+from pellucid.check.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
+from pellucid.check.shifts import Shift
+from pellucid.config import DataConfig
+from pellucid.text.reading.joining import CUT_KINDS
+from pellucid.text.reading.rows import is_source_name
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """The wording of one kind of finding.
+
+    Attributes:
+        words: what such pairs are or have, as printed after "12 training pairs (0.1 %):".
+        advice: the effect on a model, or what to do.
+        warn_from: the share of pairs from which it is a warning; below, it is a note.
+    """
+
+    words: str
+    advice: str
+    warn_from: float
+
+
+MOST_NAMED = 5
+"""Characters that are named in one finding."""
+
+MANY_BAD = 0.01
+"""The share of lines left out from which it is a warning."""
+
+NEVER = 2.0
+"""A share that is never reached: always a note."""
+
+KINDS: Mapping[str, _Kind] = {
+    "in training": _Kind("also in the training text", "BLEU will look better than it is.", 0.01),
+    "empty": _Kind("an empty side", "They are left out.", 0.01),
+    "equal": _Kind("source equal to target, case aside", "The model learns to copy.", 0.01),
+    "source script": _Kind("source in another script", "It may be another language.", 0.005),
+    "target script": _Kind("target in another script", "It may be another language.", 0.005),
+    "mojibake": _Kind(
+        "broken characters such as 'Ã©' or U+0092",
+        "Convert the file from its true encoding, perhaps WINDOWS-1252.",
+        0.001,
+    ),
+    "lost characters": _Kind("U+FFFD, the sign of a lost character", "Convert again.", 0.001),
+    "control characters": _Kind("control characters", "Remove them.", 0.01),
+    "carriage returns": _Kind(
+        "carriage returns inside", r"If lines end so, convert the file with tr '\r' '\n'.", 0.001
+    ),
+    **{
+        f"cut by {name}": _Kind(
+            f"words cut into pieces, as in {kind.example}",
+            f'Set data.cut_by = "{name}": the pieces are joined as the text is read, and the model '
+            "reads and writes words.",
+            0.02,
+        )
+        for name, kind in CUT_KINDS.items()
+    },
+    "markup": _Kind("markup such as <b>", "Remove it, or the model writes it too.", 0.01),
+    "escapes": _Kind("escapes such as &amp; or &eacute;", "The model writes them too.", NEVER),
+    "tabs": _Kind("tabs", "A space is safer: few tabs teach a model nothing.", 0.01),
+    "no-break spaces": _Kind("no-break spaces", "They stay: correct French needs some.", NEVER),
+    BETWEEN_WORDS: _Kind(
+        "no-break spaces between words",
+        "Replace them by ordinary ones unless your typography needs them: a model takes them for "
+        "other letters.",
+        0.2,
+    ),
+    "other spaces": _Kind("other spaces than the usual ones", "They stay in the text.", NEVER),
+    "invisible characters": _Kind(
+        "invisible characters", "The model learns to write them too: remove them.", 0.01
+    ),
+    "line breaks": _Kind(
+        "line breaks inside",
+        "They are read as spaces. Translation reads one line at a time, so a pair for each line is "
+        "better.",
+        NEVER,
+    ),
+    DECOMPOSED: _Kind(
+        "letters apart from their accents (NFD)",
+        'They are joined as they are read, unless tokenizer.normalization is "none": a model then '
+        "takes the two forms for different letters.",
+        NEVER,
+    ),
+    "long source": _Kind("source far longer than others", "Lines may be joined there.", 0.01),
+    "long target": _Kind("target far longer than others", "Lines may be joined there.", 0.01),
+    "ratio": _Kind("lengths that do not fit", "They may not be translations.", 0.005),
+    "swapped": _Kind(
+        "source and target exchanged", "Exchange them, or leave these pairs out.", 0.002
+    ),
+    "source language": _Kind("source in another language", "Leave these pairs out.", 0.01),
+    "target language": _Kind("target in another language", "Leave these pairs out.", 0.01),
+    "maybe swapped": _Kind("source and target exchanged, maybe", "Look at them.", NEVER),
+    "maybe source language": _Kind("source in another language, maybe", "Look at them.", NEVER),
+    "maybe target language": _Kind("target in another language, maybe", "Look at them.", NEVER),
+    "maybe ratio": _Kind("one side far too short, maybe", "Look at them.", NEVER),
+    "placeholders": _Kind(
+        "placeholders such as %s or {name} that differ between the sides",
+        "The model learns to lose and to translate them: correct these pairs, or leave them out.",
+        0.005,
+    ),
+    "tags": _Kind(
+        "tags such as <b> that differ between the sides",
+        "The model learns to lose them: correct these pairs, or leave them out.",
+        0.005,
+    ),
+    "addresses": _Kind(
+        "web or mail addresses that differ between the sides", "Are they meant to?", 0.01
+    ),
+    "accelerators": _Kind(
+        "a mark of a menu's key (& or _) in the source only",
+        "Remove these marks from all sources, or set them in all targets.",
+        0.01,
+    ),
+    "numbers": _Kind("numbers that differ between the sides", "Are they meant to?", 0.05),
+    "unfinished": _Kind(
+        "FIXME, TODO or the like on one side only", "Leave these pairs out.", 0.001
+    ),
+    "ends": _Kind("another mark at the end (?, ! or :) on the other side", "", NEVER),
+    "edges": _Kind(
+        "white space at an edge of one side only", "Remove it: the model learns it too.", NEVER
+    ),
+    "doubled": _Kind("a word twice in a row in the target", "", NEVER),
+    "quoted": _Kind(
+        'a field in the quotes of a table, such as "She said ""yes"""',
+        "The quotes are read as text: convert the table to plain tabs without quotes.",
+        0.01,
+    ),
+    "copy": _Kind("exact copies of earlier ones", "They count twice.", 0.1),
+    "several targets": _Kind("a source that had another target before", "", NEVER),
+    "source in training": _Kind("source in the training text, with another target", "", NEVER),
+}
+"""Every kind of finding about single pairs, in the order of the report."""
+
+
+def check_data(data: DataConfig, base: Path) -> DataReport:
+    """Look for text that harms training: shifted files, broken or foreign text, copies, leaks.
+
+    Lengths, ratios and scripts are compared with what is usual in the same text. The files are
+    read twice, the second time only for the examples; memory holds some 50 bytes a pair.
+
+    Args:
+        data: the recipe's data section.
+        base: the recipe's folder.
+
+    Raises:
+        InputFileNotFoundError: a file is missing.
+        ConfigurationError: a file's kind is unknown.
+    """
+    languages = learn_languages(data, base)
+    scans = [scan_text(data, split, base, languages=languages) for split in ("validation", "test")]
+    others = [scan for scan in scans if scan.corpora]
+    train = scan_text(data, "train", base, known=others, languages=languages)
+    findings: list[Finding] = []
+    for scan in (train, *others):
+        findings += [*_unreadable(scan, data), *_headers(scan, data, base)]
+        findings += [*_shifts(scan, base), *_unrelated(scan)]
+        foreign = list(find_foreign(scan))
+        findings += _foreign_files(foreign, scan, base, data)
+        hits = [*judge(scan, train), *shared_pairs(scan), *_foreign_lines(foreign)]
+        hits += _doubtful(scan, foreign, hits, base, data)
+        findings += _describe(hits, scan, train, base)
+    release_identifier()
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    num_pairs = {scan.split: len(scan) for scan in (train, *others)}
+    return DataReport(num_pairs, tuple(findings))
+
+
+def _unreadable(scan: Scan, data: DataConfig) -> Iterator[Finding]:
+    """Report files that cannot be read to their end, and lines that cannot be used."""
+    for sentence in scan.errors:
+        yield Finding("error", "unreadable", scan.split, 1, 0.0, sentence)
+    count = scan.bad.count
+    if not count:
+        return
+    share = count / (len(scan) + count)
+    if data.on_bad_line == "stop":
+        yield Finding("error", "unreadable", scan.split, count, share, scan.bad.sentence())
+        return
+    lines = "1 line" if count == 1 else f"{count:,} lines"
+    yield Finding(
+        "warning" if share >= MANY_BAD else "note",
+        "left out",
+        scan.split,
+        count,
+        share,
+        f"{lines} of the {NAMES[scan.split]} text cannot be used and will be left out: "
+        f"{scan.bad.listed()}.",
+    )
+
+
+def _headers(scan: Scan, data: DataConfig, base: Path) -> Iterator[Finding]:
+    """Report first lines that name the columns but are read as a pair."""
+    texts = read_texts(scan, base, scan.headers)
+    for index in scan.headers:
+        source, target = texts[index]
+        where = scan.where(index)
+        is_table = where[0] == where[1]
+        names = (data.columns or (source, target)) if is_table else ()
+        advice = "Remove that line from both files."
+        if is_table:
+            order = names if is_source_name(source, data) else (target, source)
+            advice = f"To leave it out, set data.columns = {json.dumps(list(order))}."
+        yield Finding(
+            "warning",
+            "header",
+            scan.split,
+            1,
+            1 / len(scan),
+            f"the first line of {where[0].rpartition(':')[0]} names the two sides, "
+            f"{source!r} and {target!r}, and is read as a pair. {advice}",
+            (Example(*where, source, target),),
+        )
+
+
+def _foreign_files(
+    foreign: Sequence[ForeignFile | ForeignLines], scan: Scan, base: Path, data: DataConfig
+) -> Iterator[Finding]:
+    """Report files that are in another language as a whole."""
+    files = [found for found in foreign if isinstance(found, ForeignFile)]
+    texts = read_texts(scan, base, [int(i) for file in files for i in file.indices[:MOST_EXAMPLES]])
+    languages = scan.languages
+    for file in files:
+        assert languages is not None
+        indices = [int(index) for index in file.indices[:MOST_EXAMPLES]]
+        names = [place.rpartition(":")[0] for place in scan.where(indices[0])]
+        counted = f"{file.count:,} of {file.judged:,}"
+        if file.kind == "swapped":
+            both = names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
+            sentence = (
+                f"the two sides of {both} are exchanged: {counted} sources are in "
+                f"{languages.codes[1]!r} and their targets in {languages.codes[0]!r}. "
+            )
+            sentence += (
+                "Exchange its columns."
+                if names[0] == names[1]
+                else "Exchange the two files in the recipe."
+            )
+            is_declared = True
+        else:
+            place = file.kind == "target"
+            is_declared = languages.are_declared[place]
+            key = f" (data.{file.kind}_language)" if is_declared else ""
+            sentence = (
+                f"the {file.kind}s of {names[place]} are in {file.language!r}, not in "
+                f"{languages.codes[place]!r}{key}: {counted} clear lines. Is it the right file?"
+            )
+        yield Finding(
+            "error" if is_declared else "warning",
+            "swapped" if file.kind == "swapped" else f"{file.kind} language",
+            scan.split,
+            file.count,
+            file.count / len(scan),
+            sentence,
+            tuple(Example(*scan.where(i), *texts[i]) for i in indices if i in texts),
+            line_stretches(scan, file.indices) if file.count < file.judged else (),
+        )
+
+
+def _foreign_lines(foreign: Sequence[ForeignFile | ForeignLines]) -> Iterator[Hit]:
+    """Turn pairs in another language into hits, in the order of their lines."""
+    for found in foreign:
+        if not isinstance(found, ForeignLines):
+            continue
+        names = ", ".join(f"{count:,} in {code!r}" for code, count in found.languages.most_common())
+        yield Hit(
+            found.kind if found.kind == "swapped" else f"{found.kind} language",
+            len(found.indices),
+            tuple(found.indices[:MOST_EXAMPLES].tolist()),
+            places=found.indices,
+            detail="" if found.kind == "swapped" else names,
+        )
+
+
+def _doubtful(
+    scan: Scan,
+    foreign: Sequence[ForeignFile | ForeignLines],
+    hits: Sequence[Hit],
+    base: Path,
+    data: DataConfig,
+) -> Iterator[Hit]:
+    """Look at the pairs of a small text one by one."""
+    if len(scan) > FEW or any(isinstance(found, ForeignFile) for found in foreign):
+        return
+    known = [int(index) for found in foreign for index in found.indices]
+    known += [index for hit in hits if hit.kind == "ratio" for index in hit.indices]
+    yield from find_doubtful(read_texts(scan, base, range(len(scan))), data, known)
+
+
+def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
+    """Report an error for each shifted stretch."""
+    stretches = list(shifted_stretches(scan))
+    # One example of each stretch, from its middle: a source and the target that translates it.
+    texts = read_texts(scan, base, [index for shift in stretches for index in _places(shift)])
+    ends = [end for _, end in scan.stretches()]
+    for shift in stretches:
+        index, other = _places(shift)
+        count = shift.last - shift.first + 1
+        examples: tuple[Example, ...] = ()
+        if index in texts and other in texts:
+            examples = (
+                Example(
+                    scan.where(index)[0], scan.where(other)[1], texts[index][0], texts[other][1]
+                ),
+            )
+        until = f"to line {scan.where(shift.last)[0].rpartition(':')[2]}"
+        # The last lines of a shifted corpus have no counterpart, so no stretch reaches its end.
+        if any(0 < end - shift.last <= abs(shift.offset) + 1 for end in ends):
+            until = "to its end"
+        lines = "1 line" if abs(shift.offset) == 1 else f"{abs(shift.offset)} lines"
+        yield Finding(
+            "error",
+            "shifted",
+            scan.split,
+            count,
+            count / len(scan),
+            f"from about {scan.where(shift.first)[0]} {until} every source belongs to the target "
+            f"{lines} {'later' if shift.offset > 0 else 'earlier'}. Check for missing or extra "
+            "lines where that begins.",
+            examples,
+        )
+
+
+def _unrelated(scan: Scan) -> Iterator[Finding]:
+    """Report a warning for each corpus whose sides do not belong together."""
+    for start, end in unrelated_stretches(scan):
+        files = " and ".join(where.rpartition(":")[0] for where in scan.where(start))
+        yield Finding(
+            "warning",
+            "unrelated",
+            scan.split,
+            end - start,
+            (end - start) / len(scan),
+            f"the lines of {files} do not belong together: neither lengths nor numbers and names "
+            "agree. Are they the right files, in the same order?",
+        )
+
+
+def _places(shift: Shift) -> tuple[int, int]:
+    """Choose a source in the middle of a shifted stretch, and the target that it belongs to."""
+    index = (shift.first + shift.last) // 2
+    return index, index + shift.offset
+
+
+def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[Finding]:
+    """Describe hits in words, with the texts of their examples."""
+    order = list(KINDS)
+    hits = sorted((hit for hit in hits if hit.count), key=lambda hit: order.index(hit.kind))
+    texts = read_texts(scan, base, [index for hit in hits for index in hit.indices])
+    for hit in hits:
+        kind, share = KINDS[hit.kind], hit.count / len(scan)
+        elsewhere = train if hit.kind.endswith("in training") else scan
+        others = [elsewhere.where(index)[0] for index in hit.others]
+        examples = tuple(
+            Example(*scan.where(index), *texts[index], other)
+            for index, other in zip_longest(hit.indices, others, fillvalue="")
+            if index in texts
+        )
+        pairs = f"{hit.count:,} {NAMES[scan.split]} {'pair' if hit.count == 1 else 'pairs'}"
+        percent = f"{100 * share:.{2 if share < 0.1 else 0}f} %"
+        detail = hit.detail or _characters(scan.characters[hit.kind])
+        severity: Severity = "warning" if share >= kind.warn_from else "note"
+        # Training refuses a text without a single pair.
+        severity = "error" if hit.kind == "empty" and share == 1 else severity
+        yield Finding(
+            severity,
+            hit.kind,
+            scan.split,
+            hit.count,
+            share,
+            f"{pairs} ({percent}): {kind.words}{f' ({detail})' if detail else ''}. {kind.advice}",
+            examples,
+            line_stretches(scan, hit.places) if hit.places is not None else (),
+        )
+
+
+def _characters(counts: Mapping[str, int]) -> str:
+    """Name characters by their numbers, the most frequent first."""
+    order = sorted(counts, key=lambda letter: (-counts[letter], letter))
+    named = [f"U+{ord(letter):04X}" for letter in order[:MOST_NAMED]]
+    return ", ".join(named) + (" and others" if len(order) > MOST_NAMED else "")

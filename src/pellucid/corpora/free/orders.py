@@ -1,0 +1,252 @@
+"""Orders and suggestions: *do not eat the soup*, *give him the book*, *let's open the door*."""
+
+from __future__ import annotations
+
+from pellucid.corpora.free.conjugation import (
+    DITRANSITIVES,
+    INTRANSITIVES,
+    MOTIONS,
+    TRANSITIVES,
+    OpenVerb,
+    english_of,
+    french_of,
+)
+from pellucid.corpora.free.phrases import say_free_phrase
+from pellucid.corpora.free.predicates import draw_object, object_role, say_where
+from pellucid.corpora.free.subjects import Subject, draw_noun
+from pellucid.corpora.free.verbs import Manner
+from pellucid.corpora.free.words import CITIES, PEOPLE
+from pellucid.corpora.french import Word
+from pellucid.corpora.lexicon import KINDS
+from pellucid.corpora.picking import Pick
+from pellucid.corpora.sentence import Sentence
+
+_NOBODY = Subject(1, "m", "person")
+_DIRECT = (("me", "moi", "me"), ("me", "moi", "me"), ("him", "le", "le"), ("her", "la", "la"),
+           ("us", "nous", "nous"), ("them", "les", "les"), ("it", "le", "le"))  # fmt: skip
+_INDIRECT = (("me", "moi", "me"), ("me", "moi", "me"), ("him", "lui", "lui"),
+             ("her", "lui", "lui"), ("us", "nous", "nous"), ("them", "leur", "leur"))  # fmt: skip
+_IT = (("it", "le", "le"), ("it", "le", "le"), ("them", "les", "les"))
+_COMMON = tuple(
+    verb
+    for verb in TRANSITIVES
+    if verb.english.base
+    in (
+        "eat",
+        "drink",
+        "read",
+        "buy",
+        "sell",
+        "find",
+        "help",
+        "follow",
+        "open",
+        "close",
+        "feed",
+        "chase",
+        "like",
+        "see",
+    )
+)
+_ALONE = (
+    *INTRANSITIVES,
+    *[verb for verb in TRANSITIVES if not verb.particle and verb not in DITRANSITIVES],
+    OpenVerb(english_of("play"), french_of("jouer")),
+    OpenVerb(english_of("talk"), french_of("parler")),
+)
+"""Verbs after *let's* without an object."""
+"""Verbs of orders with a pronoun; of all verbs each form would be too rare to learn."""
+_MOTIONS = tuple(verb for verb in MOTIONS if verb.particle != "at")
+
+
+def draw_free_order(pick: Pick) -> Sentence:
+    """Draw an order to one person, with *tu*."""
+    sentence = Sentence("open order", mood="order")
+    start = _begin(sentence, pick)
+    choice = pick.one(
+        (
+            "act",
+            "act",
+            "act",
+            "give",
+            "give",
+            "pronoun",
+            "pronoun",
+            "pronoun",
+            "pronoun",
+            "go",
+            "simple",
+        )
+    )
+    if choice == "act":
+        verb = pick.one(TRANSITIVES)
+        if pick.chance(0.15):
+            verb = pick.one([one for one in TRANSITIVES if "person" in one.kinds])
+            _say(sentence, verb, start, verb.french.imperative)
+            sentence.combine("object", verb.english.base, name := pick.one((*PEOPLE, *CITIES)))
+            say_free_phrase(sentence, pick, name, "object")
+            return sentence
+        _say(sentence, verb, start, verb.french.imperative)
+        _say_object(sentence, pick, verb, is_negated=bool(start))
+    elif choice == "give":
+        _say_giving(sentence, pick, start)
+    elif choice == "pronoun":
+        verb = pick.one(_COMMON)
+        pronouns = _DIRECT if "person" in verb.kinds or pick.chance(0.2) else _IT
+        _say_with_pronoun(sentence, pick.one(pronouns), verb, start, verb.french.imperative)
+        if pick.chance(0.5):
+            say_where(sentence, pick)
+    elif choice == "go":
+        _say_going(sentence, pick, start, person=1)
+    else:
+        verb = pick.one(INTRANSITIVES)
+        _say(sentence, verb, start, verb.french.imperative)
+        if pick.chance(0.7):
+            say_where(sentence, pick)
+    return sentence
+
+
+def draw_free_suggestion(pick: Pick) -> Sentence:
+    """Draw a sentence with *let's*, in French the form of *nous*."""
+    sentence = Sentence("open suggestion", mood="order")
+    sentence.english.append("let's")
+    links = (0,)
+    choice = pick.one(("act", "act", "pronoun", "pronoun", "go", "go", "simple"))
+    if choice == "go":
+        _say_going(sentence, pick, (), person=3, before=links)
+        return sentence
+    if choice == "simple":
+        verb = pick.one(_ALONE if pick.chance(0.5) else INTRANSITIVES)
+        _say(sentence, verb, (), verb.french.present[3], before=links)
+        if pick.chance(0.6):
+            say_where(sentence, pick)
+        return sentence
+    verb = pick.one(_COMMON if choice == "pronoun" else TRANSITIVES)
+    if choice == "pronoun":
+        pronoun = pick.one(_IT)
+        _say_with_pronoun(sentence, pronoun, verb, (), verb.french.present[3], before=links)
+        if pick.chance(0.5):
+            say_where(sentence, pick)
+        return sentence
+    _say(sentence, verb, (), verb.french.present[3], before=links)
+    _say_object(sentence, pick, verb, is_negated=False)
+    return sentence
+
+
+def _begin(sentence: Sentence, pick: Pick) -> tuple[int, ...]:
+    """Say *do not* or *don't*, or nothing; return the English indices of the negation."""
+    if pick.chance(0.75):
+        return ()
+    if pick.chance(0.4):
+        sentence.english.append("don't")
+        return (0,)
+    sentence.english += ["do", "not"]
+    return (0, 1)
+
+
+def _say(
+    sentence: Sentence,
+    verb: OpenVerb,
+    negation: tuple[int, ...],
+    form: str,
+    *,
+    before: tuple[int, ...] = (),
+) -> None:
+    """Say the verb; in French between *ne* and *pas* if there is a negation."""
+    index = len(sentence.english)
+    sentence.english.append(verb.english.base)
+    links = (*before, index)
+    words = verb.particle.split()
+    own = words[:-1] if len(words) > 1 else words if verb.particle == "on" else []
+    links += tuple(index + 1 + i for i in range(len(own)))
+    sentence.english += words
+    _say_form(sentence, form, links, negation)
+
+
+def _say_form(
+    sentence: Sentence, form: str, links: tuple[int, ...], negation: tuple[int, ...]
+) -> None:
+    if negation:
+        sentence.french += [Word("ne", negation), Word(form, links), Word("pas", negation[-1:])]
+    else:
+        sentence.french.append(Word(form, links))
+
+
+def _say_with_pronoun(
+    sentence: Sentence,
+    pronoun: tuple[str, str, str],
+    verb: OpenVerb,
+    negation: tuple[int, ...],
+    form: str,
+    *,
+    before: tuple[int, ...] = (),
+) -> None:
+    """Say *eat it*, in French *mange-le* or *ne le mange pas*."""
+    english, after, clitic = pronoun
+    index = len(sentence.english)
+    sentence.english += [verb.english.base, english, *verb.particle.split()]
+    links = (*before, index, *((index + 2,) if verb.particle else ()))
+    if negation:
+        sentence.french += [
+            Word("ne", negation),
+            Word(clitic, (index + 1,)),
+            Word(form, links),
+            Word("pas", negation[-1:]),
+        ]
+        return
+    sentence.french.append(Word(f"{form}-{after}", (*links, index + 1)))
+
+
+def _say_object(sentence: Sentence, pick: Pick, verb: OpenVerb, *, is_negated: bool) -> None:
+    noun = draw_object(pick, verb, _NOBODY)
+    sentence.combine("object", verb.english.base, noun)
+    manner = Manner(negation="not" if is_negated else "")
+    say_free_phrase(sentence, pick, noun, object_role(verb, manner))
+    if pick.chance(0.1):
+        say_where(sentence, pick)
+
+
+def _say_giving(sentence: Sentence, pick: Pick, negation: tuple[int, ...]) -> None:
+    """Say *give me the money*, *show the book to Anna*, *give the man a coat*."""
+    verb = pick.one(DITRANSITIVES)
+    if pick.chance(0.75):
+        pronoun = pick.one(_INDIRECT)
+        _say_with_pronoun(sentence, pronoun, verb, negation, verb.french.imperative)
+        _say_object(sentence, pick, verb, is_negated=bool(negation))
+        return
+    receiver = pick.one((*PEOPLE, *KINDS["person"], *KINDS["person"]))
+    _say(sentence, verb, negation, verb.french.imperative)
+    noun = draw_object(pick, verb, _NOBODY)
+    sentence.combine("object", verb.english.base, noun)
+    role = "negated" if negation else "object"
+    if pick.chance(0.5):
+        say_free_phrase(sentence, pick, noun, role)
+        sentence.say("to", "à:0")
+        say_free_phrase(sentence, pick, receiver, "place", described=0.2)
+        return
+    place = len(sentence.french)
+    say_free_phrase(sentence, pick, receiver, "place", described=0.2)
+    said = sentence.french[place:]
+    del sentence.french[place:]
+    say_free_phrase(sentence, pick, noun, role)
+    sentence.french += [Word("à", said[0].links), *said]
+
+
+def _say_going(
+    sentence: Sentence,
+    pick: Pick,
+    negation: tuple[int, ...],
+    *,
+    person: int,
+    before: tuple[int, ...] = (),
+) -> None:
+    """Say *go to the hotel*, *come out of the car*."""
+    verb = pick.one(_MOTIONS)
+    form = verb.french.imperative if person == 1 else verb.french.present[3]
+    _say(sentence, verb, negation, form, before=before)
+    sentence.french.append(Word(verb.preposition, (len(sentence.english) - 1,)))
+    if verb.preposition != "dans" and pick.chance(0.12):
+        say_free_phrase(sentence, pick, pick.one(CITIES), "place")
+        return
+    noun = pick.one(verb.objects) if pick.chance(0.85) else draw_noun(pick, animate=0.2)
+    say_free_phrase(sentence, pick, noun, "place", plural=0.15)

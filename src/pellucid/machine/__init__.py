@@ -1,0 +1,1 @@
+"""The machine: devices, threads, processes, precision, and random numbers as pure functions."""

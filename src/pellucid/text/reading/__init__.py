@@ -1,0 +1,1 @@
+"""Readers of parallel text, line by line."""

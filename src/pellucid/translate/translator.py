@@ -1,0 +1,446 @@
+"""A loaded model that takes text and gives text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pellucid.bundle import Bundle, open_bundle, resolve_model
+from pellucid.config import DecodingConfig
+from pellucid.decode import Constraints, Decoder, RequestBuilder
+from pellucid.decode.native import StoredModel
+from pellucid.errors import DataError, InputError
+from pellucid.machine.hardware import set_threads, use_threads
+from pellucid.machine.precision import AskedPrecision, configure_fastest, read_precisions
+from pellucid.text.codes import with_codes
+from pellucid.text.learned import LearnedText
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.line_results import Unknown, Writer, against_repetition, stream_line
+from pellucid.translate.preparing import Preparer
+from pellucid.translate.ready import LineConstraints, Ready, Treatment, make_ready
+from pellucid.translate.results import Notes, Scored, Translation
+from pellucid.translate.retry import retry_flagged
+from pellucid.translate.wording import one_line, with_sources
+from pellucid.translate.workers import check_vocabularies, find_stored, make_decoder, make_workers
+
+if TYPE_CHECKING:
+    from pellucid.attention.probe import Probe
+    from pellucid.decode.workers import WorkerPool
+    from pellucid.inside.ask import Ask
+    from pellucid.inside.look import Replaying
+    from pellucid.inside.traces import Trace
+    from pellucid.model import EncoderDecoder
+    from pellucid.translate.aligning import Aligner
+
+BATCH_TOKENS = 4096
+UNCONSTRAINED = Constraints()
+
+
+class Translator:
+    """Translate, score and look inside with one model, or with several together.
+
+    Args:
+        model: the weights; those of a stored model are loaded for PyTorch only if need be.
+        tokenizer: text to ids and back.
+        decoding: default options of a translation.
+        bundle: the bundle that the model was loaded from, if any.
+        others: further models with the same vocabulary; all softmaxes are averaged.
+        other_hashes: the hashes of those that were loaded from disk.
+        workers: processes that translate many lines with the same models, from `make_workers`.
+        learned: the text that the model learned from; unless given, lines are neither cleaned nor
+            split nor judged.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder | StoredModel,
+        tokenizer: Tokenizer,
+        *,
+        decoding: DecodingConfig | None = None,
+        bundle: Bundle | None = None,
+        others: Sequence[EncoderDecoder] = (),
+        other_hashes: Sequence[str] = (),
+        workers: WorkerPool | None = None,
+        learned: LearnedText | None = None,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.decoding = decoding or DecodingConfig()
+        self.bundle = bundle
+        self.other_hashes = tuple(other_hashes)
+        self._given = (model, *others)
+        self.workers = workers
+        self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._given])
+        self._preparer = Preparer(tokenizer, learned, has_vector=not model.config.has_attention)
+        self.decoder = make_decoder(self._given, tokenizer)
+        self._measured = {} if bundle is None else read_precisions(bundle.manifest)
+
+    @property
+    def model(self) -> EncoderDecoder:
+        """The only model, or the first of several, for PyTorch."""
+        return self._models[0]
+
+    @cached_property
+    def _models(self) -> tuple[EncoderDecoder, ...]:
+        return tuple(one.load() if isinstance(one, StoredModel) else one for one in self._given)
+
+    def configure(self, **options: Any) -> DecodingConfig:
+        """Put options on top of the model's defaults.
+
+        Sampling replaces a beam that only the defaults ask for, and a beam such sampling.
+
+        Raises:
+            ConfigurationError: an option is unknown, impossible, or contradicts another.
+        """
+        defaults = self.decoding.model_dump()
+        if options.get("sample"):
+            defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
+        elif "beam" in options or options.get("strict") or options.get("alternatives"):
+            defaults["sample"] = False
+        return configure_fastest(defaults, options, self._measured, self.decoder.find_obstacle)
+
+    def describe_engine(self, rule: str | None = None, **options: Any) -> str:
+        """Describe what translates: one call of the engine in C, its steps, or PyTorch.
+
+        Args:
+            rule: what lines ask for beyond the options, such as "phrases are required".
+            options: fields of the decoding options.
+        """
+        return self.decoder.describe(self.configure(**options), rule)
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        constraints: Constraints | Sequence[LineConstraints] = UNCONSTRAINED,
+        clean: bool = True,
+        split: bool = True,
+        split_long: bool = False,
+        unknown: Unknown = "token",
+        retry: bool = False,
+        align: bool | Aligner = False,
+        to: str | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+        **options: Any,
+    ) -> list[Translation]:
+        """Translate lines.
+
+        Lines of similar length are searched together; results come back in the given order. White
+        space at the edges of a line is put around its translation, and a blank line stays as it
+        is. The lines of a text with line breaks are translated one by one. A text that cannot be
+        translated has no hypothesis and an ``error``; the others are translated. Each
+        translation's ``notes`` say what is unusual about it.
+
+        Args:
+            texts: lines of one sentence or paragraph each, or texts of several lines.
+            constraints: what translations may and must contain: one for all texts, or for each
+                one, or for each a list with one for each of its lines. A prefix begins the first
+                line; phrases can be required of texts of one line only, or of a single line.
+            clean: replace or drop characters that the model has not learned, if it is known what
+                it learned from (as it is for a model that `load` read).
+            split: split a line at sentence ends if it has more sentences than the lines that the
+                model learned from, or is too long for it, and join the translations.
+            split_long: split only a line that is too long for the model.
+            unknown: ``"source-word"`` puts the source's word, found by attention, in the place of
+                a word that the vocabulary cannot write.
+            retry: search again, against repetitions, for a translation whose notes say that it
+                repeats itself, is too long, unfinished, stuck or empty.
+            align: link the words of each hypothesis and the source (its ``alignment``). An
+                `Aligner` says how, and keeps its choice of a head for later calls.
+            to: the language whose code, such as ``>>fra<<``, every line gets instead of its code.
+            batch_tokens: approximate number of positions to compute at once.
+            options: fields of `DecodingConfig`, on top of the model's defaults.
+
+        Raises:
+            ConfigurationError: the options are impossible.
+            DataError: constraints and texts differ in number, or the texts are one string.
+            InputError: the model has no code for that language.
+        """
+        if isinstance(texts, str):  # a string is a sequence too, of letters
+            raise DataError("The texts must be a list of lines, but are one string.")
+        given, texts = texts, with_codes(self.tokenizer, to, texts)
+        config = self.configure(**options)
+        each: Sequence[LineConstraints] = (
+            [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
+        )
+        if len(each) != len(texts):
+            raise DataError(
+                "There must be one set of constraints for each text, but there are "
+                f"{len(each)} for {len(texts)} texts."
+            )
+        lines = self._ready(texts, each, config, Treatment(clean, split, split_long))
+        requests = [request for line in lines for request in line.requests]
+        decoder: Decoder | WorkerPool = self.decoder
+        if self.workers is not None:
+            from pellucid.decode.workers import is_worth
+
+            if is_worth(len(requests), self.workers.workers):
+                decoder = self.workers
+        found = decoder.decode(requests, config, batch_tokens=batch_tokens)
+        writer = Writer(lambda: self.model, self.tokenizer, self._preparer.learned, unknown)
+        translations = writer.translations(lines, found, config)
+        if align:
+            from pellucid.translate.aligning import Aligner
+
+            if isinstance(align, bool):
+                align = Aligner(self.model, self.tokenizer, bundle=self.bundle)
+            translations = align.align(lines, translations)
+        if not retry:
+            return with_sources(translations, given, to)
+
+        def search_again(rows: Sequence[int]) -> list[Translation]:
+            return self.translate(
+                [texts[row] for row in rows],
+                constraints=[each[row] for row in rows],
+                clean=clean,
+                split=split,
+                split_long=split_long,
+                unknown=unknown,
+                align=align,
+                batch_tokens=batch_tokens,
+                **{**options, **against_repetition(config)},
+            )
+
+        return with_sources(retry_flagged(translations, search_again), given, to)
+
+    def stream(
+        self,
+        text: str,
+        *,
+        constraints: LineConstraints = UNCONSTRAINED,
+        clean: bool = True,
+        split: bool = True,
+        split_long: bool = False,
+        to: str | None = None,
+        **options: Any,
+    ) -> Iterator[str]:
+        """Translate one line and yield its text piece by piece, as soon as it is decided.
+
+        With a beam, text is decided once all hypotheses agree on it.
+
+        Args:
+            text: the line.
+            constraints: what its translation may and must contain.
+            clean: as for `translate`.
+            split: as for `translate`.
+            split_long: as for `translate`.
+            to: as for `translate`.
+            options: fields of `DecodingConfig`; only the best hypothesis is returned.
+
+        Raises:
+            InputError: the line cannot be translated.
+        """
+        config, how = self.configure(**options), Treatment(clean, split, split_long)
+        texts = with_codes(self.tokenizer, to, [text])
+        (line,) = self._ready(texts, [constraints], config, how)
+        if line.error is not None:
+            raise InputError(line.error)
+        writer = Writer(lambda: self.model, self.tokenizer, None)
+        yield from stream_line(self.decoder, line, config, writer)
+
+    def examine(
+        self,
+        text: str,
+        *,
+        constraints: LineConstraints = UNCONSTRAINED,
+        clean: bool = True,
+        split: bool = True,
+        split_long: bool = False,
+        to: str | None = None,
+        **options: Any,
+    ) -> Notes:
+        """Say what is unusual about a line, without translating it; arguments as for `stream`."""
+        how = Treatment(clean, split, split_long)
+        (line,) = self._ready(
+            with_codes(self.tokenizer, to, [text]), [constraints], self.configure(**options), how
+        )
+        return line.notes
+
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        to: str | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> list[Scored]:
+        """Compute log-probabilities of given translations, in float32.
+
+        Args:
+            sources: the lines to translate.
+            targets: a translation of each; an empty one is only ``</s>``.
+            to: as for `translate`.
+            batch_tokens: maximum number of positions of one side to compute at once.
+
+        Raises:
+            DataError: sources and targets differ in number.
+        """
+        from pellucid.translate.scoring import score_pairs
+
+        coded, builder = with_codes(self.tokenizer, to, sources), self._request_builder
+        scored = score_pairs(
+            self.decoder, self.tokenizer, coded, targets, builder=builder, batch_tokens=batch_tokens
+        )
+        return with_sources(scored, sources, to)
+
+    def look(
+        self,
+        text: str,
+        *,
+        target: str | None = None,
+        ask: Ask | None = None,
+        everything: bool = False,
+        float64: bool = False,
+        changes: Probe | None = None,
+        to: str | None = None,
+        **options: Any,
+    ) -> Trace:
+        """Look inside the best translation of a line, or inside a given target.
+
+        Args:
+            text: the line.
+            target: a translation to look at instead of decoding one.
+            ask: arrays to keep; all attention weights unless given.
+            everything: keep every stage, so that nothing is missing from token to token.
+            float64: keep arrays in double precision instead of rounding them to float32.
+            changes: a probe that changes results during the replay.
+            to: as for `translate`; the trace shows the code, which the model reads.
+            options: as for `look_at_each`.
+
+        Raises:
+            InputError: the line is empty or cannot be translated, ``ask`` names something that
+                does not exist, or arguments contradict each other.
+        """
+        from pellucid.inside.ask import Ask
+        from pellucid.inside.look import Replaying, look_at_given
+
+        if everything and ask is not None:
+            raise InputError("everything cannot be combined with ask. Leave one of them out.")
+        if target is not None and options:
+            raise InputError(
+                f"{next(iter(options))} cannot be combined with target, which is not searched for. "
+                "Leave one of them out."
+            )
+        how = Replaying(ask or Ask(everything=everything), float64=float64, changes=changes)
+        (text,) = with_codes(self.tokenizer, to, [text])
+        if target is not None:
+            return look_at_given(self.own_bundle, text, target, how)
+        (traces,) = self.look_at_each([text], how, **options)
+        return traces[0]
+
+    def look_at_each(
+        self,
+        texts: Sequence[str],
+        how: Replaying | None = None,
+        *,
+        constraints: Constraints | Sequence[Constraints] = UNCONSTRAINED,
+        **options: Any,
+    ) -> Iterator[list[Trace]]:
+        """Look inside every hypothesis of every line: a list of traces per line, the best first.
+
+        Lines are decoded in float32 unless ``precision`` says otherwise.
+
+        Args:
+            texts: the lines.
+            how: arrays to keep, and where; all attention weights unless given.
+            constraints: what the translations may and must contain.
+            options: fields of `DecodingConfig`, on top of the model's defaults.
+
+        Raises:
+            InputError: a line is empty or cannot be translated, or ``how`` names something that
+                does not exist.
+        """
+        from pellucid.inside.look import Replaying, look_at_hypotheses
+
+        bundle, how = self.own_bundle, how or Replaying()
+        options = {"precision": "float32", **options}
+        decoding = self.configure(**options).model_dump(mode="json")
+        # One search as it is: the replay reads the same line.
+        texts = [one_line(text) for text in texts]
+        found = self.translate(texts, constraints=constraints, clean=False, split=False, **options)
+        for translation in found:
+            if translation.error is not None:
+                raise InputError(translation.error)
+            source, hypotheses = translation.source, translation.hypotheses
+            yield look_at_hypotheses(bundle, source, hypotheses, how, decoding=decoding)
+
+    @property
+    def own_bundle(self) -> Bundle:
+        """The bundle of the only model, which looking inside needs.
+
+        Raises:
+            InputError: the model was not loaded from disk, or there are several.
+        """
+        if self.bundle is None or len(self._given) > 1:
+            raise InputError(
+                "Looking inside needs one model that was loaded from disk, but this is "
+                f"{'a model in memory' if self.bundle is None else 'an ensemble'}. Load one model."
+            )
+        return self.bundle
+
+    def _ready(
+        self,
+        texts: Sequence[str],
+        constraints: Sequence[LineConstraints],
+        config: DecodingConfig,
+        how: Treatment,
+    ) -> list[Ready]:
+        return list(
+            make_ready(
+                texts,
+                constraints,
+                config,
+                how,
+                tokenizer=self.tokenizer,
+                builder=self._request_builder,
+                preparer=self._preparer,
+            )
+        )
+
+
+def load(
+    model: str | Path,
+    *,
+    threads: int | None = None,
+    precision: AskedPrecision | None = None,
+    ensemble: Sequence[str | Path] = (),
+    workers: int = 1,
+) -> Translator:
+    """Load a model to translate with.
+
+    Args:
+        model: a bundle folder, a run folder, or the word ``demo``.
+        threads: processor threads to use; PyTorch's choice unless given.
+        precision: precision of the products; ``auto`` unless given, as for `Translator.configure`.
+        ensemble: further models with the same vocabulary, whose softmaxes are averaged with its.
+        workers: processes that share the threads and translate in parallel if each gets some
+            dozens of lines; each has the models in its own memory.
+
+    Raises:
+        InputFileNotFoundError: a folder does not exist.
+        BundleError: a folder is damaged, incomplete, or not a bundle.
+        InputError: the models of an ensemble have different vocabularies.
+        ConfigurationError: the number of threads or workers is out of range.
+    """
+    use_threads(threads)
+    bundles = [open_bundle(resolve_model(name)) for name in (model, *ensemble)]
+    bundle, *others = bundles
+    stored = None if others or workers > 1 else find_stored(bundle, threads)
+    if stored is None:
+        set_threads(threads)
+    check_vocabularies(bundles)
+    translator = Translator(
+        stored or bundle.model,
+        bundle.tokenizer,
+        decoding=bundle.config.decoding,
+        bundle=bundle,
+        others=[other.model for other in others],
+        other_hashes=[other.model_hash for other in others],
+        workers=None if workers == 1 else make_workers(bundles, workers),
+        learned=LearnedText.read(bundle.manifest, bundle.tokenizer),
+    )
+    if precision is not None and precision != "auto":
+        translator.decoding = translator.configure(precision=precision)
+        translator._measured = {}
+    return translator
