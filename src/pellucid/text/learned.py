@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from pellucid.text.statistics import (
@@ -82,9 +83,17 @@ class LearnedText:
         Returns:
             None if the bundle does not tell, or no source was as long.
         """
-        bound = length_bound(source_length)
-        known = [limit for limit in self.longest_targets or {} if limit >= bound]
-        return (self.longest_targets or {})[min(known)] if known else None
+        found = self._longest
+        if source_length not in found:
+            bound = length_bound(source_length)
+            known = [limit for limit in self.longest_targets or {} if limit >= bound]
+            found[source_length] = (self.longest_targets or {})[min(known)] if known else None
+        return found[source_length]
+
+    @cached_property
+    def _longest(self) -> dict[int, int | None]:
+        """Results of `longest_target`, kept."""
+        return {}
 
 
 def byte_or_unknown_ids(

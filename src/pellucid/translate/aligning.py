@@ -20,7 +20,7 @@ from pellucid.text.codes import split_code
 from pellucid.text.given_words import parts_of_words
 from pellucid.text.line_words import is_without_spaces, line_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.translate.ready import Ready
+from pellucid.translate.preparing import Ready
 from pellucid.translate.results import TranslatedHypothesis, Translation
 
 

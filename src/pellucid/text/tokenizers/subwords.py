@@ -59,16 +59,11 @@ class SubwordVocabulary:
         for name, id_ in zip(SPECIAL_TOKENS, self.special_ids, strict=True):
             if id_ >= 0:
                 tokens[id_] = name
-        self._tokens = tuple(tokens)
+        self.tokens = tuple(tokens)
         unknown = self._processor.unk_id()
         self._stand_ins = [
             letter for letter in STAND_INS if self._processor.piece_to_id(letter) == unknown
         ]
-
-    @property
-    def tokens(self) -> Sequence[str]:
-        """Every piece, in the order of the ids; a space is U+2581, a byte ``<0x00>``."""
-        return self._tokens
 
     def encode(self, text: str) -> list[int]:
         """Cut one text into ids."""
@@ -122,7 +117,7 @@ class SubwordVocabulary:
 
     def merges(self, rate: float, seed: int) -> MergeDropout:
         """Return the model's merges, each left out with the probability ``rate``."""
-        ids = {self._tokens[id_]: id_ for id_ in range(len(self._tokens)) if self._is_plain(id_)}
+        ids = {self.tokens[id_]: id_ for id_ in range(len(self.tokens)) if self._is_plain(id_)}
         ranks = {
             piece: -self._processor.get_score(id_) for piece, id_ in ids.items() if len(piece) > 1
         }
@@ -135,19 +130,19 @@ class SubwordVocabulary:
             lines: the text, normalized.
             count: the most pieces to append.
         """
-        known = {self._tokens[id_] for id_ in range(len(self._tokens)) if self._is_plain(id_)}
+        known = {self.tokens[id_] for id_ in range(len(self.tokens)) if self._is_plain(id_)}
         pieces = learn_pieces(self._model, known.__contains__, map(_without_signs, lines), count)
         return SubwordVocabulary(append_pieces(self._model, pieces)) if pieces else self
 
     def spell(self, token: str) -> list[int]:
         """Find the ids that write the text of a piece that this model lacks."""
-        return spell_piece(token, self.encode, self._tokens)
+        return spell_piece(token, self.encode, self.tokens)
 
     def _words(self, ids: Sequence[int]) -> list[tuple[str, list[int]]]:
         """Group ids into words: each with its letters, or ``""`` if a piece has none."""
         words: list[list[int]] = []
         for id_ in ids:
-            if not words or self._tokens[id_].startswith(SPACE_SIGN):
+            if not words or self.tokens[id_].startswith(SPACE_SIGN):
                 words.append([])
             words[-1].append(id_)
         return [(self._letters(cut), cut) for cut in words]
@@ -155,7 +150,7 @@ class SubwordVocabulary:
     def _letters(self, ids: Sequence[int]) -> str:
         if not all(map(self._is_plain, ids)):
             return ""
-        return "".join(self._tokens[id_] for id_ in ids)
+        return "".join(self.tokens[id_] for id_ in ids)
 
     def _is_plain(self, id_: int) -> bool:
         model = self._processor
