@@ -17,7 +17,7 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.config import Recipe, TokenizerRecipe, validate
 from pellucid.errors import ConfigurationError
 from pellucid.model import Transformer, initialize
-from pellucid.text.statistics import merge_statistics, read_rare_tokens
+from pellucid.text.learned import merge_statistics, read_rare_tokens
 from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train import train
@@ -181,7 +181,7 @@ def test_a_sentence_names_what_was_added() -> None:
 
 def test_new_tokens_count_as_rare_until_they_were_learned() -> None:
     def side(rare: list[int]) -> dict[str, Any]:
-        from pellucid.text.statistics import TextStatistics
+        from pellucid.text.learned import TextStatistics
 
         counts = TextStatistics(11, 11)
         ids = [id_ for id_ in range(11) if id_ not in rare] * 13

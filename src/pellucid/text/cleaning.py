@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple, final
 
-from pellucid.text.statistics import RARE
+from pellucid.text.learned import RARE
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
 
 # Marks that are often written in one of several ways; a model may have learned only one of them.

@@ -17,9 +17,9 @@ from pellucid.config import DecodingConfig
 from pellucid.decode import Constraints, Request, RequestBuilder
 from pellucid.errors import InputError
 from pellucid.text.cleaning import Cleaned, Cleaner
-from pellucid.text.close import unknown_words
 from pellucid.text.codes import find_fault
 from pellucid.text.learned import LearnedText, byte_or_unknown_ids
+from pellucid.text.outside import unknown_words
 from pellucid.text.reading.lines import CutLine, not_a_line
 from pellucid.text.sentences import may_be_several
 from pellucid.text.tokenizers.tokenizer import Tokenizer
