@@ -3,7 +3,7 @@
 from pellucid.config.architecture import NAMED_SIZES, named_size
 from pellucid.config.base import Strict, validate
 from pellucid.config.bundle import BundleConfig, LanguagesConfig
-from pellucid.config.decoding import DecodingConfig, Precision
+from pellucid.config.decoding import DecodingConfig, Precision, TreatmentConfig
 from pellucid.config.model import ModelConfig
 from pellucid.config.recipe import DataConfig, Recipe, StartConfig, TokenizerRecipe
 from pellucid.config.tokenizer import TokenizerConfig
@@ -24,6 +24,7 @@ __all__ = [
     "TokenizerConfig",
     "TokenizerRecipe",
     "TrainingConfig",
+    "TreatmentConfig",
     "apply_overrides",
     "load_recipe",
     "named_size",

@@ -1,4 +1,4 @@
-"""The options of a translation, and which of them exclude each other."""
+"""The options of a translation: the search, and the treatment of lines around it."""
 
 from __future__ import annotations
 
@@ -139,3 +139,20 @@ class DecodingConfig(Strict):
             if is_wrong:
                 raise ValueError(sentence)
         return self
+
+
+class TreatmentConfig(Strict):
+    """The treatment of lines before they are translated, and of their translations."""
+
+    clean: bool = True
+    """Replace or drop spaces and invisible characters that the model has not learned."""
+    split: bool = True
+    """Split lines that have more sentences than the lines that the model learned from, and join
+    their translations."""
+    split_long: bool = False
+    """With ``split = false``: split only lines that are too long for the model."""
+    unknown: Literal["token", "source-word"] = "token"
+    """What to write for a word outside the vocabulary: <unk>, or the source's word, found by
+    attention."""
+    retry: bool = False
+    """Search again, against repetitions, if a translation loops, is far too long or is empty."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pellucid.config import TreatmentConfig
 from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.problems import Problem
 from pellucid.serve.schemas import DECODING
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 PHRASES = ("forbid", "require", "require_each", "glossary")
 """The fields that say what a translation may and must contain, other than how it begins."""
 
-TREATMENT = ("clean", "split", "split_long", "unknown", "retry")
+TREATMENT = tuple(TreatmentConfig.model_fields)
 _TOKENS = ("tokens", "ids", "token_log_probabilities")
 
 

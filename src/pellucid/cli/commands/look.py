@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pellucid.cli.decoding import DECODING
 from pellucid.cli.lines.streams import check_target, is_special
 from pellucid.cli.look.options import (
     FILES,
@@ -15,7 +16,7 @@ from pellucid.cli.look.options import (
     check_texts,
     to_files,
 )
-from pellucid.cli.options import DECODING, Model, Threads, check_utf8, with_options
+from pellucid.cli.options import Model, Threads, check_utf8, with_options
 
 
 @with_options(PLACE, SHOWN, FILES, DECODING)

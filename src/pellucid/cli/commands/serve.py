@@ -11,35 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pellucid.cli.ending import note, warn
-from pellucid.cli.options import Option, Threads, flag, with_options
+from pellucid.cli.options import Threads, flag, given_of, options_of, with_options
 from pellucid.errors import InputError
+from pellucid.serve.settings import Limits
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
-    from pellucid.serve.settings import Limits, Settings
+    from pellucid.serve.settings import Settings
 
-LIMITS: Mapping[str, Option] = {
-    "max_body_bytes": (int, "N", "Size of the body of a request."),
-    "max_texts": (int, "N", "Texts of a request."),
-    "max_characters": (int, "N", "Characters of a text."),
-    "max_phrases": (int, "N", "Phrases that a request forbids, requires or lists in a glossary."),
-    "max_beam": (int, "N", "Width of the beam."),
-    "max_count": (int, "N", "Translations of each text."),
-    "max_tokens": (int, "N", "Tokens that a request may ask a translation to have."),
-    "max_look_bytes": (int, "N", "Size of the tensors in an answer of /v1/look."),
-    "max_response_bytes": (int, "N", "Size of any other answer."),
-    "header_seconds": (float, "S", "Time for the head of a request to arrive."),
-    "body_seconds": (float, "S", "Time for its body to arrive."),
-    "request_seconds": (float, "S", "Time for an answer."),
-    "idle_seconds": (float, "S", "Time that a connection stays open without a request."),
-    "drain_seconds": (float, "S", "Time for accepted requests once the server is to end."),
-    "queue_tokens": (int, "N", "Source tokens that may wait before requests are refused."),
-    "queue_requests": (int, "N", "Requests that may wait before others are refused."),
-    "batch_tokens": (int, "N", "Positions to compute at once."),
-    "max_connections": (int, "N", "Open connections."),
-}
-"""One option for each field of `pellucid.serve.settings.Limits`. A test compares the two."""
 
+def _name_limit(field: str) -> str:
+    """Name the option of a limit: what a request or an answer may have begins with --max."""
+    is_plain = field.endswith("_seconds") or field.startswith(("queue_", "batch_"))
+    return field if is_plain else f"max_{field}"
+
+
+LIMITS = options_of(Limits, named=_name_limit)
 
 Models = Annotated[
     list[str] | None,
@@ -170,12 +157,10 @@ def _add_key(key_file: str | None, name: str) -> int:
 
 def _read_limits(options: Mapping[str, Any]) -> Limits:
     from pellucid.config import validate
-    from pellucid.serve.settings import Limits
 
-    given = {
-        name.removeprefix("max_"): value for name, value in options.items() if value is not None
-    }
-    return validate(Limits, given, "options")
+    given = given_of(LIMITS, options)
+    named = {name.removeprefix("max_"): value for name, value in given.items()}
+    return validate(Limits, named, "options")
 
 
 def _warn_of_useless(settings: Settings, *, is_public: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pellucid.cli.align.options import WORDS, check_links
+from pellucid.cli.decoding import DECODING, TREATMENT, useless_options
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
 from pellucid.cli.lines.documents import KEYS, FileFormat, choose_format
@@ -16,7 +17,6 @@ from pellucid.cli.lines.streams import STANDARD, check_files, check_target, is_s
 from pellucid.cli.lines.translate import translate_files
 from pellucid.cli.options import (
     CONSTRAINTS,
-    DECODING,
     Ensemble,
     Json,
     Model,
@@ -25,7 +25,7 @@ from pellucid.cli.options import (
     Overwrite,
     Threads,
     To,
-    useless_options,
+    given_of,
     with_options,
 )
 
@@ -35,40 +35,6 @@ if TYPE_CHECKING:
 
 Units = Literal["auto", "spaces", "script", "subwords"]
 
-Clean = Annotated[
-    bool,
-    typer.Option(
-        help="Replace or drop spaces and invisible characters that the model has not learned."
-    ),
-]
-Split = Annotated[
-    bool,
-    typer.Option(
-        help="Split lines that have more sentences than the lines that the model learned from, and "
-        "join their translations."
-    ),
-]
-SplitLong = Annotated[
-    bool,
-    typer.Option(
-        "--split-long", help="With --no-split: split only lines that are too long for the model."
-    ),
-]
-Unknown = Annotated[
-    Literal["token", "source-word"],
-    typer.Option(
-        help="What to write for a word outside the vocabulary: <unk>, or the source's word, found "
-        "by attention."
-    ),
-]
-Retry = Annotated[
-    bool,
-    typer.Option(
-        "--retry",
-        help="Search again, against repetitions, if a translation loops, is far too long or is "
-        "empty.",
-    ),
-]
 Stream = Annotated[
     bool, typer.Option("--stream", help="Answer each line before the next one is read.")
 ]
@@ -96,7 +62,7 @@ LINKS: Mapping[str, Option] = {
 }
 
 
-@with_options(DECODING, CONSTRAINTS, LINKS, WORDS, KEYS)
+@with_options(TREATMENT, DECODING, CONSTRAINTS, LINKS, WORDS, KEYS)
 def translate(
     model: Model,
     input_file: Annotated[
@@ -108,11 +74,6 @@ def translate(
     to: To = None,
     stream: Stream = False,
     progress: Progress = None,
-    clean: Clean = True,
-    split: Split = True,
-    split_long: SplitLong = False,
-    unknown: Unknown = "token",
-    retry: Retry = False,
     ensemble: Ensemble = None,
     threads: Threads = None,
     file_format: FileFormat = None,
@@ -131,9 +92,10 @@ def translate(
     counted on standard error at the end, and described one by one under "notes" in --json.
 
     With -o FILE, an interrupted command resumes when it is given again. Decoding options that are
-    not given keep the model's defaults.
+    not given keep the model's defaults. With --n-best, each hypothesis is a line
+    LINE ||| TEXT ||| LOG_PROBABILITY ||| SCORE.
     """
-    given = {name: options[name] for name in DECODING if options[name] is not None}
+    given = given_of(DECODING, options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
     units = _check_links(options)
     choice = choose_format(input_file, file_format)
@@ -153,13 +115,7 @@ def translate(
         given,
         constraints.for_model(translator),
         form="json" if json else "n-best" if "n_best" in given else "plain",
-        treatment={
-            "clean": clean,
-            "split": split,
-            "split_long": split_long,
-            "unknown": unknown,
-            "retry": retry,
-        },
+        treatment={name: options[name] for name in TREATMENT},
         ensemble=others,
         workers=workers,
         to=to,
