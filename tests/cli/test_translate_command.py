@@ -28,11 +28,11 @@ from of_subwords import SUBWORDS
 from pellucid.cli.decoding import DECODING, TREATMENT, useless_options
 from pellucid.cli.lines import job
 from pellucid.cli.options import CONSTRAINTS, flag
-from pellucid.cli.progress import describe_progress
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
 from pellucid.decode import Constraints
 from pellucid.native import instruction_sets
+from pellucid.terminal.progress import describe_progress
 from pellucid.translate.results import Translation
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
-from pellucid.cli.lines.terminal import TerminalOutput
-from pellucid.cli.progress import is_terminal
 from pellucid.errors import DataError, InputError
 from pellucid.files import create_file, is_device, open_to_write, writing
+from pellucid.terminal.progress import is_terminal
+from pellucid.terminal.text import TerminalOutput
 from pellucid.text.reading.lines import count_lines, read_lines
 
 MAX_LINES = 2000

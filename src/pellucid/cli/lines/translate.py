@@ -16,8 +16,8 @@ from pellucid.cli.lines.notices import Notices, say_words
 from pellucid.cli.lines.overlap import answer_windows
 from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_resumable
 from pellucid.cli.lines.streams import STANDARD, ParallelReader, Window, is_special
-from pellucid.cli.progress import is_terminal, show_progress
 from pellucid.errors import InputError
+from pellucid.terminal.progress import is_terminal, show_progress
 
 if TYPE_CHECKING:
     from pellucid.cli.lines.objects import ObjectForm
@@ -100,7 +100,7 @@ def translate_files(
             warn(job.describe(is_streamed=can_stream))
         notices, first_line = Notices(job.constraints.glossary), reader.num_lines
         with show_progress(
-            is_wanted=has_progress, total=num_lines, done=reader.num_lines
+            is_wanted=has_progress, total=num_lines, done=reader.num_lines, log=warn
         ) as update:
             for window, answers in answer_windows(
                 windows,

@@ -9,7 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pellucid.cli.progress import show_progress
+from pellucid.cli.ending import warn
+from pellucid.terminal.progress import show_progress
 
 if TYPE_CHECKING:
     from pellucid.config import DataConfig
@@ -81,7 +82,7 @@ def _score(model: str, data: DataConfig, folder: Path, count: int) -> WorstPairs
     from pellucid.translate.translator import load
 
     translator = load(model)
-    with show_progress(is_wanted=True, total=None) as progress:
+    with show_progress(is_wanted=True, total=None, log=warn) as progress:
         return find_worst(translator, data, folder, count, progress)
 
 
