@@ -113,7 +113,8 @@ CONSTRAINTS: Mapping[str, Option] = {
     ),
 }
 
-_Command = TypeVar("_Command", bound=Callable[..., int])
+_Command = TypeVar("_Command", bound=Callable[..., int | None])
+_Decorator = Callable[[_Command], _Command]
 
 
 def flag(name: str) -> str:
@@ -135,7 +136,32 @@ def check_utf8(name: str, text: str) -> None:
         raise InputError(f"{name} must be UTF-8 text, but is {text!a}. Type it again.")
 
 
-def with_options(*tables: Mapping[str, Option]) -> Callable[[_Command], _Command]:
+def described(**rows: tuple[str, str] | tuple[str, str, Mapping[str, Any]]) -> _Decorator:
+    """Describe the options that a command declares as arguments.
+
+    Args:
+        rows: by the argument's name the option's metavar (empty for none), its help text and, if
+            needed, further arguments of ``typer.Option``; among them ``name``, if the option is not
+            called like the argument.
+    """
+
+    def describe(parameter: inspect.Parameter) -> inspect.Parameter:
+        if parameter.name not in rows:
+            return parameter
+        metavar, help_text, *more = rows[parameter.name]
+        further = dict(*more)
+        names = further.pop("name", flag(parameter.name)).split()
+        option = typer.Option(*names, metavar=metavar or None, help=help_text, **further)
+        return parameter.replace(annotation=Annotated[parameter.annotation, option])
+
+    def decorate(command: _Command) -> _Command:
+        signature = inspect.signature(command, eval_str=True)
+        return _with_parameters(command, map(describe, signature.parameters.values()))
+
+    return decorate
+
+
+def with_options(*tables: Mapping[str, Option]) -> _Decorator:
     """Add the options of some tables to those that a command declares itself.
 
     The command takes them as ``**options``. An option that was not given is None, so that the
@@ -149,11 +175,15 @@ def with_options(*tables: Mapping[str, Option]) -> Callable[[_Command], _Command
         signature = inspect.signature(command, eval_str=True)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         more = [_to_parameter(name, option) for table in tables for name, option in table.items()]
-        # Typer reads a command's options from here.
-        command.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-        return command
+        return _with_parameters(command, [*own, *more])
 
     return decorate
+
+
+def _with_parameters(command: _Command, parameters: Iterable[inspect.Parameter]) -> _Command:
+    # Typer reads a command's options from here.
+    command.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
+    return command
 
 
 def options_of(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import (
@@ -24,19 +22,19 @@ from pellucid.cli.options import (
     TargetFile,
     Threads,
     To,
+    described,
 )
 
 if TYPE_CHECKING:
     from pellucid.translate.results import Scored
 
 
+@described(tokens=("", "Add each token and its log-probability."))
 def score(
     model: Model,
     source: SourceFile,
     target: TargetFile,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="Add each token and its log-probability.")
-    ] = False,
+    tokens: bool = False,
     json: Json = False,
     to: To = None,
     output_file: OutputFile = STANDARD,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pellucid.cli.ending import note, warn
-from pellucid.cli.options import Threads, flag, given_of, options_of, with_options
+from pellucid.cli.options import Threads, described, flag, given_of, options_of, with_options
 from pellucid.errors import InputError
 from pellucid.serve.settings import Limits
 
@@ -28,72 +28,39 @@ def _name_limit(field: str) -> str:
 
 LIMITS = options_of(Limits, named=_name_limit)
 
-Models = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="MODEL...",
-        help="Bundle or run folders, or the word demo; NAME=MODEL gives a model a name.",
-    ),
-]
-Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
-Port = Annotated[
-    int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")
-]
-KeyFile = Annotated[
-    str | None,
-    typer.Option("--key-file", metavar="FILE", help="Only clients with a key of FILE may ask."),
-]
-NewKey = Annotated[
-    str | None,
-    typer.Option(
-        "--new-key", metavar="NAME", help="Add a new key to --key-file, write it, and end."
-    ),
-]
-PublicNoAuth = Annotated[
-    bool, typer.Option("--public-no-auth", help="Let other machines ask without a key.")
-]
-AllowHost = Annotated[
-    list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="A name that clients use for the server."),
-]
-AllowOrigin = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-origin",
-        metavar="ORIGIN",
-        help="Let pages of this origin ask, such as https://example.org.",
-    ),
-]
-KeysInQuery = Annotated[
-    bool,
-    typer.Option(
-        "--keys-in-query", help="Accept api_key in a query string, which proxies may log."
-    ),
-]
-Precision = Annotated[
-    Literal["float32", "bfloat16", "int8"] | None,
-    typer.Option("--precision", help="Precision of matrix products."),
-]
-Log = Annotated[
-    Literal["none", "errors", "requests"],
-    typer.Option("--log", help="What to write on standard error; never texts or addresses."),
-]
 
-
+@described(
+    host=("ADDRESS", "Address to listen on."),
+    port=("N", "Port; 0 takes a free one.", {"min": 0, "max": 65535}),
+    key_file=("FILE", "Only clients with a key of FILE may ask."),
+    new_key=("NAME", "Add a new key to --key-file, write it, and end."),
+    public_no_auth=("", "Let other machines ask without a key."),
+    allow_host=("NAME", "A name that clients use for the server."),
+    allow_origin=("ORIGIN", "Let pages of this origin ask, such as https://example.org."),
+    keys_in_query=("", "Accept api_key in a query string, which proxies may log."),
+    precision=("", "Precision of matrix products."),
+    log=("", "What to write on standard error; never texts or addresses."),
+)
 @with_options(LIMITS)
 def serve(
-    models: Models = None,
-    host: Host = "127.0.0.1",
-    port: Port = 5000,
-    key_file: KeyFile = None,
-    new_key: NewKey = None,
-    public_no_auth: PublicNoAuth = False,
-    allow_host: AllowHost = None,
-    allow_origin: AllowOrigin = None,
-    keys_in_query: KeysInQuery = False,
-    precision: Precision = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="MODEL...",
+            help="Bundle or run folders, or the word demo; NAME=MODEL gives a model a name.",
+        ),
+    ] = None,
+    host: str = "127.0.0.1",
+    port: int = 5000,
+    key_file: str | None = None,
+    new_key: str | None = None,
+    public_no_auth: bool = False,
+    allow_host: list[str] | None = None,
+    allow_origin: list[str] | None = None,
+    keys_in_query: bool = False,
+    precision: Literal["float32", "bfloat16", "int8"] | None = None,
     threads: Threads = None,
-    log: Log = "errors",
+    log: Literal["none", "errors", "requests"] = "errors",
     **options: Any,
 ) -> int:
     """Serve models over HTTP: an API, LibreTranslate's clients, and a page.

@@ -10,11 +10,19 @@ from typing import Annotated, Any
 import typer
 
 from pellucid.cli.ending import note
-from pellucid.cli.options import Changes
+from pellucid.cli.options import Changes, described
 from pellucid.cli.train.check_text import NUM_WORST, check_text
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 
 
+@described(
+    out=("RUN", "The run folder; runs/NAME by default."),
+    start=("MODEL", "Start from a trained model: weights and tokenizer.", {"name": "--from"}),
+    check=("", "Check the text, report what is odd, and stop."),
+    model=("MODEL", "With --check: list the pairs it finds least likely."),
+    worst=("N", "With --model: list N pairs; 20 by default."),
+    json=("", "With --check: write the report as one JSON object."),
+)
 def train(
     recipe: Annotated[
         str,
@@ -22,32 +30,12 @@ def train(
             metavar="RECIPE", help="A recipe file, or the name of one that comes with pellucid."
         ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="RUN", help="The run folder; runs/NAME by default."),
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="MODEL", help="Start from a trained model: weights and tokenizer."
-        ),
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Check the text, report what is odd, and stop.")
-    ] = False,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", metavar="MODEL", help="With --check: list the pairs it finds least likely."
-        ),
-    ] = None,
-    worst: Annotated[
-        int | None,
-        typer.Option("--worst", metavar="N", help="With --model: list N pairs; 20 by default."),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="With --check: write the report as one JSON object.")
-    ] = False,
+    out: Path | None = None,
+    start: str | None = None,
+    check: bool = False,
+    model: str | None = None,
+    worst: int | None = None,
+    json: bool = False,
     changes: Changes = None,
 ) -> int:
     """Train a model from a recipe; the same command again resumes.

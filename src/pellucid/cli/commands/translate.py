@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.align.options import WORDS, check_links
 from pellucid.cli.decoding import DECODING, TREATMENT, useless_options
@@ -25,6 +23,7 @@ from pellucid.cli.options import (
     Overwrite,
     Threads,
     To,
+    described,
     given_of,
     with_options,
 )
@@ -34,22 +33,6 @@ if TYPE_CHECKING:
     from pellucid.translate.translator import Translator
 
 Units = Literal["auto", "spaces", "script", "subwords"]
-
-Stream = Annotated[
-    bool, typer.Option("--stream", help="Answer each line before the next one is read.")
-]
-Progress = Annotated[
-    bool | None, typer.Option(help="Show progress; on a terminal this is the default.")
-]
-Workers = Annotated[
-    int,
-    typer.Option(
-        "--workers",
-        metavar="N",
-        help="Processes that share the threads and translate side by side. This is faster for "
-        "many lines, but each process loads the model into its own memory.",
-    ),
-]
 
 LINKS: Mapping[str, Option] = {
     "align": (
@@ -62,22 +45,34 @@ LINKS: Mapping[str, Option] = {
 }
 
 
+@described(
+    input_file=("FILE", "Lines to translate, plain or .gz.", {"name": "-i --input"}),
+    stream=("", "Answer each line before the next one is read."),
+    progress=(
+        "",
+        "Show progress; on a terminal this is the default.",
+        {"name": "--progress/--no-progress"},
+    ),
+    workers=(
+        "N",
+        "Processes that share the threads and translate side by side. This is faster for many "
+        "lines, but each process loads the model into its own memory.",
+    ),
+)
 @with_options(TREATMENT, DECODING, CONSTRAINTS, LINKS, WORDS, KEYS)
 def translate(
     model: Model,
-    input_file: Annotated[
-        str, typer.Option("-i", "--input", metavar="FILE", help="Lines to translate, plain or .gz.")
-    ] = STANDARD,
+    input_file: str = STANDARD,
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
     json: Json = False,
     to: To = None,
-    stream: Stream = False,
-    progress: Progress = None,
+    stream: bool = False,
+    progress: bool | None = None,
     ensemble: Ensemble = None,
     threads: Threads = None,
     file_format: FileFormat = None,
-    workers: Workers = 1,
+    workers: int = 1,
     **options: Any,
 ) -> int:
     """Translate lines of text, or the texts of JSON Lines, keeping their order.

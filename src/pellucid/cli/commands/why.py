@@ -11,7 +11,7 @@ import typer
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import check_target, to_json_line
-from pellucid.cli.options import Json, Threads
+from pellucid.cli.options import Json, Threads, described
 from pellucid.errors import InputError, suggestion
 from pellucid.files import writing
 
@@ -26,6 +26,17 @@ KEPT_IN = Path("why-results")
 _STYLES = {"holds": "bold green", "holds only if": "bold yellow", "fails": "bold red"}
 
 
+@described(
+    list_=("", "List the claims.", {"name": "--list"}),
+    png=("FILE", "Draw it: FILE ends in .png, .svg or .pdf."),
+    full=("", "Measure more sizes with three seeds, in up to 25 minutes."),
+    results=(
+        "DIR",
+        "With --full, keep finished parts here (default why-results): they are not measured again.",
+    ),
+    seed=("N", "Seed of everything drawn.", {"min": 0}),
+    size=("", "", {"hidden": True}),
+)
 def why(
     claim: Annotated[
         str | None,
@@ -33,30 +44,14 @@ def why(
             metavar="[CLAIM]", help="The claim to measure; without one they are listed."
         ),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the claims.")] = False,
-    png: Annotated[
-        Path | None,
-        typer.Option("--png", metavar="FILE", help="Draw it: FILE ends in .png, .svg or .pdf."),
-    ] = None,
-    full: Annotated[
-        bool,
-        typer.Option("--full", help="Measure more sizes with three seeds, in up to 25 minutes."),
-    ] = False,
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            "--results",
-            metavar="DIR",
-            help="With --full, keep finished parts here (default why-results): they are not "
-            "measured again.",
-        ),
-    ] = None,
+    list_: bool = False,
+    png: Path | None = None,
+    full: bool = False,
+    results: Path | None = None,
     json: Json = False,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="Seed of everything drawn.")
-    ] = 1,
+    seed: int = 1,
     threads: Threads = None,
-    size: Annotated[str, typer.Option("--size", hidden=True)] = "quick",
+    size: str = "quick",
 ) -> None:
     """Measure a claim of the texts on this machine, in less than a minute.
 
