@@ -114,7 +114,6 @@ CONSTRAINTS: Mapping[str, Option] = {
 }
 
 _Command = TypeVar("_Command", bound=Callable[..., int | None])
-_Decorator = Callable[[_Command], _Command]
 
 
 def flag(name: str) -> str:
@@ -136,7 +135,9 @@ def check_utf8(name: str, text: str) -> None:
         raise InputError(f"{name} must be UTF-8 text, but is {text!a}. Type it again.")
 
 
-def described(**rows: tuple[str, str] | tuple[str, str, Mapping[str, Any]]) -> _Decorator:
+def described(
+    **rows: tuple[str, str] | tuple[str, str, Mapping[str, Any]],
+) -> Callable[[_Command], _Command]:
     """Describe the options that a command declares as arguments.
 
     Args:
@@ -149,7 +150,7 @@ def described(**rows: tuple[str, str] | tuple[str, str, Mapping[str, Any]]) -> _
         if parameter.name not in rows:
             return parameter
         metavar, help_text, *more = rows[parameter.name]
-        further = dict(*more)
+        further = dict[str, Any](*more)
         names = further.pop("name", flag(parameter.name)).split()
         option = typer.Option(*names, metavar=metavar or None, help=help_text, **further)
         return parameter.replace(annotation=Annotated[parameter.annotation, option])
@@ -161,7 +162,7 @@ def described(**rows: tuple[str, str] | tuple[str, str, Mapping[str, Any]]) -> _
     return decorate
 
 
-def with_options(*tables: Mapping[str, Option]) -> _Decorator:
+def with_options(*tables: Mapping[str, Option]) -> Callable[[_Command], _Command]:
     """Add the options of some tables to those that a command declares itself.
 
     The command takes them as ``**options``. An option that was not given is None, so that the

@@ -37,7 +37,7 @@ class ProgressLine:
         is_wanted: bool = True,
         bar: Literal["none", "short", "wide"] = "none",
         total: float | None = None,
-        done: float = 0,
+        done: int = 0,
     ) -> None:
         self.is_shown = is_wanted and is_terminal("stderr")
         if not self.is_shown:

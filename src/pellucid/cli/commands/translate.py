@@ -9,8 +9,8 @@ from pellucid.cli.align.options import WORDS, check_links
 from pellucid.cli.decoding import DECODING, TREATMENT, useless_options
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
-from pellucid.cli.lines.documents import KEYS, FileFormat, choose_format
 from pellucid.cli.lines.job import Job
+from pellucid.cli.lines.objects import KEYS, FileFormat, choose_format, choose_objects
 from pellucid.cli.lines.streams import STANDARD, check_files, check_target, is_special
 from pellucid.cli.lines.translate import translate_files
 from pellucid.cli.options import (
@@ -100,7 +100,6 @@ def translate(
     if not is_special(output_file):
         check_target(output_file, may_overwrite=overwrite)
 
-    from pellucid.cli.lines.objects import choose_objects
     from pellucid.translate.translator import load
 
     others = tuple(ensemble or ())

@@ -10,7 +10,7 @@ from typing import Any
 
 from pellucid.bundle import MANIFEST, read_json, to_json, verify_files
 from pellucid.config import Recipe, TokenizerConfig, validate
-from pellucid.config.records import read_record
+from pellucid.config.parsing import read_record
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
 from pellucid.errors import BundleError, ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import hash_file, new_folder, read_bytes, write_bytes, write_text
