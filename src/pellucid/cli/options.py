@@ -25,12 +25,6 @@ Model = Annotated[
         "demo-untrained, demo-recurrent.",
     ),
 ]
-SourceFile = Annotated[
-    str, typer.Option("--source", metavar="FILE", help="Source lines; '-' is standard input.")
-]
-TargetFile = Annotated[
-    str, typer.Option("--target", metavar="FILE", help="Their translations, line by line.")
-]
 OutputFile = Annotated[
     str, typer.Option("-o", "--output", metavar="FILE", help="Where to write the results.")
 ]

@@ -18,8 +18,6 @@ from pellucid.cli.options import (
     Model,
     OutputFile,
     Overwrite,
-    SourceFile,
-    TargetFile,
     Threads,
     To,
     described,
@@ -29,11 +27,15 @@ if TYPE_CHECKING:
     from pellucid.translate.results import Scored
 
 
-@described(tokens=("", "Add each token and its log-probability."))
+@described(
+    source=("FILE", "Source lines; '-' is standard input."),
+    target=("FILE", "Their translations, line by line."),
+    tokens=("", "Add each token and its log-probability."),
+)
 def score(
     model: Model,
-    source: SourceFile,
-    target: TargetFile,
+    source: str,
+    target: str,
     tokens: bool = False,
     json: Json = False,
     to: To = None,

@@ -84,9 +84,13 @@ def translate_files(
         warn("--overwrite has no effect without -o FILE.")
     if not job.can_share(window_lines):
         warn(f"--workers has no effect on so few lines at once ({window_lines}).")
+    run: dict[str, Any] = {}
+    if not is_special(output_file):
+        of_objects = {} if objects is None else objects.settings()
+        run = {**job.identify(), **of_objects, "--stream": by_line}
     with open_resumable(
         output_file,
-        run={} if is_special(output_file) else _identify(job, objects) | {"--stream": by_line},
+        run=run,
         may_overwrite=may_overwrite,
         may_resume=not is_typed,
     ) as output:
@@ -230,11 +234,6 @@ def _prompt(windows: Iterator[Window]) -> Iterator[Window]:
             sys.stderr.write("\n")
             return
         yield window
-
-
-def _identify(job: Job, objects: ObjectForm | None) -> dict[str, Any]:
-    """Gather everything except the input that the output depends on."""
-    return job.identify() | ({} if objects is None else objects.settings())
 
 
 def _answers(job: Job, objects: ObjectForm | None, window: Window) -> list[tuple[str, Translation]]:
