@@ -18,11 +18,11 @@ from pellucid.check.foreign import (
     line_stretches,
 )
 from pellucid.check.judging import Hit, judge, shared_pairs, shifted_stretches, unrelated_stretches
-from pellucid.check.languages import release_identifier
 from pellucid.check.oddities import BETWEEN_WORDS, DECOMPOSED
 from pellucid.check.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
 from pellucid.check.shifts import Shift
 from pellucid.config import DataConfig
+from pellucid.text.languages import release_identifier
 from pellucid.text.reading.joining import CUT_KINDS
 from pellucid.text.reading.rows import is_source_name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import (
@@ -22,6 +22,7 @@ from pellucid.cli.options import (
     To,
     described,
 )
+from pellucid.translate.records import score_record
 
 if TYPE_CHECKING:
     from pellucid.translate.results import Scored
@@ -89,18 +90,11 @@ def _to_line(_number: int, scored: Scored, *, has_tokens: bool) -> str:
 
 
 def _to_json(number: int, scored: Scored, *, has_tokens: bool) -> str:
-    is_scored = scored.error is None
-    record: dict[str, Any] = {
-        "line": number,
-        "source": shown(scored.source),
-        "target": shown(scored.target),
-        "error": scored.error,
-        "log_probability": scored.log_probability if is_scored else None,
-    }
-    if has_tokens:
-        record |= {
-            "tokens": scored.tokens,
-            "ids": scored.ids,
-            "token_log_probabilities": scored.token_log_probabilities,
+    return to_json_line(
+        {
+            "line": number,
+            "source": shown(scored.source),
+            "target": shown(scored.target),
+            **score_record(scored, has_tokens=has_tokens),
         }
-    return to_json_line(record)
+    )

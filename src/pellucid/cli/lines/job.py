@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
-from pellucid.cli.lines.streams import MAX_LINES, to_json_line
+from pellucid.cli.lines.streams import MAX_LINES, shown, to_json_line
 from pellucid.cli.options import flag
 from pellucid.terminal.text import count
+from pellucid.translate.records import translation_record
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
@@ -219,18 +220,8 @@ def _to_links(hypothesis: TranslatedHypothesis) -> str:
 
 
 def _to_record(number: int, translation: Translation, *, has_links: bool) -> dict[str, Any]:
-    fields = ["text", "tokens", "ids", "token_log_probabilities", "log_probability", "score"]
-    fields += ["words", "alignment"] if has_links else []
-    notes = translation.notes.to_json()
     return {
         "line": number,
-        "source": translation.source.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
-        "error": translation.error,
-        **({"source_words": translation.source_words} if has_links else {}),
-        "hypotheses": [
-            {name: getattr(hypothesis, name) for name in fields}
-            for hypothesis in translation.hypotheses
-        ],
-        # Nothing unusual, nothing to say: most lines have no such key.
-        **({"notes": notes} if notes else {}),
+        "source": shown(translation.source),
+        **translation_record(translation, has_tokens=True, has_links=has_links),
     }

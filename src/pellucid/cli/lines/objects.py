@@ -16,6 +16,7 @@ from pellucid.cli.options import Option
 from pellucid.errors import InputError
 from pellucid.text.reading.lines import not_a_line
 from pellucid.text.reading.rows import NESTED, Fault, find_key, read_object, text_of
+from pellucid.translate.records import hypothesis_records
 from pellucid.translate.results import Translation
 
 Format = Literal["lines", "jsonl"]
@@ -140,10 +141,9 @@ class ObjectForm:
             return to_json_line({**row.value, "error": translation.error})
         row.holder[row.key] = translation.text
         if self.details:
-            fields = (*_FIELDS[self.details], *(_LINK_FIELDS if self.has_links else ()))
-            row.value["hypotheses"] = [
-                {name: getattr(one, name) for name in fields} for one in translation.hypotheses
-            ]
+            row.value["hypotheses"] = hypothesis_records(
+                translation, has_tokens=self.details == "json", has_links=self.has_links
+            )
         elif self.has_links:
             row.value["alignment"] = translation.best.alignment
         if self.details == "json" and (notes := translation.notes.to_json()):
@@ -263,10 +263,3 @@ def choose_objects(
     return ObjectForm(
         input_file, not is_jsonl, column or "", into or "", languages, details, has_links
     )
-
-
-_LINK_FIELDS = ("words", "alignment")
-_FIELDS = {
-    "n-best": ("text", "log_probability", "score"),
-    "json": ("text", "tokens", "ids", "token_log_probabilities", "log_probability", "score"),
-}
