@@ -10,8 +10,14 @@ from pellucid.cli.decoding import DECODING, TREATMENT, useless_options
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
 from pellucid.cli.lines.job import Job
-from pellucid.cli.lines.objects import KEYS, FileFormat, choose_format, choose_objects
-from pellucid.cli.lines.streams import STANDARD, check_files, check_target, is_special
+from pellucid.cli.lines.streams import (
+    STANDARD,
+    Format,
+    check_files,
+    check_target,
+    choose_format,
+    is_special,
+)
 from pellucid.cli.lines.translate import translate_files
 from pellucid.cli.options import (
     CONSTRAINTS,
@@ -45,6 +51,23 @@ LINKS: Mapping[str, Option] = {
 }
 
 
+KEYS: Mapping[str, Option] = {
+    "column": (
+        str,
+        "KEY",
+        "Key of the text in JSON Lines, such as text or translation.en. [default: text, source, "
+        "or the code of the source language]",
+    ),
+    "into": (
+        str,
+        "KEY",
+        "Key of the translation in JSON Lines. [default: translation, or the code of the target "
+        "language next to that of the source]",
+    ),
+}
+"""Options for the keys of JSON Lines."""
+
+
 @described(
     input_file=("FILE", "Lines to translate, plain or .gz.", {"name": "-i --input"}),
     stream=("", "Answer each line before the next one is read."),
@@ -52,6 +75,12 @@ LINKS: Mapping[str, Option] = {
         "",
         "Show progress; on a terminal this is the default.",
         {"name": "--progress/--no-progress"},
+    ),
+    file_format=(
+        "",
+        "What the input holds: lines of text, whatever its name ends in, or JSON Lines. "
+        "[default: by its name]",
+        {"name": "--format"},
     ),
     workers=(
         "N",
@@ -71,7 +100,7 @@ def translate(
     progress: bool | None = None,
     ensemble: Ensemble = None,
     threads: Threads = None,
-    file_format: FileFormat = None,
+    file_format: Format | None = None,
     workers: int = 1,
     **options: Any,
 ) -> int:
@@ -100,6 +129,7 @@ def translate(
     if not is_special(output_file):
         check_target(output_file, may_overwrite=overwrite)
 
+    from pellucid.cli.lines.objects import choose_objects
     from pellucid.translate.translator import load
 
     others = tuple(ensemble or ())

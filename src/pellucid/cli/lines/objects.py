@@ -1,49 +1,19 @@
-"""JSON Lines, objects that have a text and get its translation; and how an input is known."""
+"""JSON Lines: objects that have a text, and get its translation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Any
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
 from pellucid.cli.lines.job import Job
-from pellucid.cli.lines.streams import is_special, to_json_line
-from pellucid.cli.options import Option
-from pellucid.errors import InputError
+from pellucid.cli.lines.streams import Format, is_json_lines, to_json_line
 from pellucid.text.reading.lines import not_a_line
 from pellucid.text.reading.rows import NESTED, Fault, find_key, read_object, text_of
 from pellucid.translate.records import hypothesis_records
 from pellucid.translate.results import Translation
-
-Format = Literal["lines", "jsonl"]
-
-FileFormat = Annotated[
-    Format | None,
-    typer.Option(
-        "--format",
-        help="What the input holds: lines of text, whatever its name ends in, or JSON Lines. "
-        "[default: by its name]",
-    ),
-]
-KEYS: Mapping[str, Option] = {
-    "column": (
-        str,
-        "KEY",
-        "Key of the text in JSON Lines, such as text or translation.en. [default: text, source, "
-        "or the code of the source language]",
-    ),
-    "into": (
-        str,
-        "KEY",
-        "Key of the translation in JSON Lines. [default: translation, or the code of the target "
-        "language next to that of the source]",
-    ),
-}
-"""Options for the keys of JSON Lines."""
 
 TEXT_KEYS = ("text", "source")
 """Keys of a text; then come the code of the source language, and ``translation`` with codes."""
@@ -201,39 +171,6 @@ class ObjectForm:
         return NESTED, value
 
 
-def is_json_lines(path: str) -> bool:
-    """Tell whether a file's name says that it holds JSON Lines."""
-    return path.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
-
-
-def choose_format(path: str, file_format: Format | None) -> Format:
-    """Choose the format of the input.
-
-    A file whose keywords, tags or time codes would be translated as if they were text is refused.
-
-    Args:
-        path: the input; streams, pipes and devices may have any name.
-        file_format: the format that the user named; None if the name decides.
-
-    Raises:
-        InputError: the name is that of a document.
-    """
-    from pellucid.text.reading.documents import kind_of_document
-
-    if file_format is not None:
-        return file_format
-    if is_json_lines(path):
-        return "jsonl"
-    kind = kind_of_document(path)
-    if kind is not None and not is_special(path):
-        raise InputError(
-            f"The input must be lines of text or JSON Lines, but {path} is {kind} by its name. "
-            "Write its texts into a file of lines first, or add --format lines to translate every "
-            "line as it is."
-        )
-    return "lines"
-
-
 def choose_objects(
     job: Job, input_file: str, output_file: str, choice: Format, options: Mapping[str, Any]
 ) -> ObjectForm | None:
@@ -244,7 +181,7 @@ def choose_objects(
         input_file: the input.
         output_file: the output; with a name of JSON Lines, plain lines become objects.
         choice: the format of the input.
-        options: the command's options, among them those of `KEYS`.
+        options: the command's options, among them ``column`` and ``into``.
     """
     is_jsonl, column, into = choice == "jsonl", options["column"], options["into"]
     has_objects = is_jsonl or (is_json_lines(output_file) and job.form != "json")
