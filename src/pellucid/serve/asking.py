@@ -15,7 +15,7 @@ from pellucid.translate.constraints import constraints_of, fit_glossary
 if TYPE_CHECKING:
     from pellucid.decode import Constraints
     from pellucid.decode.constraints.glossary import Glossary
-    from pellucid.translate.ready import LineConstraints
+    from pellucid.translate.preparing import LineConstraints
 
 PHRASES = ("forbid", "require", "require_each", "glossary")
 """The fields that say what a translation may and must contain, other than how it begins."""

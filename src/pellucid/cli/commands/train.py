@@ -92,7 +92,7 @@ def _check_text(
         num_worst: the number of these.
         is_json: write one JSON object instead of text.
     """
-    from pellucid.check.check import check_data
+    from pellucid.check.data import check_data
 
     sizes = sizes if isinstance(sizes, Mapping) else {}
     # A missing model is reported first. Without one, PyTorch, which these functions load, waits
