@@ -8,7 +8,7 @@ from rich.text import Text
 from pellucid.terminal import progress
 from pellucid.terminal.printing import Printer
 from pellucid.terminal.progress import ProgressLine, show_progress
-from pellucid.terminal.text import count, lay_out, wrap
+from pellucid.terminal.text import count_of, lay_out, wrap
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from pellucid.terminal.text import count, lay_out, wrap
 def test_count_of_things_has_the_noun_of_one_only_for_one(
     number: int, many: str | None, expected: str
 ) -> None:
-    assert count(number, "line", many) == expected
+    assert count_of(number, "line", many) == expected
 
 
 def test_wrapped_paragraph_fits_its_width_and_its_margins() -> None:

@@ -12,7 +12,7 @@ _HARMLESS = frozenset("\n\t\u200c\u200d")
 """Line ends and tabs, and the joiners that Persian, Indic scripts and emoji need."""
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
+def count_of(number: int, one: str, many: str | None = None) -> str:
     """Count things: ``1 line``, ``4,000 lines``.
 
     Args:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
 from pellucid.cli.lines.streams import MAX_LINES, shown, to_json_line
 from pellucid.cli.options import flag
-from pellucid.terminal.text import count
+from pellucid.terminal.text import count_of
 from pellucid.translate.records import translation_record
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Job:
         workers = "" if self.workers == 1 else f"{self.workers} workers of "
         return (
             f"Translating in {self.decoding.precision} by {self._describe_engine(rule)}, with "
-            f"{workers}{count(threads, 'thread')}."
+            f"{workers}{count_of(threads, 'thread')}."
         )
 
     def _describe_engine(self, rule: str | None) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pellucid.terminal.text import count
+from pellucid.terminal.text import count_of
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
@@ -72,13 +72,13 @@ class TermCounts:
         """Yield the sentences; none without a glossary."""
         if self._glossary is None or not self._num_lines:
             return
-        terms = count(self._num_terms, "term was", "terms were")
-        lines = count(self._num_lines, "line")
+        terms = count_of(self._num_terms, "term was", "terms were")
+        lines = count_of(self._num_lines, "line")
         yield f"Glossary: {terms} found in {self._num_with_terms:,} of {lines}."
         if self._num_lacking:
             places = ", ".join(map(str, self._lacking))
             more = ", …" if self._num_lacking > _MOST_SHOWN else ""
-            lines = count(self._num_lacking, "line lacks", "lines lack")
+            lines = count_of(self._num_lacking, "line lacks", "lines lack")
             yield f"Glossary term not found in the translation: {lines} one ({places}{more})."
 
 
@@ -213,7 +213,7 @@ class Notices:
             self._counts[name] for name in ("repeats", "long", "unfinished", "stuck", "empty")
         )
         advice = ", or let --retry search again" if can_help else ""
-        looks = count(self._counts["flagged"], "translation looks", "translations look")
+        looks = count_of(self._counts["flagged"], "translation looks", "translations look")
         yield f"{looks} wrong. Read them{advice}: {'; '.join(kinds)}."
 
     def _count(self, name: str, number: int) -> None:
