@@ -5,6 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from pellucid.errors import make_printable
+
 _NARROWEST = 24
 
 
@@ -31,7 +33,8 @@ class Printer:
             first: the beginning of the first line.
             later: the beginning of the others; that of the first unless given.
         """
-        styled = Text(text, style) if isinstance(text, str) else text
+        styled = Text(text, style) if isinstance(text, str) else text.copy()
+        styled.plain = make_printable(styled.plain)
         indent = first if later is None else later
         room = max(self.width - max(len(first), len(indent)), 1)
         for index, line in enumerate(styled.wrap(self._console, room)):

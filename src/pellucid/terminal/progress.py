@@ -19,9 +19,9 @@ def is_terminal(name: Literal["stdin", "stdout", "stderr"]) -> bool:
 
 
 class ProgressLine:
-    """A line on a terminal that is replaced, and erased at the end; nothing if it is no terminal.
+    """A line on standard error that is replaced, and erased at the end; only on a terminal.
 
-    Warnings on standard error go above it.
+    Warnings go above it.
 
     Args:
         is_wanted: False shows nothing.
