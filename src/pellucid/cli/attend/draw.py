@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len, set_cell_size
+from rich.console import Console
 from rich.text import Text
 
 from pellucid.by_hand.pages import Page, correction_groups
@@ -14,85 +15,87 @@ from pellucid.by_hand.sheet import Example, Step, Table, write_number
 from pellucid.cli.attend.words import COMPARED, drop_backquotes, format_numbers, prefix_unless_empty
 from pellucid.errors import make_printable
 from pellucid.inside.show.colors import ink_on, shade
-from pellucid.terminal.printing import Printer
 
+_NARROWEST = 24
 _WIDEST_NAME = 16
 
 
 def draw_heading(example: Example) -> None:
     """Print the title of an example, its source, and what is given."""
-    printer = Printer()
-    printer.paragraph(example.title, "bold")
+    console = _console()
+    _print(console, Text(example.title, "bold"))
     if example.text:
-        printer.paragraph(f"From: {example.text}")
-    printer.paragraph(example.note)
+        _print(console, Text(f"From: {example.text}"))
+    _print(console, Text(example.note))
 
 
 def draw_opening(page: Page) -> None:
     """Print the title of a page and its explanation."""
-    printer, part = Printer(), page.part
-    printer.line()
-    printer.paragraph(f"Page {page.number} of {page.count}: {part.title}", "bold underline")
+    console, part = _console(), page.part
+    console.print()
+    _print(console, Text(f"Page {page.number} of {page.count}: {part.title}", "bold underline"))
     if part.note:
-        printer.paragraph(part.note)
+        _print(console, Text(part.note))
 
 
 def draw_comparison(page: Page) -> None:
     """Print the numbers that are right, those that differ with their cause, and remarks."""
     if not page.printed and not page.part.corrections:
         return
-    printer = Printer()
-    printer.line()
-    printer.paragraph(COMPARED, "bold")
+    console = _console()
+    console.print()
+    _print(console, Text(COMPARED, "bold"))
     for number in page.printed:
         if number.is_right:
             verdict = f"printed {' '.join(number.printed)} ({drop_backquotes(number.place)}): right"
             cause = prefix_unless_empty("; ", drop_backquotes(number.cause))
-            printer.paragraph(verdict + cause, first="  ", later="      ")
+            _print(console, Text(verdict + cause), "  ", "      ")
     for cause, numbers in correction_groups(page):
         for number in numbers:
-            _draw_number(printer, number)
-        printer.paragraph(f"why: {drop_backquotes(cause)}", first="      ", later="          ")
+            _draw_number(console, number)
+        _print(console, Text(f"why: {drop_backquotes(cause)}"), "      ", "          ")
     for sentence in page.part.corrections:
-        printer.paragraph(sentence, first="  ")
+        _print(console, Text(sentence), "  ")
 
 
 def draw_text(text: str) -> None:
     """Print a sentence that wraps, after an empty line."""
-    printer = Printer()
-    printer.line()
-    printer.paragraph(text)
+    console = _console()
+    console.print()
+    _print(console, Text(text))
 
 
 def draw_step(step: Step) -> None:
     """Print one step, with aligned tables, and with colors if the terminal has them."""
     if not (step.tables or step.lines or step.note or step.formula):
         return  # It only holds printed numbers, which the comparison shows.
-    printer = Printer()
-    printer.line()
-    printer.paragraph(Text.assemble((step.name, "bold"), prefix_unless_empty("  ", step.formula)))
+    console = _console()
+    console.print()
+    _print(console, Text.assemble((step.name, "bold"), prefix_unless_empty("  ", step.formula)))
     if step.note:
-        printer.paragraph(step.note, first="  ")
+        _print(console, Text(step.note), "  ")
     for line in step.lines:
-        printer.paragraph(line, first="  ", later="      ")
+        _print(console, Text(line), "  ", "      ")
     for table in step.tables:
         if table.title:
-            printer.paragraph(table.title, first="  ")
-        for line_text in _draw_table(table, printer.width - 2, is_shaded=step.name == "weights"):
-            printer.line(Text("  ") + line_text)
+            _print(console, Text(table.title), "  ")
+        for line_text in _draw_table(table, _width(console) - 2, is_shaded=step.name == "weights"):
+            console.print(Text("  ") + line_text, no_wrap=True, overflow="ignore", crop=False)
 
 
-def _draw_number(printer: Printer, number: WorkedNumber) -> None:
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=True)
+
+
+def _draw_number(console: Console, number: WorkedNumber) -> None:
     """Print a number from a text, the computed one, and their difference."""
     place = drop_backquotes(number.place)
-    printer.paragraph(
-        Text.assemble(("differs ", "bold yellow"), f"({place})"), first="  ", later="      "
-    )
+    _print(console, Text.assemble(("differs ", "bold yellow"), f"({place})"), "  ", "      ")
     rows = (number.printed, format_numbers(number.computed), _differences(number))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, texts in zip(("printed", "computed", "off by"), rows, strict=True):
         cells = (text.rjust(width) for text, width in zip(texts, widths, strict=True))
-        printer.paragraph(f"{name:<9} {' '.join(cells)}", first="      ", later="          ")
+        _print(console, Text(f"{name:<9} {' '.join(cells)}"), "      ", "          ")
 
 
 def _differences(number: WorkedNumber) -> list[str]:
@@ -173,3 +176,18 @@ def _format_cell(value: float, *, decimals: int) -> str:
     if value == 0 or math.isinf(value):
         return write_number(value) + " " * (decimals + 1 if decimals else 0)
     return f"{value:.{decimals}f}".replace("-", "−")
+
+
+def _print(console: Console, text: Text, first: str = "", later: str | None = None) -> None:
+    """Print text that wraps, with a prefix for its first line and one for later lines."""
+    text.plain = make_printable(text.plain)
+    indent = first if later is None else later
+    room = max(_width(console) - max(len(first), len(indent)), 1)
+    for index, line in enumerate(text.wrap(console, room)):
+        line.rstrip()
+        start = indent if index else first
+        console.print(type(line)(start) + line, no_wrap=True, overflow="ignore", crop=False)
+
+
+def _width(console: Console) -> int:
+    return max(console.width, _NARROWEST)

@@ -21,7 +21,6 @@ from pellucid.cli.attend.record import example_to_record
 from pellucid.cli.attend.turn import turn_pages
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.errors import InputError
-from pellucid.terminal.progress import ProgressLine
 
 _MOST_ROWS_NAMED = 8
 
@@ -113,11 +112,18 @@ def _find(name: str, d_key: int | None) -> Example:
         return read_example(Path(name))
     if name == "not-on-your-life" and d_key is not None:
         return not_on_your_life(d_key)
-    if name == "show-me-the-money":
-        with ProgressLine() as line:
-            return show_me_the_money(
-                lambda step, loss: line.show(
-                    f"Training: step {step} of {NUM_STEPS}, loss {loss:.4f}"
-                )
-            )
+    if name == "show-me-the-money" and sys.stderr is not None and sys.stderr.isatty():
+        return _train_in_sight()
     return EXAMPLES[name]()
+
+
+def _train_in_sight() -> Example:
+    """Work out the example that trains, and show its loss on standard error meanwhile."""
+
+    def watch(step: int, loss: float) -> None:
+        sys.stderr.write(f"\rTraining: step {step} of {NUM_STEPS}, loss {loss:.4f} ")
+        sys.stderr.flush()
+
+    example = show_me_the_money(watch)
+    sys.stderr.write("\r" + " " * 50 + "\r")
+    return example

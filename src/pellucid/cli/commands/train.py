@@ -171,7 +171,7 @@ def _train(
 ) -> None:
     """Complete the recipe's values and train with them."""
     from pellucid.config import Recipe, validate
-    from pellucid.train import train as run_training
+    from pellucid.train.loop import train as run_training
     from pellucid.train.run.folder import repair_recipe
     from pellucid.train.start.defaults import fill_in
     from pellucid.train.start.from_model import with_start

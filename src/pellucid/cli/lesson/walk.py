@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 
 from pellucid.cli.lesson.running import output_of
 from pellucid.lessons.walks.statement import Statement, Walk
-from pellucid.terminal.text import wrap
 
 INDENT = "  "
 
@@ -80,4 +80,4 @@ def ask_for_enter() -> bool:
 
 def _fill(text: str) -> list[str]:
     width = min(80, shutil.get_terminal_size().columns)
-    return wrap(text, max(width, 20))
+    return textwrap.wrap(text, max(width, 20), break_long_words=False, break_on_hyphens=False)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from pellucid.terminal.text import count_of, wrap
 
 if TYPE_CHECKING:
     from torch import nn
@@ -111,7 +110,7 @@ def screen(outlook: TrainingOutlook) -> str:
         "Training": [*_wrapped(_length(outlook)), *_wrapped(" ".join(outlook.settings))],
         "Memory": [_memory(outlook)],
         "Machine": _wrapped(
-            f"{outlook.device}, {count_of(outlook.threads, 'thread')}{_processes(outlook)}, "
+            f"{outlook.device}, {_plural(outlook.threads, 'thread')}{_processes(outlook)}, "
             f"{outlook.precision}, {outlook.kernels}"
         ),
     }
@@ -159,7 +158,7 @@ def _data(outlook: TrainingOutlook) -> list[str]:
         f"{outlook.target_vocabulary_size:,}"
     )
     tokens = f"{outlook.source_tokens:,} source tokens, {outlook.target_tokens:,} target tokens"
-    validation = count_of(outlook.validation_pairs, "validation pair")
+    validation = _plural(outlook.validation_pairs, "validation pair")
     facts = (tokens, validation, vocabulary, outlook.outside)
     return [*lines, *_wrapped("; ".join(filter(None, facts)))]
 
@@ -182,7 +181,7 @@ def _length(outlook: TrainingOutlook) -> str:
     if outlook.seconds is not None:
         time = f"about {describe_seconds(outlook.seconds)}"
     epochs = f"{outlook.epochs:,.0f}" if outlook.epochs >= 10 else f"{outlook.epochs:.1f}"
-    return f"at most {count_of(outlook.steps, 'step')} ({epochs} epochs), {time}."
+    return f"at most {_plural(outlook.steps, 'step')} ({epochs} epochs), {time}."
 
 
 def _memory(outlook: TrainingOutlook) -> str:
@@ -196,6 +195,10 @@ def _processes(outlook: TrainingOutlook) -> str:
     return "" if outlook.processes == 1 else f" in {outlook.processes} processes"
 
 
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _shorten(line: str) -> str:
     room = WIDTH - INDENT
     return line if len(line) <= room else f"{line[: room - 1]}…"
@@ -203,7 +206,7 @@ def _shorten(line: str) -> str:
 
 def _wrapped(text: str, *, most: int = 4) -> list[str]:
     """Break a text into at most so many lines; an empty text gives no line."""
-    return wrap(text, WIDTH - INDENT, most=most, breaks_words=True)
+    return textwrap.wrap(text, WIDTH - INDENT, max_lines=most, placeholder=" …")
 
 
 def _fitting(sentences: Sequence[str], room: int) -> list[str]:

@@ -12,7 +12,6 @@ from pellucid.bundle import resolve_model
 from pellucid.config import DataConfig, Recipe, validate
 from pellucid.errors import DataError
 from pellucid.files import new_folder, write_text
-from pellucid.terminal.text import count_of
 from pellucid.text.reading.corpus import Split, check_files, read_pairs
 from pellucid.text.reading.lines import read_lines
 from pellucid.train.distill.comparison import Competitor, Measured, compare_models
@@ -82,7 +81,7 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[Measured]
     teacher = load(task.teacher[0], ensemble=task.teacher[1:])
     pairs = list(_sources(data, task))
     say(
-        f"The teacher translates {count_of(len(pairs), 'sentence')} with "
+        f"The teacher translates {_count(pairs)} with "
         f"{'greedy search' if task.teaching.beam == 1 else f'beam {task.teaching.beam}'} into "
         f"{task.out / 'teacher'}."
     )
@@ -96,6 +95,10 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[Measured]
     record = {"teacher": list(task.teacher), "rows": [row.to_json() for row in rows]}
     write_text(task.out / RESULT_FILE, json.dumps(record, indent=1) + "\n")
     return rows
+
+
+def _count(pairs: Sequence[object]) -> str:
+    return "1 sentence" if len(pairs) == 1 else f"{len(pairs):,} sentences"
 
 
 def _sources(data: DataConfig, task: Distillation) -> Iterator[tuple[str, str | None]]:
@@ -144,7 +147,7 @@ def _compare(
 ) -> list[Measured]:  # fmt: skip
     split: Split = "test" if data.test or data.test_source else "validation"
     pairs = list(read_pairs(data, split, task.recipe_folder))
-    say(f"Teacher and student translate the {split} text, {count_of(len(pairs), 'sentence')}.")
+    say(f"Teacher and student translate the {split} text, {_count(pairs)}.")
     competitors = (
         Competitor("teacher", teacher, [resolve_model(name) for name in task.teacher]),
         Competitor("student", load(student_folder), [resolve_model(student_folder)]),

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from pellucid.check.counting import COMMON_COVERAGE, TextCounts, count_text
 from pellucid.config import Recipe
 from pellucid.errors import PellucidError
-from pellucid.terminal.text import count_of
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ def complete(values: Mapping[str, Any], recipe_folder: Path) -> tuple[dict[str, 
         same[section] = {**same.get(section, {}), name: choice.value}
     sentences = [str(choice) for choice in choices]
     if counts.pairs < FEW_PAIRS:
-        pairs = count_of(counts.pairs, "pair is", "pairs are")
+        pairs = f"{counts.pairs:,} pair{' is' if counts.pairs == 1 else 's are'}"
         sentences.insert(
             0,
             f"{pairs} too few to learn a language from: expect a model that knows these "
