@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pellucid.config import TreatmentConfig
 from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.problems import Problem
 from pellucid.serve.schemas import DECODING
 from pellucid.serve.tasks import Text, Translate
+from pellucid.translate.constraints import constraints_of, fit_glossary
 
 if TYPE_CHECKING:
     from pellucid.decode import Constraints
     from pellucid.decode.constraints.glossary import Glossary
     from pellucid.translate.preparing import LineConstraints
-    from pellucid.translate.results import Scored, TranslatedHypothesis, Translation
 
 PHRASES = ("forbid", "require", "require_each", "glossary")
 """The fields that say what a translation may and must contain, other than how it begins."""
 
-TREATMENT = ("clean", "split", "split_long", "unknown", "retry")
-_TOKENS = ("tokens", "ids", "token_log_probabilities")
+TREATMENT = tuple(TreatmentConfig.model_fields)
 
 
 def decoding_of(body: Any, model: ServedModel) -> Options:
@@ -66,7 +65,7 @@ def translate_task(body: Any, model: ServedModel) -> tuple[Translate, list[Text]
     if body.prefix and body.prefixes is not None:
         raise Problem(422, "prefix cannot be combined with prefixes. Leave one out.")
     task = Translate(model, options, tuple(treatment), align)
-    return task, list(map(Text, body.texts, constraints_of(body, model, body.texts)))
+    return task, list(map(Text, body.texts, all_constraints(body, model, body.texts)))
 
 
 def refuse_with_html(body: Any) -> None:
@@ -83,7 +82,7 @@ def refuse_with_html(body: Any) -> None:
         raise Problem(422, f"{named[0]} cannot be combined with format html. Leave it out.")
 
 
-def constraints_of(body: Any, model: ServedModel, texts: Sequence[str]) -> list[LineConstraints]:
+def all_constraints(body: Any, model: ServedModel, texts: Sequence[str]) -> list[LineConstraints]:
     """Build the constraints of each text.
 
     Args:
@@ -96,9 +95,12 @@ def constraints_of(body: Any, model: ServedModel, texts: Sequence[str]) -> list[
         return list(map(_begin_with, prefixes))
     glossary = _glossary(body, model)
     rows = getattr(body, "require_each", None) or [()] * len(texts)
-    shared = tuple(body.forbid), tuple(body.require)
+    phrases = (*body.forbid, *body.require, *(phrase for row in rows for phrase in row))
+    if not all(map(str.strip, phrases)):
+        raise Problem(422, "A phrase must hold text, but one is blank. Leave it out.")
+    forbidden = tuple(body.forbid)
     return [
-        _for_text(text, prefix, shared, row, glossary)
+        constraints_of(text, prefix, forbidden, body.require, row, glossary)
         for text, prefix, row in zip(texts, prefixes, rows, strict=True)
     ]
 
@@ -122,79 +124,4 @@ def _glossary(body: Any, model: ServedModel) -> Glossary | None:
             raise Problem(
                 422, "A source term of the glossary must have one target term, but one has two."
             )
-    tokenizer = model.translator.tokenizer
-
-    def can_write(term: str) -> bool:
-        return tokenizer.config.unk_id not in tokenizer.encode_target(term)
-
-    return Glossary(terms, match=body.glossary_match, language=model.source, can_write=can_write)
-
-
-def _for_text(
-    text: str,
-    prefix: str,
-    shared: tuple[tuple[str, ...], tuple[str, ...]],
-    row: Sequence[str],
-    glossary: Glossary | None,
-) -> LineConstraints:
-    """Build the constraints of one text; the terms of a glossary belong to single lines."""
-    from pellucid.decode import Constraints
-
-    forbidden, required = shared
-    for phrase in (*forbidden, *required, *row):
-        if not phrase.strip():
-            raise Problem(422, "A phrase must hold text, but one is blank. Leave it out.")
-
-    def require(line: str) -> tuple[str, ...]:
-        terms = glossary.terms_for(line) if glossary is not None else ()
-        wanted = Counter(required) | Counter(row) | Counter[str](terms)
-        return tuple(wanted.elements())
-
-    lines = text.split("\n")
-    if len(lines) == 1 or required or row:
-        return Constraints(prefix, forbidden, require(text))
-    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
-    each: list[Constraints] = [
-        Constraints(prefix if number == first else "", forbidden, require(line))
-        for number, line in enumerate(lines)
-    ]
-    return each
-
-
-def translation_record(
-    translation: Translation, *, has_tokens: bool, has_links: bool
-) -> dict[str, Any]:
-    """Write a translation as an answer does.
-
-    Args:
-        translation: the translation.
-        has_tokens: True to add tokens and their log-probabilities.
-        has_links: True to add words and their links.
-    """
-    fields = ["text", "log_probability", "score"]
-    fields += _TOKENS if has_tokens else ()
-    fields += ["words", "alignment"] if has_links else ()
-    notes = translation.notes.to_json()
-    return {
-        "text": translation.text,
-        "error": translation.error,
-        "hypotheses": [_record(one, fields) for one in translation.hypotheses],
-        **({"source_words": translation.source_words} if has_links else {}),
-        **({"notes": notes} if notes else {}),
-    }
-
-
-def score_record(scored: Scored, *, has_tokens: bool) -> dict[str, Any]:
-    """Write the score of a pair as an answer does."""
-    is_scored = scored.error is None
-    record: dict[str, Any] = {
-        "log_probability": scored.log_probability if is_scored else None,
-        "error": scored.error,
-    }
-    if has_tokens and is_scored:
-        record |= {name: getattr(scored, name) for name in _TOKENS}
-    return record
-
-
-def _record(hypothesis: TranslatedHypothesis, fields: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(hypothesis, name) for name in fields}
+    return fit_glossary(Glossary(terms, match=body.glossary_match), model.translator)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from pellucid.config import DecodingConfig
+from pellucid.config import DecodingConfig, TreatmentConfig
+from pellucid.config.options import request_fields, settings_of
 from pellucid.serve.settings import Limits
 
-DECODING = tuple(name for name in DecodingConfig.model_fields if name != "forbidden_tokens")
+DECODING = tuple(setting.name for setting in settings_of(DecodingConfig))
 """The decoding options that a request may have: those of ``pellucid translate``."""
 
 LARGEST = 2**31 - 1
@@ -60,7 +56,7 @@ def make_schemas(limits: Limits) -> Schemas:
     text = Annotated[str, Field(max_length=limits.characters)]
     which = _which_model()
     search = _decoding(limits)
-    treatment = _treatment()
+    treatment = request_fields(TreatmentConfig, keep=True)
     constraints = _constraints(limits, text)
     texts = {
         "texts": (
@@ -136,47 +132,13 @@ def _which_model() -> dict[str, Any]:
 
 def _decoding(limits: Limits) -> dict[str, Any]:
     """Take over the decoding options, with the server's bounds."""
-    bounds: dict[str, Any] = {
-        "beam": (1, limits.beam),
-        "n_best": (1, limits.count),
-        "diverse_groups": (1, limits.beam),
-        "max_length": (0, limits.tokens),
-        "min_length": (0, limits.tokens),
-        "max_length_offset": (1, limits.tokens),
-        "no_repeat_ngram": (0, limits.tokens),
-        "max_length_ratio": (None, 10.0),
-        "min_length_ratio": (0.0, 10.0),
-        "seed": (0, LARGEST),
-        "top_k": (0, LARGEST),
+    lengths = ("max_length", "min_length", "max_length_offset", "no_repeat_ngram")
+    largest: dict[str, float] = {
+        **{"beam": limits.beam, "n_best": limits.count, "diverse_groups": limits.beam},
+        **dict.fromkeys(lengths, limits.tokens),
+        **{"max_length_ratio": 10.0, "min_length_ratio": 10.0, "seed": LARGEST, "top_k": LARGEST},
     }
-    notes = _notes_of_fields()
-    fields: dict[str, Any] = {}
-    for name in DECODING:
-        field = DecodingConfig.model_fields[name]
-        kind: Any = field.annotation
-        if name in bounds:
-            low, high = bounds[name]
-            rules = [Le(high)] if low is None else [Ge(low), Le(high)]
-            rules += [rule for rule in field.metadata if type(rule).__name__ == "Gt"]
-        else:
-            rules = list(field.metadata)
-        if rules:
-            kind = Annotated[kind, *rules]
-        fields[name] = (kind | None, Field(None, description=notes.get(name, "")))
-    return fields
-
-
-def _treatment() -> dict[str, Any]:
-    return {
-        "clean": _flag("Replace or drop characters that the model has not learned.", True),
-        "split": _flag("Split texts that have more sentences than those of training.", True),
-        "split_long": _flag("With split false: split only texts that are too long."),
-        "unknown": (
-            Literal["token", "source-word"],
-            Field("token", description="What to write for a word outside the vocabulary."),
-        ),
-        "retry": _flag("Search again, against repetitions, if a translation looks wrong."),
-    }
+    return request_fields(DecodingConfig, largest)
 
 
 def _constraints(limits: Limits, text: Any) -> dict[str, Any]:
@@ -252,21 +214,3 @@ def _path() -> dict[str, Any]:
             Field([], description="Change the model, as in /v1/change."),
         ),
     }
-
-
-@cache
-def _notes_of_fields() -> dict[str, str]:
-    """Read what each decoding option means, from the string below it."""
-    try:
-        source = inspect.getsource(DecodingConfig)
-    except OSError:  # installed without sources
-        return {}
-    (tree,) = ast.parse(textwrap.dedent(source)).body
-    assert isinstance(tree, ast.ClassDef)
-    notes = {}
-    for field, note in zip(tree.body, tree.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(note, ast.Expr):
-            assert isinstance(field.target, ast.Name)
-            text = ast.literal_eval(note.value)
-            notes[field.target.id] = " ".join(text.replace("``", "").split())
-    return notes

@@ -9,7 +9,7 @@ from typing import Any
 
 from pellucid.errors import PellucidError
 from pellucid.serve.answers import ChangeAnswer
-from pellucid.serve.asking import constraints_of, decoding_of
+from pellucid.serve.asking import all_constraints, decoding_of
 from pellucid.serve.looking import change as compute_change
 from pellucid.serve.looking import look as compute_look
 from pellucid.serve.looking import write_trace
@@ -64,7 +64,7 @@ def add_inside_routes(routes: Table, parts: Parts, schemas: Schemas) -> None:
         """Translate one text, and send its translation piece by piece."""
         model = parts.models.choose(body.model, body.source, body.target)
         options = decoding_of(body, model)
-        (constraints,) = constraints_of(body, model, [body.text])
+        (constraints,) = all_constraints(body, model, [body.text])
 
         def make() -> Iterator[str]:
             return model.translator.stream(

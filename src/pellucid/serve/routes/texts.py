@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from pellucid.serve.answers import ProblemAnswer, ScoresAnswer, TranslateAnswer
-from pellucid.serve.asking import refuse_with_html, score_record, translate_task, translation_record
+from pellucid.serve.asking import refuse_with_html, translate_task
 from pellucid.serve.markup.translating import translate_markup
 from pellucid.serve.parts import Parts
 from pellucid.serve.responses import PROBLEMS, Reply, reply
 from pellucid.serve.schemas import Schemas
 from pellucid.serve.table import Table
 from pellucid.serve.tasks import Score, Translate, refuse_if_too_large
+from pellucid.translate.records import score_record, translation_record
 
 
 def refusals() -> dict[int | str, dict[str, Any]]:
@@ -52,7 +53,11 @@ def add_text_routes(routes: Table, parts: Parts, schemas: Schemas) -> None:
         found = await parts.scheduler.compute(task, texts)
         parts.metrics.texts.labels(model.name, "translate").inc(len(found))
         answers = [
-            translation_record(one, has_tokens=body.tokens, has_links=body.align) for one in found
+            {
+                "text": one.text,
+                **translation_record(one, has_tokens=body.tokens, has_links=body.align),
+            }
+            for one in found
         ]
         answer = reply({"model": model.name, "translations": answers})
         refuse_if_too_large(len(answer.body), limit)
@@ -82,7 +87,7 @@ def add_text_routes(routes: Table, parts: Parts, schemas: Schemas) -> None:
         pairs = [(pair.source, pair.target) for pair in body.pairs]
         found = await parts.scheduler.compute(Score(model, body.to), pairs)
         parts.metrics.texts.labels(model.name, "score").inc(len(found))
-        answers = [score_record(one, has_tokens=body.tokens) for one in found]
+        answers = [score_record(one, has_tokens=body.tokens and one.error is None) for one in found]
         answer = reply({"model": model.name, "scores": answers})
         refuse_if_too_large(len(answer.body), limit)
         return answer
