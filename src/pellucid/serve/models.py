@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import InputError, suggestion
-from pellucid.serve.problems import Problem
+from pellucid.serve.answers.responses import Problem
 
 if TYPE_CHECKING:
     from pellucid.inside.align.units import UnitRule

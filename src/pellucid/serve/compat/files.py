@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from pellucid.serve.problems import Problem
+from pellucid.serve.answers.responses import Problem
 
 KEPT_SECONDS = 1800.0
 MOST_BYTES = 64 * 2**20

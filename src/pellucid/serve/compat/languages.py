@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import Models, ServedModel
-from pellucid.serve.problems import Problem
 from pellucid.text.languages import NAMES, load_identifier, short_code
 
 _SHOWN = {

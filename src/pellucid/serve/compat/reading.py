@@ -10,10 +10,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from pellucid.serve.exchange import Asked
-from pellucid.serve.keys import key_of
-from pellucid.serve.problems import Problem
-from pellucid.serve.settings import Settings
+from starlette.requests import Request
+
+from pellucid.serve.answers.responses import Problem
+from pellucid.serve.settings import Settings, key_of
 
 MOST_FIELDS = 1000
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -78,24 +78,24 @@ class Fields:
         return number
 
 
-async def read_fields(asked: Asked, settings: Settings) -> Fields:
+async def read_fields(request: Request, settings: Settings) -> Fields:
     """Read all fields of a request, and refuse it without the right key.
 
     Args:
-        asked: the request.
+        request: the request.
         settings: keys, and whether a query may hold one.
 
     Raises:
         Problem: 400 if the body cannot be read, 403 if the key is missing or wrong.
     """
-    query = asked.query
-    fields = await _read(asked, query)
+    query = request.query_params.multi_items()
+    fields = await _read(request, query)
     keys = settings.keys
     if keys is None:
         return fields
     in_query = dict(query).get("api_key")
     in_body = fields.values.get("api_key")
-    key = key_of(asked.header(b"authorization"))
+    key = key_of(request.headers.get("authorization"))
     key = key or (in_body if isinstance(in_body, str) else None)
     key = key or (in_query if settings.keys_in_query else None)
     if not key:
@@ -106,16 +106,17 @@ async def read_fields(asked: Asked, settings: Settings) -> Fields:
     return fields
 
 
-async def _read(asked: Asked, query: list[tuple[str, str]]) -> Fields:
+async def _read(request: Request, query: list[tuple[str, str]]) -> Fields:
     values: dict[str, Any] = {}
     _add(values, [(name, value) for name, value in query if name != "api_key"])
-    kind = (asked.header(b"content-type") or "").partition(";")[0].strip().lower()
+    body = await request.body()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in FORMS:
-        return await _read_form(asked, values)
-    if not asked.body:
+        return await _read_form(request, values, len(body))
+    if not body:
         return Fields(values)
     try:
-        read = json.loads(asked.body)
+        read = json.loads(body)
     except (ValueError, RecursionError):
         raise Problem(400, "Invalid JSON format") from None
     if not isinstance(read, dict):
@@ -123,18 +124,12 @@ async def _read(asked: Asked, query: list[tuple[str, str]]) -> Fields:
     return Fields(values | read)
 
 
-async def _read_form(asked: Asked, values: dict[str, Any]) -> Fields:
+async def _read_form(request: Request, values: dict[str, Any], num_bytes: int) -> Fields:
     from starlette.datastructures import UploadFile
     from starlette.formparsers import MultiPartException
-    from starlette.requests import Request
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": asked.body, "more_body": False}
 
     try:
-        form = await Request(asked.scope, receive).form(
-            max_files=1, max_fields=MOST_FIELDS, max_part_size=len(asked.body) + 1
-        )
+        form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=num_bytes + 1)
     except (MultiPartException, ValueError, AssertionError):
         raise Problem(400, "Invalid form format") from None
     own: dict[str, Any] = {}

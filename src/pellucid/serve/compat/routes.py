@@ -6,41 +6,42 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pellucid.serve.answers.bodies import StatusAnswer
+from pellucid.serve.answers.responses import NOT_KEPT, Problem, reply
 from pellucid.serve.compat import descriptions as about
 from pellucid.serve.compat.files import READERS, FileStore, translate_file
 from pellucid.serve.compat.languages import Detector, Languages, display_name
 from pellucid.serve.compat.reading import Fields, read_fields
 from pellucid.serve.compat.translating import translate_all, translate_with_others
-from pellucid.serve.exchange import Asked
 from pellucid.serve.markup.reading import visible_text
+from pellucid.serve.operations import DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
-from pellucid.serve.problems import Problem
-from pellucid.serve.responses import NOT_KEPT, Reply, reply
 from pellucid.serve.settings import Limits
-from pellucid.serve.table import Table
-from pellucid.serve.tasks import refuse_if_too_large
 
+TAG = "LibreTranslate"
 SHORT = 40
 """Characters up to which a text's language is judged by all texts of the request."""
 
 
-def add_compat_routes(routes: Table, parts: Parts, describe: Callable[[], bytes]) -> None:
-    """Add LibreTranslate's routes.
+def compat_operations(parts: Parts, describe: Callable[[], bytes]) -> list[Operation]:
+    """Make LibreTranslate's routes.
 
     Args:
-        routes: the table to add them to.
         parts: of the server.
         describe: writes the OpenAPI description.
     """
     languages = Languages(parts.models)
-    _add_facts(routes, parts, languages, describe)
-    _add_translation(routes, parts, languages)
-    _add_files(routes, parts, languages)
+    return [
+        *_translation(parts, languages),
+        *_facts(parts, languages, describe),
+        *_files(parts, languages),
+    ]
 
 
-def _add_facts(
-    routes: Table, parts: Parts, languages: Languages, describe: Callable[[], bytes]
-) -> None:
+def _facts(parts: Parts, languages: Languages, describe: Callable[[], bytes]) -> list[Operation]:
     limits = parts.settings.limits
     has_keys = parts.settings.keys is not None
     source, target = languages.default
@@ -59,42 +60,56 @@ def _add_facts(
         },
     }
 
-    @routes.get("/languages", **about.LANGUAGES)
-    async def list_languages() -> Reply:
+    async def list_languages(_: Request) -> Response:
         """List the languages, each with those that it can be translated into."""
         return reply(listed)
 
-    @routes.get("/frontend/settings", **about.SETTINGS)
-    async def frontend_settings() -> Reply:
+    async def frontend_settings(_: Request) -> Response:
         """Say what the server takes."""
         return reply(settings)
 
-    @routes.get("/health", **about.HEALTH)
-    async def health() -> Reply:
+    async def health(_: Request) -> Response:
         """Answer if the process is alive."""
         return reply({"status": "ok"})
 
-    @routes.get("/spec", include_in_schema=False)
-    async def spec() -> Reply:
+    async def spec(_: Request) -> Response:
         """Describe all routes."""
-        return Reply(await parts.aside(describe))
+        return Response(await parts.aside(describe), media_type="application/json")
 
-    @routes.post("/suggest", **about.SUGGEST)
-    async def suggest(asked: Asked) -> Reply:
+    async def suggest(request: Request) -> Response:
         """Refuse a suggestion: this server keeps no texts."""
-        await read_fields(asked, parts.settings)
+        await read_fields(request, parts.settings)
         raise Problem(403, "Suggestions are disabled on this server.")
 
+    is_open, door = Need.NOTHING, (400, *DOOR)
+    return [
+        Operation(
+            "GET", "/languages", list_languages, need=is_open, gives=list[about.LanguageAnswer],
+            refusals=door, tag=TAG,
+        ),
+        Operation(
+            "GET", "/frontend/settings", frontend_settings, need=is_open, gives=dict[str, Any],
+            refusals=door, tag=TAG,
+        ),
+        Operation(
+            "GET", "/health", health, need=is_open, gives=StatusAnswer, refusals=door, tag=TAG
+        ),
+        Operation("GET", "/spec", spec, need=is_open),
+        Operation(
+            "POST", "/suggest", suggest, need=Need.KEY_IN_BODY, form=about.SUGGEST,
+            gives=dict[str, bool], refusals=door, tag=TAG,
+        ),
+    ]  # fmt: skip
 
-def _add_translation(routes: Table, parts: Parts, languages: Languages) -> None:
+
+def _translation(parts: Parts, languages: Languages) -> list[Operation]:
     limits = parts.settings.limits
     detector = Detector(languages.codes)
     to_sources = Detector(languages.sources)
 
-    @routes.post("/translate", **about.TRANSLATE)
-    async def translate(asked: Asked) -> Reply:
+    async def translate(request: Request) -> Response:
         """Translate a text, or a list of texts."""
-        fields = await read_fields(asked, parts.settings)
+        fields = await read_fields(request, parts.settings)
         texts, is_list = fields.texts("q")
         source, target = fields.text("source"), fields.text("target")
         _check_sizes(texts, limits, is_list=is_list)
@@ -113,18 +128,27 @@ def _add_translation(routes: Table, parts: Parts, languages: Languages) -> None:
             content["detectedLanguage"] = detected if is_list else detected[0]
         if count:
             content["alternatives"] = others if is_list else others[0]
-        answer = reply(content)
-        refuse_if_too_large(len(answer.body), limits.response_bytes)
-        return answer
+        return reply(content, most_bytes=limits.response_bytes)
 
-    @routes.post("/detect", **about.DETECT)
-    async def detect(asked: Asked) -> Reply:
+    async def detect(request: Request) -> Response:
         """Name the language of a text."""
-        fields = await read_fields(asked, parts.settings)
+        fields = await read_fields(request, parts.settings)
         (text, *more), is_list = fields.texts("q")
         _check_sizes([text, *more], limits, is_list=is_list)
         whole = " ".join([text, *more])
         return reply(await parts.scheduler.call(partial(detector.detect, whole)))
+
+    refusals = (400, *DOOR, *WORK)
+    return [
+        Operation(
+            "POST", "/translate", translate, need=Need.KEY_IN_BODY, is_work=True,
+            form=about.TRANSLATE, gives=about.TranslatedAnswer, refusals=refusals, tag=TAG,
+        ),
+        Operation(
+            "POST", "/detect", detect, need=Need.KEY_IN_BODY, is_work=True, form=about.DETECT,
+            gives=list[about.Detection], refusals=refusals, tag=TAG,
+        ),
+    ]  # fmt: skip
 
 
 async def _translate(
@@ -185,14 +209,13 @@ def _check_sizes(texts: Sequence[str], limits: Limits, *, is_list: bool) -> None
             raise Problem(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
 
 
-def _add_files(routes: Table, parts: Parts, languages: Languages) -> None:
+def _files(parts: Parts, languages: Languages) -> list[Operation]:
     limits = parts.settings.limits
     store = FileStore()
 
-    @routes.post("/translate_file", **about.TRANSLATE_FILE)
-    async def translate_a_file(asked: Asked) -> Reply:
+    async def translate_a_file(request: Request) -> Response:
         """Translate a file, and say where to fetch it."""
-        fields = await read_fields(asked, parts.settings)
+        fields = await read_fields(request, parts.settings)
         if fields.file is None:
             raise Problem(400, "Invalid request: missing file parameter")
         if not fields.file_name:
@@ -208,21 +231,32 @@ def _add_files(routes: Table, parts: Parts, languages: Languages) -> None:
             fields.file_name, fields.file, target, translate, limits.characters
         )
         key = store.add(name, content, media_type)
-        scheme, host = asked.scope["scheme"], asked.header(b"host")
+        scheme, host = request.scope["scheme"], request.headers.get("host")
         address = f"{scheme}://{host}/download_file/{key}"
         return reply({"translatedFileUrl": address})
 
-    @routes.get("/download_file/{name}", **about.DOWNLOAD)
-    async def download_file(name: str) -> Reply:
+    async def download_file(request: Request) -> Response:
         """Fetch a translated file."""
-        file = store.get(name)
+        file = store.get(request.path_params["name"])
         # Never shown by a browser: a translated page must not run in this server's origin.
         headers = {
             "Content-Disposition": f'attachment; filename="{_ascii(file.name)}"',
             "Content-Security-Policy": "sandbox",
             **NOT_KEPT,
         }
-        return Reply(file.content, headers=headers, media_type=file.media_type)
+        return Response(file.content, headers=headers, media_type=file.media_type)
+
+    return [
+        Operation(
+            "POST", "/translate_file", translate_a_file, need=Need.KEY_IN_BODY, is_work=True,
+            form=about.FILE, gives=about.FileAnswer, refusals=(400, *DOOR, *WORK), tag=TAG,
+        ),
+        # Open, because the name of a file cannot be guessed and clients fetch it without a key.
+        Operation(
+            "GET", "/download_file/{name}", download_file, need=Need.NOTHING,
+            refusals=(400, 404, *DOOR), tag=TAG,
+        ),
+    ]  # fmt: skip
 
 
 def _ascii(name: str) -> str:

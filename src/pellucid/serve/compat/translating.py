@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from pellucid.serve.answers.responses import Problem
 from pellucid.serve.compat.languages import Route
 from pellucid.serve.markup.translating import translate_markup
 from pellucid.serve.parts import Parts
-from pellucid.serve.problems import Problem
-from pellucid.serve.tasks import Text, Translate
+from pellucid.serve.queue.tasks import Text, Translate
 
 if TYPE_CHECKING:
     from pellucid.translate.results import Translation

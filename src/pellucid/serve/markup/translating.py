@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pellucid.serve.answers.responses import Problem
 from pellucid.serve.markup.placing import place_tags, place_tags_around
 from pellucid.serve.markup.reading import Segment, read_segments
 from pellucid.serve.parts import Parts
-from pellucid.serve.problems import Problem
-from pellucid.serve.tasks import Text, Translate
+from pellucid.serve.queue.tasks import Text, Translate
 
 if TYPE_CHECKING:
     from pellucid.translate.results import Translation

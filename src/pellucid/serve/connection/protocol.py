@@ -8,7 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from pellucid.serve.exchange import CONNECTION
+from pellucid.serve.connection.exchange import CONNECTION
 from pellucid.serve.settings import Limits
 
 MOST_HEADER_BYTES = 64 * 1024

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pellucid.serve.models import Options, ServedModel
-from pellucid.serve.problems import Problem
 
 if TYPE_CHECKING:
     from pellucid.translate.ready import LineConstraints
@@ -124,16 +123,3 @@ def _is_doubtful(translation: Translation) -> bool:
         sum(part.token_log_probabilities) < DOUBTFUL * len(part.token_log_probabilities)
         for part in parts
     )
-
-
-def refuse_if_too_large(size: int, limit: int) -> None:
-    """Refuse to send an answer that is larger than the server allows.
-
-    Raises:
-        Problem: 413.
-    """
-    if size > limit:
-        raise Problem(
-            413,
-            f"The answer must have at most {limit:,} bytes, but would have {size:,}. Ask for less.",
-        )

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import InputError
+from pellucid.serve.answers.bodies import SEARCH
+from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import ServedModel
-from pellucid.serve.problems import Problem
-from pellucid.serve.schemas import SEARCH
 
 if TYPE_CHECKING:
     import numpy as np
