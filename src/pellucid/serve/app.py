@@ -49,7 +49,7 @@ class Service:
             *inside_operations(parts, schemas),
             *fact_operations(parts, self.describe),
             *page_operations(parts, lessons),
-            *compat_operations(parts, self.describe),
+            *compat_operations(parts),
         ]
         self.app = Gate(self.operations, settings, self.scheduler, self.metrics)
 

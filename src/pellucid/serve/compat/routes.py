@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pellucid.serve.answers.bodies import StatusAnswer
 from pellucid.serve.answers.responses import NOT_KEPT, Problem, reply
-from pellucid.serve.compat import descriptions as about
+from pellucid.serve.compat import bodies
+from pellucid.serve.compat.bodies import Fields, read_fields
 from pellucid.serve.compat.files import READERS, FileStore, translate_file
-from pellucid.serve.compat.languages import Detector, Languages, display_name
-from pellucid.serve.compat.reading import Fields, read_fields
-from pellucid.serve.compat.translating import translate_all, translate_with_others
+from pellucid.serve.compat.languages import Detector, Languages, Route, display_name
 from pellucid.serve.markup.reading import visible_text
+from pellucid.serve.markup.translating import translate_markup
 from pellucid.serve.operations import DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
+from pellucid.serve.queue.tasks import Text, Translate
 from pellucid.serve.settings import Limits
 
-TAG = "LibreTranslate"
+if TYPE_CHECKING:
+    from pellucid.translate.results import Translation
+
+Format = Literal["text", "html"]
+
 SHORT = 40
 """Characters up to which a text's language is judged by all texts of the request."""
 
+_fact = partial(Operation, "GET", need=Need.NOTHING, refusals=(400, *DOOR), tag="LibreTranslate")
+_keyed = partial(
+    Operation, "POST", need=Need.KEY_IN_BODY, refusals=(400, *DOOR), tag="LibreTranslate"
+)
+_work = partial(_keyed, is_work=True, refusals=(400, *DOOR, *WORK))
 
-def compat_operations(parts: Parts, describe: Callable[[], bytes]) -> list[Operation]:
+
+def compat_operations(parts: Parts) -> list[Operation]:
     """Make LibreTranslate's routes.
 
     Args:
         parts: of the server.
-        describe: writes the OpenAPI description.
     """
     languages = Languages(parts.models)
     return [
         *_translation(parts, languages),
-        *_facts(parts, languages, describe),
+        *_facts(parts, languages),
         *_files(parts, languages),
     ]
 
 
-def _facts(parts: Parts, languages: Languages, describe: Callable[[], bytes]) -> list[Operation]:
+def _facts(parts: Parts, languages: Languages) -> list[Operation]:
     limits = parts.settings.limits
     has_keys = parts.settings.keys is not None
     source, target = languages.default
@@ -72,34 +82,17 @@ def _facts(parts: Parts, languages: Languages, describe: Callable[[], bytes]) ->
         """Answer if the process is alive."""
         return reply({"status": "ok"})
 
-    async def spec(_: Request) -> Response:
-        """Describe all routes."""
-        return Response(await parts.aside(describe), media_type="application/json")
-
     async def suggest(request: Request) -> Response:
         """Refuse a suggestion: this server keeps no texts."""
         await read_fields(request, parts.settings)
         raise Problem(403, "Suggestions are disabled on this server.")
 
-    is_open, door = Need.NOTHING, (400, *DOOR)
     return [
-        Operation(
-            "GET", "/languages", list_languages, need=is_open, gives=list[about.LanguageAnswer],
-            refusals=door, tag=TAG,
-        ),
-        Operation(
-            "GET", "/frontend/settings", frontend_settings, need=is_open, gives=dict[str, Any],
-            refusals=door, tag=TAG,
-        ),
-        Operation(
-            "GET", "/health", health, need=is_open, gives=StatusAnswer, refusals=door, tag=TAG
-        ),
-        Operation("GET", "/spec", spec, need=is_open),
-        Operation(
-            "POST", "/suggest", suggest, need=Need.KEY_IN_BODY, form=about.SUGGEST,
-            gives=dict[str, bool], refusals=door, tag=TAG,
-        ),
-    ]  # fmt: skip
+        _fact("/languages", list_languages, gives=list[bodies.LanguageAnswer]),
+        _fact("/frontend/settings", frontend_settings, gives=dict[str, Any]),
+        _fact("/health", health, gives=StatusAnswer),
+        _keyed("/suggest", suggest, form=bodies.SUGGEST, gives=dict[str, bool]),
+    ]
 
 
 def _translation(parts: Parts, languages: Languages) -> list[Operation]:
@@ -138,17 +131,10 @@ def _translation(parts: Parts, languages: Languages) -> list[Operation]:
         whole = " ".join([text, *more])
         return reply(await parts.scheduler.call(partial(detector.detect, whole)))
 
-    refusals = (400, *DOOR, *WORK)
     return [
-        Operation(
-            "POST", "/translate", translate, need=Need.KEY_IN_BODY, is_work=True,
-            form=about.TRANSLATE, gives=about.TranslatedAnswer, refusals=refusals, tag=TAG,
-        ),
-        Operation(
-            "POST", "/detect", detect, need=Need.KEY_IN_BODY, is_work=True, form=about.DETECT,
-            gives=list[about.Detection], refusals=refusals, tag=TAG,
-        ),
-    ]  # fmt: skip
+        _work("/translate", translate, form=bodies.TRANSLATE, gives=bodies.TranslatedAnswer),
+        _work("/detect", detect, form=bodies.DETECT, gives=list[bodies.Detection]),
+    ]
 
 
 async def _translate(
@@ -157,7 +143,7 @@ async def _translate(
     sources: Sequence[str],
     target: str,
     texts: Sequence[str],
-    form: Literal["text", "html"],
+    form: Format,
     count: int,
 ) -> tuple[list[str], list[list[str]]]:
     """Translate texts whose languages may differ, each language's together."""
@@ -167,16 +153,85 @@ async def _translate(
         places = [place for place, one in enumerate(sources) if one == source]
         own = [texts[place] for place in places]
         if count:
-            first, other = await translate_with_others(parts, route, own, form, count)
+            first, other = await _translate_with_others(parts, route, own, form, count)
         else:
-            first, other = await translate_all(parts, route, own, form), [[""]] * len(own)
+            first, other = await _translate_all(parts, route, own, form), [[""]] * len(own)
         for place, one, rest in zip(places, first, other, strict=True):
             firsts[place], others[place] = one, rest
     return firsts, others
 
 
+async def _translate_all(
+    parts: Parts, route: Route | None, texts: Sequence[str], form: Format
+) -> list[str]:
+    """Translate texts.
+
+    Args:
+        parts: of the server.
+        route: the model and its target; None leaves the texts as they are.
+        texts: the texts.
+        form: ``html`` keeps their tags.
+
+    Raises:
+        Problem: 400, a text cannot be translated.
+    """
+    if route is None:
+        return list(texts)
+    if form == "html":
+        task = _task(route, {}, align=("auto", None, None))
+        return await translate_markup(parts, task, texts)
+    return [_text_of(one) for one in await _compute(parts, _task(route, {}), texts)]
+
+
+async def _translate_with_others(
+    parts: Parts, route: Route | None, texts: Sequence[str], form: Format, count: int
+) -> tuple[list[str], list[list[str]]]:
+    """Translate texts, and give other translations of each.
+
+    The first translations are those without alternatives, which a beam finds in addition.
+
+    Args:
+        parts: of the server.
+        route: as for `_translate_all`.
+        texts: the texts.
+        form: alternatives of ``html`` have no tags, so there are none.
+        count: the most alternatives of each text.
+    """
+    first = await _translate_all(parts, route, texts, form)
+    if route is None or form == "html":
+        return first, [[] for _ in texts]
+    wide = {"beam": count + 1, "n_best": count + 1}
+    others = await _compute(parts, _task(route, wide), texts)
+    found = []
+    for best, other in zip(first, others, strict=True):
+        distinct = dict.fromkeys(one.text for one in other.hypotheses)
+        distinct.pop(best, None)
+        found.append(list(distinct)[:count])
+    return first, found
+
+
+def _task(route: Route, options: dict[str, Any], align: tuple[Any, ...] | None = None) -> Translate:
+    chosen = route.model.decide(options, is_plain=True)
+    treatment = (("to", route.to),) if route.to is not None else ()
+    return Translate(route.model, chosen, treatment, align)
+
+
+async def _compute(parts: Parts, task: Translate, texts: Sequence[str]) -> list[Translation]:
+    from pellucid.decode import Constraints
+
+    found = await parts.scheduler.compute(task, [Text(text, Constraints()) for text in texts])
+    parts.metrics.texts.labels(task.model.name, "translate").inc(len(found))
+    return found
+
+
+def _text_of(translation: Translation) -> str:
+    if translation.error is not None:
+        raise Problem(400, f"Cannot translate text: {translation.error}")
+    return translation.text
+
+
 async def _detect(
-    parts: Parts, detector: Detector, texts: Sequence[str], form: Literal["text", "html"]
+    parts: Parts, detector: Detector, texts: Sequence[str], form: Format
 ) -> list[dict[str, Any]]:
     """Find the language of each text; short ones are judged by all texts together."""
 
@@ -192,7 +247,7 @@ async def _detect(
     return found
 
 
-def _form_of(fields: Fields) -> Literal["text", "html"]:
+def _form_of(fields: Fields) -> Format:
     form = fields.values.get("format") or "text"
     if form == "html":
         return "html"
@@ -202,9 +257,9 @@ def _form_of(fields: Fields) -> Literal["text", "html"]:
 
 
 def _check_sizes(texts: Sequence[str], limits: Limits, *, is_list: bool) -> None:
-    sizes = [("batch", len(texts), limits.texts)] if is_list else []
-    sizes += [("text", len(text), limits.characters) for text in texts]
-    for _, size, limit in sizes:
+    sizes = [(len(texts), limits.texts)] if is_list else []
+    sizes += [(len(text), limits.characters) for text in texts]
+    for size, limit in sizes:
         if size > limit:
             raise Problem(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
 
@@ -224,8 +279,8 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
         target = languages.check(fields.text("target"))
         route = languages.find(source, target)
 
-        async def translate(texts: Sequence[str], form: Literal["text", "html"]) -> list[str]:
-            return await translate_all(parts, route, texts, form)
+        async def translate(texts: Sequence[str], form: Format) -> list[str]:
+            return await _translate_all(parts, route, texts, form)
 
         name, content, media_type = await translate_file(
             fields.file_name, fields.file, target, translate, limits.characters
@@ -247,16 +302,10 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
         return Response(file.content, headers=headers, media_type=file.media_type)
 
     return [
-        Operation(
-            "POST", "/translate_file", translate_a_file, need=Need.KEY_IN_BODY, is_work=True,
-            form=about.FILE, gives=about.FileAnswer, refusals=(400, *DOOR, *WORK), tag=TAG,
-        ),
+        _work("/translate_file", translate_a_file, form=bodies.FILE, gives=bodies.FileAnswer),
         # Open, because the name of a file cannot be guessed and clients fetch it without a key.
-        Operation(
-            "GET", "/download_file/{name}", download_file, need=Need.NOTHING,
-            refusals=(400, 404, *DOOR), tag=TAG,
-        ),
-    ]  # fmt: skip
+        _fact("/download_file/{name}", download_file, refusals=(400, 404, *DOOR)),
+    ]
 
 
 def _ascii(name: str) -> str:

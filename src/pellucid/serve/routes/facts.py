@@ -14,7 +14,7 @@ from pellucid.serve.parts import Parts
 
 
 def fact_operations(parts: Parts, describe: Callable[[], bytes]) -> list[Operation]:
-    """Make ``/livez``, ``/readyz``, ``/metrics``, ``/openapi.json`` and ``/v1/models``.
+    """Make ``/livez``, ``/readyz``, ``/metrics``, ``/openapi.json``, ``/spec`` and ``/v1/models``.
 
     Args:
         parts: models, metrics and limits.
@@ -55,6 +55,7 @@ def fact_operations(parts: Parts, describe: Callable[[], bytes]) -> list[Operati
         ),
         Operation("GET", "/metrics", metrics, need=key, refusals=door, tag="state"),
         Operation("GET", "/openapi.json", openapi, need=is_open),
+        Operation("GET", "/spec", openapi, need=is_open),  # LibreTranslate's name for it
         Operation(
             "GET", "/v1/models", list_models, need=key, gives=models, refusals=door, tag="models"
         ),
