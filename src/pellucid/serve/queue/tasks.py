@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pellucid.serve.models import Options, ServedModel
 
 if TYPE_CHECKING:
-    from pellucid.translate.ready import LineConstraints
+    from pellucid.translate.preparing import LineConstraints
     from pellucid.translate.results import Scored, Translation
 
 CHARACTERS_A_TOKEN = 4

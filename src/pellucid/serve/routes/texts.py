@@ -23,7 +23,7 @@ from pellucid.translate.records import score_record, translation_record
 if TYPE_CHECKING:
     from pellucid.decode import Constraints
     from pellucid.decode.constraints.glossary import Glossary
-    from pellucid.translate.ready import LineConstraints
+    from pellucid.translate.preparing import LineConstraints
 
 PHRASES = ("forbid", "require", "require_each", "glossary")
 """The fields that say what a translation may and must contain, other than how it begins."""
