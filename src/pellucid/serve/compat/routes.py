@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,7 +13,7 @@ from pellucid.serve.answers.bodies import StatusAnswer
 from pellucid.serve.answers.responses import NOT_KEPT, Problem, reply
 from pellucid.serve.compat import bodies
 from pellucid.serve.compat.bodies import Fields, read_fields
-from pellucid.serve.compat.files import READERS, FileStore, translate_file
+from pellucid.serve.compat.files import READERS, FileStore, Format, translate_file
 from pellucid.serve.compat.languages import Detector, Languages, Route, display_name
 from pellucid.serve.markup.reading import visible_text
 from pellucid.serve.markup.translating import translate_markup
@@ -24,8 +24,6 @@ from pellucid.serve.settings import Limits
 
 if TYPE_CHECKING:
     from pellucid.translate.results import Translation
-
-Format = Literal["text", "html"]
 
 SHORT = 40
 """Characters up to which a text's language is judged by all texts of the request."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pellucid.serve.answers.responses import Problem, reply
+from pellucid.serve.connection.protocol import CONNECTION, Connection
 from pellucid.serve.settings import Limits
-
-CONNECTION = "pellucid.connection"
-"""The key of a request's scope that holds its `Connection`."""
 
 COMMON = [
     (b"x-content-type-options", b"nosniff"),
@@ -28,24 +24,6 @@ CORS = [
     (b"access-control-max-age", b"600"),
     (b"vary", b"Origin"),
 ]
-
-
-class Connection(Protocol):
-    """The connection of a request.
-
-    Attributes:
-        on_lost: is called once the client has closed it.
-    """
-
-    on_lost: Callable[[], None] | None
-
-    @property
-    def is_lost(self) -> bool:
-        """True if the client has closed it."""
-
-    @property
-    def is_behind(self) -> bool:
-        """True if the client takes its answers more slowly than they come."""
 
 
 class GoneError(Exception):
