@@ -9,7 +9,6 @@ import enum
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from pellucid.errors import shorten
 from pellucid.serve.answers.bodies import ProblemAnswer
@@ -70,19 +70,20 @@ class Operation(Route):
         tag: str = "",
         form: Mapping[str, Any] | None = None,
     ) -> None:
-        endpoint = answer if body is None else partial(_answer_body, answer, body)
-        super().__init__(path, endpoint, methods=[method], name=answer.__name__)
+        super().__init__(path, answer, methods=[method])
+        self._answer = answer
         self.method, self.need, self.is_work = method, need, is_work
         self.body, self.gives = body, gives
         self.tag, self.refusals, self.form = tag, refusals, form
         self.meaning = inspect.getdoc(answer) or ""
         self.id = re.sub(r"\W", "_", f"{answer.__name__}{path}") + f"_{method.lower()}"
 
-
-async def _answer_body(
-    answer: Callable[[Any], Awaitable[Response]], kind: type[BaseModel], request: Request
-) -> Response:
-    return await answer(await _read_body(request, kind))
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that the door has let in."""
+        request = Request(scope, receive, send)
+        given = request if self.body is None else await _read_body(request, self.body)
+        response = await self._answer(given)
+        await response(scope, receive, send)
 
 
 def describe(
