@@ -12,7 +12,14 @@ from functools import partial
 import pytest
 
 from pellucid.serve.queue import pauses
-from pellucid.serve.queue.pauses import A_PASS, NEVER, Garbage, Turns, in_turns, leave_what_is_there
+from pellucid.serve.queue.pauses import (
+    A_PASS,
+    NEVER,
+    GarbageCollector,
+    Turns,
+    freeze_objects,
+    in_turns,
+)
 
 
 async def passes(num: int, counts: list[int], seen: list[int]) -> None:
@@ -87,21 +94,21 @@ def test_garbage_is_searched_for_when_it_is_time(monkeypatch: pytest.MonkeyPatch
     now = [1000.0]
     found: list[str] = []
     monkeypatch.setattr(pauses.time, "monotonic", lambda: now[0])
-    leave_what_is_there()
+    freeze_objects()
     assert gc.get_threshold()[2] == NEVER
     monkeypatch.setattr(pauses.gc, "collect", lambda: found.append("search"))
     monkeypatch.setattr(pauses.gc, "freeze", lambda: found.append("leave"))
-    own = Garbage()
-    own.search(is_idle=True)
+    own = GarbageCollector()
+    own.collect(is_idle=True)
     now[0] += pauses.IDLE_SECONDS + 1
-    own.search(is_idle=False)
+    own.collect(is_idle=False)
     assert found == []
-    own.search(is_idle=True)
-    own.search(is_idle=True)
+    own.collect(is_idle=True)
+    own.collect(is_idle=True)
     assert found == ["search"]
     now[0] += pauses.BUSY_SECONDS + 1
     monkeypatch.setitem(sys.modules, "a_module_that_was_loaded_since", sys)
-    own.search(is_idle=False)
+    own.collect(is_idle=False)
     assert found == ["search", "leave"]
 
 

@@ -1,3 +1,3 @@
-"""What requests and answers hold, and how answers and refusals are written."""
+"""The bodies of requests and answers, a look inside as an answer, and refusals."""
 
 from __future__ import annotations

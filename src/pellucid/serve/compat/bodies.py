@@ -22,7 +22,7 @@ FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class LanguageAnswer(Answer):
-    """A language."""
+    """A language, and those that it can be translated into."""
 
     code: str
     name: str
@@ -30,7 +30,7 @@ class LanguageAnswer(Answer):
 
 
 class Detection(Answer):
-    """A guess at a language."""
+    """A language that a text may be in, with a confidence in percent."""
 
     confidence: float = Field(ge=0, le=100)
     language: str

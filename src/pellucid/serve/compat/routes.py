@@ -14,7 +14,7 @@ from pellucid.serve.answers.responses import NOT_KEPT, Problem, reply
 from pellucid.serve.compat import bodies
 from pellucid.serve.compat.bodies import Fields, read_fields
 from pellucid.serve.compat.files import READERS, FileStore, Format, translate_file
-from pellucid.serve.compat.languages import Detector, Languages, Route, display_name
+from pellucid.serve.compat.languages import Detector, Direction, Languages, display_name
 from pellucid.serve.markup.reading import visible_text
 from pellucid.serve.markup.translating import translate_markup
 from pellucid.serve.operations import DOOR, WORK, Need, Operation
@@ -145,44 +145,41 @@ async def _translate(
     count: int,
 ) -> tuple[list[str], list[list[str]]]:
     """Translate texts whose languages may differ, each language's together."""
-    routes = {source: languages.find(source, target) for source in dict.fromkeys(sources)}
+    directions = {source: languages.find(source, target) for source in dict.fromkeys(sources)}
     firsts, others = [""] * len(texts), [[""]] * len(texts)
-    for source, route in routes.items():
+    for source, direction in directions.items():
         places = [place for place, one in enumerate(sources) if one == source]
         own = [texts[place] for place in places]
-        if count:
-            first, other = await _translate_with_others(parts, route, own, form, count)
-        else:
-            first, other = await _translate_all(parts, route, own, form), [[""]] * len(own)
+        first, other = await _translate_with_others(parts, direction, own, form, count)
         for place, one, rest in zip(places, first, other, strict=True):
             firsts[place], others[place] = one, rest
     return firsts, others
 
 
 async def _translate_all(
-    parts: Parts, route: Route | None, texts: Sequence[str], form: Format
+    parts: Parts, direction: Direction | None, texts: Sequence[str], form: Format
 ) -> list[str]:
     """Translate texts.
 
     Args:
         parts: of the server.
-        route: the model and its target; None leaves the texts as they are.
+        direction: the model and its target; None leaves the texts as they are.
         texts: the texts.
         form: ``html`` keeps their tags.
 
     Raises:
         Problem: 400, a text cannot be translated.
     """
-    if route is None:
+    if direction is None:
         return list(texts)
     if form == "html":
-        task = _task(route, {}, align=("auto", None, None))
+        task = _task(direction, {}, align=("auto", None, None))
         return await translate_markup(parts, task, texts)
-    return [_text_of(one) for one in await _compute(parts, _task(route, {}), texts)]
+    return [_text_of(one) for one in await _compute(parts, _task(direction, {}), texts)]
 
 
 async def _translate_with_others(
-    parts: Parts, route: Route | None, texts: Sequence[str], form: Format, count: int
+    parts: Parts, direction: Direction | None, texts: Sequence[str], form: Format, count: int
 ) -> tuple[list[str], list[list[str]]]:
     """Translate texts, and give other translations of each.
 
@@ -190,16 +187,16 @@ async def _translate_with_others(
 
     Args:
         parts: of the server.
-        route: as for `_translate_all`.
+        direction: as for `_translate_all`.
         texts: the texts.
         form: alternatives of ``html`` have no tags, so there are none.
         count: the most alternatives of each text.
     """
-    first = await _translate_all(parts, route, texts, form)
-    if route is None or form == "html":
+    first = await _translate_all(parts, direction, texts, form)
+    if direction is None or form == "html" or not count:
         return first, [[] for _ in texts]
     wide = {"beam": count + 1, "n_best": count + 1}
-    others = await _compute(parts, _task(route, wide), texts)
+    others = await _compute(parts, _task(direction, wide), texts)
     found = []
     for best, other in zip(first, others, strict=True):
         distinct = dict.fromkeys(one.text for one in other.hypotheses)
@@ -208,10 +205,12 @@ async def _translate_with_others(
     return first, found
 
 
-def _task(route: Route, options: dict[str, Any], align: tuple[Any, ...] | None = None) -> Translate:
-    chosen = route.model.decide(options, is_plain=True)
-    treatment = (("to", route.to),) if route.to is not None else ()
-    return Translate(route.model, chosen, treatment, align)
+def _task(
+    direction: Direction, options: dict[str, Any], align: tuple[Any, ...] | None = None
+) -> Translate:
+    chosen = direction.model.decide(options, is_plain=True)
+    treatment = (("to", direction.to),) if direction.to is not None else ()
+    return Translate(direction.model, chosen, treatment, align)
 
 
 async def _compute(parts: Parts, task: Translate, texts: Sequence[str]) -> list[Translation]:
@@ -275,10 +274,10 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
             raise Problem(400, "Invalid request: empty file")
         source = languages.check(fields.text("source"))
         target = languages.check(fields.text("target"))
-        route = languages.find(source, target)
+        direction = languages.find(source, target)
 
         async def translate(texts: Sequence[str], form: Format) -> list[str]:
-            return await _translate_all(parts, route, texts, form)
+            return await _translate_all(parts, direction, texts, form)
 
         name, content, media_type = await translate_file(
             fields.file_name, fields.file, target, translate, limits.characters

@@ -33,7 +33,7 @@ class Connection(HttpToolsProtocol):
     """uvicorn's connection, with a time and a size for the head of each request.
 
     Attributes:
-        server_limits: the limits; each server has a class of its own, which `make_protocol` makes.
+        server_limits: the limits; each server has its own class, from `make_protocol`.
         on_lost: is called once the client has closed the connection.
     """
 

@@ -18,7 +18,7 @@ from uvicorn import Config, Server
 from pellucid.errors import InputError, PellucidError
 from pellucid.serve.app import Service
 from pellucid.serve.connection.protocol import make_protocol
-from pellucid.serve.queue.pauses import leave_what_is_there, watch_for_pytorch
+from pellucid.serve.queue.pauses import freeze_objects, watch_for_pytorch
 from pellucid.serve.settings import Settings
 
 FIRST_PASSED = 3
@@ -198,7 +198,7 @@ def serve(service: Service, listening: socket.socket, *, announce: Callable[[str
     listening.listen(MOST_WAITING)
     host, port = listening.getsockname()[:2]
     watch_for_pytorch()
-    leave_what_is_there()
+    freeze_objects()
     announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
     server.run(sockets=[listening])
     service.stop()

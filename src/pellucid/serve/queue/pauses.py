@@ -83,21 +83,21 @@ BUSY_SECONDS = 60.0
 """Time between two searches of everything, if there is nothing to do and if there is."""
 
 
-def leave_what_is_there() -> None:
-    """Never again search the objects that exist now, and none that last unless told to."""
+def freeze_objects() -> None:
+    """Exempt the objects that exist now from garbage collection, and leave old ones to us."""
     gc.freeze()
     gc.set_threshold(*YOUNG, NEVER)
 
 
-class Garbage:
-    """Searches everything from time to time; for the computing thread."""
+class GarbageCollector:
+    """Collects old garbage from time to time; for the computing thread."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
         self._num_modules = len(sys.modules)
 
-    def search(self, *, is_idle: bool) -> None:
-        """Search if it is time to; what modules loaded since then have made is not searched again.
+    def collect(self, *, is_idle: bool) -> None:
+        """Collect if it is time to; objects of modules loaded since then are frozen instead.
 
         Args:
             is_idle: True if nothing waits to be computed.

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.queue.metrics import Metrics
-from pellucid.serve.queue.pauses import Garbage, in_turns
+from pellucid.serve.queue.pauses import GarbageCollector, in_turns
 from pellucid.serve.settings import Limits
 
 SECONDS_A_BATCH = 0.3
@@ -265,9 +265,9 @@ class Scheduler:
         if self._first is not None:
             with suppress(Exception):
                 self._first()
-        garbage = Garbage()
+        garbage = GarbageCollector()
         while True:
-            garbage.search(is_idle=not (self._jobs or self._streams))
+            garbage.collect(is_idle=not (self._jobs or self._streams))
             with self._changed:
                 while not (self._jobs or self._streams or self._is_ending):
                     self._changed.wait()

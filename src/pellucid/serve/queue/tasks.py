@@ -19,7 +19,7 @@ MOST_DOUBTFUL = 16
 with more are repeated in parts, so that what is noted does not depend on the other texts."""
 
 DOUBTFUL = -1.0
-"""The mean log-probability of a token below which it does."""
+"""A translation is doubtful if the mean log-probability of its tokens is below this."""
 
 
 def estimate_tokens(text: str) -> int:
