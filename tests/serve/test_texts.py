@@ -10,8 +10,8 @@ import pytest
 from served import Live
 
 from pellucid.config import DecodingConfig
+from pellucid.serve.answers.bodies import DECODING
 from pellucid.serve.models import Models
-from pellucid.serve.schemas import DECODING
 
 TEXTS = [
     "The pizza came out of the oven and it tasted good.",

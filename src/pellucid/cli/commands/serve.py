@@ -75,9 +75,8 @@ def serve(
     if not models:
         raise InputError("MODEL is missing. Name a bundle folder, or the word demo.")
 
-    from pellucid.serve.keys import Keys
     from pellucid.serve.models import load_models, name_models
-    from pellucid.serve.settings import Settings
+    from pellucid.serve.settings import Keys, Settings
 
     settings = Settings(
         host=host,
@@ -92,8 +91,8 @@ def serve(
     _warn_of_useless(settings, is_public=public_no_auth)
     named = name_models(models)
 
-    from pellucid.serve.run import bind  # fmt: skip
-    from pellucid.serve.run import serve as answer
+    from pellucid.serve.connection.server import bind  # fmt: skip
+    from pellucid.serve.connection.server import serve as answer
 
     with bind(settings) as listening:
         from pellucid.serve.app import Service
@@ -113,7 +112,7 @@ def _lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
 
 
 def _add_key(key_file: str | None, name: str) -> int:
-    from pellucid.serve.keys import make_key
+    from pellucid.serve.settings import make_key
 
     if key_file is None:
         raise InputError("--new-key needs --key-file FILE, which keeps its hash. Add it.")

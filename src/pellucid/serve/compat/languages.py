@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import Models, ServedModel
-from pellucid.serve.problems import Problem
 from pellucid.text.languages import NAMES, load_identifier, short_code
 
 _SHOWN = {
@@ -38,8 +38,8 @@ def display_name(code: str) -> str:
 
 
 @dataclass(frozen=True)
-class Route:
-    """The way from one language to another.
+class Direction:
+    """A translation direction: from one language to another.
 
     Attributes:
         model: the model.
@@ -58,20 +58,20 @@ class Languages:
     """
 
     def __init__(self, models: Models) -> None:
-        self._routes: dict[tuple[str, str], Route] = {}
+        self._directions: dict[tuple[str, str], Direction] = {}
         for model in models:
             for target in model.targets:
                 if model.source and target:
                     pair = (to_code(model.source), to_code(target))
-                    route = Route(model, target if model.is_for_several else None)
-                    self._routes.setdefault(pair, route)
-        self.codes = tuple(dict.fromkeys(code for pair in self._routes for code in pair))
-        self.sources = tuple(dict.fromkeys(source for source, _ in self._routes))
+                    direction = Direction(model, target if model.is_for_several else None)
+                    self._directions.setdefault(pair, direction)
+        self.codes = tuple(dict.fromkeys(code for pair in self._directions for code in pair))
+        self.sources = tuple(dict.fromkeys(source for source, _ in self._directions))
 
     @property
     def default(self) -> tuple[str, str]:
         """The first pair, or two empty codes."""
-        return next(iter(self._routes), ("", ""))
+        return next(iter(self._directions), ("", ""))
 
     def list_all(self) -> list[dict[str, Any]]:
         """List all languages with their targets, each also into itself."""
@@ -79,7 +79,7 @@ class Languages:
             {
                 "code": code,
                 "name": display_name(code),
-                "targets": sorted({code, *(t for s, t in self._routes if s == code)}),
+                "targets": sorted({code, *(t for s, t in self._directions if s == code)}),
             }
             for code in self.codes
         ]
@@ -95,7 +95,7 @@ class Languages:
             raise Problem(400, f"{language[:40]} is not supported")
         return code
 
-    def find(self, source: str, target: str) -> Route | None:
+    def find(self, source: str, target: str) -> Direction | None:
         """Find the way between two languages; None if they are the same.
 
         Raises:
@@ -103,14 +103,14 @@ class Languages:
         """
         if source == target:
             return None
-        route = self._routes.get((source, target))
-        if route is None:
+        direction = self._directions.get((source, target))
+        if direction is None:
             raise Problem(
                 400,
                 f"{display_name(target)} ({target}) is not available as a target language from "
                 f"{display_name(source)} ({source})",
             )
-        return route
+        return direction
 
 
 class Detector:

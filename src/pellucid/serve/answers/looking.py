@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import InputError
+from pellucid.serve.answers.bodies import SEARCH
+from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import ServedModel
-from pellucid.serve.problems import Problem
-from pellucid.serve.schemas import SEARCH
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,15 +149,8 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
     (found,) = translator.translate([text], clean=False, split=False, **options)
     if found.error is not None:
         raise InputError(found.error)
-    eos = translator.tokenizer.config.eos_id
     hypotheses = [
-        {
-            "text": one.text,
-            "ids": one.ids,
-            "log_probabilities": one.token_log_probabilities,
-            "is_finished": one.ids[-1:] == (eos,),
-            "score": one.score,
-        }
+        _hypothesis(translator.tokenizer, one, one.token_log_probabilities, one.score)
         for one in found.hypotheses
     ]
     decoding = translator.configure(**options).model_dump(mode="json") | {"given": False}
@@ -180,16 +173,22 @@ def _decode_under(model: ServedModel, body: Any, text: str) -> _Target:
     if probe is not None:
         probe.check(pair.model.config, len(source_ids), limit)
     found = decode_under(pair, probe, prefix_ids=prefix, max_length=limit)
-    eos = tokenizer.config.eos_id
-    hypothesis = {
-        "text": found.text,
-        "ids": found.ids,
-        "log_probabilities": found.log_probabilities,
-        "is_finished": found.ids[-1:] == (eos,),
-        "score": found.log_probability,
-    }
+    hypothesis = _hypothesis(tokenizer, found, found.log_probabilities, found.log_probability)
     decoding = {"given": False, "beam": 1, "prefix_ids": prefix, "changes": str(probe or "")}
     return _Target(found.ids, found.log_probabilities, decoding, [hypothesis])
+
+
+def _hypothesis(
+    tokenizer: Tokenizer, found: Any, logs: Sequence[float | None], score: float
+) -> dict[str, Any]:
+    """Write a translation that was found, with the log-probability of each token and its score."""
+    return {
+        "text": found.text,
+        "ids": found.ids,
+        "log_probabilities": logs,
+        "is_finished": found.ids[-1:] == (tokenizer.config.eos_id,),
+        "score": score,
+    }
 
 
 def _probe(body: Any, tokenizer: Tokenizer, text: str, source_ids: Sequence[int]) -> Changes | None:

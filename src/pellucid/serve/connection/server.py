@@ -17,9 +17,8 @@ from uvicorn import Config, Server
 
 from pellucid.errors import InputError, PellucidError
 from pellucid.serve.app import Service
-from pellucid.serve.garbage import leave_what_is_there
-from pellucid.serve.protocol import make_protocol
-from pellucid.serve.pytorch import watch_for_pytorch
+from pellucid.serve.connection.protocol import make_protocol
+from pellucid.serve.queue.pauses import freeze_objects, watch_for_pytorch
 from pellucid.serve.settings import Settings
 
 FIRST_PASSED = 3
@@ -199,7 +198,7 @@ def serve(service: Service, listening: socket.socket, *, announce: Callable[[str
     listening.listen(MOST_WAITING)
     host, port = listening.getsockname()[:2]
     watch_for_pytorch()
-    leave_what_is_there()
+    freeze_objects()
     announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
     server.run(sockets=[listening])
     service.stop()
@@ -208,7 +207,7 @@ def serve(service: Service, listening: socket.socket, *, announce: Callable[[str
 def _quiet_libraries() -> None:
     """Keep other loggers from writing addresses, texts or tracebacks."""
     logging.getLogger().addHandler(logging.NullHandler())  # else warnings go to standard error
-    for name in ("uvicorn", "uvicorn.error", "asyncio", "fastapi"):
+    for name in ("uvicorn", "uvicorn.error", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers = [logging.NullHandler()]
         logger.propagate = False

@@ -8,8 +8,10 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from pellucid.serve.exchange import CONNECTION
 from pellucid.serve.settings import Limits
+
+CONNECTION = "pellucid.connection"
+"""The key of a request's scope that holds its `Connection`."""
 
 MOST_HEADER_BYTES = 64 * 1024
 
@@ -27,19 +29,13 @@ _FULL = (
 )
 
 
-def make_protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """Make the class of connections for some limits."""
+class Connection(HttpToolsProtocol):
+    """uvicorn's connection, with a time and a size for the head of each request.
 
-    class Connection(_Connection):
-        """A connection with this server's limits."""
-
-        server_limits = limits
-
-    return Connection
-
-
-class _Connection(HttpToolsProtocol):
-    """uvicorn's connection, with a time and a size for the head of each request."""
+    Attributes:
+        server_limits: the limits; each server has its own class, from `make_protocol`.
+        on_lost: is called once the client has closed the connection.
+    """
 
     server_limits: Limits
 
@@ -62,6 +58,7 @@ class _Connection(HttpToolsProtocol):
         return self.flow.write_paused
 
     def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request, or refuse a client too many."""
         super().connection_made(transport)
         if len(self.connections) > self.server_limits.connections:
             transport.write(_FULL)
@@ -70,12 +67,14 @@ class _Connection(HttpToolsProtocol):
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever answers a request of this client."""
         self._cancel_timer()
         super().connection_lost(exc)
         if self.on_lost is not None:
             self.on_lost()
 
     def data_received(self, data: bytes) -> None:
+        """Read what has arrived, up to the largest head."""
         if self._is_in_head:
             if self._head_timer is None:
                 self._expect_head()
@@ -88,10 +87,12 @@ class _Connection(HttpToolsProtocol):
             self._end(_TOO_LARGE)
 
     def on_message_begin(self) -> None:
+        """Begin a request."""
         super().on_message_begin()
         self._is_in_head = True
 
     def on_headers_complete(self) -> None:
+        """Hand the request over, with this connection in its scope."""
         self._is_in_head = False
         self._num_head_bytes = 0
         self._cancel_timer()
@@ -101,6 +102,7 @@ class _Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
+        """End a request; the next head may follow."""
         super().on_message_complete()
         self._is_in_head = True
 
@@ -146,3 +148,8 @@ class _Connection(HttpToolsProtocol):
         if self.cycle is None or self.cycle.response_complete:
             self.transport.write(answer)
             self.transport.close()
+
+
+def make_protocol(limits: Limits) -> type[Connection]:
+    """Make the class of connections for some limits."""
+    return type("Connection", (Connection,), {"server_limits": limits})

@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from pellucid.serve.garbage import Garbage
-from pellucid.serve.metrics import Metrics
-from pellucid.serve.problems import Problem, busy
+from pellucid.serve.answers.responses import Problem
+from pellucid.serve.queue.metrics import Metrics
+from pellucid.serve.queue.pauses import GarbageCollector, in_turns
 from pellucid.serve.settings import Limits
-from pellucid.serve.turns import in_turns
 
 SECONDS_A_BATCH = 0.3
 """Time that a batch should take, so that a new request waits no longer than that for its turn."""
@@ -235,7 +234,13 @@ class Scheduler:
 
     def _refuse(self) -> Problem:
         self._metrics.shed.inc()
-        return busy(self._waiting_cost / self._rate if self._rate else 1.0)
+        seconds = self._waiting_cost / self._rate if self._rate else 1.0
+        wait = max(1, min(60, round(seconds)))
+        return Problem(
+            429,
+            f"The server has as many requests as it can hold. Try again in {wait} s.",
+            {"Retry-After": str(wait)},
+        )
 
     def _too_late(self) -> Problem:
         return Problem(
@@ -260,9 +265,9 @@ class Scheduler:
         if self._first is not None:
             with suppress(Exception):
                 self._first()
-        garbage = Garbage()
+        garbage = GarbageCollector()
         while True:
-            garbage.search(is_idle=not (self._jobs or self._streams))
+            garbage.collect(is_idle=not (self._jobs or self._streams))
             with self._changed:
                 while not (self._jobs or self._streams or self._is_ending):
                     self._changed.wait()

@@ -11,9 +11,15 @@ from functools import partial
 
 import pytest
 
-from pellucid.serve import garbage
-from pellucid.serve.garbage import NEVER, Garbage, leave_what_is_there
-from pellucid.serve.turns import A_PASS, Turns, in_turns
+from pellucid.serve.queue import pauses
+from pellucid.serve.queue.pauses import (
+    A_PASS,
+    NEVER,
+    GarbageCollector,
+    Turns,
+    freeze_objects,
+    in_turns,
+)
 
 
 async def passes(num: int, counts: list[int], seen: list[int]) -> None:
@@ -87,29 +93,29 @@ def collector() -> Iterator[None]:
 def test_garbage_is_searched_for_when_it_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     found: list[str] = []
-    monkeypatch.setattr(garbage.time, "monotonic", lambda: now[0])
-    leave_what_is_there()
+    monkeypatch.setattr(pauses.time, "monotonic", lambda: now[0])
+    freeze_objects()
     assert gc.get_threshold()[2] == NEVER
-    monkeypatch.setattr(garbage.gc, "collect", lambda: found.append("search"))
-    monkeypatch.setattr(garbage.gc, "freeze", lambda: found.append("leave"))
-    own = Garbage()
-    own.search(is_idle=True)
-    now[0] += garbage.IDLE_SECONDS + 1
-    own.search(is_idle=False)
+    monkeypatch.setattr(pauses.gc, "collect", lambda: found.append("search"))
+    monkeypatch.setattr(pauses.gc, "freeze", lambda: found.append("leave"))
+    own = GarbageCollector()
+    own.collect(is_idle=True)
+    now[0] += pauses.IDLE_SECONDS + 1
+    own.collect(is_idle=False)
     assert found == []
-    own.search(is_idle=True)
-    own.search(is_idle=True)
+    own.collect(is_idle=True)
+    own.collect(is_idle=True)
     assert found == ["search"]
-    now[0] += garbage.BUSY_SECONDS + 1
+    now[0] += pauses.BUSY_SECONDS + 1
     monkeypatch.setitem(sys.modules, "a_module_that_was_loaded_since", sys)
-    own.search(is_idle=False)
+    own.collect(is_idle=False)
     assert found == ["search", "leave"]
 
 
 def test_pytorch_is_imported_as_usual_after_its_libraries_were_loaded() -> None:
     code = (
         "import sys\n"
-        "from pellucid.serve.pytorch import watch_for_pytorch\n"
+        "from pellucid.serve.queue.pauses import watch_for_pytorch\n"
         "watch_for_pytorch()\n"
         "assert 'torch' not in sys.modules\n"
         "before = len(sys.meta_path)\n"

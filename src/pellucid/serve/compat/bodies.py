@@ -1,4 +1,4 @@
-"""The fields of a request of LibreTranslate's clients: in JSON, a form, several parts or a query.
+"""The bodies of LibreTranslate's routes: answers, the description of requests, and their fields.
 
 Clients differ: some send JSON, some forms, ``deep-translator`` puts everything into the query of a
 POST without a body. All of them come out as one dictionary.
@@ -10,13 +10,94 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from pellucid.serve.exchange import Asked
-from pellucid.serve.keys import key_of
-from pellucid.serve.problems import Problem
-from pellucid.serve.settings import Settings
+from pydantic import Field
+from starlette.requests import Request
+
+from pellucid.serve.answers.bodies import Answer
+from pellucid.serve.answers.responses import Problem
+from pellucid.serve.settings import Settings, key_of
 
 MOST_FIELDS = 1000
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+class LanguageAnswer(Answer):
+    """A language, and those that it can be translated into."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class Detection(Answer):
+    """A language that a text may be in, with a confidence in percent."""
+
+    confidence: float = Field(ge=0, le=100)
+    language: str
+
+
+class TranslatedAnswer(Answer):
+    """A translation, or several."""
+
+    translatedText: str | list[str]
+    detectedLanguage: Detection | list[Detection] | None = None
+    alternatives: list[str] | list[list[str]] | None = None
+
+
+class FileAnswer(Answer):
+    """The place of a translated file."""
+
+    translatedFileUrl: str
+
+
+def _forms(properties: dict[str, Any], required: list[str], example: dict[str, Any]) -> Any:
+    """Describe a body that may be JSON or a form."""
+    key = {"type": "string", "description": "A key, if the server needs one."}
+    schema = {
+        "type": "object",
+        "properties": {**properties, "api_key": key},
+        "required": required,
+        "example": example,
+    }
+    return {kind: {"schema": schema} for kind in ("application/json", *FORMS)}
+
+
+_TEXT = {"type": "string", "minLength": 1}
+_LANGUAGE = {"type": "string", "minLength": 1, "example": "en"}
+_TARGET = {**_LANGUAGE, "example": "fr"}
+
+TRANSLATE = _forms(
+    {
+        "q": {"oneOf": [_TEXT, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
+        "source": {**_LANGUAGE, "description": "Source language, or auto."},
+        "target": _TARGET,
+        "format": {"type": "string", "enum": ["text", "html"]},
+        "alternatives": {"type": "integer", "minimum": 0},
+    },
+    ["q", "source", "target"],
+    {"q": "The dog ate it.", "source": "en", "target": "fr"},
+)
+DETECT = _forms({"q": _TEXT}, ["q"], {"q": "The dog ate it."})
+SUGGEST = _forms(
+    {"q": _TEXT, "s": _TEXT, "source": _LANGUAGE, "target": _LANGUAGE},
+    [],
+    {"q": "The dog ate it.", "s": "Le chien l'a mangé.", "source": "en", "target": "fr"},
+)
+FILE = {
+    "multipart/form-data": {
+        "schema": {
+            "type": "object",
+            "properties": {
+                "file": {"type": "string", "format": "binary"},
+                "source": _LANGUAGE,
+                "target": _TARGET,
+                "api_key": {"type": "string"},
+            },
+            "required": ["file", "source", "target"],
+            "example": {"file": "The dog ate it.", "source": "en", "target": "fr"},
+        }
+    }
+}
 
 
 @dataclass(frozen=True)
@@ -78,24 +159,24 @@ class Fields:
         return number
 
 
-async def read_fields(asked: Asked, settings: Settings) -> Fields:
+async def read_fields(request: Request, settings: Settings) -> Fields:
     """Read all fields of a request, and refuse it without the right key.
 
     Args:
-        asked: the request.
+        request: the request.
         settings: keys, and whether a query may hold one.
 
     Raises:
         Problem: 400 if the body cannot be read, 403 if the key is missing or wrong.
     """
-    query = asked.query
-    fields = await _read(asked, query)
+    query = request.query_params.multi_items()
+    fields = await _read(request, query)
     keys = settings.keys
     if keys is None:
         return fields
     in_query = dict(query).get("api_key")
     in_body = fields.values.get("api_key")
-    key = key_of(asked.header(b"authorization"))
+    key = key_of(request.headers.get("authorization"))
     key = key or (in_body if isinstance(in_body, str) else None)
     key = key or (in_query if settings.keys_in_query else None)
     if not key:
@@ -106,16 +187,17 @@ async def read_fields(asked: Asked, settings: Settings) -> Fields:
     return fields
 
 
-async def _read(asked: Asked, query: list[tuple[str, str]]) -> Fields:
+async def _read(request: Request, query: list[tuple[str, str]]) -> Fields:
     values: dict[str, Any] = {}
     _add(values, [(name, value) for name, value in query if name != "api_key"])
-    kind = (asked.header(b"content-type") or "").partition(";")[0].strip().lower()
+    body = await request.body()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in FORMS:
-        return await _read_form(asked, values)
-    if not asked.body:
+        return await _read_form(request, values, len(body))
+    if not body:
         return Fields(values)
     try:
-        read = json.loads(asked.body)
+        read = json.loads(body)
     except (ValueError, RecursionError):
         raise Problem(400, "Invalid JSON format") from None
     if not isinstance(read, dict):
@@ -123,18 +205,12 @@ async def _read(asked: Asked, query: list[tuple[str, str]]) -> Fields:
     return Fields(values | read)
 
 
-async def _read_form(asked: Asked, values: dict[str, Any]) -> Fields:
+async def _read_form(request: Request, values: dict[str, Any], num_bytes: int) -> Fields:
     from starlette.datastructures import UploadFile
     from starlette.formparsers import MultiPartException
-    from starlette.requests import Request
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": asked.body, "more_body": False}
 
     try:
-        form = await Request(asked.scope, receive).form(
-            max_files=1, max_fields=MOST_FIELDS, max_part_size=len(asked.body) + 1
-        )
+        form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=num_bytes + 1)
     except (MultiPartException, ValueError, AssertionError):
         raise Problem(400, "Invalid form format") from None
     own: dict[str, Any] = {}

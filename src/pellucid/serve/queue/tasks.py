@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pellucid.serve.models import Options, ServedModel
-from pellucid.serve.problems import Problem
 
 if TYPE_CHECKING:
     from pellucid.translate.preparing import LineConstraints
@@ -20,7 +19,7 @@ MOST_DOUBTFUL = 16
 with more are repeated in parts, so that what is noted does not depend on the other texts."""
 
 DOUBTFUL = -1.0
-"""The mean log-probability of a token below which it does."""
+"""A translation is doubtful if the mean log-probability of its tokens is below this."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -124,16 +123,3 @@ def _is_doubtful(translation: Translation) -> bool:
         sum(part.token_log_probabilities) < DOUBTFUL * len(part.token_log_probabilities)
         for part in parts
     )
-
-
-def refuse_if_too_large(size: int, limit: int) -> None:
-    """Refuse to send an answer that is larger than the server allows.
-
-    Raises:
-        Problem: 413.
-    """
-    if size > limit:
-        raise Problem(
-            413,
-            f"The answer must have at most {limit:,} bytes, but would have {size:,}. Ask for less.",
-        )
