@@ -5,7 +5,7 @@ Reading order: `ask` (which arrays to keep), `pair` (a source and a target with 
 shows itself), `look` (from a line of text to traces).
 
 The folders build on these: `heads/` (a table of all heads, and their differences), `changes/`
-(what if), `align/` (word links), `measures/` (beyond weights), `pronouns/` (antecedents), `show/`
+(what if), `align/` (word links), `measures/` (beyond weights), `show/`
 (terminal, page, figures). `drawings/` needs only a configuration. `survey`, `verify` and
 `vocabulary` each answer one question.
 """

@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 import torch
+from antecedents.cases import Case, Reading
 
 from pellucid.inside.ask import Ask, Kind, Part
 from pellucid.inside.changes.change import Changes, CutEdge, cut_source_word
 from pellucid.inside.changes.place import Place
 from pellucid.inside.pair import Pair, attention_at, output_by_head
-from pellucid.inside.pronouns.cases import Case, Reading
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.replay import replay
 
