@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
-from pellucid.bundle import RECIPE, Bundle
-from pellucid.config.parsing import read_toml_text
+from pellucid.bundle import Bundle
 from pellucid.errors import InputError
-from pellucid.files import read_bytes
 
 LONGEST = 65_536
 """Maximum number of positions, because other systems store a table of them."""
@@ -85,31 +83,3 @@ def never_written(bundle: Bundle) -> list[int]:
     """Return the ids that pellucid never writes: padding and the start token."""
     tokenizer = bundle.config.tokenizer
     return sorted({tokenizer.pad_id, tokenizer.target_start_id} - {tokenizer.eos_id})
-
-
-def guided_convention(bundle: Bundle) -> Literal["predicts", "reads"]:
-    """Tell for which token a row of the guided head counts: the predicted one unless said."""
-    if RECIPE in bundle.manifest["files"]:
-        recipe = read_toml_text(read_bytes(bundle.folder / RECIPE).decode())
-        if recipe.get("training", {}).get("guided_convention") == "reads":
-            return "reads"
-    return "predicts"
-
-
-def guided_head(bundle: Bundle) -> tuple[int, int] | None:
-    """Find the layer and the head that were taught word links while the model learned, if any.
-
-    The recipe of its training names them, or the import of a model of Marian.
-    """
-    found = bundle.manifest.get("imported", {}).get("guided_head")
-    if found is None and RECIPE in bundle.manifest["files"]:
-        recipe = read_toml_text(read_bytes(bundle.folder / RECIPE).decode())
-        found = recipe.get("training", {}).get("guided_head")
-    config = bundle.config.model
-    sizes = (config.num_decoder_layers, config.num_heads)
-    # A hand-made bundle may say anything.
-    if not isinstance(found, list) or len(found) != 2:
-        return None
-    if not all(type(n) is int and 0 <= n < size for n, size in zip(found, sizes, strict=True)):
-        return None
-    return found[0], found[1]

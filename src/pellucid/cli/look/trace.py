@@ -11,11 +11,10 @@ from pellucid.cli.look.writer import Writer
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, Ask, Part, require_attention
 from pellucid.inside.pair import Pair
-from pellucid.inside.show.choose import CLEAREST, clearest_head
 from pellucid.inside.show.steps import SHOWN, follow
-from pellucid.inside.show.terminal.trace import draw_tokens
+from pellucid.inside.show.terminal import draw_tokens
 from pellucid.inside.show.unit_steps import follow_unit
-from pellucid.inside.show.view import View
+from pellucid.inside.show.view import CLEAREST, HeadView, clearest_head
 from pellucid.inside.traces import Trace
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words
@@ -182,7 +181,7 @@ def _follow_row(
         writer.lines(["", _verify(bundle, trace, view.site, view.head, row, column)])
 
 
-def _choose_view(trace: Trace, ask: Ask) -> View:
+def _choose_view(trace: Trace, ask: Ask) -> HeadView:
     """Choose the head that a row is followed through."""
     part = next(iter(ask.parts or ("decoder",)))
     kind = next(iter(ask.kinds or ("cross" if part == "decoder" else "self",)))
@@ -197,10 +196,10 @@ def _choose_view(trace: Trace, ask: Ask) -> View:
             f"--row needs an attention to follow, and {part}.{kind} is not one. Name one with "
             "--part, --layer and --kind."
         )
-    return View.of(trace, *clearest_head(trace, names, ask.heads))
+    return HeadView.of(trace, *clearest_head(trace, names, ask.heads))
 
 
-def _list_words(pair: Pair, view: View, row: int, column: int, most: int) -> Iterator[str]:
+def _list_words(pair: Pair, view: HeadView, row: int, column: int, most: int) -> Iterator[str]:
     if view.layer or view.kind != "self":
         raise InputError(
             f"--words needs layer 0's self-attention, but the row is followed in {view.site}, "

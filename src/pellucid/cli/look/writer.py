@@ -12,13 +12,14 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from pellucid.inside.show.steps import Step
-from pellucid.inside.show.terminal.map import draw_matrix, say_matrix
-from pellucid.inside.show.terminal.trace import (
+from pellucid.inside.show.steps import NumberTable
+from pellucid.inside.show.terminal import (
     describe_array,
     draw_array,
+    draw_matrix,
     draw_step,
     say_array,
+    say_matrix,
     say_step,
 )
 from pellucid.inside.traces import Trace
@@ -74,7 +75,7 @@ class Writer:
             width = self._console.width
             self._draw(draw_matrix(values, rows, columns, is_share=is_share, width=width))
 
-    def step(self, step: Step) -> None:
+    def step(self, step: NumberTable) -> None:
         """Write a step of a row's computation, or another table of that form."""
         self.lines([""])
         if self.is_plain:
@@ -93,13 +94,13 @@ class Writer:
             self._console.print(line, no_wrap=True, overflow="crop")
 
 
-def _visible(step: Step) -> Step:
+def _visible(step: NumberTable) -> NumberTable:
     rows = tuple(
         tuple(cell.translate(_VISIBLE) if isinstance(cell, str) else cell for cell in row)
         for row in step.rows
     )
     title, formula = step.title.translate(_VISIBLE), step.formula.translate(_VISIBLE)
-    return Step(title, formula, step.header, rows)
+    return NumberTable(title, formula, step.header, rows)
 
 
 class _Encodable:

@@ -1,4 +1,4 @@
-"""The style of figures: fonts, color scales, and files whose bytes depend only on the content."""
+"""The style of figures: fonts, color scales, captions, and reproducible files."""
 
 from __future__ import annotations
 
@@ -217,3 +217,33 @@ def wrap(sentences: Sequence[str], width: float, size: float) -> list[str]:
 def _letters_of(family: str) -> frozenset[str]:
     font = get_font(findfont(FontProperties(family=[family])))
     return frozenset(map(chr, font.get_charmap()))
+
+
+MARGIN = 0.12
+"""Inches around everything."""
+
+LINE = 0.135
+"""Inches from one line of a caption to the next."""
+
+CAPTION_SIZE = 7.0
+
+
+def caption_lines(lettering: Lettering, caption: Sequence[str], width: float) -> list[str]:
+    """Break sentences into the lines of a caption, on a sheet of this width in inches."""
+    sentences = [lettering.write(sentence) for sentence in caption]
+    return wrap(sentences, width - 2 * MARGIN, CAPTION_SIZE)
+
+
+@contextmanager
+def captioned(
+    path: Path, lettering: Lettering, caption: Sequence[str], size: tuple[float, float], top: float
+) -> Iterator[Sheet]:
+    """Make a sheet to draw on; at the end write the caption from `top` down, and the file."""
+    with lettering.settings():
+        sheet = Sheet(*size)
+        yield sheet
+        for index, line in enumerate(caption_lines(lettering, caption, sheet.width)):
+            is_warning = line.startswith("WARNING")
+            style = {"color": "#a01010", "weight": "bold"} if is_warning else {}
+            sheet.text(MARGIN, top + index * LINE, line, size=CAPTION_SIZE, **style)
+        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
