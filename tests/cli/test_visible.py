@@ -86,7 +86,7 @@ def test_look_shows_tokens_of_a_stranger_harmlessly(
     word = HOSTILE.replace("\n", "")
     writer = Writer(is_plain=is_plain)
     writer.lines([f"Source {word}"])
-    writer.step(NumberTable(f"Row of {word}", word, ("token", "weight"), ((word, 0.5),)))
+    writer.table(NumberTable(f"Row of {word}", word, ("token", "weight"), ((word, 0.5),)))
     writer._draw([Text(f"a {word}", "bold")])
     shown = capsys.readouterr().out
     assert is_harmless(shown)

@@ -15,7 +15,7 @@ from pellucid.errors import InputError
 from pellucid.inside import Trace
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import NumberTable, follow
-from pellucid.inside.show.terminal import draw_matrix, draw_step, say_matrix, say_step
+from pellucid.inside.show.terminal import draw_matrix, draw_table, say_matrix, say_table
 from pellucid.inside.show.view import HeadView, clearest_head, mean_entropy
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words, vectors_of_words
@@ -165,8 +165,8 @@ def test_steps_fit_a_window_and_are_said_in_full(whole: Trace, translator: Trans
     console = Console(width=80, record=True, file=None, force_terminal=False)
     with console.capture() as capture:
         for step in steps:
-            console.print(*draw_step(step, width=80), sep="\n")
-            said = list(say_step(step))
+            console.print(*draw_table(step, width=80), sep="\n")
+            said = list(say_table(step))
             assert len(said) == 1 + len(step.rows)
     assert max(map(len, capture.get().splitlines())) <= 80
     assert not re.search(r"\d…", capture.get())
@@ -188,7 +188,7 @@ def test_whole_vectors_have_every_number_in_blocks_that_fit(
     assert set(entering[1 + config.d_model : -1]) == {""}
     console = Console(width=80, force_terminal=False)
     with console.capture() as capture:
-        console.print(*draw_step(network, width=80), sep="\n")
+        console.print(*draw_table(network, width=80), sep="\n")
     printed = capture.get()
     assert max(map(len, printed.splitlines())) <= 80
     for number in numbers:

@@ -24,8 +24,7 @@ from pellucid.errors import InputError
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.show import page as pages
 from pellucid.inside.show.page import carry_model, carry_trace, model_page, trace_page
-from pellucid.page import make_page
-from pellucid.page.make import read_template
+from pellucid.page.make import make_page, read_template
 
 MOST_BYTES = 100_000
 """The most that the page may have, compressed and without a model."""

@@ -26,7 +26,7 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
         lessons: the lessons of a model that runs in the page.
     """
     from pellucid.inside.show.page import carry_model
-    from pellucid.page import make_page
+    from pellucid.page.make import make_page
 
     carried, services = [], []
     walks: list[dict[str, Any]] = []

@@ -20,7 +20,7 @@ from pellucid.cli.look.measures import (
 from pellucid.cli.look.options import is_compared, to_ask
 from pellucid.cli.look.replaying import Line, remarks_on, replay_line, report_problems
 from pellucid.cli.look.tables import read_gold, show_changes, show_heads, show_links
-from pellucid.cli.look.trace import Focus, show_trace
+from pellucid.cli.look.trace import show_trace
 from pellucid.cli.look.two import look_at_difference
 from pellucid.cli.look.writer import Writer
 from pellucid.files import is_packed, write_bytes
@@ -124,21 +124,20 @@ def _show(
     writer = Writer(is_plain=bool(options["plain"]))
     for trace in traces:
         pair = Pair(translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids)
-        if options["links"]:
+        target = line.target
+        if target is None:
             target = translator.tokenizer.decode_target(trace.predicted_ids)
-            target = target if line.target is None else line.target
+        if options["links"]:
             show_links(translator.own_bundle, line.text, target, writer)
         elif options["heads"]:
             links, gold = options["gold"], None
             if links is not None:
-                gold = read_gold(pair, line.text, line.target, links, options["convention"])
+                gold = read_gold(pair, line.text, target, links, options["convention"])
             show_heads(pair, trace, options["sort"], gold, writer)
         elif options["change"]:
             num_random = options["random"] or 0
             show_changes(pair, line.text, options["change"], line.prefix, num_random, writer)
         elif options["why"] is not None:
-            target = translator.tokenizer.decode_target(trace.predicted_ids)
-            target = target if line.target is None else line.target
             words = (target, options["why"], options["not"])
             show_contrast(pair, words, options["measure"], to_place(ask, options), writer)
         elif options["measure"]:
@@ -148,15 +147,7 @@ def _show(
         elif options["lens"]:
             show_lenses(pair, writer)
         else:
-            focus = Focus(
-                ask,
-                options["row"],
-                options["column"],
-                verify=bool(options["verify"]),
-                words=options["words"] or 0,
-                whole=bool(options["whole"]),
-            )
-            show_trace(translator.own_bundle, pair, trace, focus, writer)
+            show_trace(translator.own_bundle, pair, trace, ask, options, writer)
 
 
 def write_files(

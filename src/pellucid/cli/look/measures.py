@@ -91,7 +91,7 @@ def show_measures(
         writer.lines(["", *describe_map(map_)])
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=map_.sums_to_one)
     if len(maps) > 1:
-        writer.step(_to_table(agreement(pair, maps)))
+        writer.table(_to_table(agreement(pair, maps)))
         writer.lines(
             [
                 "Kendall's τ of the source words' order, mean over the decoder's rows: 1 is the "
@@ -143,7 +143,7 @@ def show_trust(pair: Pair, names: Sequence[str], place: Mapping[str, Any], write
     """
     maps = _make_maps(pair, names, place)
     writer.lines(map_.title for map_ in maps)
-    writer.step(_trust_table(maps, faithfulness(pair, maps)))
+    writer.table(_trust_table(maps, faithfulness(pair, maps)))
     writer.lines(
         [
             "Comprehensiveness: how much a token's probability falls without the words that a map "
@@ -169,16 +169,13 @@ def show_trust(pair: Pair, names: Sequence[str], place: Mapping[str, Any], write
 def _trust_table(maps: Sequence[Map], found: Sequence[Faithfulness]) -> NumberTable:
     header = ("measure", "compr.", "random", "to", "suff.", "random", "to ")
     rows: list[tuple[str | float, ...]] = [
-        (
-            map_.name,
-            one.comprehensiveness.value,
-            one.comprehensiveness.low,
-            one.comprehensiveness.high,
-            one.sufficiency.value,
-            one.sufficiency.low,
-            one.sufficiency.high,
+        (map_.name, one.value, one.low, one.high, other.value, other.low, other.high)
+        for map_, one, other in zip(
+            maps,
+            (one.comprehensiveness for one in found),
+            (one.sufficiency for one in found),
+            strict=True,
         )
-        for map_, one in zip(maps, found, strict=True)
     ]
     return NumberTable("How far to trust these maps on this sentence", "", header, tuple(rows))
 
@@ -200,7 +197,7 @@ def show_lenses(pair: Pair, writer: Writer) -> None:
         )
     )
     title = "Logit lens: the likeliest token if the decoder ended after that many layers"
-    writer.step(NumberTable(title, "", header, rows))
+    writer.table(NumberTable(title, "", header, rows))
     lines = [
         f"after {depth.depth}: {depth.written.text}"
         for depth in decoder_lens(pair, most=1)

@@ -17,7 +17,7 @@ from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.what_if import WhatIf, what_if
 from pellucid.inside.changes.words import parse_changes
 from pellucid.inside.contexts import Contexts, compare_contexts
-from pellucid.inside.heads.rows import Gold, HeadRow, head_rows, sort_rows
+from pellucid.inside.heads.rows import FIGURES, Gold, HeadRow, head_rows, sort_rows
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import NumberTable
 from pellucid.inside.traces import Trace
@@ -47,7 +47,7 @@ def show_heads(
     rows = head_rows(trace, pair=pair, gold=gold)
     if sort is not None:
         rows = sort_rows(rows, sort)
-    writer.step(_heads_table(rows, has_errors=gold is not None))
+    writer.table(_heads_table(rows, has_errors=gold is not None))
     legend = ["", LEGEND]
     if gold is not None:
         legend.append(ERROR_LEGEND.format(convention=gold.convention))
@@ -55,14 +55,14 @@ def show_heads(
 
 
 def read_gold(
-    pair: Pair, source: str, target: str | None, links: str, convention: Convention | None
+    pair: Pair, source: str, target: str, links: str, convention: Convention | None
 ) -> Gold:
     """Read the gold links of a pair.
 
     Args:
         pair: the sentence and the model.
         source: its source line.
-        target: its target line, or None for the one that the model wrote.
+        target: its target line.
         links: the links between the words of these lines.
         convention: the token that a decoder row counts for.
 
@@ -70,8 +70,6 @@ def read_gold(
         DataError: a link is malformed, or names a word that does not exist.
     """
     tokenizer = pair.tokenizer
-    if target is None:
-        target = tokenizer.decode_target(pair.target_ids)
     units = (
         find_units(tokenizer, "source", source, rule="auto"),
         find_units(tokenizer, "target", target, rule="auto"),
@@ -87,15 +85,7 @@ def read_gold(
 def _heads_table(rows: Sequence[HeadRow], *, has_errors: bool) -> NumberTable:
     header: tuple[str, ...] = ("head", "entropy", "confidence", "end", "marks", "distance", "cut")
     cells: list[tuple[str | float, ...]] = [
-        (
-            str(row.head),
-            row.entropy,
-            row.confidence,
-            row.end_mass,
-            row.punctuation_mass,
-            row.distance,
-            row.cut_effect or 0.0,
-        )
+        (str(row.head), *(getattr(row, figure) for figure in FIGURES[:-1]), row.cut_effect or 0.0)
         for row in rows
     ]
     if has_errors:
@@ -190,7 +180,7 @@ def show_changes(
             f"--random {num_random:,} asks for more other heads than there are: "
             f"{len(found.baseline.effects):,} differ."
         )
-    writer.step(
+    writer.table(
         NumberTable(
             "Log-probability of the original, token by token",
             "",
@@ -251,7 +241,7 @@ def show_contexts(model: str, word: str, sentences: Sequence[str], *, is_plain: 
     found = compare_contexts(load(model).own_bundle, word, sentences)
     writer = Writer(is_plain=is_plain)
     writer.lines(_describe_contexts(found, sentences))
-    writer.step(_contexts_table(found))
+    writer.table(_contexts_table(found))
     writer.lines(["", *_explain(found)])
     return 0
 

@@ -105,7 +105,7 @@ def _answer(
 def _show_answers(line: str, sides: Sequence[Answer], writer: Writer) -> None:
     """Show in the terminal what each model answers, token by token, and its map."""
     writer.lines(_summarize_answers(line, sides))
-    writer.step(side_by_side(sides))
+    writer.table(side_by_side(sides))
     for side in sides:
         writer.lines(["", f"{side.name}. {side.reason}"])
         if side.view is not None:

@@ -16,7 +16,7 @@ from pellucid.inside.pair import make_pair
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.static import static_map
 from pellucid.inside.show.view import default_view, describe_model_of
-from pellucid.page import MODEL_LIMIT, make_page
+from pellucid.page.make import MODEL_LIMIT, make_page
 
 
 def trace_page(trace: TraceData) -> str:

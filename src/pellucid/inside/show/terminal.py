@@ -210,9 +210,9 @@ def draw_tokens(trace: TraceData) -> Iterator[str]:
         yield f"row {row} reads {read} → predicts {predicted}  {probability:.3f}{other}"
 
 
-def draw_step(step: NumberTable, *, width: int) -> Iterator[Table]:
-    """Draw one step as a table, or as several if its columns do not fit into the width."""
-    cells = [step.header, *(tuple(map(_cell, row)) for row in step.rows)]
+def draw_table(table: NumberTable, *, width: int) -> Iterator[Table]:
+    """Draw a table, or several if its columns do not fit into the width."""
+    cells = [table.header, *(tuple(map(_cell, row)) for row in table.rows)]
     widths = [1 + max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     columns = list(range(1, len(widths)))
     while columns:
@@ -222,22 +222,22 @@ def draw_step(step: NumberTable, *, width: int) -> Iterator[Table]:
             left -= widths[columns[fitting]]
             fitting += 1
         taken, columns = columns[: max(fitting, 1)], columns[max(fitting, 1) :]
-        table = Table(box=None, padding=(0, 1, 0, 0))
+        part = Table(box=None, padding=(0, 1, 0, 0))
         for index in (0, *taken):
-            name = step.header[index]
-            table.add_column(name, justify="right" if index else "left", no_wrap=True)
+            name = table.header[index]
+            part.add_column(name, justify="right" if index else "left", no_wrap=True)
         for row in cells[1:]:
-            table.add_row(*(row[index] for index in (0, *taken)))
-        yield table
+            part.add_row(*(row[index] for index in (0, *taken)))
+        yield part
 
 
-def say_step(step: NumberTable) -> Iterator[str]:
-    """Describe one step in sentences."""
-    yield f"{step.title}. {step.formula}"
-    for row in step.rows:
+def say_table(table: NumberTable) -> Iterator[str]:
+    """Describe a table in sentences."""
+    yield f"{table.title}. {table.formula}"
+    for row in table.rows:
         cells = [
             f"{name} {_cell(cell)}".strip()
-            for name, cell in zip(step.header, row, strict=True)
+            for name, cell in zip(table.header, row, strict=True)
             if cell != ""
         ]
         yield ", ".join(cells)
