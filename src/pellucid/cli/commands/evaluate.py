@@ -17,7 +17,7 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pellucid.check.kept import KeptPlaceholders
+    from pellucid.check.placeholders import KeptPlaceholders
     from pellucid.config import BundleConfig
     from pellucid.evaluate.corpus import Comparison, Evaluation
     from pellucid.evaluate.statistics import Normalized
@@ -115,7 +115,7 @@ def evaluate(
         files["--baseline"] = baseline
     columns = dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
 
-    from pellucid.check.kept import count_placeholders
+    from pellucid.check.placeholders import count_placeholders
     from pellucid.evaluate.corpus import compare, evaluate_corpus
     from pellucid.evaluate.form import AS_IT_IS, NFC, Form
     from pellucid.evaluate.statistics import Scoring

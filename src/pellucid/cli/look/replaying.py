@@ -14,8 +14,8 @@ from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.decode import Constraints
 from pellucid.inside.look import Replaying, look_at_given
 from pellucid.inside.traces import Trace
-from pellucid.text.close import say_unknown_words, unknown_words
 from pellucid.text.codes import CodeFaults, find_fault
+from pellucid.text.outside import say_unknown_words, unknown_words
 from pellucid.translate.translator import Translator
 
 
