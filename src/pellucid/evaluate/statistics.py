@@ -119,10 +119,6 @@ PLAIN = Scoring()
 """Text as it is, with sacreBLEU's defaults."""
 
 
-PLAIN = Scoring()
-"""Text as it is, with sacreBLEU's defaults."""
-
-
 @dataclass(frozen=True)
 class Resampled:
     """One metric of one system or several, on a corpus and on samples drawn from it.

@@ -107,22 +107,13 @@ def _unit(site: str, length: str) -> Iterator[Wanted]:
 Part = Literal["encoder", "decoder"]
 Kind = Literal["self", "cross"]
 
-ATTENTION_STAGES = (
-    "query",
-    "key",
-    "value",
-    "scores",
-    "scaled",
-    "masked",
-    "weights",
-    "context",
-    "output",
-)
-HEAD_STAGES = ATTENTION_STAGES[:-1]
-"""The stages whose arrays have an axis of heads."""
-
 MAP_STAGES = ("scores", "scaled", "masked", "weights")
 """The stages whose arrays are queries by keys."""
+
+HEAD_STAGES = ("query", "key", "value", *MAP_STAGES, "context")
+"""The stages whose arrays have an axis of heads."""
+
+ATTENTION_STAGES = (*HEAD_STAGES, "output")
 
 AROUND = ("input", "residual", "norm")
 STAGES = (

@@ -103,7 +103,7 @@ def _export_bundle(
 ) -> Sequence[str]:
     """Write the bundle, measured if there are lines; return a sentence for each that failed."""
     from pellucid.evaluate.corpus import evaluate_corpus
-    from pellucid.formats.to_bundle import export_bundle
+    from pellucid.formats.exporting import export_bundle
     from pellucid.machine.precision import LOSS_ALLOWED
 
     has_bytes = not bundle.config.model.is_recurrent

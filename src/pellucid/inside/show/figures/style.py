@@ -32,17 +32,11 @@ FIRST_FONT = "DejaVu Sans"
 """This font comes with Matplotlib, so that a figure looks the same everywhere."""
 
 _WIDE_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Source Han Sans SC",
-    "WenQuanYi Micro Hei",
-    "PingFang SC",
-    "Hiragino Sans",
-    "Hiragino Sans GB",
-    "Apple SD Gothic Neo",
-    "Arial Unicode MS",
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC",
+    "WenQuanYi Micro Hei", "PingFang SC", "Hiragino Sans",
+    "Hiragino Sans GB", "Apple SD Gothic Neo", "Arial Unicode MS",
     "Noto Sans",
-)
+)  # fmt: skip
 _SETTINGS: dict[str, Any] = {
     "font.size": 8.0,
     "svg.fonttype": "none",
