@@ -112,17 +112,9 @@ def write_links_of_pairs(
         if found.error is not None:
             errors.append(f"line {first + index + 1}: {found.error}")
         if is_json:
-            record = {
-                "line": first + index,
-                "source": lines.sources[index],
-                "target": lines.targets[index],
-                "error": found.error,
-                "links": sorted(found.links),
-                "source_words": found.source_words,
-                "target_words": found.target_words,
-                "unknown": found.unknown,
-            }
-            output.write(to_json_line(record))
+            pair = {"source": lines.sources[index], "target": lines.targets[index]}
+            record = {"line": first + index, **pair, **vars(found)}
+            output.write(to_json_line(record | {"links": sorted(found.links)}))
         else:
             output.write(write_links(found.links) + "\n")
     return errors
@@ -133,15 +125,15 @@ class Joined:
     """The links of a pair, of two directions joined.
 
     Attributes:
-        links: the links.
         error: the reason why the pair has no links.
+        links: the links.
         source_words: the words of the source that links count.
         target_words: those of the target.
         unknown: the pieces that a vocabulary cannot write.
     """
 
-    links: frozenset[Link]
     error: str | None
+    links: frozenset[Link]
     source_words: tuple[str, ...]
     target_words: tuple[str, ...]
     unknown: list[str]
@@ -161,7 +153,7 @@ def links_of_pairs(
             links = symmetrize(links, pairs[1].links[0], method)
         unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
         words = pairs[0].source_words, pairs[0].target_words
-        yield Joined(links, errors[0] if errors else None, *words, unknown)
+        yield Joined(errors[0] if errors else None, links, *words, unknown)
 
 
 def report_errors(

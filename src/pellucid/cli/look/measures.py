@@ -13,9 +13,6 @@ from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.measures import (
     MEASURES,
-    Agreement,
-    Contrast,
-    Faithfulness,
     Map,
     agreement,
     contrast_measure,
@@ -26,8 +23,11 @@ from pellucid.inside.measures import (
     logit_lens,
     measure,
     occlusion,
-    source_words,
 )
+from pellucid.inside.measures.agreement import Agreement
+from pellucid.inside.measures.contrast import Contrast
+from pellucid.inside.measures.faithfulness import Faithfulness
+from pellucid.inside.measures.maps import source_words
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import NumberTable
 

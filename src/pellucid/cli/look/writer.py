@@ -15,10 +15,10 @@ from rich.text import Text
 from pellucid.inside.show.steps import NumberTable
 from pellucid.inside.show.terminal import (
     describe_array,
-    draw_array,
     draw_matrix,
     draw_table,
-    say_array,
+    likeliest,
+    matrix_of,
     say_matrix,
     say_table,
 )
@@ -60,10 +60,12 @@ class Writer:
     def array(self, trace: Trace, name: str, head: int | None) -> None:
         """Write an array of a trace."""
         self.lines(describe_array(trace, name, head))
-        if self.is_plain:
-            self.lines(say_array(trace, name, head))
+        if name != "decoder.logits":
+            self.matrix(*matrix_of(trace, name, head), is_share=name.endswith(".weights"))
+        elif self.is_plain:
+            self.lines(likeliest(trace))
         else:
-            self._draw(draw_array(trace, name, head, width=self._console.width))
+            self._draw(map(Text, likeliest(trace)))
 
     def matrix(
         self, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], *, is_share: bool

@@ -154,41 +154,24 @@ _ONE_ROW = {
 }
 
 
-def draw_array(trace: TraceData, name: str, head: int | None, *, width: int) -> Iterator[Text]:
-    """Draw an array: the map of a head, or the numbers of each position."""
-    if name == "decoder.logits":
-        yield from map(Text, _likeliest(trace))
-        return
-    values, rows, columns = _matrix(trace, name, head)
-    yield from draw_matrix(values, rows, columns, is_share=name.endswith(".weights"), width=width)
-
-
-def say_array(trace: TraceData, name: str, head: int | None) -> Iterator[str]:
-    """Describe an array in sentences, a row at a time."""
-    if name == "decoder.logits":
-        yield from _likeliest(trace)
-        return
-    values, rows, columns = _matrix(trace, name, head)
-    yield from say_matrix(values, rows, columns, is_share=name.endswith(".weights"))
-
-
-def _matrix(
+def matrix_of(
     trace: TraceData, name: str, head: int | None
 ) -> tuple[np.ndarray, Sequence[str], Sequence[str]]:
+    """Return the numbers of an array, and the labels of its rows and columns."""
     if head is not None:
         view = HeadView.of(trace, name, head)
         return view.cells, row_labels(view.rows, view.predicted), view.columns
-    part = name.split(".")[0]
     values_LD = trace.get(name)
-    if name.endswith((".vector", ".initial")):
-        numbers = [str(index) for index in range(values_LD.shape[1])]
-        return values_LD, (name.rpartition(".")[2],), numbers
-    predicted = trace.predicted_tokens if part == "decoder" else None
     numbers = [str(index) for index in range(values_LD.shape[1])]
+    part, *_, stage = name.split(".")
+    if stage in _ONE_ROW:
+        return values_LD, (stage,), numbers
+    predicted = trace.predicted_tokens if part == "decoder" else None
     return values_LD, row_labels(trace.query_tokens(part), predicted), numbers
 
 
-def _likeliest(trace: TraceData, most: int = 5) -> Iterator[str]:
+def likeliest(trace: TraceData, most: int = 5) -> Iterator[str]:
+    """Describe the logits in sentences, a row at a time: they have too many columns to draw."""
     logits_TV = trace.get("decoder.logits").astype(np.float64)
     for row, logits_V in enumerate(logits_TV):
         read, predicted = trace.target_tokens[row], trace.predicted_tokens[row]
