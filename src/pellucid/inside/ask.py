@@ -105,7 +105,7 @@ def _unit(site: str, length: str) -> Iterator[Wanted]:
 
 
 Part = Literal["encoder", "decoder"]
-Kind = Literal["self", "cross"]
+AttentionKind = Literal["self", "cross"]
 
 MAP_STAGES = ("scores", "scaled", "masked", "weights")
 """The stages whose arrays are queries by keys."""

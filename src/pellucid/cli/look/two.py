@@ -15,10 +15,10 @@ from pellucid.cli.look.trace import choose_array
 from pellucid.cli.look.writer import Writer
 from pellucid.errors import InputError
 from pellucid.files import write_text
-from pellucid.inside.ask import Ask, Kind
+from pellucid.inside.ask import Ask, AttentionKind
 from pellucid.inside.beside import Answer, check_languages, make_answer, side_by_side
 from pellucid.inside.changes.place import Place, parse_place
-from pellucid.inside.heads.compare import Difference, compare_heads
+from pellucid.inside.heads.compare import MapDifference, compare_heads
 from pellucid.inside.look import Replaying
 from pellucid.inside.record.files import trace_to_json
 from pellucid.inside.show.view import HeadView
@@ -26,7 +26,7 @@ from pellucid.inside.traces import Trace
 from pellucid.translate.translator import Translator, load
 
 FORMAT = 1
-_CROSS: tuple[Kind, ...] = ("cross",)
+_CROSS: tuple[AttentionKind, ...] = ("cross",)
 
 
 def look_beside(
@@ -223,7 +223,7 @@ def draw_difference(first: HeadOnLine, second: HeadOnLine, files: Mapping[str, P
 
 
 def _describe_difference(
-    first: HeadOnLine, second: HeadOnLine, difference: Difference
+    first: HeadOnLine, second: HeadOnLine, difference: MapDifference
 ) -> Iterator[str]:
     yield f"Weights of     {first.name}"
     yield f"minus those of {second.name}"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.errors import InputError
-from pellucid.inside.heads.compare import Difference, compare_maps
+from pellucid.inside.heads.compare import MapDifference, compare_maps
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.colors import scale_end
 from pellucid.inside.show.figures.panels import (
@@ -301,7 +301,10 @@ def _grid_caption(views: Sequence[Sequence[HeadView]], panel: MapPanel) -> list[
 
 
 def _difference_caption(
-    views: tuple[HeadView, HeadView], difference: Difference, names: tuple[str, str], limit: float
+    views: tuple[HeadView, HeadView],
+    difference: MapDifference,
+    names: tuple[str, str],
+    limit: float,
 ) -> list[str]:
     found = [f"“{names[0]}” minus “{names[1]}”, cell by cell; all counted from 0."]
     for side, (name, view) in enumerate(zip(names, views, strict=True)):
