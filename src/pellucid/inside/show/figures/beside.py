@@ -20,7 +20,6 @@ from pellucid.inside.show.figures.style import (
     LINE,
     MARGIN,
     Lettering,
-    caption_lines,
     captioned,
     check_ending,
     width_in_inches,
@@ -67,8 +66,7 @@ def draw_answers_figure(sides: Sequence[Answer], path: str | Path) -> None:
         at += left + max(num_columns * sizes.cell[0] + max(overhang, 0.25), title - left)
         bottom = max(bottom, top + max(0.9, num_rows * sizes.cell[1]))
     width = max(at + 0.6 + MARGIN, 4.2)
-    height = bottom + 0.12 + LINE * len(caption_lines(lettering, caption, width)) + MARGIN
-    with captioned(path, lettering, caption, (width, height), bottom + 0.12) as sheet:
+    with captioned(path, lettering, caption, width, bottom + 0.12) as sheet:
         for name, panel, sizes, left in zip(names, panels, all_sizes, lefts, strict=True):
             sheet.text(left, MARGIN, lettering.write(name), size=TITLE_SIZE, weight="bold")
             draw_panel(sheet, panel, sizes, left=left, top=top)

@@ -31,7 +31,6 @@ from pellucid.inside.show.figures.style import (
     LINE,
     MARGIN,
     Lettering,
-    caption_lines,
     captioned,
     check_ending,
 )
@@ -98,9 +97,7 @@ def draw_map_figure(
     bar = max(0.9, body[1])
     width = max(2 * MARGIN + left + body[0] + max(0.75, beside), 4.2)
     top = MARGIN + head + above
-    written = LINE * len(caption_lines(lettering, caption, width))
-    height = 2 * MARGIN + head + above + bar + 0.12 + written
-    with captioned(path, lettering, caption, (width, height), top + bar + 0.12) as sheet:
+    with captioned(path, lettering, caption, width, top + bar + 0.12) as sheet:
         if panel.title:
             sheet.text(MARGIN, MARGIN, lettering.write(panel.title), size=9, weight="bold")
         draw_panel(sheet, panel, sizes, left=MARGIN + left, top=top)
@@ -208,9 +205,7 @@ def draw_grid_figure(
     first_left, first_top = MARGIN + left + 0.2, MARGIN + above + 0.2
     body = len(panels[0]) * step_right, len(panels) * step_down
     width = max(first_left + body[0] + max(0.75, beside), 4.2)
-    written = LINE * len(caption_lines(lettering, caption, width))
-    height = first_top + body[1] + written + MARGIN
-    with captioned(path, lettering, caption, (width, height), first_top + body[1]) as sheet:
+    with captioned(path, lettering, caption, width, first_top + body[1]) as sheet:
         for index, (row, seen) in enumerate(zip(panels, views, strict=True)):
             top = first_top + index * step_down
             style = {"rotation": 90, "va": "center", "ha": "center", "size": 8, "weight": "bold"}
@@ -263,9 +258,7 @@ def draw_stages_figure(
     bar = max(high, 0.6)
     top = MARGIN + 0.2 + above
     width = 2 * MARGIN + left + sum(steps)
-    written = LINE * len(caption_lines(lettering, caption, width))
-    height = top + bar + 0.15 + written + MARGIN
-    with captioned(path, lettering, caption, (width, height), top + bar + 0.15) as sheet:
+    with captioned(path, lettering, caption, width, top + bar + 0.15) as sheet:
         at = MARGIN + left
         for index, (panel, view) in enumerate(zip(panels, views, strict=True)):
             draw_panel(sheet, panel, sizes, left=at, top=top, with_rows=not index)

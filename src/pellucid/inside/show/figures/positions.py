@@ -14,11 +14,9 @@ from pellucid.errors import InputError
 from pellucid.inside.show.colors import scale_end
 from pellucid.inside.show.figures.style import (
     INK,
-    LINE,
     SIGNED,
     Lettering,
     Sheet,
-    caption_lines,
     captioned,
     check_ending,
     draw_color_bar,
@@ -59,8 +57,7 @@ def draw_positions_figure(
         "Color: blue below 0, orange above; each scale ends at its panel's largest magnitude.",
     ]
     lettering = Lettering(path, caption)
-    height = 4.2 + LINE * len(caption_lines(lettering, caption, WIDTH))
-    with captioned(path, lettering, caption, (WIDTH, height), 4.05) as sheet:
+    with captioned(path, lettering, caption, WIDTH, 4.05, below=0.15) as sheet:
         _heat(sheet, positions_LD, 0.55, ("dimension", "position"), "1. Encodings")
         _heat(sheet, products_LL, 4.75, ("position j", "position i"), "2. Products PEᵢ · PEⱼ")
         _by_offset(sheet, products_LL, 9.1)

@@ -222,22 +222,33 @@ LINE = 0.135
 CAPTION_SIZE = 7.0
 
 
-def caption_lines(lettering: Lettering, caption: Sequence[str], width: float) -> list[str]:
-    """Break sentences into the lines of a caption, on a sheet of this width in inches."""
-    sentences = [lettering.write(sentence) for sentence in caption]
-    return wrap(sentences, width - 2 * MARGIN, CAPTION_SIZE)
-
-
 @contextmanager
 def captioned(
-    path: Path, lettering: Lettering, caption: Sequence[str], size: tuple[float, float], top: float
+    path: Path,
+    lettering: Lettering,
+    caption: Sequence[str],
+    width: float,
+    top: float,
+    *,
+    below: float = MARGIN,
 ) -> Iterator[Sheet]:
-    """Make a sheet to draw on; at the end write the caption from `top` down, and the file."""
+    """Make a sheet to draw on; at the end write the caption at its foot, and the file.
+
+    Args:
+        path: the file.
+        lettering: its fonts.
+        caption: sentences, each on a new line; the first is also the file's title.
+        width: of the sheet, in inches.
+        top: of the caption, in inches; the sheet is as high as the caption needs.
+        below: inches below the caption.
+    """
+    sentences = [lettering.write(sentence) for sentence in caption]
+    lines = wrap(sentences, width - 2 * MARGIN, CAPTION_SIZE)
     with lettering.settings():
-        sheet = Sheet(*size)
+        sheet = Sheet(width, top + LINE * len(lines) + below)
         yield sheet
-        for index, line in enumerate(caption_lines(lettering, caption, sheet.width)):
+        for index, line in enumerate(lines):
             is_warning = line.startswith("WARNING")
             style = {"color": "#a01010", "weight": "bold"} if is_warning else {}
             sheet.text(MARGIN, top + index * LINE, line, size=CAPTION_SIZE, **style)
-        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
+        save_figure(sheet.figure, path, title=sentences[0])
