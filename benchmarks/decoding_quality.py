@@ -28,7 +28,8 @@ from typing import Any
 from side_by_side.machine import describe, has_fast_bfloat16
 
 from pellucid import load
-from pellucid.evaluate import corpus_bleu_score, evaluate_corpus
+from pellucid.evaluate.corpus import corpus_bleu_score, evaluate_corpus
+from pellucid.evaluate.statistics import Scoring
 from pellucid.text.reading.lines import read_lines
 from pellucid.translate.translator import Translation, Translator
 
@@ -212,7 +213,9 @@ def measure_test(
     target = translator.bundle.config.languages.target
     scores = {
         "cased": evaluate_corpus(texts, references),
-        "lowercased_tokenized": evaluate_corpus(texts, references, lowercased_tokenized=target),
+        "lowercased_tokenized": evaluate_corpus(
+            texts, references, Scoring(lowercased_tokenized=target)
+        ),
     }
     for name, evaluation in scores.items():
         bleu = evaluation.bleu

@@ -36,7 +36,7 @@ from side_by_side.processes import run_script
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.corpora import iterate_split
 from pellucid.files import hash_file
-from pellucid.formats import export_ctranslate2
+from pellucid.formats.to_ctranslate2 import export_ctranslate2
 from pellucid.machine.hardware import describe_machine
 
 RESULTS = Path(__file__).parent / "results"

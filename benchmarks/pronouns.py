@@ -20,13 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-
-import pellucid
-from pellucid.corpora import Example, make_split
-from pellucid.corpora.pronouns import FRAMES
-from pellucid.inside.measures import measure, source_words
-from pellucid.inside.pair import Pair
-from pellucid.inside.pronouns.cases import (
+from antecedents.cases import (
     RULES,
     Case,
     Share,
@@ -36,8 +30,15 @@ from pellucid.inside.pronouns.cases import (
     share_by,
     share_of_hits,
 )
-from pellucid.inside.pronouns.probe import ProbeResult, Word, probe_layers
-from pellucid.inside.pronouns.readings import CUTS, read_cuts, read_heads, read_map
+from antecedents.probe import ProbeResult, Word, probe_layers
+from antecedents.readings import CUTS, read_cuts, read_heads, read_map
+
+import pellucid
+from pellucid.corpora import Example, make_split
+from pellucid.corpora.pronouns import FRAMES
+from pellucid.inside.measures import measure
+from pellucid.inside.measures.maps import source_words
+from pellucid.inside.pair import Pair
 
 RESULTS = Path(__file__).parent / "results"
 WORDS: tuple[Word, ...] = ("pronoun", "predicate")

@@ -21,8 +21,7 @@ from urllib.parse import quote
 from PIL import Image
 
 import pellucid
-from pellucid.formats.exporting import guided_head
-from pellucid.inside.show.page.live import model_page
+from pellucid.inside.show.page import model_page
 from pellucid.lessons.walks.for_page import lessons_for
 
 HERE = Path(__file__).parent
@@ -75,7 +74,6 @@ def write_page(folder: Path) -> Path:
         SENTENCE,
         lessons=lessons,
         name="demo",
-        taught=guided_head(bundle),
     )
     path = folder / "page.html"
     path.write_text(html, encoding="utf-8")

@@ -16,12 +16,11 @@ from typing import Any, get_args
 import pellucid
 from pellucid.bundle import Bundle
 from pellucid.files import write_text
-from pellucid.formats.exporting import guided_head
 from pellucid.inside import Ask, Trace
 from pellucid.inside.ask import MAP_STAGES
-from pellucid.inside.beside import Side, make_side
+from pellucid.inside.beside import Answer, make_answer
 from pellucid.inside.drawings.architecture import Drawing, draw_architecture
-from pellucid.inside.show.figures.beside import draw_sides_figure
+from pellucid.inside.show.figures.beside import draw_answers_figure
 from pellucid.inside.show.figures.draw import (
     draw_difference_figure,
     draw_grid_figure,
@@ -29,7 +28,7 @@ from pellucid.inside.show.figures.draw import (
     draw_trace_figure,
 )
 from pellucid.inside.show.figures.positions import draw_positions_figure
-from pellucid.inside.show.view import View
+from pellucid.inside.show.view import HeadView
 from pellucid.translate.translator import Translator
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -50,7 +49,7 @@ def figures(translator: Translator, bundle: Bundle) -> dict[str, Callable[..., N
         "stages": partial(draw_stages_figure, **last, kind="self", head=0),
         "difference": partial(draw_difference_figure, first, second, names=names),
         "positions": partial(draw_positions_figure, bundle),
-        "two-machines": partial(draw_sides_figure, [_answer("demo"), _answer("demo-recurrent")]),
+        "two-machines": partial(draw_answers_figure, [_answer("demo"), _answer("demo-recurrent")]),
     }
 
 
@@ -66,19 +65,16 @@ def drawings(bundle: Bundle) -> dict[str, str]:
     }
 
 
-def _answer(model: str) -> Side:
+def _answer(model: str) -> Answer:
     """Let a packaged model answer the sentence."""
     translator = pellucid.load(model)
     trace = translator.look(SENTENCE)
-    taught = guided_head(translator.own_bundle)
     translation = translator.tokenizer.decode_target(trace.predicted_ids)
-    return make_side(
-        translator.own_bundle, trace, name=model, translation=translation, taught=taught
-    )
+    return make_answer(translator.own_bundle, trace, name=model, translation=translation)
 
 
-def _self(trace: Trace) -> View:
-    return View(trace, "encoder", 1, "self", 2)
+def _self(trace: Trace) -> HeadView:
+    return HeadView(trace, "encoder", 1, "self", 2)
 
 
 def main() -> None:

@@ -15,8 +15,9 @@ import torch
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model, save_bundle
 from pellucid.config import NAMED_SIZES, BundleConfig, ModelConfig, TokenizerConfig
-from pellucid.evaluate import corpus_bleu_score
-from pellucid.formats import export_ctranslate2, export_marian
+from pellucid.evaluate.corpus import corpus_bleu_score
+from pellucid.formats.to_ctranslate2 import export_ctranslate2
+from pellucid.formats.to_marian import export_marian
 from pellucid.model import Transformer, initialize
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer, SubwordVocabulary

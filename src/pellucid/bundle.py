@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.config import BundleConfig, validate
-from pellucid.config.parsing import read_json_text
+from pellucid.config.parsing import read_json_text, read_toml_text
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
 from pellucid.files import hash_bytes, hash_file, new_folder, read_bytes, write_bytes, write_text
 from pellucid.text.tokenizers.kinds import load_tokenizer
@@ -75,6 +75,36 @@ class Bundle:
     def exact_model(self) -> EncoderDecoder:
         """The same weights in double precision; made on first use."""
         return copy.deepcopy(self.model).double()
+
+    @cached_property
+    def recipe(self) -> Mapping[str, Any]:
+        """The recipe that trained the model; empty if it was imported."""
+        if RECIPE not in self.manifest["files"]:
+            return {}
+        return read_toml_text(read_bytes(self.folder / RECIPE).decode())
+
+    @property
+    def guided_head(self) -> tuple[int, int] | None:
+        """The layer and the head that were taught word links while the model learned, if any.
+
+        The recipe of its training names them, or the import of a model of Marian.
+        """
+        found = self.manifest.get("imported", {}).get("guided_head")
+        if found is None:
+            found = self.recipe.get("training", {}).get("guided_head")
+        sizes = (self.config.model.num_decoder_layers, self.config.model.num_heads)
+        # A hand-made bundle may say anything.
+        if not isinstance(found, list) or len(found) != 2:
+            return None
+        if not all(type(n) is int and 0 <= n < size for n, size in zip(found, sizes, strict=True)):
+            return None
+        return found[0], found[1]
+
+    @property
+    def guided_convention(self) -> Literal["predicts", "reads"]:
+        """The token that a row of the guided head counts for: the predicted one unless said."""
+        said = self.recipe.get("training", {}).get("guided_convention")
+        return "reads" if said == "reads" else "predicts"
 
     @property
     def model_hash(self) -> str:

@@ -69,6 +69,18 @@ class TrainingError(PellucidError, RuntimeError):
     """Training cannot continue."""
 
 
+def not_together(first: str, second: str, why: str = "") -> InputError:
+    """Word the refusal of two options that contradict each other.
+
+    Args:
+        first: one option.
+        second: the other.
+        why: the reason, as a main clause; none if it is plain.
+    """
+    reason = f": {why}" if why else ""
+    return InputError(f"{first} cannot be combined with {second}{reason}. Leave one of them out.")
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Word a hint about a name that does not exist.
 

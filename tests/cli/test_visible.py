@@ -18,7 +18,7 @@ from small_runs import make_recipe
 from pellucid.cli.commands.inspect import _vocabulary_to_text
 from pellucid.cli.look.writer import Writer
 from pellucid.errors import make_printable, shorten
-from pellucid.inside.show.steps import Step
+from pellucid.inside.show.steps import NumberTable
 from pellucid.train.run.folder import RunFolder
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -86,7 +86,7 @@ def test_look_shows_tokens_of_a_stranger_harmlessly(
     word = HOSTILE.replace("\n", "")
     writer = Writer(is_plain=is_plain)
     writer.lines([f"Source {word}"])
-    writer.step(Step(f"Row of {word}", word, ("token", "weight"), ((word, 0.5),)))
+    writer.table(NumberTable(f"Row of {word}", word, ("token", "weight"), ((word, 0.5),)))
     writer._draw([Text(f"a {word}", "bold")])
     shown = capsys.readouterr().out
     assert is_harmless(shown)

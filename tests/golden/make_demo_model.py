@@ -17,7 +17,7 @@ from pellucid.config import load_recipe
 from pellucid.corpora import Example, make_split, write_examples
 from pellucid.corpora.seen import SeenSentences
 from pellucid.files import new_folder
-from pellucid.formats.to_bundle import export_bundle
+from pellucid.formats.exporting import export_bundle
 from pellucid.train.loop import train
 
 PACKAGE = Path(str(files("pellucid")))

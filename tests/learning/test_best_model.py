@@ -14,7 +14,7 @@ from small_runs import make_recipe, read_metrics, write_text
 from pellucid.bundle import load_bundle
 from pellucid.config import TokenizerConfig
 from pellucid.errors import ConfigurationError, TrainingError
-from pellucid.evaluate import bleu_for_ranking
+from pellucid.evaluate.corpus import bleu_for_ranking
 from pellucid.machine.precision import read_precisions
 from pellucid.native import instruction_sets
 from pellucid.text.reading.corpus import Pair

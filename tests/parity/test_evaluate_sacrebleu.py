@@ -11,13 +11,9 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
-from pellucid.evaluate import (
-    compare,
-    corpus_bleu_score,
-    corpus_chrf_score,
-    evaluate_corpus,
-    lowercase_and_tokenize,
-)
+from pellucid.evaluate.corpus import compare, corpus_bleu_score, corpus_chrf_score, evaluate_corpus
+from pellucid.evaluate.statistics import Scoring
+from pellucid.evaluate.tokenization import lowercase_and_tokenize
 
 NUM_RESAMPLES = 173
 SENTENCE = "L'homme à la chemise bleue, debout : il nettoie une fenêtre (très haute) aujourd'hui !"
@@ -44,7 +40,7 @@ def test_evaluate_corpus_scores_equal_sacrebleu(
     texts: tuple[list[str], list[str], list[str]],
 ) -> None:
     hypotheses, _, references = texts
-    evaluation = evaluate_corpus(hypotheses, references, num_resamples=2)
+    evaluation = evaluate_corpus(hypotheses, references, Scoring(num_resamples=2))
     assert evaluation.bleu.score == sacrebleu.corpus_bleu(hypotheses, [references]).score
     assert evaluation.chrf.score == sacrebleu.corpus_chrf(hypotheses, [references]).score
     assert evaluation.ter.score == sacrebleu.corpus_ter(hypotheses, [references]).score
@@ -57,7 +53,9 @@ def test_evaluate_corpus_interval_and_signature_equal_sacrebleu(
 ) -> None:
     hypotheses, _, references = texts
     monkeypatch.setenv("SACREBLEU_SEED", "29")
-    evaluation = evaluate_corpus(hypotheses, references, num_resamples=NUM_RESAMPLES, seed=29)
+    evaluation = evaluate_corpus(
+        hypotheses, references, Scoring(num_resamples=NUM_RESAMPLES, seed=29)
+    )
     for metric, ours in (
         (BLEU(), evaluation.bleu),
         (CHRF(), evaluation.chrf),
@@ -73,7 +71,9 @@ def test_evaluate_corpus_lowercased_tokenized_equals_sacrebleu_on_processed_text
     texts: tuple[list[str], list[str], list[str]],
 ) -> None:
     hypotheses, _, references = texts
-    evaluation = evaluate_corpus(hypotheses, references, lowercased_tokenized="fr", num_resamples=2)
+    evaluation = evaluate_corpus(
+        hypotheses, references, Scoring(lowercased_tokenized="fr", num_resamples=2)
+    )
     theirs = sacrebleu.corpus_bleu(
         lowercase_and_tokenize(hypotheses, "fr"),
         [lowercase_and_tokenize(references, "fr")],
@@ -87,7 +87,9 @@ def test_evaluate_corpus_of_tokenized_text_equals_sacrebleu_without_tokenization
     texts: tuple[list[str], list[str], list[str]],
 ) -> None:
     hypotheses, _, references = ([f"{line} l' eau !" for line in lines] for lines in texts)
-    evaluation = evaluate_corpus(hypotheses, references, is_tokenized=True, num_resamples=2)
+    evaluation = evaluate_corpus(
+        hypotheses, references, Scoring(is_tokenized=True, num_resamples=2)
+    )
     theirs = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True)
     assert evaluation.bleu.score == theirs.score
     assert "tok:none" in evaluation.bleu.signature
@@ -107,7 +109,9 @@ def test_compare_p_values_equal_sacrebleu_paired_bootstrap(
         n_samples=NUM_RESAMPLES,
     )
     signatures, results = test()
-    comparison = compare(hypotheses, baseline, references, num_resamples=NUM_RESAMPLES, seed=31)
+    comparison = compare(
+        hypotheses, baseline, references, Scoring(num_resamples=NUM_RESAMPLES, seed=31)
+    )
     for name, ours in (
         ("BLEU", comparison.bleu),
         ("chrF2", comparison.chrf),

@@ -15,7 +15,7 @@ from of_subwords import SUBWORDS
 from pellucid.bundle import Bundle, load_bundle, resolve_model, save_bundle
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
 from pellucid.errors import InputError
-from pellucid.formats import export_ctranslate2
+from pellucid.formats.to_ctranslate2 import export_ctranslate2
 from pellucid.model import Transformer, initialize
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.translate.translator import load

@@ -34,7 +34,8 @@ from pellucid.config import (
     TokenizerRecipe,
 )
 from pellucid.errors import BundleError, InputError
-from pellucid.formats import export_marian, import_marian
+from pellucid.formats.from_marian import import_marian
+from pellucid.formats.to_marian import export_marian
 from pellucid.model import Transformer, initialize
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.translate.translator import load

@@ -19,8 +19,10 @@ import torch
 
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import BundleError, InputError
-from pellucid.formats import export_bundle, export_ctranslate2, import_marian
+from pellucid.formats.exporting import export_bundle
+from pellucid.formats.from_marian import import_marian
 from pellucid.formats.reading import check_place
+from pellucid.formats.to_ctranslate2 import export_ctranslate2
 from pellucid.translate.translator import load
 
 ARCHIVE = Path(__file__).parent / "marian_archive"

@@ -13,12 +13,10 @@ from small_marian import change_json, marian, write_theirs
 
 import pellucid
 from pellucid.bundle import load_bundle, to_json, write_listed
-from pellucid.formats import (
-    export_bundle,
-    export_ctranslate2,
-    export_marian,
-    import_marian,
-)
+from pellucid.formats.exporting import export_bundle
+from pellucid.formats.from_marian import import_marian
+from pellucid.formats.to_ctranslate2 import export_ctranslate2
+from pellucid.formats.to_marian import export_marian
 from pellucid.model.unowned import NEVER
 from pellucid.translate.translator import Translator
 

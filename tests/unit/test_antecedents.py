@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +20,10 @@ from pellucid.errors import InputError
 from pellucid.inside import Ask, Pair, replay
 from pellucid.inside.changes.change import cut_source_word
 from pellucid.inside.pair import attention_at
-from pellucid.inside.pronouns.cases import (
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from antecedents.cases import (
     Case,
     choose_reading,
     count_hits,
@@ -26,13 +31,13 @@ from pellucid.inside.pronouns.cases import (
     share_by,
     share_of_hits,
 )
-from pellucid.inside.pronouns.probe import (
+from antecedents.probe import (
     encoder_vectors,
     fit_logistic,
     probe_layers,
     split_combinations,
 )
-from pellucid.inside.pronouns.readings import CUTS, read_cuts, read_heads, read_map
+from antecedents.readings import CUTS, read_cuts, read_heads, read_map
 
 COUNT = 26
 

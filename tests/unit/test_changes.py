@@ -27,8 +27,8 @@ from pellucid.inside.changes.change import (
 )
 from pellucid.inside.changes.place import Place, all_heads, parse_place
 from pellucid.inside.changes.words import parse_changes
-from pellucid.inside.show.page.live import trace_page
-from pellucid.inside.show.view import View
+from pellucid.inside.show.page import trace_page
+from pellucid.inside.show.view import HeadView
 from pellucid.translate.translator import load
 
 SOURCE = "The pizza came out of the oven ."
@@ -156,7 +156,7 @@ def test_a_trace_of_changes_says_so_and_what_its_rows_no_longer_do(bundle_folder
     trace = translator.look(SOURCE, target=TARGET, changes=zero)
     assert trace.decoding["changes"] == str(zero)
     captions = {
-        head: " ".join(View(trace, "decoder", 1, "cross", head).caption()) for head in (0, 1)
+        head: " ".join(HeadView(trace, "decoder", 1, "cross", head).caption()) for head in (0, 1)
     }
     assert f"CHANGED on the way: {zero}" in captions[0]
     assert "each row sums to 1" not in captions[0]

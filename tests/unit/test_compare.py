@@ -15,7 +15,7 @@ from pellucid.evaluate.links import GoldLinks
 from pellucid.inside import Trace, make_pair, replay
 from pellucid.inside.changes.place import parse_place
 from pellucid.inside.heads.compare import compare_heads, compare_maps
-from pellucid.inside.survey import find_checkpoints, follow_heads, table_of_heads
+from pellucid.inside.heads.rows import find_checkpoints, follow_heads, table_of_heads
 
 SOURCE = "The pizza came out of the oven ."
 OTHER = "The pizza came out ."

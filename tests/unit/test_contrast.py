@@ -12,14 +12,9 @@ from small_imported import write_imported
 
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError
-from pellucid.inside.measures import (
-    MEASURES,
-    Contrast,
-    contrast_measure,
-    find_contrast,
-    integrated_gradients,
-    measure,
-)
+from pellucid.inside.measures import MEASURES, contrast_measure, find_contrast, measure
+from pellucid.inside.measures.contrast import Contrast
+from pellucid.inside.measures.integrated import integrated_gradients
 from pellucid.inside.pair import Pair, make_pair
 
 SOURCE = "the cat sleeps near a dog"

@@ -111,10 +111,10 @@ def test_counts_of_the_whole_are_those_of_one_layer_each_and_what_is_around(
 ) -> None:
     config = make_config(**changes)
     counts = Counts(config)
-    more_layers = counts.encoder_layer + 2 * counts.decoder_layer
+    more_layers = counts.of("encoder.layers.0") + 2 * counts.of("decoder.layers.0")
     svg = draw_architecture(config, "whole")
     shown = sum(counts_of(svg))
-    assert shown + more_layers + counts.logits == counts.total + counts.logits
+    assert shown + more_layers == counts.total
     words = [one.text for one in words_of(svg)]
     assert {"2 × encoder layer", "3 × decoder layer"} <= set(words)
     assert words.count("add the input") == (5 if config.residual else 0)
@@ -128,7 +128,7 @@ def test_one_attention_and_its_heads_have_the_shapes_of_the_configuration() -> N
     svg = draw_architecture(make_config(), "heads")
     words = {one.text for one in words_of(svg)}
     assert {"head 0", "head 1", "head 2", "3 heads × 31 = 93", "93 × 22"} <= words
-    assert sum(counts_of(svg)) == Counts(make_config()).attention
+    assert sum(counts_of(svg)) == Counts(make_config()).of("encoder.layers.0.self_attention")
 
 
 def test_encoder_feeds_every_decoder_layer() -> None:

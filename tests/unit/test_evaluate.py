@@ -10,15 +10,10 @@ import sys
 import pytest
 
 from pellucid.errors import ConfigurationError, DataError, InputError
-from pellucid.evaluate import (
-    MOSES_LANGUAGES,
-    compare,
-    corpus_bleu_score,
-    corpus_chrf_score,
-    evaluate_corpus,
-    lowercase_and_tokenize,
-)
+from pellucid.evaluate.corpus import compare, corpus_bleu_score, corpus_chrf_score, evaluate_corpus
+from pellucid.evaluate.statistics import Scoring
 from pellucid.evaluate.ter import edit_distance
+from pellucid.evaluate.tokenization import MOSES_LANGUAGES, lowercase_and_tokenize
 
 REFERENCE = "the cat sat on the red mat"
 SENTENCE = "a man in blue shirt stands on the ladder and cleans one tall window"
@@ -71,7 +66,7 @@ def test_chrf_single_letters_equals_hand_computation() -> None:
 
 def test_evaluate_corpus_perfect_translation_scores_best() -> None:
     lines = make_references(11)
-    evaluation = evaluate_corpus(lines, lines, num_resamples=53)
+    evaluation = evaluate_corpus(lines, lines, Scoring(num_resamples=53))
     for score, best in ((evaluation.bleu, 100), (evaluation.chrf, 100), (evaluation.ter, 0)):
         assert score.score == pytest.approx(best, abs=1e-9)
         assert score.low == pytest.approx(best, abs=1e-9)
@@ -82,7 +77,9 @@ def test_evaluate_corpus_interval_contains_score_and_narrows_with_more_sentences
     widths = []
     for num_lines in (29, 463):
         references = make_references(num_lines)
-        evaluation = evaluate_corpus(damage(references, 0.2, 3), references, num_resamples=211)
+        evaluation = evaluate_corpus(
+            damage(references, 0.2, 3), references, Scoring(num_resamples=211)
+        )
         for score in (evaluation.bleu, evaluation.chrf, evaluation.ter):
             assert score.low < score.score < score.high
         widths.append(evaluation.bleu.high - evaluation.bleu.low)
@@ -92,9 +89,9 @@ def test_evaluate_corpus_interval_contains_score_and_narrows_with_more_sentences
 def test_evaluate_corpus_interval_depends_on_seed_only() -> None:
     references = make_references(31)
     hypotheses = damage(references, 0.3, 5)
-    first = evaluate_corpus(hypotheses, references, num_resamples=101, seed=17)
-    again = evaluate_corpus(hypotheses, references, num_resamples=101, seed=17)
-    other = evaluate_corpus(hypotheses, references, num_resamples=101, seed=19)
+    first = evaluate_corpus(hypotheses, references, Scoring(num_resamples=101, seed=17))
+    again = evaluate_corpus(hypotheses, references, Scoring(num_resamples=101, seed=17))
+    other = evaluate_corpus(hypotheses, references, Scoring(num_resamples=101, seed=19))
     assert first == again
     assert first.bleu.score == other.bleu.score
     assert first.bleu.low != other.bleu.low
@@ -105,21 +102,21 @@ def test_evaluate_corpus_ignores_sacrebleu_environment_seed(
 ) -> None:
     references = make_references(23)
     hypotheses = damage(references, 0.3, 5)
-    first = evaluate_corpus(hypotheses, references, num_resamples=43)
+    first = evaluate_corpus(hypotheses, references, Scoring(num_resamples=43))
     monkeypatch.setenv("SACREBLEU_SEED", "77")
-    assert evaluate_corpus(hypotheses, references, num_resamples=43) == first
+    assert evaluate_corpus(hypotheses, references, Scoring(num_resamples=43)) == first
 
 
 def test_ter_very_long_line_ends_and_signature_tells() -> None:
     draw = random.Random(13)
     words = [str(draw.randrange(2999)) for _ in range(2003)]
     hypothesis = " ".join(["new", *words[:-1]])
-    long = evaluate_corpus([hypothesis], [" ".join(words)], num_resamples=2).ter
+    long = evaluate_corpus([hypothesis], [" ".join(words)], Scoring(num_resamples=2)).ter
     assert long.score == pytest.approx(100 * 2 / 2003, abs=1e-10)
     assert "|noshift:1|" in long.signature
     assert "noshift" not in evaluate_corpus([REFERENCE], [REFERENCE]).ter.signature
     draw.shuffle(words)
-    assert evaluate_corpus([" ".join(words)], [hypothesis], num_resamples=2).ter.score > 50
+    assert evaluate_corpus([" ".join(words)], [hypothesis], Scoring(num_resamples=2)).ter.score > 50
 
 
 @pytest.mark.parametrize("language", [None, "fr"])
@@ -131,12 +128,12 @@ def test_evaluate_corpus_empty_lines_give_finite_scores(
     language: str | None, hypotheses: list[str], references: list[str]
 ) -> None:
     evaluation = evaluate_corpus(
-        hypotheses, references, lowercased_tokenized=language, num_resamples=5
+        hypotheses, references, Scoring(lowercased_tokenized=language, num_resamples=5)
     )
     for score in (evaluation.bleu, evaluation.chrf, evaluation.ter):
         assert all(math.isfinite(value) for value in (score.score, score.low, score.high))
     assert evaluation.bleu.score == 0
-    comparison = compare(hypotheses, hypotheses, references, num_resamples=5)
+    comparison = compare(hypotheses, hypotheses, references, Scoring(num_resamples=5))
     assert comparison.ter.difference == 0
 
 
@@ -146,17 +143,21 @@ def test_evaluate_corpus_empty_lines_give_finite_scores(
 def test_evaluate_corpus_strange_characters_do_not_crash(text: str) -> None:
     for language in (None, "de"):
         evaluation = evaluate_corpus(
-            [text, REFERENCE], [text, REFERENCE], lowercased_tokenized=language, num_resamples=2
+            [text, REFERENCE],
+            [text, REFERENCE],
+            Scoring(lowercased_tokenized=language, num_resamples=2),
         )
         assert evaluation.ter.score == 0
 
 
 def test_signature_names_what_was_done() -> None:
     lines = ["Un chien noir ."]
-    plain = evaluate_corpus(lines, lines, num_resamples=41, seed=3)
+    plain = evaluate_corpus(lines, lines, Scoring(num_resamples=41, seed=3))
     assert plain.bleu.signature.startswith("nrefs:1|bs:41|seed:3|case:mixed|eff:no|tok:13a|")
     assert "moses" not in plain.bleu.signature
-    processed = evaluate_corpus(lines, lines, lowercased_tokenized="fr", num_resamples=41, seed=3)
+    processed = evaluate_corpus(
+        lines, lines, Scoring(lowercased_tokenized="fr", num_resamples=41, seed=3)
+    )
     for score in (processed.bleu, processed.chrf, processed.ter):
         assert "|moses:fr|steps:lc+norm+tok+escape|sacremoses:" in score.signature
     assert "|tok:none|" in processed.bleu.signature
@@ -190,8 +191,10 @@ def test_lowercase_and_tokenize_known_lines_give_what_moses_gives(
 
 def test_evaluate_corpus_lowercased_tokenized_ignores_case_and_spacing_of_punctuation() -> None:
     hypotheses, references = ["UN HOMME S\u2019ASSOIT, LÀ ."], ["Un homme s'assoit, là."]
-    assert evaluate_corpus(hypotheses, references, num_resamples=2).bleu.score < 50
-    processed = evaluate_corpus(hypotheses, references, lowercased_tokenized="fr", num_resamples=2)
+    assert evaluate_corpus(hypotheses, references, Scoring(num_resamples=2)).bleu.score < 50
+    processed = evaluate_corpus(
+        hypotheses, references, Scoring(lowercased_tokenized="fr", num_resamples=2)
+    )
     assert processed.bleu.score == pytest.approx(100, abs=1e-9)
     assert processed.ter.score == 0
 
@@ -199,7 +202,7 @@ def test_evaluate_corpus_lowercased_tokenized_ignores_case_and_spacing_of_punctu
 def test_compare_identical_systems_differ_by_nothing() -> None:
     references = make_references(37)
     hypotheses = damage(references, 0.2, 3)
-    comparison = compare(hypotheses, list(hypotheses), references, num_resamples=101)
+    comparison = compare(hypotheses, list(hypotheses), references, Scoring(num_resamples=101))
     for part in (comparison.bleu, comparison.chrf, comparison.ter):
         assert part.difference == 0
         assert part.p_value == 1
@@ -208,13 +211,13 @@ def test_compare_identical_systems_differ_by_nothing() -> None:
 def test_compare_clearly_better_system_is_significant() -> None:
     references = make_references(101)
     better, worse = damage(references, 0.05, 3), damage(references, 0.4, 5)
-    comparison = compare(better, worse, references, num_resamples=199)
+    comparison = compare(better, worse, references, Scoring(num_resamples=199))
     assert comparison.bleu.difference > 0
     assert comparison.ter.difference < 0
     for part in (comparison.bleu, comparison.chrf, comparison.ter):
         assert part.difference == part.score - part.baseline
         assert part.p_value == pytest.approx(1 / 200)
-    swapped = compare(worse, better, references, num_resamples=199)
+    swapped = compare(worse, better, references, Scoring(num_resamples=199))
     assert swapped.bleu.difference == -comparison.bleu.difference
     assert swapped.bleu.p_value == comparison.bleu.p_value
 
@@ -222,16 +225,18 @@ def test_compare_clearly_better_system_is_significant() -> None:
 def test_compare_equally_damaged_systems_are_not_significant() -> None:
     references = make_references(101)
     first, second = damage(references, 0.2, 3), damage(references, 0.2, 23)
-    comparison = compare(first, second, references, num_resamples=199)
+    comparison = compare(first, second, references, Scoring(num_resamples=199))
     assert comparison.bleu.p_value > 0.05
-    assert comparison == compare(first, second, references, num_resamples=199)
+    assert comparison == compare(first, second, references, Scoring(num_resamples=199))
 
 
 def test_compare_scores_equal_those_of_evaluate_corpus() -> None:
     references = make_references(13)
     first, second = damage(references, 0.2, 3), damage(references, 0.3, 5)
-    comparison = compare(first, second, references, lowercased_tokenized="de", num_resamples=47)
-    alone = evaluate_corpus(first, references, lowercased_tokenized="de", num_resamples=47)
+    comparison = compare(
+        first, second, references, Scoring(lowercased_tokenized="de", num_resamples=47)
+    )
+    alone = evaluate_corpus(first, references, Scoring(lowercased_tokenized="de", num_resamples=47))
     assert comparison.bleu.score == alone.bleu.score
     assert comparison.ter.signature == alone.ter.signature
 
@@ -260,7 +265,7 @@ def test_evaluate_corpus_anything_but_strings_is_input_error(hypotheses: list[st
 
 def test_evaluate_corpus_unknown_language_lists_known_codes() -> None:
     with pytest.raises(ConfigurationError, match=r"'xx'.*cs, de, el, en.*fr"):
-        evaluate_corpus(["a"], ["a"], lowercased_tokenized="xx")
+        evaluate_corpus(["a"], ["a"], Scoring(lowercased_tokenized="xx"))
 
 
 def test_moses_languages_are_those_of_sacremoses() -> None:
@@ -274,7 +279,7 @@ def test_evaluate_corpus_impossible_resampling_is_configuration_error(
     num_resamples: int, seed: int
 ) -> None:
     with pytest.raises(ConfigurationError):
-        evaluate_corpus(["a"], ["a"], num_resamples=num_resamples, seed=seed)
+        evaluate_corpus(["a"], ["a"], Scoring(num_resamples=num_resamples, seed=seed))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import pellucid
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError, OutputError
 from pellucid.inside.show.colors import shade_signed, to_hex
-from pellucid.inside.show.figures import captions
+from pellucid.inside.show.figures import style
 from pellucid.inside.show.figures.draw import (
     draw_difference_figure,
     draw_grid_figure,
@@ -32,7 +32,7 @@ from pellucid.inside.show.figures.positions import (
     products_by_offset,
 )
 from pellucid.inside.show.figures.style import Lettering
-from pellucid.inside.show.view import View, default_view, describe_decoding, number_in_cell
+from pellucid.inside.show.view import HeadView, default_view, describe_decoding, number_in_cell
 from pellucid.inside.traces import Trace
 
 CROSS = {"part": "decoder", "layer": 1, "kind": "cross", "head": 2}
@@ -93,7 +93,7 @@ def test_figure_twice_is_the_same_bytes_whatever_the_users_settings(
 def test_masked_cells_are_hatched_and_have_no_number(trace: Trace, tmp_path: Path) -> None:
     path = tmp_path / "masked.svg"
     draw_trace_figure(trace, path, part="decoder", layer=0, kind="self", head=0, stage="masked")
-    view = View(trace, "decoder", 0, "self", 0, "masked")
+    view = HeadView(trace, "decoder", 0, "self", 0, "masked")
     assert view.forbidden.sum() == 6  # of 4 × 4, above the diagonal
     numbers = [number_in_cell(float(v), view.largest) for v in view.cells[np.tril_indices(4)]]
     words = words_of(path)
@@ -107,8 +107,8 @@ def test_masked_cells_are_hatched_and_have_no_number(trace: Trace, tmp_path: Pat
 def test_weights_alone_still_tell_where_a_decoder_may_not_look(trace: Trace) -> None:
     arrays = {name: array for name, array in trace.arrays.items() if name.endswith("weights")}
     alone = make_trace(arrays=arrays)
-    assert View(alone, "decoder", 1, "self", 1).forbidden.sum() == 6
-    assert not View(alone, "decoder", 1, "cross", 1).forbidden.any()
+    assert HeadView(alone, "decoder", 1, "self", 1).forbidden.sum() == 6
+    assert not HeadView(alone, "decoder", 1, "cross", 1).forbidden.any()
 
 
 def test_grid_has_every_head_and_its_special_mass(trace: Trace, tmp_path: Path) -> None:
@@ -137,13 +137,13 @@ def test_stages_stand_in_order_with_scales_of_their_own(trace: Trace, tmp_path: 
     titles = [word for word in words if re.fullmatch(r"\d\. \w+", word)]
     assert titles == ["1. scores", "2. scaled", "3. masked", "4. weights", "5. context"]
     for stage in ("scores", "scaled", "masked", "context"):
-        assert f"{View(trace, 'decoder', 1, 'self', 0, stage).largest:.3g}" in words
+        assert f"{HeadView(trace, 'decoder', 1, 'self', 0, stage).largest:.3g}" in words
 
 
 def test_difference_subtracts_what_both_have_and_names_the_rest(tmp_path: Path) -> None:
     first, second = make_trace(), make_trace(source=("▁The", "▁cow", "▁came", "▁out", "</s>"))
     path = tmp_path / "difference.svg"
-    views = [View(one, "decoder", 1, "cross", 0) for one in (first, second)]
+    views = [HeadView(one, "decoder", 1, "cross", 0) for one in (first, second)]
     draw_difference_figure(views[0], views[1], path, names=("pizza", "cow"))
     kept = [0, 2, 3, 4]
     expected = views[0].cells[:, kept] - views[1].cells[:, kept]
@@ -159,7 +159,7 @@ def test_difference_subtracts_what_both_have_and_names_the_rest(tmp_path: Path) 
 
 
 def test_difference_of_unlike_maps_is_refused(trace: Trace, tmp_path: Path) -> None:
-    views = [View(trace, "decoder", 1, kind, 0) for kind in ("self", "cross")]
+    views = [HeadView(trace, "decoder", 1, kind, 0) for kind in ("self", "cross")]
     with pytest.raises(InputError, match="of one part and kind"):
         draw_difference_figure(views[0], views[1], tmp_path / "x.svg")
 
@@ -215,7 +215,7 @@ def test_nothing_reaches_over_the_edge(
 ) -> None:
     outside: list[str] = []
     monkeypatch.setattr(
-        captions, "save_figure", lambda figure, *_, **__: outside.extend(all_inside(figure))
+        style, "save_figure", lambda figure, *_, **__: outside.extend(all_inside(figure))
     )
     trace = make_trace(source, target)
     draw_trace_figure(trace, "x.png", **CROSS)

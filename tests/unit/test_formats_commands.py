@@ -20,7 +20,7 @@ from torch import Tensor
 
 from pellucid.bundle import load_bundle, save_bundle
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
-from pellucid.formats import export_marian
+from pellucid.formats.to_marian import export_marian
 from pellucid.model import Transformer, initialize
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 

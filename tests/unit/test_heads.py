@@ -17,8 +17,15 @@ from pellucid.inside.align.links import align_pairs
 from pellucid.inside.align.maps import all_views
 from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.changes.place import Place, all_heads
-from pellucid.inside.heads.rows import Gold, HeadRow, cut_effects, head_rows, mean_rows, sort_rows
-from pellucid.inside.survey import table_of_heads
+from pellucid.inside.heads.rows import (
+    Gold,
+    HeadRow,
+    cut_effects,
+    head_rows,
+    mean_rows,
+    sort_rows,
+    table_of_heads,
+)
 from pellucid.text.token_words import is_punctuation
 
 SOURCE = "The pizza came out of the oven ."

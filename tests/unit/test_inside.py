@@ -8,14 +8,10 @@ from pathlib import Path
 import pytest
 
 import pellucid
-from pellucid.inside import (
-    Trace,
-    draw_row,
-    html_page,
-    html_table,
-    ink_on,
-    shade,
-)
+from pellucid.demo import html_page, html_table
+from pellucid.inside import Trace
+from pellucid.inside.show.colors import ink_on, shade
+from pellucid.inside.show.terminal import draw_row
 
 SOURCE = "The pizza came out of the oven ."
 

@@ -23,15 +23,12 @@ from pellucid.inside.measures import (
     decoder_lens,
     faithfulness,
     find_raises,
-    kendall,
     logit_lens,
     measure,
-    merge_source_words,
     occlusion,
-    source_words,
-    spearman,
 )
-from pellucid.inside.measures.maps import make_map
+from pellucid.inside.measures.agreement import kendall, spearman
+from pellucid.inside.measures.maps import make_map, merge_source_words, source_words
 from pellucid.model import Site
 
 TEXT = "The pizza came out of the oven and it tasted good."

@@ -14,13 +14,14 @@ from small_pairs import FORMS, small_pair
 
 from pellucid.errors import InputError
 from pellucid.inside import Pair
-from pellucid.inside.measures import alti, contributions, mixing_ratio, norms, residual_norms
+from pellucid.inside.measures import alti, contributions, mixing_ratio
 from pellucid.inside.measures.alti import shares
 from pellucid.inside.measures.contributions import Attention, take_apart
-from pellucid.inside.measures.maps import Kind, Part
+from pellucid.inside.measures.maps import MapKind, Part
+from pellucid.inside.measures.norms import norms, residual_norms
 from pellucid.inside.measures.rollout import roll_decoder, roll_encoder, rollout
 
-ATTENTIONS: tuple[tuple[Part, Kind], ...] = (
+ATTENTIONS: tuple[tuple[Part, MapKind], ...] = (
     ("encoder", "self"),
     ("decoder", "self"),
     ("decoder", "cross"),
@@ -51,7 +52,9 @@ def test_contributions_sum_to_the_output_in_every_form(pair: Pair, layer: int) -
 
 
 @pytest.mark.parametrize(("part", "kind"), ATTENTIONS)
-def test_parts_and_rest_sum_to_what_leaves_the_sublayer(pair: Pair, part: Part, kind: Kind) -> None:
+def test_parts_and_rest_sum_to_what_leaves_the_sublayer(
+    pair: Pair, part: Part, kind: MapKind
+) -> None:
     site = f"{part}.1.{kind}"
     stage = "norm" if pair.model.config.norm == "post" else "residual"
     leaving_LD = pair.see((stage,))[f"{site}.{stage}"]

@@ -14,14 +14,11 @@ from torch import Tensor
 from pellucid.errors import InputError
 from pellucid.inside import Pair
 from pellucid.inside.changes.change import cut_source_word
-from pellucid.inside.measures import (
-    gradients,
-    log_probabilities_of,
-    occlusion,
-    source_words,
-    value_zeroing,
-)
-from pellucid.inside.measures.gradients import carry, gradient_weights
+from pellucid.inside.measures import occlusion
+from pellucid.inside.measures.gradients import carry, gradient_weights, gradients
+from pellucid.inside.measures.maps import source_words
+from pellucid.inside.measures.occlusion import log_probabilities_of
+from pellucid.inside.measures.zeroing import value_zeroing
 
 TEXT = "The pizza came out of the oven and it tasted good."
 

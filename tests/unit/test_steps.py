@@ -14,11 +14,9 @@ import pellucid
 from pellucid.errors import InputError
 from pellucid.inside import Trace
 from pellucid.inside.pair import Pair
-from pellucid.inside.show.choose import clearest_head, mean_entropy
-from pellucid.inside.show.steps import Step, follow
-from pellucid.inside.show.terminal.map import draw_matrix, say_matrix
-from pellucid.inside.show.terminal.trace import draw_step, say_step
-from pellucid.inside.show.view import View
+from pellucid.inside.show.steps import NumberTable, follow
+from pellucid.inside.show.terminal import draw_matrix, draw_table, say_matrix, say_table
+from pellucid.inside.show.view import HeadView, clearest_head, mean_entropy
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words, vectors_of_words
 from pellucid.translate.translator import Translator
@@ -36,7 +34,7 @@ def whole(translator: Translator) -> Trace:
     return translator.look(SOURCE, everything=True)
 
 
-def steps_of(translator: Translator, view: View, row: int) -> dict[str, Step]:
+def steps_of(translator: Translator, view: HeadView, row: int) -> dict[str, NumberTable]:
     steps = follow(view, translator.model.config, row, column=2)
     return {step.title.split(":")[0]: step for step in steps}
 
@@ -44,7 +42,7 @@ def steps_of(translator: Translator, view: View, row: int) -> dict[str, Step]:
 def test_products_add_up_to_the_score_and_exponentials_to_the_weights(
     whole: Trace, translator: Translator
 ) -> None:
-    steps = steps_of(translator, View(whole, "decoder", 1, "cross", 3), 4)
+    steps = steps_of(translator, HeadView(whole, "decoder", 1, "cross", 3), 4)
     products = steps["Their product, dimension by dimension"].rows
     assert len(products) == 24
     *words, total = steps["Scores become weights"].rows
@@ -60,7 +58,7 @@ def test_products_add_up_to_the_score_and_exponentials_to_the_weights(
 def test_weighted_values_add_up_to_the_context_and_logits_to_the_probability(
     whole: Trace, translator: Translator
 ) -> None:
-    steps = steps_of(translator, View(whole, "decoder", 0, "self", 1), 3)
+    steps = steps_of(translator, HeadView(whole, "decoder", 0, "self", 1), 3)
     *parts, context = steps["Weights times values"].rows
     for column in range(1, 6):
         total = sum(float(part[column]) for part in parts)
@@ -73,7 +71,7 @@ def test_weighted_values_add_up_to_the_context_and_logits_to_the_probability(
 
 
 def test_the_encoder_is_followed_without_logits(whole: Trace, translator: Translator) -> None:
-    steps = steps_of(translator, View(whole, "encoder", 0, "self", 0), 1)
+    steps = steps_of(translator, HeadView(whole, "encoder", 0, "self", 0), 1)
     assert "Logits become probabilities" not in steps
     way_in = steps["The token's vector"].rows
     for column in range(1, 6):
@@ -85,7 +83,7 @@ def test_the_encoder_is_followed_without_logits(whole: Trace, translator: Transl
 def test_rows_and_columns_that_are_not_there_are_refused(
     whole: Trace, translator: Translator, row: int, column: int
 ) -> None:
-    view = View(whole, "decoder", 0, "cross", 0)
+    view = HeadView(whole, "decoder", 0, "cross", 0)
     with pytest.raises(InputError, match="must be from 0 to"):
         list(follow(view, translator.model.config, row, column=column))
 
@@ -163,12 +161,12 @@ def test_said_rows_name_the_largest_and_what_is_left() -> None:
 
 
 def test_steps_fit_a_window_and_are_said_in_full(whole: Trace, translator: Translator) -> None:
-    steps = follow(View(whole, "decoder", 1, "cross", 0), translator.model.config, 2)
+    steps = follow(HeadView(whole, "decoder", 1, "cross", 0), translator.model.config, 2)
     console = Console(width=80, record=True, file=None, force_terminal=False)
     with console.capture() as capture:
         for step in steps:
-            console.print(*draw_step(step, width=80), sep="\n")
-            said = list(say_step(step))
+            console.print(*draw_table(step, width=80), sep="\n")
+            said = list(say_table(step))
             assert len(said) == 1 + len(step.rows)
     assert max(map(len, capture.get().splitlines())) <= 80
     assert not re.search(r"\d…", capture.get())
@@ -177,7 +175,7 @@ def test_steps_fit_a_window_and_are_said_in_full(whole: Trace, translator: Trans
 def test_whole_vectors_have_every_number_in_blocks_that_fit(
     whole: Trace, translator: Translator
 ) -> None:
-    view, config = View(whole, "decoder", 1, "cross", 0), translator.model.config
+    view, config = HeadView(whole, "decoder", 1, "cross", 0), translator.model.config
     steps = {step.title: step for step in follow(view, config, 2, shown=None)}
     network = steps["The feed-forward network of layer 1"]
     inner = next(row for row in network.rows if row[0] == "inner")
@@ -190,7 +188,7 @@ def test_whole_vectors_have_every_number_in_blocks_that_fit(
     assert set(entering[1 + config.d_model : -1]) == {""}
     console = Console(width=80, force_terminal=False)
     with console.capture() as capture:
-        console.print(*draw_step(network, width=80), sep="\n")
+        console.print(*draw_table(network, width=80), sep="\n")
     printed = capture.get()
     assert max(map(len, printed.splitlines())) <= 80
     for number in numbers:

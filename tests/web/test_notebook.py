@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 from made_up_traces import TARGET, make_trace
 
-from pellucid.inside.show.page.notebook import fragment
+from pellucid.inside.show.static import fragment
 from pellucid.inside.show.view import number_in_cell
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from pellucid.inside.changes.change import parse_change
 from pellucid.inside.changes.what_if import what_if
 from pellucid.inside.measures import measure
 from pellucid.inside.pair import make_pair
-from pellucid.inside.show.page.live import model_page
+from pellucid.inside.show.page import model_page
 
 NEW = "The good pizza came out, isn't it?"
 
@@ -256,7 +257,9 @@ def test_heads_are_sorted_by_their_distance_from_the_head_that_was_taught(
     browser: Browser, page: Path, translator: Translator, tmp_path: Path
 ) -> None:
     trace = translator.look(SENTENCES[0], everything=True, beam=1)
-    html = model_page(translator.own_bundle, trace, SENTENCES[0], taught=(1, 2))
+    bundle = translator.own_bundle
+    manifest = {**bundle.manifest, "imported": {"guided_head": [1, 2]}}
+    html = model_page(replace(bundle, manifest=manifest), trace, SENTENCES[0])
     path = tmp_path / "taught.html"
     path.write_text(html, encoding="utf-8")
     reader = PageReader(browser, path, "#view=heads")

@@ -12,8 +12,8 @@ from small_words import SENTENCES, make_words_bundle
 
 import pellucid
 from pellucid import Translator
-from pellucid.inside.show.page import carry
-from pellucid.inside.show.page.live import model_page
+from pellucid.inside.show import page as pages
+from pellucid.inside.show.page import model_page
 from pellucid.lessons.walks.by_name import TITLES, load_walk
 from pellucid.lessons.walks.for_page import lessons_for, read_outputs
 from pellucid.lessons.walks.statement import Statement
@@ -78,7 +78,7 @@ def test_model_without_the_words_or_too_large_says_why_there_are_no_lessons(
     walks, reason = lessons_for(other)
     assert not walks
     assert "such as “A”" in reason or "such as “zebra”" in reason
-    monkeypatch.setattr(carry, "MODEL_LIMIT", 1000)
+    monkeypatch.setattr(pages, "MODEL_LIMIT", 1000)
     walks, reason = lessons_for(other)
     assert not walks
     assert "a model that the page runs itself" in reason

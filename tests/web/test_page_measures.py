@@ -18,9 +18,8 @@ import pellucid
 from pellucid import Translator
 from pellucid.inside import make_pair
 from pellucid.inside.measures import agreement, measure
-from pellucid.inside.show.page import carry
-from pellucid.inside.show.page.carry import carry_model
-from pellucid.inside.show.page.live import model_page
+from pellucid.inside.show import page as pages
+from pellucid.inside.show.page import carry_model, model_page
 
 NAMES = ("weights", "norms", "residual-norms", "value-zeroing", "rollout", "alti", "occlusion")
 OF_LAYER = NAMES[:4]
@@ -86,7 +85,7 @@ def test_guard_another_layer_is_found(node: str, tmp_path: Path) -> None:
 def test_recording_of_a_model_comes_with_its_measures(
     browser: Browser, translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(carry, "MODEL_LIMIT", 1000)
+    monkeypatch.setattr(pages, "MODEL_LIMIT", 1000)
     text, row = SENTENCES[0], 3
     trace = translator.look(text, beam=1)
     path = tmp_path / "recorded.html"

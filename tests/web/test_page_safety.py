@@ -22,11 +22,9 @@ from small_words import SENTENCES
 from pellucid import Translator
 from pellucid.errors import InputError
 from pellucid.inside.record.data import TraceData
-from pellucid.inside.show.page import carry
-from pellucid.inside.show.page.carry import carry_model, carry_trace
-from pellucid.inside.show.page.live import model_page, trace_page
-from pellucid.page import make_page
-from pellucid.page.make import read_template
+from pellucid.inside.show import page as pages
+from pellucid.inside.show.page import carry_model, carry_trace, model_page, trace_page
+from pellucid.page.make import make_page, read_template
 
 MOST_BYTES = 100_000
 """The most that the page may have, compressed and without a model."""
@@ -194,7 +192,7 @@ def test_damaged_file_says_so_in_one_sentence(
 def test_model_that_a_page_cannot_run_is_shown_from_its_trace(
     browser: Browser, translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(carry, "MODEL_LIMIT", 1000)
+    monkeypatch.setattr(pages, "MODEL_LIMIT", 1000)
     trace = translator.look(SENTENCES[0], beam=1)
     html = model_page(translator.own_bundle, trace, SENTENCES[0])
     reader = PageReader(browser, write(tmp_path / "large.html", html))
@@ -219,7 +217,7 @@ def test_given_target_comes_as_a_recording_next_to_the_model(
 def test_page_that_is_too_large_is_refused_before_it_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(carry, "MOST_BYTES", 1000)
+    monkeypatch.setattr(pages, "MOST_BYTES", 1000)
     with pytest.raises(InputError, match="Ask for fewer layers, heads or stages"):
         trace_page(make_trace())
 

@@ -17,9 +17,14 @@ from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.errors import ConfigurationError, DataError, InputError
 from pellucid.evaluate.form import NFC, Form
-from pellucid.evaluate.moses import lowercase_and_tokenize, moses_signature
 from pellucid.evaluate.ter import BoundedTER
-from pellucid.evaluate.tokenization import choose_tokenizer, has_no_spaces, make_bleu
+from pellucid.evaluate.tokenization import (
+    choose_tokenizer,
+    has_no_spaces,
+    lowercase_and_tokenize,
+    make_bleu,
+    moses_signature,
+)
 
 Floats: TypeAlias = NDArray[np.float64]
 Metric: TypeAlias = BLEU | CHRF | BoundedTER
@@ -28,18 +33,41 @@ References: TypeAlias = Sequence[str] | Sequence[Sequence[str]]
 """One text made by people, or several of equally many lines."""
 
 
+def check_resampling(num_resamples: int, seed: int) -> None:
+    """Refuse numbers of resamples and seeds that cannot be used."""
+    if num_resamples < 2:
+        raise ConfigurationError(
+            f"The number of bootstrap resamples must be at least 2, but is {num_resamples} "
+            f"(num_resamples). Use 1000, as is usual."
+        )
+    if seed < 0:
+        raise ConfigurationError(
+            f"The seed of the bootstrap must be at least 0, but is {seed} (seed). "
+            f"Use 12345, as is usual."
+        )
+
+
 @dataclass(frozen=True)
-class Method:
-    """How texts are brought into one form, cut into words, and resampled.
+class Scoring:
+    """The choices of a score: one form for both sides, a way to cut words, and samples.
 
     Attributes:
-        lowercased_tokenized: the language of the Moses chain; None leaves the text as it is.
-        is_tokenized: True if both sides are tokenized already.
-        tokenize: sacreBLEU's tokenizer for BLEU; None chooses it for the language and the script.
-        language: the code of the target language, which helps to choose; ``""`` if unknown.
-        form: the form in which both sides are compared.
-        num_resamples: how many samples to draw.
-        seed: of the draws.
+        lowercased_tokenized: None scores the text as it is, with sacreBLEU's defaults. A language
+            code first lower-cases and tokenizes both sides with the Moses chain and scores the
+            result without further tokenization, for comparison with figures published that way.
+        is_tokenized: True if both sides are tokenized already; BLEU then counts the words between
+            spaces.
+        tokenize: sacreBLEU's tokenizer for BLEU, by its name (`TOKENIZERS`). None takes the one
+            that suits the references' script and the language: ``zh``, ``ja-mecab`` and
+            ``ko-mecab`` if they are installed, ``char``, otherwise ``13a``.
+        language: the code of the target language; ``""`` looks at the script only.
+        form: the form into which both sides are brought before they are compared.
+        num_resamples: the number of samples.
+        seed: of the draws; the same seed gives the same interval and the same p-values.
+
+    Raises:
+        ConfigurationError: there are too few resamples, the seed is negative, or the text would
+            be tokenized twice.
     """
 
     lowercased_tokenized: str | None = None
@@ -87,6 +115,10 @@ class Method:
         return BoundedTER(in_characters=not is_cut and has_no_spaces(references))
 
 
+PLAIN = Scoring()
+"""Text as it is, with sacreBLEU's defaults."""
+
+
 @dataclass(frozen=True)
 class Resampled:
     """One metric of one system or several, on a corpus and on samples drawn from it.
@@ -120,14 +152,14 @@ class Normalized:
 
 
 def resample_scores(
-    systems: Mapping[str, Sequence[str]], references: References, method: Method
+    systems: Mapping[str, Sequence[str]], references: References, scoring: Scoring
 ) -> tuple[dict[str, Resampled], Normalized | None]:
     """Score systems on their corpus, and on corpora of the same size drawn from its sentences.
 
     Args:
         systems: the lines of each system, with a name for messages (such as ``"hypotheses"``).
         references: as many lines, made by people; or several such texts.
-        method: how to score.
+        scoring: the form, the words and the samples.
 
     Returns:
         ``bleu``, ``chrf`` and ``ter``; and the lines that the normalization changed, None if it
@@ -143,38 +175,38 @@ def resample_scores(
     check_lines(texts)
     changed = {}
     for name, lines in texts.items():
-        texts[name] = method.form.apply(lines)
+        texts[name] = scoring.form.apply(lines)
         changed[name] = sum(map(str.__ne__, lines, texts[name]))
-        if method.lowercased_tokenized is not None:
-            texts[name] = lowercase_and_tokenize(texts[name], method.lowercased_tokenized)
+        if scoring.lowercased_tokenized is not None:
+            texts[name] = lowercase_and_tokenize(texts[name], scoring.lowercased_tokenized)
     normalized = Normalized(
-        str(method.form),
+        str(scoring.form),
         hypotheses=sum(changed[name] for name in systems),
         references=sum(changed[name] for name in several),
     )
     known = [texts[name] for name in several]
     metrics: dict[str, Metric] = {
-        "bleu": method.bleu(known[0]),
+        "bleu": scoring.bleu(known[0]),
         "chrf": CHRF(),
-        "ter": method.ter(known[0]),
+        "ter": scoring.ter(known[0]),
     }
     found = {}
     for name, metric in metrics.items():
         # For each system (sentences, counts); a sample weights the sentences.
         statistics = [count_statistics(metric, texts[system], known) for system in systems]
-        samples = np.empty((len(systems), method.num_resamples))
-        draws = draw_samples(len(known[0]), method.num_resamples, method.seed)
+        samples = np.empty((len(systems), scoring.num_resamples))
+        draws = draw_samples(len(known[0]), scoring.num_resamples, scoring.seed)
         for index, times in enumerate(draws):
             samples[:, index] = [corpus_score(metric, times @ rows) for rows in statistics]
         scores = [corpus_score(metric, rows.sum(axis=0)) for rows in statistics]
         signature = metric.get_signature()
-        signature.update("bs", method.num_resamples)
-        signature.update("seed", method.seed)
+        signature.update("bs", scoring.num_resamples)
+        signature.update("seed", scoring.seed)
         text = signature.format()
         if any(changed.values()):
-            text += f"|form:{method.form}"
-        if method.lowercased_tokenized is not None:
-            text += f"|{moses_signature(method.lowercased_tokenized)}"
+            text += f"|form:{scoring.form}"
+        if scoring.lowercased_tokenized is not None:
+            text += f"|{moses_signature(scoring.lowercased_tokenized)}"
         found[name] = Resampled(scores, samples, text)
     return found, normalized if any(changed.values()) else None
 
@@ -217,20 +249,6 @@ def check_lines(texts: Mapping[str, Sequence[str]]) -> None:
         raise DataError(
             f"Texts that are compared must have at least one line, but {' and '.join(counts)} "
             f"have 0. Give at least one pair of lines."
-        )
-
-
-def check_resampling(num_resamples: int, seed: int) -> None:
-    """Refuse numbers of resamples and seeds that cannot be used."""
-    if num_resamples < 2:
-        raise ConfigurationError(
-            f"The number of bootstrap resamples must be at least 2, but is {num_resamples} "
-            f"(num_resamples). Use 1000, as is usual."
-        )
-    if seed < 0:
-        raise ConfigurationError(
-            f"The seed of the bootstrap must be at least 0, but is {seed} (seed). "
-            f"Use 12345, as is usual."
         )
 
 

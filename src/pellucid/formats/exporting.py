@@ -1,14 +1,16 @@
-"""Checks before every export: can the other system compute the same function?"""
+"""Checks before every export, and the export of a bundle in another precision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
-from pellucid.bundle import RECIPE, Bundle
-from pellucid.config.parsing import read_toml_text
+from pellucid.bundle import RECIPE, Bundle, save_bundle
+from pellucid.config import Precision
 from pellucid.errors import InputError
 from pellucid.files import read_bytes
+from pellucid.machine.precision import METRIC
 
 LONGEST = 65_536
 """Maximum number of positions, because other systems store a table of them."""
@@ -87,29 +89,54 @@ def never_written(bundle: Bundle) -> list[int]:
     return sorted({tokenizer.pad_id, tokenizer.target_start_id} - {tokenizer.eos_id})
 
 
-def guided_convention(bundle: Bundle) -> Literal["predicts", "reads"]:
-    """Tell for which token a row of the guided head counts: the predicted one unless said."""
-    if RECIPE in bundle.manifest["files"]:
-        recipe = read_toml_text(read_bytes(bundle.folder / RECIPE).decode())
-        if recipe.get("training", {}).get("guided_convention") == "reads":
-            return "reads"
-    return "predicts"
+def export_bundle(
+    bundle: Bundle, out: Path, precision: Precision, *, measured: Mapping[str, Any] | None = None
+) -> None:
+    """Write a bundle with its weights in another precision, which is also used for decoding.
 
+    Only the weights and the two entries of ``config.json`` about precision change. The manifest
+    keeps its entries on data and training, but not BLEU by precision if the precision changes,
+    and names under ``exported`` the bundle that this one was made from.
 
-def guided_head(bundle: Bundle) -> tuple[int, int] | None:
-    """Find the layer and the head that were taught word links while the model learned, if any.
+    Args:
+        bundle: the model.
+        out: the new folder.
+        precision: precision of the stored weights.
+        measured: BLEU before and after, for the manifest.
 
-    The recipe of its training names them, or the import of a model of Marian.
+    Raises:
+        InputError: the model is recurrent, and the precision is not float32.
+        OutputError: the disk cannot take it.
     """
-    found = bundle.manifest.get("imported", {}).get("guided_head")
-    if found is None and RECIPE in bundle.manifest["files"]:
-        recipe = read_toml_text(read_bytes(bundle.folder / RECIPE).decode())
-        found = recipe.get("training", {}).get("guided_head")
-    config = bundle.config.model
-    sizes = (config.num_decoder_layers, config.num_heads)
-    # A hand-made bundle may say anything.
-    if not isinstance(found, list) or len(found) != 2:
-        return None
-    if not all(type(n) is int and 0 <= n < size for n, size in zip(found, sizes, strict=True)):
-        return None
-    return found[0], found[1]
+    if bundle.config.model.is_recurrent and precision != "float32":
+        raise InputError(
+            "The precision of a recurrent model must be float32, but is "
+            f"{precision}: its states would add up the rounding of every step. Keep the bundle."
+        )
+    decoding = bundle.config.decoding
+    if not decoding.strict:  # a strict translation is always float32
+        decoding = decoding.model_copy(update={"precision": precision})
+    kept = {
+        name: value
+        for name, value in bundle.manifest.items()
+        if name not in ("format", "files", "created")
+    }
+    if precision != bundle.config.precision and isinstance(kept.get("metrics"), dict):
+        # What other precisions cost was measured with the weights as they were.
+        kept["metrics"] = {name: one for name, one in kept["metrics"].items() if name != METRIC}
+    recipe = bundle.folder / RECIPE
+    save_bundle(
+        out,
+        config=bundle.config.model_copy(update={"precision": precision, "decoding": decoding}),
+        weights=bundle.model.state_dict(),
+        tokenizer=bundle.tokenizer,
+        recipe_toml=read_bytes(recipe).decode() if RECIPE in bundle.manifest["files"] else "",
+        provenance={
+            **kept,
+            "exported": {
+                "from": bundle.model_hash,
+                "precision": {"before": bundle.config.precision, "after": precision},
+                **({"bleu": dict(measured)} if measured is not None else {}),
+            },
+        },
+    )

@@ -22,7 +22,7 @@ from pellucid.formats.imported import (
     make_tokenizer,
 )
 from pellucid.formats.layout import hugging_face_name
-from pellucid.formats.reading import list_tokens, read_sentencepiece, same_for_both
+from pellucid.formats.reading import list_tokens, read_sentencepieces, same_for_both
 from pellucid.model.stored import read_tensors
 from pellucid.model.unowned import rows_of_zeros, silence_logits
 
@@ -222,7 +222,7 @@ def _read_vocabulary(
             f"{sizes[0]} and {sizes[1]} ({where}). Copy target_vocab.json and "
             "tokenizer_config.json too."
         )
-    models = tuple(read_sentencepiece(folder / f"{side}.spm") for side in ("source", "target"))
+    models = read_sentencepieces(folder)
     sides = tuple(
         list_tokens(read_json(folder / name), size, str(folder / name))
         for name, size in zip(names, sizes, strict=False)
@@ -230,7 +230,7 @@ def _read_vocabulary(
     unknown = settings.get("unk_token")
     unknown = unknown if isinstance(unknown, str) else "<unk>"
     vocabulary = ImportedVocabulary(
-        models=(models[0], models[1]),
+        models=models,
         sides=sides,
         pad_id=_number(values, "pad_token_id", where),
         unk_id=same_for_both(sides, unknown, str(folder / names[0])),

@@ -1,4 +1,4 @@
-"""Import of a folder of Marian itself, as in the zip files of OPUS-MT."""
+"""Import of a folder of Marian: its own, as in the zip files of OPUS-MT, or Hugging Face's."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pellucid.config import DecodingConfig, LanguagesConfig, ModelConfig, validate
-from pellucid.errors import BundleError
+from pellucid.errors import BundleError, InputError, InputFileNotFoundError
 from pellucid.files import read_bytes
+from pellucid.formats.from_hugging_face import import_hugging_face
 from pellucid.formats.imported import (
     ImportedModel,
     ImportedVocabulary,
@@ -27,13 +28,42 @@ from pellucid.formats.layout import marian_name
 from pellucid.formats.reading import (
     list_tokens,
     read_arrays,
-    read_sentencepiece,
+    read_sentencepieces,
     read_yaml,
     same_for_both,
 )
 from pellucid.model.unowned import NEVER
 from pellucid.terminal.text import count_of
 from pellucid.text.tokenizers.marian import unused_name
+
+
+def import_marian(folder: Path) -> ImportedModel:
+    """Read a model of Marian, in Hugging Face's form or in Marian's own.
+
+    Args:
+        folder: a folder of MarianMT (``config.json``, ``model.safetensors``), or of Marian
+            (``decoder.yml``, an ``.npz``).
+
+    Raises:
+        InputFileNotFoundError: the folder does not exist.
+        InputError: it is a file.
+        BundleError: it is damaged, incomplete, or holds another format.
+    """
+    if not folder.exists():
+        raise InputFileNotFoundError(f"The folder {folder} does not exist. Check the name.")
+    if not folder.is_dir():
+        raise InputError(
+            f"FOLDER must be a folder, but {folder} is a file. Unpack it, and give the folder."
+        )
+    if (folder / "config.json").is_file():
+        return import_hugging_face(folder)
+    if any(folder.glob("*decoder.yml")) or any(folder.glob("*.npz")):
+        return import_marian_archive(folder)
+    raise BundleError(
+        "FOLDER must hold config.json (a model of Hugging Face's MarianMT) or decoder.yml (one "
+        f"of Marian itself), but {folder} holds neither. Give the folder that has the weights."
+    )
+
 
 OPTIONS = "special:model.yml"
 BIAS = "decoder_ff_logit_out_b"
@@ -102,7 +132,7 @@ def import_marian_archive(folder: Path) -> ImportedModel:
     tables = _read_tables(arrays, str(archive))
     size = max(len(tables["source"]), len(tables["target"]))
     config = _read_model(options, tables, size, arrays, where)
-    models = tuple(read_sentencepiece(folder / f"{side}.spm") for side in ("source", "target"))
+    models = read_sentencepieces(folder)
     sides = tuple(
         [
             *list_tokens(read_yaml(read_bytes(path), str(path)), len(tables[side]), str(path)),
@@ -111,7 +141,7 @@ def import_marian_archive(folder: Path) -> ImportedModel:
         for side, path in zip(("source", "target"), dict.fromkeys(lists), strict=False)
     )
     vocabulary = ImportedVocabulary(
-        models=(models[0], models[1]),
+        models=models,
         sides=tuple([*tokens, _free_name("<pad>", sides)] for tokens in sides),
         pad_id=size,
         unk_id=same_for_both(sides, "<unk>", str(lists[0])),

@@ -176,6 +176,15 @@ def read_sentencepiece(path: Path) -> bytes:
     return data
 
 
+def read_sentencepieces(folder: Path) -> tuple[bytes, bytes]:
+    """Read the SentencePiece models of the source and the target side.
+
+    Raises:
+        BundleError: one is missing or damaged.
+    """
+    return read_sentencepiece(folder / "source.spm"), read_sentencepiece(folder / "target.spm")
+
+
 def list_tokens(ids: Mapping[str, Any], size: int, where: str) -> list[str]:
     """Turn a mapping of tokens to ids into a list.
 

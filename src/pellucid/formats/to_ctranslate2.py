@@ -14,7 +14,7 @@ from pellucid.attention import sinusoidal_positions
 from pellucid.bundle import Bundle
 from pellucid.config import ModelConfig, Precision
 from pellucid.files import new_folder, write_bytes
-from pellucid.formats.exporting import check_model, guided_head, never_written
+from pellucid.formats.exporting import check_model, never_written
 from pellucid.formats.reading import check_place, need_library
 from pellucid.model.unowned import NEVER
 
@@ -63,7 +63,7 @@ def _make_spec(specs: Any, bundle: Bundle) -> Any:
         "activation": specs.common_spec.Activation[ACTIVATIONS[config.activation]],
     }
     weights = {name: weight.numpy() for name, weight in bundle.model.state_dict().items()}
-    guided = guided_head(bundle)
+    guided = bundle.guided_head
     if guided is not None:
         _put_first(weights, *guided, config.num_heads)
     declared = {} if guided is None else {"alignment_layer": guided[0], "alignment_heads": 1}

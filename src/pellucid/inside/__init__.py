@@ -5,18 +5,14 @@ Reading order: `ask` (which arrays to keep), `pair` (a source and a target with 
 shows itself), `look` (from a line of text to traces).
 
 The folders build on these: `heads/` (a table of all heads, and their differences), `changes/`
-(what if), `align/` (word links), `measures/` (beyond weights), `pronouns/` (antecedents), `show/`
-(terminal, page, figures). `drawings/` needs only a configuration. `survey`, `verify` and
-`vocabulary` each answer one question.
+(what if), `align/` (word links), `measures/` (beyond weights), `show/` (terminal, page, figures).
+`drawings/` needs only a configuration. `verify` and `vocabulary` each answer one question.
 """
 
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.replay import replay
-from pellucid.inside.show.colors import ink_on, shade
-from pellucid.inside.show.page.html import html_page, html_table
-from pellucid.inside.show.terminal.row import draw_row
 from pellucid.inside.traces import Trace, load_trace
 
 __all__ = [
@@ -24,12 +20,7 @@ __all__ = [
     "Pair",
     "Replaying",
     "Trace",
-    "draw_row",
-    "html_page",
-    "html_table",
-    "ink_on",
     "load_trace",
     "make_pair",
     "replay",
-    "shade",
 ]

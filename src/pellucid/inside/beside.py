@@ -11,16 +11,15 @@ from typing import Any
 from pellucid.bundle import Bundle
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
-from pellucid.inside.show.choose import CLEAREST, clearest_head
-from pellucid.inside.show.steps import Step
-from pellucid.inside.show.view import View
+from pellucid.inside.show.steps import NumberTable
+from pellucid.inside.show.view import CLEAREST, HeadView, clearest_head
 from pellucid.inside.traces import Trace
 
 Cells = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Side:
+class Answer:
     """One model's answer.
 
     Attributes:
@@ -36,7 +35,7 @@ class Side:
     about: str
     translation: str
     trace: Trace
-    view: View | None
+    view: HeadView | None
     reason: str
 
     @property
@@ -70,14 +69,13 @@ class Side:
         }
 
 
-def make_side(
+def make_answer(
     bundle: Bundle,
     trace: Trace,
     *,
     name: str,
     translation: str,
-    taught: tuple[int, int] | None = None,
-) -> Side:
+) -> Answer:
     """Choose a model's map: the head that training teaches word links, or else the clearest.
 
     Args:
@@ -85,22 +83,21 @@ def make_side(
         trace: of the line; it holds the weights of cross-attention, if the model has any.
         name: of the model, for a reader.
         translation: the answer.
-        taught: layer and head that training teaches word links.
     """
     names = [array for array in trace.arrays if array.endswith(".cross.weights")]
     about = describe_model(bundle)
     if not names:
         reason = "It has no attention: each step of its decoder reads one vector of fixed length."
-        return Side(name, about, translation, trace, None, reason)
-    if taught is not None:
-        layer, head = taught
-        view = View.of(trace, f"decoder.{layer}.cross.weights", head)
+        return Answer(name, about, translation, trace, None, reason)
+    if bundle.guided_head is not None:
+        layer, head = bundle.guided_head
+        view = HeadView.of(trace, f"decoder.{layer}.cross.weights", head)
         reason = "The head that training teaches word links."
-        return Side(name, about, translation, trace, view, reason)
-    view = View.of(trace, *clearest_head(trace, names))
+        return Answer(name, about, translation, trace, view, reason)
+    view = HeadView.of(trace, *clearest_head(trace, names))
     is_only_one = len(names) * len(trace.heads) == 1
     reason = "Its only head." if is_only_one else f"Shown: {CLEAREST}."
-    return Side(name, about, translation, trace, view, reason)
+    return Answer(name, about, translation, trace, view, reason)
 
 
 def describe_model(bundle: Bundle) -> str:
@@ -140,7 +137,7 @@ def check_languages(first: Bundle, second: Bundle) -> None:
         )
 
 
-def side_by_side(sides: Sequence[Side]) -> Step:
+def side_by_side(sides: Sequence[Answer]) -> NumberTable:
     """Put the tokens of two answers into one table, a row for each of either's steps."""
     blank: Cells = ("", "", "")
     pairs = zip_longest(*(side.rows() for side in sides), fillvalue=blank)
@@ -151,4 +148,4 @@ def side_by_side(sides: Sequence[Side]) -> Step:
         (str(number), *(cell for cells in pair for cell in cells))
         for number, pair in enumerate(pairs)
     )
-    return Step("Token by token, p its probability", "", tuple(header), rows)
+    return NumberTable("Token by token, p its probability", "", tuple(header), rows)

@@ -27,8 +27,6 @@ from pellucid.inside.pair import (
 )
 from pellucid.inside.traces import Trace
 from pellucid.model import EncoderDecoder
-from pellucid.model.cross_attention import AdditiveAttention, DotAttention
-from pellucid.model.layers import MultiHeadAttention
 
 Keep = Callable[[str, np.ndarray], None]
 
@@ -147,10 +145,8 @@ class _Recorder:
             self._keep(name, first.numpy().astype(self._dtype))
         if self._changes is None and site in self._sites and site.endswith((".self", ".cross")):
             self._seen[stage] = tensor[0]
-            if stage == "output":
-                self._check(attention_at(self._model, site))
-            elif stage == "context" and self._model.config.is_recurrent:
-                self._check_recurrent(recurrent_attention_at(self._model, site))
+            if stage == ("context" if self._model.config.is_recurrent else "output"):
+                self._check(site)
         return changed
 
     def see_rows(self, site: str, stage: str, rows: Tensor) -> Tensor | None:
@@ -159,35 +155,29 @@ class _Recorder:
         changed: Tensor | None = None if see_rows is None else see_rows(site, stage, rows)
         return changed
 
-    def _check_recurrent(self, attention: AdditiveAttention | DotAttention) -> None:
-        """Compare weights with a softmax computed again, and contexts with sums of values."""
+    def _check(self, site: str) -> None:
+        """Compare weights with a softmax computed again, and what they bring with the result."""
         seen = {stage: tensor.double() for stage, tensor in self._seen.items()}
         self._seen = {}
         is_masked_HLM = seen["masked"].isneginf()
-        scores_HLM = attention.score(seen["query"], seen["key"])
+        if self._model.config.is_recurrent:
+            stage = "context"
+            scores_HLM = recurrent_attention_at(self._model, site).score(seen["query"], seen["key"])
+            result = seen["weights"] @ seen["value"]
+        else:
+            stage, attention = "output", attention_at(self._model, site)
+            scores_HLM = seen["query"] @ seen["key"].transpose(1, 2)
+            if attention.use_scale:
+                scores_HLM = stages.scale(scores_HLM, seen["query"].shape[-1])
+            transformed_HMD = seen["value"] @ output_by_head(attention).double().contiguous()
+            result = (seen["weights"] @ transformed_HMD).sum(dim=0)
+            if attention.output.bias is not None:
+                result = result + attention.output.bias.double()
         weights_HLM = stages.weigh(scores_HLM.masked_fill(is_masked_HLM, -torch.inf))
         self._note("weights", weights_HLM - seen["weights"])
         self._note("rows", _row_errors(seen["weights"], is_masked_HLM))
-        size = seen["context"].abs().max().clamp(min=1.0)
-        self._note("contributions", (seen["weights"] @ seen["value"] - seen["context"]) / size)
-
-    def _check(self, attention: MultiHeadAttention) -> None:
-        """Compare weights with a softmax computed again, and contributions with the output."""
-        seen = {stage: tensor.double() for stage, tensor in self._seen.items()}
-        self._seen = {}
-        scaled_HLM = seen["query"] @ seen["key"].transpose(1, 2)
-        if attention.use_scale:
-            scaled_HLM = stages.scale(scaled_HLM, seen["query"].shape[-1])
-        is_masked_HLM = seen["masked"].isneginf()
-        weights_HLM = stages.weigh(scaled_HLM.masked_fill(is_masked_HLM, -torch.inf))
-        self._note("weights", weights_HLM - seen["weights"])
-        self._note("rows", _row_errors(seen["weights"], is_masked_HLM))
-        transformed_HMD = seen["value"] @ output_by_head(attention).double().contiguous()
-        output_LD = (seen["weights"] @ transformed_HMD).sum(dim=0)
-        if attention.output.bias is not None:
-            output_LD = output_LD + attention.output.bias.double()
-        size = seen["output"].abs().max().clamp(min=1.0)
-        self._note("contributions", (output_LD - seen["output"]) / size)
+        size = seen[stage].abs().max().clamp(min=1.0)
+        self._note("contributions", (result - seen[stage]) / size)
 
     def _note(self, check: str, difference: Tensor) -> None:
         largest = float(difference.abs().max())

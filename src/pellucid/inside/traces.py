@@ -32,7 +32,7 @@ class Trace(TraceData):
         save_trace(self, Path(path))
 
     def _repr_html_(self) -> str:
-        from pellucid.inside.show.page.notebook import fragment
+        from pellucid.inside.show.static import fragment
 
         return fragment(self)
 
@@ -77,12 +77,12 @@ def save_trace(trace: TraceData, path: Path, *, kind: str | None = None) -> None
 
 
 def _save_page(trace: TraceData, path: Path) -> None:
-    from pellucid.inside.show.page.live import trace_page
+    from pellucid.inside.show.page import trace_page
 
     write_bytes(path, trace_page(trace).encode(), follows_link=True)
 
 
 def _save_picture(trace: TraceData, path: Path) -> None:
-    from pellucid.inside.show.figures.choose import draw_picture
+    from pellucid.inside.show.figures.draw import draw_picture
 
     draw_picture(trace, path)

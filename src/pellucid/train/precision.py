@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pellucid.bundle import Bundle
 from pellucid.config import Precision
-from pellucid.evaluate import Form, bleu_for_ranking
+from pellucid.evaluate.corpus import bleu_for_ranking
+from pellucid.evaluate.form import Form
 from pellucid.machine.precision import FASTEST_FIRST, LOSS_ALLOWED, fastest_precision
 from pellucid.text.reading.corpus import Pair
 from pellucid.train.validation import bleu_tokenizer

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pellucid.config import TokenizerConfig
-from pellucid.evaluate import Form, bleu_for_ranking, choose_tokenizer, corpus_chrf_score
-from pellucid.evaluate.statistics import Method
-from pellucid.evaluate.tokenization import DEFAULT
+from pellucid.evaluate.corpus import bleu_for_ranking, corpus_chrf_score
+from pellucid.evaluate.form import Form
+from pellucid.evaluate.statistics import Scoring
+from pellucid.evaluate.tokenization import DEFAULT, choose_tokenizer
 from pellucid.text.outside import Outside
 from pellucid.text.reading.corpus import Pair
 from pellucid.translate.translator import Translator
@@ -143,7 +144,7 @@ def describe_measuring(
             f"Validation compares in the model's normalization ({form}), which changes "
             f"{num_changed:,} of {len(targets):,} targets."
         )
-    is_short = Method(tokenize=name).bleu(references).effective_order
+    is_short = Scoring(tokenize=name).bleu(references).effective_order
     if is_short:
         yield (
             "Most validation targets have fewer than four tokens, so BLEU counts shorter sequences"

@@ -9,11 +9,10 @@ from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.evaluate.links import Link
-from pellucid.formats.exporting import guided_convention, guided_head
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
 from pellucid.inside.align.links import links_of_maps
-from pellucid.inside.align.maps import View, all_views, map_pairs
+from pellucid.inside.align.maps import View, all_views, guided_view, map_pairs
 from pellucid.inside.align.units import UnitRule, Units
 from pellucid.model import EncoderDecoder
 from pellucid.terminal.text import count_of
@@ -60,9 +59,7 @@ class Aligner:
         self._layer, self._head = layer, head
         self._guided = None
         if bundle is not None and (layer, head) == (None, None):
-            place = guided_head(bundle)
-            if place is not None:
-                self._guided = View(place[0], "head", place[1], guided_convention(bundle))
+            self._guided = guided_view(bundle)
         self._view: View | None = None
         self._why = ""
         self._num_by_script = 0

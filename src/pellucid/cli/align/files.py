@@ -8,18 +8,19 @@ from dataclasses import replace
 from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
-from pellucid.cli.align.history import write_history
-from pellucid.cli.align.lines import MAY_BE_DAMAGED, Lines, take_lines
-from pellucid.cli.align.links import write_all_links, write_links_of_pairs
-from pellucid.cli.align.remarks import Remarks
-from pellucid.cli.align.report import report_errors
+from pellucid.cli.align.lines import MAY_BE_DAMAGED, Lines, Remarks, take_lines
+from pellucid.cli.align.links import (
+    report_errors,
+    write_all_links,
+    write_history,
+    write_links_of_pairs,
+)
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, read_parallel
 from pellucid.errors import DataError
 from pellucid.evaluate.links import GoldLinks, Symmetrization, parse_gold
-from pellucid.formats.exporting import guided_convention, guided_head
 from pellucid.inside.align.direction import Direction, make_direction
 from pellucid.inside.align.links import LinkRule
-from pellucid.inside.align.maps import CONVENTIONS, MAPS, View
+from pellucid.inside.align.maps import CONVENTIONS, MAPS, guided_view
 from pellucid.inside.align.units import SIDES, Side, find_units
 from pellucid.text.line_words import line_words
 
@@ -96,12 +97,10 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
             is_backward=bool(prefix),
             units="subwords" if options["subwords"] else options["words_by"] or "auto",
         )
-        place = guided_head(bundle)
-        if place is not None:
-            view = View(place[0], "head", place[1], guided_convention(bundle))
-            if view in direction.views:
-                rule: LinkRule = options["links"] or ("all" if reverse is None else "best")
-                direction = replace(direction, taught=view, taught_rule=rule)
+        view = guided_view(bundle)
+        if view is not None and view in direction.views:
+            rule: LinkRule = options["links"] or ("all" if reverse is None else "best")
+            direction = replace(direction, taught=view, taught_rule=rule)
         directions.append(direction)
     return directions
 

@@ -1,18 +1,31 @@
-"""Word links, written as they are found."""
+"""Word links, written as they are found, and with gold links the error of every view."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TextIO
+from pathlib import Path
+from typing import Any, TextIO
 
-from pellucid.cli.align.lines import Lines
-from pellucid.cli.align.remarks import Remarks
+from pellucid.cli.align.lines import Lines, Remarks
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import to_json_line
-from pellucid.evaluate.links import Link, Symmetrization, symmetrize, write_links
+from pellucid.evaluate.links import (
+    GoldLinks,
+    Link,
+    LinkScore,
+    Symmetrization,
+    score_links,
+    symmetrize,
+    write_links,
+)
 from pellucid.inside.align.choice import FEW_PAIRS
-from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
+from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
+from pellucid.inside.align.links import LinkRule
+from pellucid.inside.align.maps import Convention
+from pellucid.inside.heads.rows import Moment, follow_heads
 
 
 def write_all_links(
@@ -99,17 +112,9 @@ def write_links_of_pairs(
         if found.error is not None:
             errors.append(f"line {first + index + 1}: {found.error}")
         if is_json:
-            record = {
-                "line": first + index,
-                "source": lines.sources[index],
-                "target": lines.targets[index],
-                "error": found.error,
-                "links": sorted(found.links),
-                "source_words": found.source_words,
-                "target_words": found.target_words,
-                "unknown": found.unknown,
-            }
-            output.write(to_json_line(record))
+            pair = {"source": lines.sources[index], "target": lines.targets[index]}
+            record = {"line": first + index, **pair, **vars(found)}
+            output.write(to_json_line(record | {"links": sorted(found.links)}))
         else:
             output.write(write_links(found.links) + "\n")
     return errors
@@ -120,15 +125,15 @@ class Joined:
     """The links of a pair, of two directions joined.
 
     Attributes:
-        links: the links.
         error: the reason why the pair has no links.
+        links: the links.
         source_words: the words of the source that links count.
         target_words: those of the target.
         unknown: the pieces that a vocabulary cannot write.
     """
 
-    links: frozenset[Link]
     error: str | None
+    links: frozenset[Link]
     source_words: tuple[str, ...]
     target_words: tuple[str, ...]
     unknown: list[str]
@@ -148,4 +153,157 @@ def links_of_pairs(
             links = symmetrize(links, pairs[1].links[0], method)
         unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
         words = pairs[0].source_words, pairs[0].target_words
-        yield Joined(links, errors[0] if errors else None, *words, unknown)
+        yield Joined(errors[0] if errors else None, links, *words, unknown)
+
+
+def report_errors(
+    directions: Sequence[Direction],
+    lines: Lines,
+    golds: Sequence[GoldLinks],
+    method: Symmetrization,
+    *,
+    is_json: bool,
+) -> tuple[list[Direction], bool]:
+    """Write the error of every view.
+
+    Returns:
+        Each direction with its best view only, and True if a pair could not be aligned.
+    """
+    failed: set[int] = set()
+
+    def warn_once(index: int, error: str) -> None:
+        if index not in failed:
+            failed.add(index)
+            warn(f"line {index + 1}: {error}")
+
+    remarks = Remarks(directions)
+    remarks.add(0, lines)
+    judged = [
+        one.judge(
+            lines.sources,
+            lines.targets,
+            golds,
+            lines.given,
+            tell=warn_once,
+            tell_unknown=remarks.add_unknown,
+        )
+        for one in directions
+    ]
+    remarks.tell()
+    bests = [min(views, key=lambda one: one.score.error) for views in judged]
+    chosen = [one.only(best.view) for one, best in zip(directions, bests, strict=True)]
+    joined = None
+    if len(chosen) == 2:
+        found = [one.links for one in links_of_pairs(chosen, method, lines)]
+        joined = score_links(found, golds)
+    if is_json:
+        sys.stdout.write(to_json_line(_report_record(judged, bests, joined, method)))
+    else:
+        for name, views, best in zip(("", "--reverse "), judged, bests, strict=False):
+            sys.stdout.write(_report_table(name, views, best))
+        if joined is not None:
+            sys.stdout.write(f"{method}: {_score_text(joined)}\n")
+    return chosen, bool(failed)
+
+
+def _report_record(
+    judged: Sequence[Sequence[Judged]],
+    bests: Sequence[Judged],
+    joined: LinkScore | None,
+    method: str,
+) -> dict[str, Any]:
+    def flat(one: Judged) -> dict[str, Any]:
+        view, score = dataclasses.asdict(one.view), dataclasses.asdict(one.score)
+        return {**view, **score, "end_share": one.end_share}
+
+    record: dict[str, Any] = {}
+    for name, views, best in zip(("", "reverse_"), judged, bests, strict=False):
+        record |= {f"{name}best": flat(best), f"{name}views": [flat(one) for one in views]}
+    if joined is not None:
+        record["symmetrized"] = {"method": method, **dataclasses.asdict(joined)}
+    return record
+
+
+def _report_table(name: str, judged: Sequence[Judged], best: Judged) -> str:
+    """Write alignment error in percent: a row for each map, a column for each convention."""
+    conventions = list(dict.fromkeys(one.view.convention for one in judged))
+    rows: dict[str, dict[str, Judged]] = {}
+    for one in judged:
+        rows.setdefault(one.view.place, {})[one.view.convention] = one
+    width = max(map(len, rows))
+    heading = "".join(f"{convention:>10}" for convention in conventions)
+    lines = [f"{name + 'alignment error in %':<{width}}{heading}"]
+    for place, row in rows.items():
+        errors = "".join(f"{100 * one.score.error:10.1f}" for one in row.values())
+        lines.append(f"{place:<{width}}{errors}")
+    lines.append(f"{name}best: {best.view}: {_score_text(best.score)}")
+    lines.append(f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word.")
+    if len(judged) > 1:
+        lines.append(
+            f"It was chosen by the gold links of these {best.score.num_sentences} pairs. Expect "
+            "more errors in others."
+        )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _score_text(score: LinkScore) -> str:
+    error, low, high = (100 * value for value in (score.error, score.low, score.high))
+    return (
+        f"error {error:.1f} % [{low:.1f}, {high:.1f}], precision {100 * score.precision:.1f} %, "
+        f"recall {100 * score.recall:.1f} %"
+    )
+
+
+def write_history(
+    run: str,
+    pairs: Sequence[tuple[str, str]],
+    golds: Sequence[GoldLinks],
+    options: Mapping[str, Any],
+    output: TextIO,
+    *,
+    is_json: bool,
+) -> None:
+    """Write the alignment error and the entropy of each head of cross-attention, step by step.
+
+    Args:
+        run: a run folder.
+        pairs: sources and targets.
+        golds: their gold links.
+        options: ``convention`` and ``links``; None takes the default.
+        output: where to write.
+        is_json: True for one object for each checkpoint, False for a table.
+
+    Raises:
+        InputFileNotFoundError: the run keeps no checkpoints.
+        InputError: a pair cannot go through the model.
+    """
+    convention: Convention = options["convention"] or "predicts"
+    rule: LinkRule = options["links"] or "both"
+    moments = follow_heads(Path(run), pairs, gold=golds, convention=convention, rule=rule)
+    if is_json:
+        for moment in moments:
+            output.write(to_json_line(_moment_record(moment, convention, rule)))
+        return
+    output.write(
+        f"Alignment error and mean entropy in nats, {convention}, {rule}; {len(pairs)} pairs\n"
+    )
+    steps = "".join(f"{f'step {moment.step:,}':>16}" for moment in moments)
+    output.write(f"{'head':<20}{steps}\n")
+    for index, row in enumerate(moments[0].rows):
+        if row.head.kind == "cross":
+            rows = [moment.rows[index] for moment in moments]
+            cells = (f"{one.alignment_error or 0:>8.1%} {one.entropy:>7.3f}" for one in rows)
+            output.write(f"{row.head!s:<20}{''.join(cells)}\n")
+
+
+def _moment_record(moment: Moment, convention: str, rule: str) -> dict[str, Any]:
+    return {
+        "step": moment.step,
+        "convention": convention,
+        "links": rule,
+        "heads": {
+            str(row.head): {"error": row.alignment_error, "entropy": row.entropy}
+            for row in moment.rows
+            if row.head.kind == "cross"
+        },
+    }

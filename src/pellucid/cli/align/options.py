@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from pellucid.cli.options import Option, flag
-from pellucid.errors import InputError
+from pellucid.errors import InputError, not_together
 
 VIEWS: Mapping[str, Option] = {
     "layer": (int, "L", "Decoder layer, from 0."),
@@ -75,7 +75,7 @@ def gather_files(
     found = {name: path for name, path in files.items() if path is not None}
     if pairs is not None and len(found) > 1:
         other = "--source" if source is not None else "--target"
-        raise InputError(f"--pairs cannot be combined with {other}. Leave one of them out.")
+        raise not_together("--pairs", other)
     if pairs is None and len(found) < 2:
         missing = [name for name in ("--source", "--target") if name not in found]
         raise InputError(
@@ -116,9 +116,7 @@ def check_links(
         raise InputError("--align-head needs --align-layer. Add it.")
     if options["subwords"]:
         if options["words_by"] is not None:
-            raise InputError(
-                "--subwords cannot be combined with --words-by. Leave one of them out."
-            )
+            raise not_together("--subwords", "--words-by")
         return "subwords"
     rule: Literal["auto", "spaces", "script"] = options["words_by"] or "auto"
     return rule
@@ -144,15 +142,13 @@ def check_options(options: Mapping[str, Any], *, has_gold: bool, has_words: bool
         }
         for name, is_given in others.items():
             if is_given:
-                raise InputError(
-                    f"--subwords cannot be combined with {name}. Leave one of them out."
-                )
+                raise not_together("--subwords", name)
     if options["history"]:
         if not has_gold:
             raise InputError("--history needs gold links. Add --gold FILE.")
         if has_words or options["words_by"] is not None:
             name = "given words" if has_words else "--words-by"
-            raise InputError(f"--history cannot be combined with {name}. Leave one of them out.")
+            raise not_together("--history", name)
         for name in VIEWS:
             if options[name] is not None and name not in ("history", "convention", "links"):
                 raise InputError(

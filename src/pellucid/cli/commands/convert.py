@@ -28,7 +28,8 @@ def convert(
     of OPUS-MT (decoder.yml, an .npz). No code in it is run. Settings of a translation that a bundle
     has no form for are named on standard error.
     """
-    from pellucid.formats import check_place, import_marian
+    from pellucid.formats.from_marian import import_marian
+    from pellucid.formats.reading import check_place
 
     check_place(out)
     imported = {"marian": import_marian}[kind](folder)

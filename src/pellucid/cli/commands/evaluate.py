@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from pellucid.check.placeholders import KeptPlaceholders
     from pellucid.config import BundleConfig
-    from pellucid.evaluate import Comparison, Evaluation, Normalized
+    from pellucid.evaluate.corpus import Comparison, Evaluation
+    from pellucid.evaluate.statistics import Normalized
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 
@@ -77,7 +78,9 @@ def evaluate(
     columns = dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
 
     from pellucid.check.placeholders import count_placeholders
-    from pellucid.evaluate import AS_IT_IS, NFC, Form, compare, evaluate_corpus
+    from pellucid.evaluate.corpus import compare, evaluate_corpus
+    from pellucid.evaluate.form import AS_IT_IS, NFC, Form
+    from pellucid.evaluate.statistics import Scoring
 
     _check_tokenization(lowercased_tokenized, is_tokenized=tokenized, tokenize=tokenize)
     how: dict[str, Any] = {
@@ -103,12 +106,13 @@ def evaluate(
     kept = count_placeholders(columns.get("--source", references[0]), hypotheses)
     if kept.lost:
         _warn_of_placeholders(kept)
-    evaluation = evaluate_corpus(hypotheses, references, **how)
+    scoring = Scoring(**how)
+    evaluation = evaluate_corpus(hypotheses, references, scoring)
     if evaluation.normalized is not None:
         _warn_of_normalization(evaluation.normalized, len(hypotheses), len(references))
     comparison = None
     if baseline is not None:
-        comparison = compare(hypotheses, columns["--baseline"], references, **how)
+        comparison = compare(hypotheses, columns["--baseline"], references, scoring)
     if json:
         sys.stdout.write(_to_json(evaluation, comparison, kept))
     else:
@@ -136,7 +140,7 @@ def _choose_given(
 
 def _check_tokenization(language: str | None, *, is_tokenized: bool, tokenize: str | None) -> None:
     """Refuse an impossible tokenization before anything is translated."""
-    from pellucid.evaluate import check_tokenizer, lowercase_and_tokenize
+    from pellucid.evaluate.tokenization import check_tokenizer, lowercase_and_tokenize
 
     if is_tokenized and language is not None:
         raise InputError(

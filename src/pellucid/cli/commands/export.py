@@ -48,7 +48,9 @@ def export(
     bundle translates the lines before and after; both BLEU scores are shown and kept in its
     manifest.
     """
-    from pellucid.formats import check_place, export_ctranslate2, export_marian
+    from pellucid.formats.reading import check_place
+    from pellucid.formats.to_ctranslate2 import export_ctranslate2
+    from pellucid.formats.to_marian import export_marian
 
     lines = _read_lines(target, source, reference)
     if precision == "auto" and lines is None:
@@ -96,8 +98,8 @@ def _export_bundle(
     bundle: Bundle, out: Path, asked: AskedPrecision, lines: tuple[list[str], ...] | None
 ) -> Sequence[str]:
     """Write the bundle, measured if there are lines; return a sentence for each that failed."""
-    from pellucid.evaluate import evaluate_corpus
-    from pellucid.formats import export_bundle
+    from pellucid.evaluate.corpus import evaluate_corpus
+    from pellucid.formats.exporting import export_bundle
     from pellucid.machine.precision import LOSS_ALLOWED
 
     has_bytes = not bundle.config.model.is_recurrent

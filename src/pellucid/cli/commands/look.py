@@ -62,15 +62,16 @@ def look(
             check_target(str(path), may_overwrite=True)
 
     if options["contexts"] is not None:
-        from pellucid.cli.look.contexts import show_contexts
+        from pellucid.cli.look.tables import show_contexts
 
         return show_contexts(model, options["contexts"], text, is_plain=bool(options["plain"]))
 
-    from pellucid.cli.look.line import Line, look_at_line
+    from pellucid.cli.look.line import look_at_line
+    from pellucid.cli.look.replaying import Line
 
     line = Line(text[0], target, prefix)
     if options["beside"] is not None:
-        from pellucid.cli.look.beside import look_beside
+        from pellucid.cli.look.two import look_beside
 
         models = (model, options["beside"])
         return look_beside(models, line, files, options, float64=float64, threads=threads)

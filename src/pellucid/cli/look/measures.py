@@ -1,7 +1,8 @@
-"""Measures beyond weights, how far to trust them, and lenses."""
+"""Measures beyond weights, how far to trust them, lenses, and why a word is not another one."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,20 +13,23 @@ from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.measures import (
     MEASURES,
-    Agreement,
-    Faithfulness,
     Map,
     agreement,
+    contrast_measure,
     decoder_lens,
     faithfulness,
+    find_contrast,
     find_raises,
     logit_lens,
     measure,
     occlusion,
-    source_words,
 )
+from pellucid.inside.measures.agreement import Agreement
+from pellucid.inside.measures.contrast import Contrast
+from pellucid.inside.measures.faithfulness import Faithfulness
+from pellucid.inside.measures.maps import source_words
 from pellucid.inside.pair import Pair
-from pellucid.inside.show.steps import Step
+from pellucid.inside.show.steps import NumberTable
 
 _MOST_OFF = 0.05
 """The error of an integral, as a share of its largest value, above which more steps are advised."""
@@ -87,7 +91,7 @@ def show_measures(
         writer.lines(["", *describe_map(map_)])
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=map_.sums_to_one)
     if len(maps) > 1:
-        writer.step(_to_table(agreement(pair, maps)))
+        writer.table(_to_table(agreement(pair, maps)))
         writer.lines(
             [
                 "Kendall's τ of the source words' order, mean over the decoder's rows: 1 is the "
@@ -121,12 +125,14 @@ def describe_map(map_: Map) -> Iterator[str]:
             yield f"Share of the source (the earlier target has the rest): {shares}."
 
 
-def _to_table(found: Agreement) -> Step:
+def _to_table(found: Agreement) -> NumberTable:
     names = tuple(title.split(",")[0] for title in found.titles)
     rows: list[tuple[str | float, ...]] = [
         (name, *row) for name, row in zip(names, found.kendall.tolist(), strict=True)
     ]
-    return Step("How similarly they order the source words", "", ("measure", *names), tuple(rows))
+    return NumberTable(
+        "How similarly they order the source words", "", ("measure", *names), tuple(rows)
+    )
 
 
 def show_trust(pair: Pair, names: Sequence[str], place: Mapping[str, Any], writer: Writer) -> None:
@@ -137,7 +143,7 @@ def show_trust(pair: Pair, names: Sequence[str], place: Mapping[str, Any], write
     """
     maps = _make_maps(pair, names, place)
     writer.lines(map_.title for map_ in maps)
-    writer.step(_trust_table(maps, faithfulness(pair, maps)))
+    writer.table(_trust_table(maps, faithfulness(pair, maps)))
     writer.lines(
         [
             "Comprehensiveness: how much a token's probability falls without the words that a map "
@@ -160,21 +166,18 @@ def show_trust(pair: Pair, names: Sequence[str], place: Mapping[str, Any], write
             )
 
 
-def _trust_table(maps: Sequence[Map], found: Sequence[Faithfulness]) -> Step:
+def _trust_table(maps: Sequence[Map], found: Sequence[Faithfulness]) -> NumberTable:
     header = ("measure", "compr.", "random", "to", "suff.", "random", "to ")
     rows: list[tuple[str | float, ...]] = [
-        (
-            map_.name,
-            one.comprehensiveness.value,
-            one.comprehensiveness.low,
-            one.comprehensiveness.high,
-            one.sufficiency.value,
-            one.sufficiency.low,
-            one.sufficiency.high,
+        (map_.name, one.value, one.low, one.high, other.value, other.low, other.high)
+        for map_, one, other in zip(
+            maps,
+            (one.comprehensiveness for one in found),
+            (one.sufficiency for one in found),
+            strict=True,
         )
-        for map_, one in zip(maps, found, strict=True)
     ]
-    return Step("How far to trust these maps on this sentence", "", header, tuple(rows))
+    return NumberTable("How far to trust these maps on this sentence", "", header, tuple(rows))
 
 
 def show_lenses(pair: Pair, writer: Writer) -> None:
@@ -194,7 +197,7 @@ def show_lenses(pair: Pair, writer: Writer) -> None:
         )
     )
     title = "Logit lens: the likeliest token if the decoder ended after that many layers"
-    writer.step(Step(title, "", header, rows))
+    writer.table(NumberTable(title, "", header, rows))
     lines = [
         f"after {depth.depth}: {depth.written.text}"
         for depth in decoder_lens(pair, most=1)
@@ -202,3 +205,85 @@ def show_lenses(pair: Pair, writer: Writer) -> None:
     ]
     writer.lines(["", "DecoderLens: the translation if the encoder ended after that many layers"])
     writer.lines(lines)
+
+
+DEFAULT = ("occlusion", "integrated-gradients")
+"""The measures that are shown if none is named: those of a word, whose differences are exact."""
+
+
+def show_contrast(
+    pair: Pair,
+    words: tuple[str, str, str],
+    names: Sequence[str] | None,
+    place: Mapping[str, Any],
+    writer: Writer,
+) -> None:
+    """Show measures as the difference of two words.
+
+    Args:
+        pair: the sentence with its translation.
+        words: the text of the translation, its word, and the other one.
+        names: of the measures; None takes `DEFAULT`.
+        place: as `to_place` collects it.
+        writer: where to show it.
+
+    Raises:
+        InputError: a word cannot be compared, or a measure does not exist or apply.
+    """
+    contrast = find_contrast(pair, *words)
+    # All are computed first: a mistake in the last measure shows before the first is drawn.
+    maps = [
+        contrast_measure(contrast, name, **of_measure(place, name)) for name in names or DEFAULT
+    ]
+    writer.lines(_summarize_contrast(contrast))
+    for map_ in maps:
+        writer.lines(["", *describe_map(map_), *_rank(map_, contrast)])
+        writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=False)
+
+
+def _summarize_contrast(contrast: Contrast) -> Iterator[str]:
+    why, other = contrast.words
+    first, second = contrast.pieces
+    start = contrast.start
+    yield f"Why {why} and not {other}"
+    beginning = " ".join(contrast.why.predicted_tokens[:start])
+    yield f"Source       {' '.join(contrast.why.source_tokens)}"
+    yield f"Beginning    {beginning or '(nothing)'}"
+    for pieces, logs in zip((first, second), contrast.log_probabilities, strict=True):
+        each = " ".join(f"{piece} {log:.4f}" for piece, log in zip(pieces, logs, strict=True))
+        total = f" = {sum(logs):.4f}" if len(logs) > 1 else ""
+        yield f"             log-probability {each}{total}"
+    yield (
+        f"Difference   {contrast.difference:+.4f}: from row {start} on, "
+        f"{why if contrast.difference > 0 else other} is {_times(abs(contrast.difference))} "
+        "likelier."
+    )
+    if len(first) > 1 or len(second) > 1:
+        yield (
+            "Words of several pieces: their log-probabilities, and the rows of a measure, are "
+            "added up, from where the pieces begin to differ."
+        )
+
+
+def _times(difference: float) -> str:
+    times = math.exp(min(difference, 500))
+    if times >= 1e6:
+        return f"{times:.0e} times"
+    return f"{times:,.1f} times" if times < 100 else f"{times:,.0f} times"
+
+
+def _rank(map_: Map, contrast: Contrast) -> Iterator[str]:
+    """Name the columns that speak most for either word."""
+    row = map_.matrix[0]
+    why, other = contrast.words
+    for word, order, is_for in (
+        (why, row.argsort()[::-1], row > 0),
+        (other, row.argsort(), row < 0),
+    ):
+        found = [place for place in order[:_MOST_NAMED].tolist() if is_for[place]]
+        if found:
+            named = ", ".join(f"{map_.column_labels[one]} {row[one]:+.2f}" for one in found)
+            yield f"For {word}: {named}"
+
+
+_MOST_NAMED = 4

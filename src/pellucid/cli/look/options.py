@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pellucid.cli.decoding import DECODING
 from pellucid.cli.lines.streams import STANDARD
 from pellucid.cli.options import Option, check_utf8, flag
-from pellucid.errors import InputError
+from pellucid.errors import InputError, not_together
 from pellucid.files import is_device, is_packed
 
 if TYPE_CHECKING:
@@ -151,20 +151,11 @@ def check_options(options: Mapping[str, Any], *, has_target: bool, has_prefix: b
         raise InputError(f"--random must be at most {MOST_RANDOM:,}, but is {options['random']}.")
     searched = [name for name in DECODING if options[name] is not None]
     if has_target and searched:
-        raise InputError(
-            f"--target cannot be combined with {flag(searched[0])}: it is not decoded. Leave one "
-            "of them out."
-        )
+        raise not_together("--target", flag(searched[0]), "it is not decoded")
     if has_target and has_prefix and not options["change"]:
-        raise InputError(
-            "--target cannot be combined with --prefix, except under --change: it is not decoded. "
-            "Leave one of them out."
-        )
+        raise not_together("--target", "--prefix, except under --change", "it is not decoded")
     if has_target and options["compare"] is not None:
-        raise InputError(
-            "--target cannot be combined with --compare: it translates one line only. Leave one "
-            "of them out."
-        )
+        raise not_together("--target", "--compare", "it translates one line only")
     _check_contrast(options)
     ways = [flag(name) for name in WAYS if options[name] not in (None, [])]
     if options["why"] is not None and options["measure"]:
@@ -177,7 +168,7 @@ def check_options(options: Mapping[str, Any], *, has_target: bool, has_prefix: b
     files = [flag(name) for name in FILES if options[name] is not None and name not in drawn]
     if len(ways) > 1 or (ways and files):
         first, second = [*ways, *files][:2]
-        raise InputError(f"{first} cannot be combined with {second}. Leave one of them out.")
+        raise not_together(first, second)
 
 
 def check_texts(texts: Sequence[str], options: Mapping[str, Any]) -> None:
@@ -197,25 +188,17 @@ def check_texts(texts: Sequence[str], options: Mapping[str, Any]) -> None:
         return
     for name in (*PLACE, *DECODING):
         if options[name] not in (None, []):
-            raise InputError(
-                f"--contexts cannot be combined with {flag(name)}: it compares the encoder's "
-                "states after every layer. Leave one of them out."
-            )
+            why = "it compares the encoder's states after every layer"
+            raise not_together("--contexts", flag(name), why)
 
 
 def _check_beside(options: Mapping[str, Any]) -> None:
     """Refuse options of one model's arrays where two models answer."""
     for name in PLACE:
         if options[name] not in (None, [], False):
-            raise InputError(
-                f"--beside cannot be combined with {flag(name)}: it shows one map of each model. "
-                "Leave one of them out."
-            )
+            raise not_together("--beside", flag(name), "it shows one map of each model")
     if (options["n_best"] or 1) > 1:
-        raise InputError(
-            "--beside cannot be combined with --n-best: each model answers once. Leave one of "
-            "them out."
-        )
+        raise not_together("--beside", "--n-best", "each model answers once")
 
 
 def _check_contrast(options: Mapping[str, Any]) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pellucid.bundle import Bundle
@@ -11,79 +10,55 @@ from pellucid.cli.look.writer import Writer
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, Ask, Part, require_attention
 from pellucid.inside.pair import Pair
-from pellucid.inside.show.choose import CLEAREST, clearest_head
-from pellucid.inside.show.steps import SHOWN, follow
-from pellucid.inside.show.terminal.trace import draw_tokens
+from pellucid.inside.show.steps import SHOWN, NumberTable, follow
+from pellucid.inside.show.terminal import draw_tokens
 from pellucid.inside.show.unit_steps import follow_unit
-from pellucid.inside.show.view import View
+from pellucid.inside.show.view import CLEAREST, HeadView, clearest_head
 from pellucid.inside.traces import Trace
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words
 from pellucid.model import RecurrentModel
 
-
-@dataclass(frozen=True)
-class Focus:
-    """The part of a trace to show.
-
-    Attributes:
-        ask: the arrays; if it names none, one head is chosen.
-        row: the row to follow number by number, or None to show a map.
-        column: the position whose product with the row is shown in full.
-        verify: True to recompute the weight of that row and column.
-        words: number of words of the vocabulary to list by how well their keys match.
-        whole: True to show every number of the row's vectors.
-    """
-
-    ask: Ask
-    row: int | None = None
-    column: int | None = None
-    verify: bool = False
-    words: int = 0
-    whole: bool = False
+_OF_TRANSFORMER = (
+    "This is cross-attention: what the translation reads in the source. What the source's words "
+    "read in each other, encoder self-attention: --part encoder. What the translation's words read "
+    "in each other: --kind self. Which words go together: --links. One row in numbers: --row 0."
+)
+_OF_RECURRENT = (
+    "This is the attention of a recurrent decoder: what the translation reads in the source. What "
+    "its units hold at each word: --kind recurrent, with --part encoder those of the source. Which "
+    "words go together: --links. One step in numbers: --row 0."
+)
 
 
-def show_trace(bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, writer: Writer) -> None:
-    """Show a trace.
+def show_trace(
+    bundle: Bundle, pair: Pair, trace: Trace, ask: Ask, options: Mapping[str, Any], writer: Writer
+) -> None:
+    """Show a map of a trace, or follow one of its rows number by number.
 
     Args:
         bundle: the model.
         pair: the sentence and the model.
         trace: of that sentence.
-        focus: what to show.
+        ask: the arrays; if it names none, one head is chosen.
+        options: ``row`` and what belongs to it.
         writer: where to show it.
 
     Raises:
         InputError: the row, the column or the stage does not exist.
     """
     writer.lines(_summarize(trace))
-    if focus.row is not None:
-        follow_it = _follow_unit if pair.model.config.is_recurrent else _follow_row
-        follow_it(bundle, pair, trace, focus, focus.row, writer)
+    is_recurrent = pair.model.config.is_recurrent
+    if options["row"] is not None:
+        follow_it = _follow_unit if is_recurrent else _follow_row
+        follow_it(bundle, pair, trace, ask, options, writer)
         return
     writer.lines(draw_tokens(trace))
     name, head, why = choose_array(trace)
     writer.lines(["", *([why] if why else [])])
     writer.array(trace, name, head)
-    if focus.ask == Ask() and pair.model.config.is_recurrent:
-        writer.lines(["", _OF_RECURRENT])
-    elif focus.ask == Ask():
-        writer.lines(
-            [
-                "",
-                "This is cross-attention: what the translation reads in the source. What the "
-                "source's words read in each other, encoder self-attention: --part encoder. What "
-                "the translation's words read in each other: --kind self. Which words go together: "
-                "--links. One row in numbers: --row 0.",
-            ]
-        )
-
-
-_OF_RECURRENT = (
-    "This is the attention of a recurrent decoder: what the translation reads in the source. What "
-    "its units hold at each word: --kind recurrent, with --part encoder those of the source. Which "
-    "words go together: --links. One step in numbers: --row 0."
-)
+    if ask == Ask():
+        writer.lines(["", _OF_RECURRENT if is_recurrent else _OF_TRANSFORMER])
 
 
 def _summarize(trace: Trace) -> Iterator[str]:
@@ -121,33 +96,35 @@ def _explain_last(names: Sequence[str]) -> str:
 
 
 def _follow_unit(
-    bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, row: int, writer: Writer
+    bundle: Bundle, pair: Pair, trace: Trace, ask: Ask, options: Mapping[str, Any], writer: Writer
 ) -> None:
     """Follow a row of a recurrent model through a step of its unit."""
-    model, ask = pair.model, focus.ask
+    model, row, column = pair.model, options["row"], options["column"]
     assert isinstance(model, RecurrentModel)
-    if focus.words:
+    if options["words"]:
         raise InputError("--words needs self-attention, but this model is recurrent. Leave it out.")
     part: Part = "decoder" if not ask.parts else next(iter(ask.parts))
     layer = next(iter(ask.layers or (0,)))
-    shown = None if focus.whole else SHOWN
-    steps = list(
-        follow_unit(trace, model, row, part=part, layer=layer, column=focus.column, shown=shown)
-    )
+    shown = None if options["whole"] else SHOWN
+    steps = list(follow_unit(trace, model, row, part=part, layer=layer, column=column, shown=shown))
     predicts = f" → predicts {trace.predicted_tokens[row]}" if part == "decoder" else ""
     reads = trace.query_tokens(part)[row]
     writer.lines(["", f"Row {row} of {part} layer {layer}: reads {reads}{predicts}"])
-    for step in steps:
-        writer.step(step)
-    if not focus.whole:
-        writer.lines(["", f"Vectors: their length and first {SHOWN} numbers. All: --whole."])
-    if focus.verify:
+    _write_steps(steps, shown, writer)
+    if options["verify"]:
         if (part, layer) != ("decoder", 0):
             raise InputError("--verify needs attention, which is in decoder layer 0. Leave it out.")
         require_attention(model.config)
         weights_LM = trace.head("decoder.0.cross.weights", 0)
-        column = int(weights_LM[row].argmax()) if focus.column is None else focus.column
+        column = int(weights_LM[row].argmax()) if column is None else column
         writer.lines(["", _verify(bundle, trace, "decoder.0.cross", 0, row, column)])
+
+
+def _write_steps(steps: Iterable[NumberTable], shown: int | None, writer: Writer) -> None:
+    for step in steps:
+        writer.table(step)
+    if shown is not None:
+        writer.lines(["", f"Vectors: their length and first {SHOWN} numbers. All: --whole."])
 
 
 def _verify(bundle: Bundle, trace: Trace, site: str, head: int, row: int, column: int) -> str:
@@ -159,30 +136,26 @@ def _verify(bundle: Bundle, trace: Trace, site: str, head: int, row: int, column
 
 
 def _follow_row(
-    bundle: Bundle, pair: Pair, trace: Trace, focus: Focus, row: int, writer: Writer
+    bundle: Bundle, pair: Pair, trace: Trace, ask: Ask, options: Mapping[str, Any], writer: Writer
 ) -> None:
-    view = _choose_view(trace, focus.ask)
-    column = focus.column
-    shown = None if focus.whole else SHOWN
+    view, row, column = _choose_view(trace, ask), options["row"], options["column"]
+    shown = None if options["whole"] else SHOWN
     steps = list(follow(view, pair.model.config, row, column=column, shown=shown))
     if column is None:
         column = int(view.cells[row].argmax())
     predicts = f" → predicts {view.predicted[row]}" if view.predicted else ""
     title = f"Row {row} of {view.site}, head {view.head}: reads {view.rows[row]}{predicts}"
     writer.lines(["", title])
-    if focus.ask.heads is None:
+    if ask.heads is None:
         writer.lines([f"The head: {CLEAREST}."])
-    for step in steps:
-        writer.step(step)
-    if not focus.whole:
-        writer.lines(["", f"Vectors: their length and first {SHOWN} numbers. All: --whole."])
-    if focus.words:
-        writer.lines(["", *_list_words(pair, view, row, column, focus.words)])
-    if focus.verify:
+    _write_steps(steps, shown, writer)
+    if options["words"]:
+        writer.lines(["", *_list_words(pair, view, row, column, options["words"])])
+    if options["verify"]:
         writer.lines(["", _verify(bundle, trace, view.site, view.head, row, column)])
 
 
-def _choose_view(trace: Trace, ask: Ask) -> View:
+def _choose_view(trace: Trace, ask: Ask) -> HeadView:
     """Choose the head that a row is followed through."""
     part = next(iter(ask.parts or ("decoder",)))
     kind = next(iter(ask.kinds or ("cross" if part == "decoder" else "self",)))
@@ -197,10 +170,10 @@ def _choose_view(trace: Trace, ask: Ask) -> View:
             f"--row needs an attention to follow, and {part}.{kind} is not one. Name one with "
             "--part, --layer and --kind."
         )
-    return View.of(trace, *clearest_head(trace, names, ask.heads))
+    return HeadView.of(trace, *clearest_head(trace, names, ask.heads))
 
 
-def _list_words(pair: Pair, view: View, row: int, column: int, most: int) -> Iterator[str]:
+def _list_words(pair: Pair, view: HeadView, row: int, column: int, most: int) -> Iterator[str]:
     if view.layer or view.kind != "self":
         raise InputError(
             f"--words needs layer 0's self-attention, but the row is followed in {view.site}, "

@@ -12,14 +12,15 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from pellucid.inside.show.steps import Step
-from pellucid.inside.show.terminal.map import draw_matrix, say_matrix
-from pellucid.inside.show.terminal.trace import (
+from pellucid.inside.show.steps import NumberTable
+from pellucid.inside.show.terminal import (
     describe_array,
-    draw_array,
-    draw_step,
-    say_array,
-    say_step,
+    draw_matrix,
+    draw_table,
+    likeliest,
+    matrix_of,
+    say_matrix,
+    say_table,
 )
 from pellucid.inside.traces import Trace
 
@@ -59,10 +60,12 @@ class Writer:
     def array(self, trace: Trace, name: str, head: int | None) -> None:
         """Write an array of a trace."""
         self.lines(describe_array(trace, name, head))
-        if self.is_plain:
-            self.lines(say_array(trace, name, head))
+        if name != "decoder.logits":
+            self.matrix(*matrix_of(trace, name, head), is_share=name.endswith(".weights"))
+        elif self.is_plain:
+            self.lines(likeliest(trace))
         else:
-            self._draw(draw_array(trace, name, head, width=self._console.width))
+            self._draw(map(Text, likeliest(trace)))
 
     def matrix(
         self, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], *, is_share: bool
@@ -74,18 +77,18 @@ class Writer:
             width = self._console.width
             self._draw(draw_matrix(values, rows, columns, is_share=is_share, width=width))
 
-    def step(self, step: Step) -> None:
-        """Write a step of a row's computation, or another table of that form."""
+    def table(self, table: NumberTable) -> None:
+        """Write a table, in several parts if it is wider than the window."""
         self.lines([""])
         if self.is_plain:
-            self.lines(say_step(step))
+            self.lines(say_table(table))
         else:
-            step = _visible(step)
-            self._console.print(Text(step.title, "bold"))
-            self.lines([step.formula] if step.formula else [])
-            for number, table in enumerate(draw_step(step, width=self._console.width)):
+            table = _visible(table)
+            self._console.print(Text(table.title, "bold"))
+            self.lines([table.formula] if table.formula else [])
+            for number, part in enumerate(draw_table(table, width=self._console.width)):
                 self.lines([""] if number else [])
-                self._console.print(table)
+                self._console.print(part)
 
     def _draw(self, lines: Iterable[Text]) -> None:
         for line in lines:
@@ -93,13 +96,13 @@ class Writer:
             self._console.print(line, no_wrap=True, overflow="crop")
 
 
-def _visible(step: Step) -> Step:
+def _visible(table: NumberTable) -> NumberTable:
     rows = tuple(
         tuple(cell.translate(_VISIBLE) if isinstance(cell, str) else cell for cell in row)
-        for row in step.rows
+        for row in table.rows
     )
-    title, formula = step.title.translate(_VISIBLE), step.formula.translate(_VISIBLE)
-    return Step(title, formula, step.header, rows)
+    title, formula = table.title.translate(_VISIBLE), table.formula.translate(_VISIBLE)
+    return NumberTable(title, formula, table.header, rows)
 
 
 class _Encodable:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.bundle import Bundle
 from pellucid.config import ModelConfig
 from pellucid.data import make_source_batch
 from pellucid.errors import InputError
@@ -92,6 +93,12 @@ class PairMaps:
         wanted = self.layers if view.layer is None else (view.layer,)
         map_TS: np.ndarray = np.mean([self.layers[layer][column] for layer in wanted], axis=0)
         return map_TS[1:] if view.convention == "reads" else map_TS[:-1]
+
+
+def guided_view(bundle: Bundle) -> View | None:
+    """Return the view of the head that was taught word links, or None if none was."""
+    place = bundle.guided_head
+    return None if place is None else View(place[0], "head", place[1], bundle.guided_convention)
 
 
 def all_views(

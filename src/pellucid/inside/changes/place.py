@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
-from pellucid.inside.ask import Kind, Part, check_number
+from pellucid.inside.ask import AttentionKind, Part, check_number
 
 _NUMBER = r"(\d+|\*)"
 _PLACE = re.compile(
@@ -36,7 +36,7 @@ class Place:
 
     part: Part
     layer: int | None
-    kind: Kind
+    kind: AttentionKind
     head: int | None
     query: int | None = None
     key: int | None = None
@@ -139,7 +139,7 @@ def parse_place(text: str) -> Place:
     return Place(
         cast(Part, part),
         _number(layer),
-        cast(Kind, kind),
+        cast(AttentionKind, kind),
         _number(head),
         _number(query),
         _number(key),
@@ -155,7 +155,7 @@ def all_heads(model: ModelConfig) -> Iterator[Place]:
         return
     for layer in range(model.num_encoder_layers):
         yield from (Place("encoder", layer, "self", head) for head in range(model.num_heads))
-    kinds: tuple[Kind, ...] = ("self", "cross")
+    kinds: tuple[AttentionKind, ...] = ("self", "cross")
     for layer in range(model.num_decoder_layers):
         for kind in kinds:
             yield from (Place("decoder", layer, kind, head) for head in range(model.num_heads))

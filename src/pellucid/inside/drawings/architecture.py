@@ -14,7 +14,7 @@ from pellucid.errors import InputError, suggestion
 from pellucid.inside.drawings.attention import draw_heads, draw_one_attention
 from pellucid.inside.drawings.canvas import Canvas
 from pellucid.inside.drawings.counts import Counts
-from pellucid.inside.drawings.recurrent import draw_unit, draw_unrolled, recurrent_total
+from pellucid.inside.drawings.recurrent import draw_unit, draw_unrolled
 from pellucid.inside.drawings.stacks import draw_inference, draw_training
 from pellucid.inside.drawings.whole import draw_whole
 
@@ -26,20 +26,10 @@ _DRAWERS: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
     "training": ("Training: the encoder feeds every decoder layer", draw_training),
     "inference": ("Inference: one row at a time", draw_inference),
 }
-
-
 _OF_RECURRENT: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
     "whole": ("The recurrent model, unrolled in time", draw_unrolled),
     "unit": ("One step of a gated recurrent unit", draw_unit),
 }
-
-
-def _require_unrolled(what: str) -> None:
-    if what not in _OF_RECURRENT:
-        raise InputError(
-            f"A drawing of a recurrent model must be one of {', '.join(_OF_RECURRENT)}, but is "
-            f"{what!r}. Name one of these."
-        )
 
 
 def draw_architecture(
@@ -68,20 +58,19 @@ def draw_architecture(
         )
     if what == "unit" and not config.is_recurrent:
         raise InputError("The drawing of a unit needs a recurrent model. Draw the whole instead.")
-    counts = Counts(config, has_output_bias)
-    total = counts.total
-    if config.is_recurrent:
-        _require_unrolled(what)
-        title, draw = _OF_RECURRENT[what]
-        total = recurrent_total(counts)
-    else:
-        title, draw = _DRAWERS[what]
-    canvas = Canvas(title)
+    drawers = _OF_RECURRENT if config.is_recurrent else _DRAWERS
+    if what not in drawers:
+        raise InputError(
+            f"A drawing of a recurrent model must be one of {', '.join(drawers)}, but is "
+            f"{what!r}. Name one of these."
+        )
+    title, draw = drawers[what]
+    counts, canvas = Counts(config, has_output_bias), Canvas(title)
     draw(canvas, counts)
     named = f" Model {model}." if model else ""
     canvas.notes(
         [
-            f"{title}.{named} {total:,} parameters in the whole model.",
+            f"{title}.{named} {counts.total:,} parameters in the whole model.",
             "Right of an arrow: the shape of what flows (S source tokens, T target tokens). Left, "
             "in blue: the parameters of the step it comes from; none where nothing stands.",
         ]

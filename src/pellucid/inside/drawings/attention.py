@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pellucid.inside.drawings.canvas import Box, Canvas
-from pellucid.inside.drawings.counts import Counts
+from pellucid.inside.drawings.counts import ATTENTION, Counts
 
 STEP = 76
 MOST_HEADS = 8
@@ -20,7 +20,8 @@ def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
     first = canvas.box(Box(130, start, 170, 40), ["L tokens that attend", f"L × {width}"])
     second = canvas.box(Box(430, start, 370, 40), ["M tokens attended to", f"M × {width}"])
     projected = start - STEP - 8
-    sizes = {"Q": (counts.query, d_key), "K": (counts.query, d_key), "V": (counts.value, d_value)}
+    query, key, value = (counts.of(f"{ATTENTION}.{name}") for name in ("query", "key", "value"))
+    sizes = {"Q": (query, d_key), "K": (key, d_key), "V": (value, d_value)}
     tops: dict[str, Box] = {}
     for name, x in columns.items():
         source = first if name == "Q" else second
@@ -81,7 +82,7 @@ def draw_heads(canvas: Canvas, counts: Counts) -> None:
     source = canvas.box(
         Box(middle, 0, max(wide, 300), 40), ["the layer's input", f"L × {width} and M × {width}"]
     )
-    each = (2 * counts.query + counts.value) // heads
+    each = counts.of(*(f"{ATTENTION}.{name}" for name in ("query", "key", "value"))) // heads
     joined = Box(middle, -230, max(wide, 300), 44)
     for index, head in enumerate(shown):
         x = 50 + index * step
@@ -97,4 +98,10 @@ def draw_heads(canvas: Canvas, counts: Counts) -> None:
     words = ["W_O", f"{size} × {width}"]
     output = Box(middle, -340, 260, 44)
     canvas.stack(joined, output, words, fill="attention", shape=f"L × {size}")
-    canvas.rise(middle, output.top, output.top - 60, shape=f"L × {width}", count=counts.output)
+    canvas.rise(
+        middle,
+        output.top,
+        output.top - 60,
+        shape=f"L × {width}",
+        count=counts.of(f"{ATTENTION}.output"),
+    )

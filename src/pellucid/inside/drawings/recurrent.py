@@ -26,7 +26,7 @@ def draw_unrolled(canvas: Canvas, counts: Counts) -> None:
     units = _draw_decoder(canvas, counts, start)
     width = f"{config.d_model}"
     if config.has_attention:
-        count = _attention(counts)
+        count = counts.of("decoder.layers.0.cross_attention")
         middle = (start + units[-1].x) / 2
         place = Box(middle, units[0].y - 3.4 * STEP, units[-1].x - start + WIDE + 4 * ASIDE, 54)
         words = {"additive": "vᵀ tanh(W s + U h)", "dot": "s · h"}[config.recurrent_attention]
@@ -59,7 +59,7 @@ def draw_unrolled(canvas: Canvas, counts: Counts) -> None:
             (units[0].left, bottom),
         ],
         shape="first state",
-        count=_initial(counts),
+        count=counts.of("decoder.layers.0.initial"),
     )
 
 
@@ -86,8 +86,8 @@ def _draw_encoder(canvas: Canvas, counts: Counts) -> list[Box]:
             ends = [(one.right, one.y), (other.left, other.y)]
             canvas.arrow(ends if number == 0 else ends[::-1], shape=f"{width}")
     layers = config.num_encoder_layers
-    each = "" if layers == 1 else f"{layers} layers, {_encoder_layer(counts):,} each; "
-    total = f"{each}{_encoder_layer(counts) * layers:,} parameters"
+    each = "" if layers == 1 else f"{layers} layers, {counts.of('encoder.layers.0'):,} each; "
+    total = f"{each}{counts.of('encoder'):,} parameters"
     canvas.text(-WIDE / 2, 58, f"encoder: {total}", anchor="start", size=11, color=COUNT)
     return rows[-1]
 
@@ -132,9 +132,8 @@ def _draw_decoder(canvas: Canvas, counts: Counts, start: float) -> list[Box]:
             canvas.arrow(ends, shape=f"{config.d_model}")
         units.append(unit)
     layers = config.num_decoder_layers
-    total = _decoder(counts)
     each = "" if layers == 1 else f"{layers} layers; "
-    words = f"decoder: {each}{total:,} parameters"
+    words = f"decoder: {each}{counts.of('decoder'):,} parameters"
     canvas.text(start - WIDE / 2, 58, words, anchor="start", size=11, color=COUNT)
     return units
 
@@ -175,42 +174,5 @@ def draw_unit(canvas: Canvas, counts: Counts) -> None:
     canvas.line([(side, new.top - 24), (new.x + 100, new.top - 24)])
     canvas.arrow([(new.x + 100, new.top - 24), (new.x + 100, new.top)])
     canvas.text(side + 8, -STEP * 1.4, "h, kept where z is 1", anchor="start", size=11)
-    words = f"{_cell(width, width):,} parameters in a unit of {width} numbers"
+    words = f"{counts.of('decoder.layers.0.cell'):,} parameters in a unit of {width} numbers"
     canvas.text(new.x, new.top - 44, words, size=11, color=COUNT)
-
-
-def _cell(inside: int, width: int) -> int:
-    """Count the parameters of a unit: three products of the input and of the state, with biases."""
-    return 3 * width * (inside + width) + 6 * width
-
-
-def _encoder_layer(counts: Counts) -> int:
-    width = counts.config.d_model
-    if counts.config.has_attention:
-        return 2 * _cell(width, width // 2)
-    return _cell(width, width)
-
-
-def _attention(counts: Counts) -> int:
-    config = counts.config
-    if config.recurrent_attention != "additive":
-        return 0
-    return (2 * config.d_model + 1) * config.d_key
-
-
-def _initial(counts: Counts) -> int:
-    return counts.config.d_model * (counts.config.d_model + 1)
-
-
-def _decoder(counts: Counts) -> int:
-    """Count the decoder's parameters: units, first states, contexts, attention and readout."""
-    config, width = counts.config, counts.config.d_model
-    layers = config.num_decoder_layers * (_cell(width, width) + _initial(counts))
-    return layers + 3 * width * width + _attention(counts) + width * (3 * width + 1)
-
-
-def recurrent_total(counts: Counts) -> int:
-    """Count the parameters of a whole recurrent model."""
-    tables = counts.source_embedding + counts.target_embedding + counts.logits
-    encoder = counts.config.num_encoder_layers * _encoder_layer(counts)
-    return tables + encoder + _decoder(counts)

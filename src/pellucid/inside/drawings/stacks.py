@@ -50,13 +50,13 @@ def _draw_encoder(canvas: Canvas, counts: Counts, note: str) -> None:
     config = counts.config
     width = f"S × {config.d_model}"
     box = canvas.box(Box(LEFT, 0, WIDE, 54), ["source", "S tokens with </s>", note], fill="table")
-    count = counts.source_embedding + counts.positions("encoder")
+    count = counts.source_table + counts.of("encoder.positions")
     for index in range(config.num_encoder_layers):
         words = [f"encoder layer {index}", "self-attention, feed-forward"]
         box = _stack(canvas, box, 44, words, fill="network", shape=width, count=count)
-        count = counts.encoder_layer
+        count = counts.of("encoder.layers.0")
     top = box.top - 44
-    count += counts.final_norm
+    count += counts.of("encoder.norm")
     canvas.rise(LEFT, box.top, top, shape=f"memory: {width}", count=count)
     heights = [-(index + 1) * STEP for index in range(config.num_decoder_layers)]
     for y in heights:
@@ -88,16 +88,16 @@ def _draw_decoder(
     config = counts.config
     shape = f"{rows} × {config.d_model}"
     way_in = box = canvas.box(Box(RIGHT, 0, WIDE, 54), start, fill="table")
-    count = counts.target_embedding + counts.positions("decoder")
+    count = counts.of("target_embedding", "decoder.positions")
     for index in range(config.num_decoder_layers):
         words = [f"decoder layer {index}", "self-, cross-attention, feed-forward", note]
         box = _stack(canvas, box, 54, words, fill="network", shape=shape, count=count)
-        count = counts.decoder_layer
+        count = counts.of("decoder.layers.0")
     tied = "the embeddings' matrix" if config.tied_embeddings != "none" else "its own matrix"
-    count += counts.final_norm
+    count += counts.of("decoder.norm")
     box = _stack(canvas, box, 44, ["logits", tied], fill="table", shape=shape, count=count)
     shape = f"{rows} × {config.target_vocabulary_size:,}"
-    return way_in, _stack(canvas, box, 44, end, shape=shape, count=counts.logits)
+    return way_in, _stack(canvas, box, 44, end, shape=shape, count=counts.of("output"))
 
 
 def _stack(

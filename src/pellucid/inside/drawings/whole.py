@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pellucid.inside.drawings.canvas import COUNT, Box, Canvas, in_words
-from pellucid.inside.drawings.counts import Counts
+from pellucid.inside.drawings.counts import ATTENTION, IN_LAYER, Counts
 
 LEFT, RIGHT, BUS = 170.0, 640.0, 405.0
 STEP = 66.0
@@ -49,11 +49,12 @@ class _Column:
         """Draw one part of the model, with one layer in full; return its sub-layers' boxes."""
         counts, config = self.counts, self.counts.config
         if self.part == "encoder":
-            self._enter("source", counts.source_embedding, config.source_vocabulary_size)
-            num_layers, count = config.num_encoder_layers, counts.encoder_layer
+            self._enter("source", counts.source_table, config.source_vocabulary_size)
+            num_layers = config.num_encoder_layers
         else:
-            self._enter("target", counts.target_embedding, config.target_vocabulary_size)
-            num_layers, count = config.num_decoder_layers, counts.decoder_layer
+            self._enter("target", counts.of("target_embedding"), config.target_vocabulary_size)
+            num_layers = config.num_decoder_layers
+        count = counts.of(f"{self.part}.layers.0")
         self._lengthen(12)
         bottom = self.top + 2
         boxes = [self._sublayer(name) for name in sublayers]
@@ -62,8 +63,8 @@ class _Column:
         self.canvas.frame(frame, f"{num_layers} × {self.part} layer")
         self.canvas.text(self.x + 8, top - 9, f"{count:,} each", anchor="start", color=COUNT)
         self._lengthen(30)
-        if counts.final_norm:
-            self.box(["layer norm"], counts.final_norm)
+        if last_norm := counts.of(f"{self.part}.norm"):
+            self.box(["layer norm"], last_norm)
         return boxes
 
     def box(self, words: Sequence[str], count: int, *, fill: str = "plain", shape: str = "") -> Box:
@@ -91,31 +92,32 @@ class _Column:
         if config.positions != "none":
             kind = config.positions.replace("_", " in ")
             words = [f"{scale} + positions".strip(), kind]
-            self.box(words, self.counts.positions(self.part), fill="table")
+            self.box(words, self.counts.of(f"{self.part}.positions"), fill="table")
         elif scale:
             self.box([scale], 0)
 
     def _sublayer(self, name: str) -> Box:
         """Draw a sub-layer with the norm and the residual connection around it."""
         counts, norm = self.counts, self.counts.config.norm
+        norm_count = counts.of(f"{ATTENTION}_norm")
         start = self.top - 6
         if norm == "pre":
-            self.box(["layer norm"], counts.norm)
+            self.box(["layer norm"], norm_count)
         if name == "feed-forward":
             config = counts.config
             sizes = f"{config.d_model} → {config.d_ff} {config.activation} → {config.d_model}"
-            count = counts.inner + counts.outer
+            count = counts.of(f"{IN_LAYER}.feed_forward")
             box = self.box(["feed-forward", sizes], count, fill="network")
         else:
             heads = f"{counts.config.num_heads} heads"
-            box = self.box([name, heads], counts.attention, fill="attention")
+            box = self.box([name, heads], counts.of(ATTENTION), fill="attention")
         if counts.config.residual:
             added = self.box(["add the input"], 0)
             side = self.x - BESIDE if self.length == "S" else self.x + BESIDE
             edge = added.left if self.length == "S" else added.right
             self.canvas.arrow([(self.x, start), (side, start), (side, added.y), (edge, added.y)])
         if norm == "post":
-            self.box(["layer norm"], counts.norm)
+            self.box(["layer norm"], norm_count)
         return box
 
 
@@ -125,7 +127,7 @@ def _draw_output(decoder: _Column) -> None:
     size = config.target_vocabulary_size
     tied = "" if config.tied_embeddings == "none" else ", the embeddings'"
     words = ["logits", f"{config.d_model} × {size:,}{tied}"]
-    decoder.box(words, counts.logits, fill="table")
+    decoder.box(words, counts.of("output"), fill="table")
     shape = f"T × {size:,}"
     decoder.box(["softmax", "a probability for every word"], 0, shape=shape)
     decoder.canvas.arrow([(decoder.x, decoder.top), (decoder.x, decoder.top - 34)], shape=shape)

@@ -19,7 +19,7 @@ from pellucid.inside.record.data import TraceData
 
 
 @dataclass(frozen=True, eq=False)
-class Difference:
+class MapDifference:
     """The first map minus the second, in the rows and columns that both have.
 
     Attributes:
@@ -61,7 +61,7 @@ class Difference:
 
 def compare_heads(
     first: TraceData, first_head: Place, second: TraceData, second_head: Place
-) -> Difference:
+) -> MapDifference:
     """Subtract one head's weights from another's.
 
     Give one trace twice to compare two heads; one head twice to compare two sentences, two
@@ -104,8 +104,8 @@ def compare_maps(
     column_tokens: tuple[Sequence[str], Sequence[str]],
     *,
     names: tuple[str, str] = ("first", "second"),
-) -> Difference:
-    """Subtract one map from another; see `Difference`.
+) -> MapDifference:
+    """Subtract one map from another; see `MapDifference`.
 
     Args:
         first: (queries, keys).
@@ -134,7 +134,7 @@ def compare_maps(
         shared = ours[:, [column[index] for column in columns]]
         sides.append(shared)
         left_out.append(ours.sum(axis=1) - shared.sum(axis=1))
-    return Difference(
+    return MapDifference(
         *names,
         rows=rows,
         columns=columns,

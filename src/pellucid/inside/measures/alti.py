@@ -24,12 +24,12 @@ import torch
 
 from pellucid.inside.ask import Part
 from pellucid.inside.measures.contributions import Attention, take_apart
-from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map, sites_up_to
+from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map, sites_up_to
 from pellucid.inside.measures.rollout import roll_decoder, roll_encoder
 from pellucid.inside.pair import Pair
 
 
-def alti(pair: Pair, *, part: Part, kind: Kind = "whole", layer: int | None = None) -> Map:
+def alti(pair: Pair, *, part: Part, kind: MapKind = "whole", layer: int | None = None) -> Map:
     """Compute the shares in one attention, or with ``whole`` the shares of the tokens read.
 
     ``whole`` is ALTI in the encoder and ALTI+ in the decoder. ALTI+ has columns for the source

@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from pellucid.inside.measures.maps import (
-    Kind,
     Map,
+    MapKind,
     last_layer,
     make_map,
     shares_of_rows,
@@ -79,7 +79,7 @@ def gradient_weights(pair: Pair) -> Iterator[dict[str, np.ndarray]]:
         }
 
 
-def gradients(pair: Pair, *, kind: Kind = "whole", layer: int | None = None) -> Map:
+def gradients(pair: Pair, *, kind: MapKind = "whole", layer: int | None = None) -> Map:
     """Compute each decoder row's relevances for the logit of the token that it predicts.
 
     Args:

@@ -13,7 +13,7 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.record.data import row_labels
 from pellucid.text.token_words import is_punctuation
 
-Kind = Literal["self", "cross", "whole"]
+MapKind = Literal["self", "cross", "whole"]
 
 OWN = "(own row)"
 
@@ -49,7 +49,7 @@ class Map:
     name: str
     source: str
     part: Part
-    kind: Kind
+    kind: MapKind
     layer: int | None
     head: int | None
     matrix: np.ndarray
@@ -108,7 +108,7 @@ def make_map(
     matrix: np.ndarray,
     *,
     part: Part,
-    kind: Kind,
+    kind: MapKind,
     layer: int | None = None,
     head: int | None = None,
     is_signed: bool = False,

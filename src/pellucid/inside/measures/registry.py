@@ -13,7 +13,7 @@ from pellucid.inside.ask import Part, check_number, require_attention, require_t
 from pellucid.inside.measures.alti import alti
 from pellucid.inside.measures.gradients import gradients
 from pellucid.inside.measures.integrated import Baseline, integrated_gradients
-from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map
+from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map
 from pellucid.inside.measures.norms import norms, residual_norms
 from pellucid.inside.measures.occlusion import occlusion
 from pellucid.inside.measures.rollout import rollout
@@ -57,7 +57,7 @@ def measure(
     name: str,
     *,
     part: Part = "decoder",
-    kind: Kind | None = None,
+    kind: MapKind | None = None,
     layer: int | None = None,
     head: int | None = None,
     steps: int | None = None,
@@ -88,7 +88,7 @@ def measure(
     asked = MEASURES[name]
     if kind is None:
         kinds = [one.partition(".")[2] for one in asked.kinds if one.startswith(f"{part}.")]
-        kind = cast(Kind, kinds[0]) if kinds else "self"
+        kind = cast(MapKind, kinds[0]) if kinds else "self"
     if f"{part}.{kind}" not in asked.kinds:
         raise InputError(
             f"The part and kind for {name} must be {' or '.join(asked.kinds)}, but are "
@@ -109,7 +109,7 @@ def measure(
     return asked.make(pair, **{what: given[what] for what in asked.takes})
 
 
-def _check_recurrent(pair: Pair, asked: Measure, part: Part, kind: Kind) -> None:
+def _check_recurrent(pair: Pair, asked: Measure, part: Part, kind: MapKind) -> None:
     """Refuse a measure of what a recurrent model does not have."""
     possible = [one.name for one in MEASURES.values() if one.is_for_recurrent]
     if not asked.is_for_recurrent:
@@ -135,7 +135,7 @@ _REASONS = {
 
 @torch.inference_mode()
 def weights(
-    pair: Pair, *, part: Part, kind: Kind, layer: int | None = None, head: int | None = None
+    pair: Pair, *, part: Part, kind: MapKind, layer: int | None = None, head: int | None = None
 ) -> Map:
     """Return the weights of a head, or their average over a layer's heads, which the note says.
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
 from pellucid.inside.ask import Part
-from pellucid.inside.measures.maps import Kind, Map, last_layer, make_map, shares_of_rows
+from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map, shares_of_rows
 from pellucid.inside.measures.rollout import roll_encoder
 from pellucid.inside.pair import Pair
 from pellucid.model.site import Site
@@ -49,7 +49,7 @@ class _Zero:
 
 
 @torch.inference_mode()
-def value_zeroing(pair: Pair, *, part: Part, kind: Kind, layer: int | None = None) -> Map:
+def value_zeroing(pair: Pair, *, part: Part, kind: MapKind, layer: int | None = None) -> Map:
     """Compute how much zeroing each position changes each row, as shares of the row's sum.
 
     Args:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pellucid.config import ModelConfig
-from pellucid.inside.ask import MAP_STAGES, check_number
+from pellucid.inside.ask import check_number
 from pellucid.inside.record.data import TraceData
-from pellucid.inside.show.view import View
+from pellucid.inside.show.view import HeadView
 
 Cell = str | float
 
@@ -20,7 +20,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Step:
+class NumberTable:
     """One step of a row, as a table.
 
     Attributes:
@@ -37,13 +37,13 @@ class Step:
 
 
 def follow(
-    view: View,
+    view: HeadView,
     model: ModelConfig,
     row: int,
     *,
     column: int | None = None,
     shown: int | None = SHOWN,
-) -> Iterator[Step]:
+) -> Iterator[NumberTable]:
     """Follow one row through one head, and then on to the token that is chosen.
 
     Args:
@@ -63,14 +63,17 @@ def follow(
     check_number("column", column, len(view.columns), "this sentence", advice=advice)
     yield _way_in(view, model, row, shown)
     yield from _vectors(view, model, row, column, shown)
-    yield _weighing(view, model, row)
+    root = f"÷ √{model.d_key}" if model.scale_scores else "not scaled"
+    divisor = " / √d_k" if model.scale_scores else ""
+    stages = {"scores": "score q·k", "scaled": root, "masked": "masked"}
+    yield weighing(view, row, f"q Kᵀ{divisor}", stages)
     yield mixing(view, row, shown)
     yield from _way_out(view, model, row, shown)
     if view.part == "decoder":
         yield choosing(view.trace, row)
 
 
-def _way_in(view: View, model: ModelConfig, row: int, shown: int | None) -> Step:
+def _way_in(view: HeadView, model: ModelConfig, row: int, shown: int | None) -> NumberTable:
     trace, part = view.trace, view.part
     ids = trace.source_ids if part == "encoder" else trace.target_ids
     scale = f" · √{model.d_model}" if model.embedding_scale == "sqrt" else ""
@@ -95,8 +98,8 @@ _PROJECTIONS = {
 
 
 def _vectors(
-    view: View, model: ModelConfig, row: int, column: int, shown: int | None
-) -> Iterator[Step]:
+    view: HeadView, model: ModelConfig, row: int, column: int, shown: int | None
+) -> Iterator[NumberTable]:
     word = view.columns[column]
     query_K, key_K, value_E = (
         view.at("query")[row],
@@ -109,43 +112,64 @@ def _vectors(
         [("query", query_K), ("key", key_K), ("value", value_E)],
         shown,
     )
-    products = query_K.astype(np.float64) * key_K
-    yield Step(
+    products_K = query_K.astype(np.float64) * key_K
+    yield by_dimension(
         f"Their product, dimension by dimension: {word}",
         "q · k = Σᵢ qᵢ kᵢ",
-        ("dimension", "qᵢ", "kᵢ", "qᵢ kᵢ", "sum so far"),
-        tuple(
-            (str(index), *numbers)
-            for index, numbers in enumerate(
-                np.stack([query_K, key_K, products, products.cumsum()], axis=1).tolist()
-            )
-        ),
+        {"qᵢ": query_K, "kᵢ": key_K, "qᵢ kᵢ": products_K},
     )
 
 
-def _weighing(view: View, model: ModelConfig, row: int) -> Step:
-    scores, scaled, masked, weights = (
-        view.at(stage)[row].astype(np.float64) for stage in MAP_STAGES
-    )
+def by_dimension(
+    title: str, formula: str, columns: Mapping[str, np.ndarray], most: int | None = None
+) -> NumberTable:
+    """Show how a score adds up, a row for each dimension.
+
+    Args:
+        title: of the table.
+        formula: the score in symbols.
+        columns: the numbers of each dimension, by their headings; those of the last are added up.
+        most: rows to show, the others together in one more; None for all.
+    """
+    *_, parts_K = columns.values()
+    numbers = np.stack([*columns.values(), parts_K.cumsum()], axis=1).tolist()
+    cells: list[tuple[Cell, ...]] = [(str(i), *line) for i, line in enumerate(numbers[:most])]
+    if rest := numbers[len(cells) :]:
+        empty = [""] * (len(columns) - 1)
+        together = sum(line[-2] for line in rest)
+        cells.append((f"the other {len(rest)}", *empty, together, numbers[-1][-1]))
+    return NumberTable(title, formula, ("dimension", *columns, "sum so far"), tuple(cells))
+
+
+def weighing(view: HeadView, row: int, scores: str, stages: Mapping[str, str]) -> NumberTable:
+    """Show how the scores of a row become weights.
+
+    Args:
+        view: the weights of the head.
+        row: the position that attends.
+        scores: their formula.
+        stages: the headings of the stages before the softmax, in order; the last is masked.
+    """
+    before = [view.at(stage)[row].astype(np.float64) for stage in stages]
+    masked, weights = before[-1], view.at("weights")[row].astype(np.float64)
     largest = masked.max()
     # A row that may attend nowhere has no exponentials.
     exponentials = np.exp(masked - largest) if largest > -math.inf else np.zeros_like(masked)
-    numbers = np.stack([scores, scaled, masked, exponentials, weights], axis=1).tolist()
+    numbers = np.stack([*before, exponentials, weights], axis=1).tolist()
     rows: list[tuple[Cell, ...]] = [
         (word, *cells) for word, cells in zip(view.columns, numbers, strict=True)
     ]
-    rows.append(("sum", "", "", "", float(exponentials.sum()), float(weights.sum())))
-    root = f"÷ √{model.d_key}" if model.scale_scores else "not scaled"
-    divisor = " / √d_k" if model.scale_scores else ""
-    return Step(
+    empty = [""] * len(stages)
+    rows.append(("sum", *empty, float(exponentials.sum()), float(weights.sum())))
+    return NumberTable(
         "Scores become weights",
-        f"softmax(q Kᵀ{divisor} + mask); exponentials after taking off the largest",
-        ("attends to", "score q·k", root, "masked", "exponential", "weight"),
+        f"softmax({scores} + mask); exponentials after taking off the largest",
+        ("attends to", *stages.values(), "exponential", "weight"),
         tuple(rows),
     )
 
 
-def mixing(view: View, row: int, shown: int | None) -> Step:
+def mixing(view: HeadView, row: int, shown: int | None) -> NumberTable:
     """Show the weights times the values, and their sum, the context of a row."""
     found = [
         (f"{float(weight):.4f} · value of {word}", weight * value_E)
@@ -157,7 +181,9 @@ def mixing(view: View, row: int, shown: int | None) -> Step:
     return table("Weights times values", "c = Σⱼ αⱼ vⱼ", found, shown)
 
 
-def _way_out(view: View, model: ModelConfig, row: int, shown: int | None) -> Iterator[Step]:
+def _way_out(
+    view: HeadView, model: ModelConfig, row: int, shown: int | None
+) -> Iterator[NumberTable]:
     trace, site = view.trace, view.site
     found = [(f"output: {model.num_heads} heads' contexts · W_O", trace.get(f"{site}.output")[row])]
     word = "plus what entered (residual)" if model.residual else "no residual"
@@ -179,7 +205,7 @@ def _way_out(view: View, model: ModelConfig, row: int, shown: int | None) -> Ite
         yield table("The last layer norm", "", [(end, trace.get(end)[row])], shown)
 
 
-def choosing(trace: TraceData, row: int) -> Step:
+def choosing(trace: TraceData, row: int) -> NumberTable:
     """Show the logits of a decoder's row as probabilities."""
     logits_V = trace.get("decoder.logits")[row].astype(np.float64)
     log_sum = float(np.logaddexp.reduce(logits_V))
@@ -187,7 +213,7 @@ def choosing(trace: TraceData, row: int) -> Step:
     # The trace holds log-probabilities of the predicted tokens; their logits follow from these.
     logit = trace.log_probabilities[row] + log_sum
     best = float(logits_V.max())
-    return Step(
+    return NumberTable(
         f"Logits become probabilities: reads {trace.target_tokens[row]}",
         "p = softmax(E x)",
         ("token", "logit", "probability"),
@@ -201,7 +227,7 @@ def choosing(trace: TraceData, row: int) -> Step:
 
 def table(
     title: str, formula: str, vectors: Sequence[tuple[str, np.ndarray]], shown: int | None
-) -> Step:
+) -> NumberTable:
     """Show the numbers of some vectors, or the first of them, and the norm of each.
 
     With all numbers, vectors of different widths stand in one table; the shorter have empty cells.
@@ -218,4 +244,4 @@ def table(
         )
         for name, vector in vectors
     )
-    return Step(title, formula, ("", *map(str, range(widest)), "length"), rows)
+    return NumberTable(title, formula, ("", *map(str, range(widest)), "length"), rows)

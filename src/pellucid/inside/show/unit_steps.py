@@ -9,8 +9,16 @@ from torch import Tensor
 
 from pellucid.inside.ask import Part, check_number
 from pellucid.inside.record.data import TraceData
-from pellucid.inside.show.steps import SHOWN, Cell, Step, choosing, mixing, table
-from pellucid.inside.show.view import View
+from pellucid.inside.show.steps import (
+    SHOWN,
+    NumberTable,
+    by_dimension,
+    choosing,
+    mixing,
+    table,
+    weighing,
+)
+from pellucid.inside.show.view import HeadView
 from pellucid.model import GatedCell, RecurrentModel
 from pellucid.model.cross_attention import AdditiveAttention
 
@@ -26,7 +34,7 @@ def follow_unit(
     layer: int = 0,
     column: int | None = None,
     shown: int | None = SHOWN,
-) -> Iterator[Step]:
+) -> Iterator[NumberTable]:
     """Follow one position through one step of a layer's unit, and on to the chosen token.
 
     Args:
@@ -63,7 +71,7 @@ def follow_unit(
 
 def _way_in(
     trace: TraceData, model: RecurrentModel, part: Part, row: int, shown: int | None
-) -> Step:
+) -> NumberTable:
     config = model.config
     ids = trace.source_ids if part == "encoder" else trace.target_ids
     scale = f" · √{config.d_model}" if config.embedding_scale == "sqrt" else ""
@@ -74,9 +82,9 @@ def _way_in(
 
 def _attending(
     trace: TraceData, model: RecurrentModel, row: int, column: int | None, shown: int | None
-) -> Iterator[Step]:
+) -> Iterator[NumberTable]:
     """Show the attention of a decoder's row: query, one score in full, weights, context."""
-    view = View.of(trace, "decoder.0.cross.weights", 0)
+    view = HeadView.of(trace, "decoder.0.cross.weights", 0)
     column = int(view.cells[row].argmax()) if column is None else column
     advice = "Name one of its positions."
     check_number("column", column, len(view.columns), "this sentence", advice=advice)
@@ -95,62 +103,44 @@ def _attending(
     if isinstance(attention, AdditiveAttention):
         energy_K = _numbers(attention.energy.weight)[0]
         hidden_K = np.tanh(query_K.astype(np.float64) + key_K)
-        columns = [query_K, key_K, hidden_K, energy_K, hidden_K * energy_K]
-        header: tuple[str, ...] = ("dimension", "qᵢ", "kᵢ", "tanh(qᵢ + kᵢ)", "vᵢ", "product")
-        title, formula = f"The score of {word}, dimension by dimension", "vᵀ tanh(q + k)"
+        columns = {"tanh(qᵢ + kᵢ)": hidden_K, "vᵢ": energy_K, "product": hidden_K * energy_K}
+        formula = "vᵀ tanh(q + k)"
     else:
-        columns = [query_K, key_K, query_K.astype(np.float64) * key_K]
-        header = ("dimension", "qᵢ", "kᵢ", "qᵢ kᵢ")
-        title, formula = f"The score of {word}, dimension by dimension", "q · k = Σᵢ qᵢ kᵢ"
-    numbers = np.stack([*columns, columns[-1].cumsum()], axis=1).tolist()
-    most = len(numbers) if shown is None else 2 * shown
-    cells: list[tuple[Cell, ...]] = [(str(i), *line) for i, line in enumerate(numbers[:most])]
-    if rest := numbers[most:]:
-        empty = [""] * (len(header) - 2)
-        together = sum(line[-2] for line in rest)
-        cells.append((f"the other {len(rest)}", *empty, together, numbers[-1][-1]))
-    yield Step(title, formula, (*header, "sum so far"), tuple(cells))
-    yield _weighing(view, row)
+        columns = {"qᵢ kᵢ": query_K.astype(np.float64) * key_K}
+        formula = "q · k = Σᵢ qᵢ kᵢ"
+    yield by_dimension(
+        f"The score of {word}, dimension by dimension",
+        formula,
+        {"qᵢ": query_K, "kᵢ": key_K, **columns},
+        None if shown is None else 2 * shown,
+    )
+    yield weighing(view, row, "scores", {"scores": "score", "masked": "masked"})
     yield mixing(view, row, shown)
 
 
-def _weighing(view: View, row: int) -> Step:
-    scores, masked, weights = (
-        view.at(stage)[row].astype(np.float64) for stage in ("scores", "masked", "weights")
-    )
-    exponentials = np.exp(masked - masked.max())
-    numbers = np.stack([scores, masked, exponentials, weights], axis=1).tolist()
-    rows = [(word, *cells) for word, cells in zip(view.columns, numbers, strict=True)]
-    total = ("sum", "", "", float(exponentials.sum()), float(weights.sum()))
-    return Step(
-        "Scores become weights",
-        "softmax(scores + mask); exponentials after taking off the largest",
-        ("attends to", "score", "masked", "exponential", "weight"),
-        (*rows, total),
-    )
-
-
 def _state_before(trace: TraceData, layer: int, row: int) -> np.ndarray:
-    if row:
-        before: np.ndarray = trace.get(f"decoder.{layer}.recurrent.state")[row - 1]
-        return before
-    first: np.ndarray = trace.get(f"decoder.{layer}.recurrent.initial")[0]
-    return first
+    name, place = ("state", row - 1) if row else ("initial", 0)
+    before: np.ndarray = trace.get(f"decoder.{layer}.recurrent.{name}")[place]
+    return before
+
+
+def _context(trace: TraceData, model: RecurrentModel, row: int) -> np.ndarray:
+    if model.config.has_attention:
+        context_D: np.ndarray = trace.head("decoder.0.cross.context", 0)[row]
+    else:
+        context_D = trace.get("encoder.vector")[0]
+    return context_D
 
 
 def _decoder_step(
     trace: TraceData, model: RecurrentModel, layer: int, row: int, shown: int | None
-) -> Iterator[Step]:
+) -> Iterator[NumberTable]:
     below = "decoder.input" if layer == 0 else f"decoder.{layer - 1}.recurrent.state"
     module = model.decoder.layers[layer]
     parts = []
     if layer == 0:
-        context_D = (
-            trace.head("decoder.0.cross.context", 0)[row]
-            if model.config.has_attention
-            else trace.get("encoder.vector")[0]
-        )
-        parts.append(("C c, from the context", _numbers(module.context.weight) @ context_D))
+        from_context_D = _numbers(module.context.weight) @ _context(trace, model, row)
+        parts.append(("C c, from the context", from_context_D))
     yield from _unit(
         f"decoder.{layer}",
         module.cell,
@@ -166,7 +156,7 @@ _STAGES = ("reset", "update", "candidate", "state")
 
 def _encoder_steps(
     trace: TraceData, model: RecurrentModel, layer: int, row: int, shown: int | None
-) -> Iterator[Step]:
+) -> Iterator[NumberTable]:
     below = "encoder.input" if layer == 0 else f"encoder.{layer - 1}.recurrent.state"
     start = 0
     for name, cell in model.encoder.layers[layer].directions():
@@ -190,7 +180,7 @@ def _unit(
     parts: Sequence[tuple[str, np.ndarray]],
     stages: dict[str, np.ndarray],
     shown: int | None,
-) -> Iterator[Step]:
+) -> Iterator[NumberTable]:
     """Show one step of a unit: each gate from its parts, then the state from the gates."""
     x_D, state_D = entering
     from_input = _numbers(cell.input.weight) @ x_D + _numbers(cell.input.bias)
@@ -198,20 +188,22 @@ def _unit(
     width = len(state_D)
     for number, gate in enumerate(_GATES):
         own = slice(number * width, (number + 1) * width)
-        added = [("W x + b, from the input", from_input[own])]
-        added += [(name, part[own]) for name, part in parts]
-        own_state = from_state[own]
-        found = list(added)
+        own_state, said, sign, letter = from_state[own], "U h + c", "σ", gate[0].replace("u", "z")
+        name = f"{gate} gate"
         if gate == "candidate":
-            own_state = stages["reset"] * own_state
-            found.append(("r ⊙ (U h + c), from the state", own_state))
-        else:
-            found.append(("U h + c, from the state", own_state))
-        found.append(("sum", sum(part for _, part in added) + own_state))
-        sign, letter = ("tanh", "n") if gate == "candidate" else ("σ", gate[0].replace("u", "z"))
+            own_state, said, sign, letter = (
+                stages["reset"] * own_state,
+                "r ⊙ (U h + c)",
+                "tanh",
+                "n",
+            )
+            name = gate
+        found = [("W x + b, from the input", from_input[own])]
+        found += [(what, part[own]) for what, part in parts]
+        found.append((f"{said}, from the state", own_state))
+        found.append(("sum", sum(part for _, part in found)))
         found.append((f"{sign} of the sum, {letter}", stages[gate]))
-        title = f"The {gate}{'' if gate == 'candidate' else ' gate'} of {where}"
-        yield table(title, f"{letter} = {sign}(sum)", found, shown)
+        yield table(f"The {name} of {where}", f"{letter} = {sign}(sum)", found, shown)
     update_D, candidate_D = stages["update"], stages["candidate"]
     found = [
         ("state before, h", state_D),
@@ -223,17 +215,14 @@ def _unit(
     yield table(f"The state of {where}", "h' = (1 - z) ⊙ n + z ⊙ h", found, shown)
 
 
-def _reading_out(trace: TraceData, model: RecurrentModel, row: int, shown: int | None) -> Step:
+def _reading_out(
+    trace: TraceData, model: RecurrentModel, row: int, shown: int | None
+) -> NumberTable:
     last = f"decoder.{model.config.num_decoder_layers - 1}.recurrent.state"
-    context_D = (
-        trace.head("decoder.0.cross.context", 0)[row]
-        if model.config.has_attention
-        else trace.get("encoder.vector")[0]
-    )
     found = [
         ("x", trace.get("decoder.input")[row]),
         ("state after, h'", trace.get(last)[row]),
-        ("context, c", context_D),
+        ("context, c", _context(trace, model, row)),
         ("readout, o", trace.get("decoder.readout")[row]),
     ]
     return table("Input, state and context read out", "o = tanh(R [x; h'; c] + b)", found, shown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,7 +29,7 @@ _STAGES = {
 
 
 @dataclass(frozen=True)
-class View:
+class HeadView:
     """One head's array of one stage.
 
     Attributes:
@@ -198,7 +198,7 @@ class View:
         )
 
 
-def default_view(trace: TraceData) -> View:
+def default_view(trace: TraceData) -> HeadView:
     """Choose what to show by default: one head, if possible of the last layer's cross-attention.
 
     Raises:
@@ -222,10 +222,10 @@ def default_view(trace: TraceData) -> View:
     )
 
 
-def views_of(trace: TraceData) -> list[View]:
+def views_of(trace: TraceData) -> list[HeadView]:
     """List every head of every array with heads, in the order of the trace."""
     return [
-        View.of(trace, name, head)
+        HeadView.of(trace, name, head)
         for name in trace.arrays
         if name.count(".") == 3 and name.rpartition(".")[2] in HEAD_STAGES
         for head in trace.heads
@@ -276,3 +276,29 @@ def number_in_cell(value: float, limit: float | None) -> str:
     if digits == 2 and abs(float(short)) < 1:
         short = short.replace("0.", ".")
     return short.removesuffix(".00").replace("-", "−")
+
+
+CLEAREST = "of all of this kind the head whose rows have the least entropy on this sentence"
+
+
+def clearest_head(
+    trace: TraceData, names: Sequence[str], heads: Collection[int] | None = None
+) -> tuple[str, int]:
+    """Find the head with the least entropy on this sentence; it need not be a useful one.
+
+    Args:
+        trace: holds the weights.
+        names: the arrays of weights to choose from.
+        heads: the heads to choose from; all unless given.
+
+    Returns:
+        The array's name, and the head.
+    """
+    places = [(name, head) for name in names for head in heads or trace.heads]
+    return min(places, key=lambda place: mean_entropy(trace.head(*place)))
+
+
+def mean_entropy(weights_LM: np.ndarray) -> float:
+    """Return the entropy of a row's weights, averaged over the rows, in nats."""
+    logs_LM = np.log(np.where(weights_LM > 0, weights_LM, 1.0))
+    return float(-(weights_LM * logs_LM).sum(axis=-1).mean())

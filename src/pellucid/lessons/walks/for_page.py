@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from pellucid.bundle import Bundle
-from pellucid.inside.show.page.carry import cannot_carry
+from pellucid.inside.show.page import cannot_carry
 from pellucid.lessons.walks.by_name import TITLES, load_walk
 from pellucid.lessons.walks.statement import SENTENCE, Statement
 

@@ -56,20 +56,18 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
         has_keys: True if requests need a key.
         lessons: the lessons of a model that runs in the page.
     """
-    from pellucid.formats.exporting import guided_head
-    from pellucid.inside.show.page.carry import carry_model
-    from pellucid.page import make_page
+    from pellucid.inside.show.page import carry_model
+    from pellucid.page.make import make_page
 
     carried, services = [], []
     walks: list[dict[str, Any]] = []
     without = "There are no lessons in this page: they need a model that the page runs itself."
     for model in models:
         bundle = model.translator.own_bundle
-        taught = guided_head(bundle)
         if has_keys or not _can_carry(bundle):
-            services.append(_describe(model, taught))
+            services.append(_describe(model))
             continue
-        carried.append(carry_model(bundle, model.name, taught=taught))
+        carried.append(carry_model(bundle, model.name))
         if not walks:
             walks, without = lessons(bundle)
     page = make_page(
@@ -84,7 +82,7 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
 
 
 def _can_carry(bundle: Bundle) -> bool:
-    from pellucid.inside.show.page.carry import cannot_carry
+    from pellucid.inside.show.page import cannot_carry
     from pellucid.page.make import MODEL_LIMIT
 
     # First by size only: the other checks make a copy in double precision.
@@ -92,7 +90,9 @@ def _can_carry(bundle: Bundle) -> bool:
     return size <= MODEL_LIMIT and not cannot_carry(bundle)
 
 
-def _describe(model: ServedModel, taught: tuple[int, int] | None) -> dict[str, Any]:
+def _describe(model: ServedModel) -> dict[str, Any]:
+    from pellucid.inside.show.page import taught_head
+
     bundle = model.translator.own_bundle
     config = bundle.config.model
     layers = f"{config.num_encoder_layers} + {config.num_decoder_layers} layers"
@@ -100,7 +100,7 @@ def _describe(model: ServedModel, taught: tuple[int, int] | None) -> dict[str, A
         "name": model.name,
         "languages": {"source": model.source, "target": model.target},
         "model_hash": bundle.model_hash,
-        "taught_head": f"decoder.{taught[0]}.cross.{taught[1]}" if taught else "",
+        "taught_head": taught_head(bundle),
         "about": f"{layers}, {config.num_heads} heads, computed by this server",
         "unit": "words" if bundle.config.tokenizer.kind == "words" else "pieces",
         "vocabulary_size": config.target_vocabulary_size,

@@ -12,7 +12,9 @@ from typing import Any
 
 from safetensors import safe_open
 
-from pellucid.evaluate import Form, evaluate_corpus
+from pellucid.evaluate.corpus import evaluate_corpus
+from pellucid.evaluate.form import Form
+from pellucid.evaluate.statistics import Scoring
 from pellucid.machine.hardware import leave_lasting_objects
 from pellucid.translate.translator import Translator
 
@@ -139,7 +141,7 @@ def _measure(
         bulk = _find_speed(lambda: translate(sources[:BULK_LINES])[1])
     texts, _ = translate(sources)
     form = Form.of_model(translator.tokenizer.config)
-    score = evaluate_corpus(texts, references, form=form).bleu
+    score = evaluate_corpus(texts, references, Scoring(form=form)).bleu
     search = "greedy" if beam == 1 else f"beam {beam}"
     return Measured(
         competitor.name, search, precision, score.score, score.low, score.high,

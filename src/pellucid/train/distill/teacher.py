@@ -12,8 +12,8 @@ from typing import Any
 
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError, DataError, PellucidError
-from pellucid.evaluate import choose_tokenizer
 from pellucid.evaluate.links import write_links
+from pellucid.evaluate.tokenization import choose_tokenizer
 from pellucid.files import read_bytes, write_text, writing
 from pellucid.translate.aligning import Aligner
 from pellucid.translate.results import TranslatedHypothesis, Translation

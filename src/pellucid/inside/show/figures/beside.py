@@ -6,24 +6,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pellucid.errors import InputError
-from pellucid.inside.beside import Side
-from pellucid.inside.show.figures.captions import LINE, MARGIN, caption_lines, captioned
+from pellucid.inside.beside import Answer
 from pellucid.inside.show.figures.panels import (
     MOST_NUMBERS,
-    Panel,
+    MapPanel,
     draw_panel,
     draw_scale,
-    look_of_one,
     panel_of,
     room_of,
+    sizes_of_one,
 )
-from pellucid.inside.show.figures.style import Lettering, check_ending, width_in_inches
-from pellucid.inside.show.view import View, describe_model_of
+from pellucid.inside.show.figures.style import (
+    LINE,
+    MARGIN,
+    Lettering,
+    captioned,
+    check_ending,
+    width_in_inches,
+)
+from pellucid.inside.show.view import HeadView, describe_model_of
 
 TITLE_SIZE = 9
 
 
-def draw_sides_figure(sides: Sequence[Side], path: str | Path) -> None:
+def draw_answers_figure(sides: Sequence[Answer], path: str | Path) -> None:
     """Draw the maps of models that answered the same line, next to each other.
 
     A model without attention has no map and is described in the caption.
@@ -48,32 +54,31 @@ def draw_sides_figure(sides: Sequence[Side], path: str | Path) -> None:
     names = [name for name, _ in shown]
     texts = [text for panel in panels for text in panel.texts]
     lettering = Lettering(path, [*texts, *names, *caption])
-    looks = [look_of_one(panel, lettering) for panel in panels]
-    rooms = [room_of(panel, look) for panel, look in zip(panels, looks, strict=True)]
+    all_sizes = [sizes_of_one(panel, lettering) for panel in panels]
+    rooms = [room_of(panel, sizes) for panel, sizes in zip(panels, all_sizes, strict=True)]
     head = LINE + 0.06
     top = MARGIN + head + max(above for _, above, _ in rooms)
     lefts, at, bottom = [], MARGIN, top
-    for panel, look, (left, _, overhang) in zip(panels, looks, rooms, strict=True):
+    for panel, sizes, (left, _, overhang) in zip(panels, all_sizes, rooms, strict=True):
         num_rows, num_columns = panel.cells_LM.shape
         lefts.append(at + left)
         title = width_in_inches(lettering.write(panel.title), TITLE_SIZE)
-        at += left + max(num_columns * look.cell[0] + max(overhang, 0.25), title - left)
-        bottom = max(bottom, top + max(0.9, num_rows * look.cell[1]))
+        at += left + max(num_columns * sizes.cell[0] + max(overhang, 0.25), title - left)
+        bottom = max(bottom, top + max(0.9, num_rows * sizes.cell[1]))
     width = max(at + 0.6 + MARGIN, 4.2)
-    height = bottom + 0.12 + LINE * len(caption_lines(lettering, caption, width)) + MARGIN
-    with captioned(path, lettering, caption, (width, height), bottom + 0.12) as sheet:
-        for name, panel, look, left in zip(names, panels, looks, lefts, strict=True):
+    with captioned(path, lettering, caption, width, bottom + 0.12) as sheet:
+        for name, panel, sizes, left in zip(names, panels, all_sizes, lefts, strict=True):
             sheet.text(left, MARGIN, lettering.write(name), size=TITLE_SIZE, weight="bold")
-            draw_panel(sheet, panel, look, left=left, top=top)
+            draw_panel(sheet, panel, sizes, left=left, top=top)
         draw_scale(sheet, panels[-1], left=at, top=top, height=bottom - top, label="weight")
 
 
-def _caption(sides: Sequence[Side], panels: Sequence[Panel]) -> list[str]:
+def _caption(sides: Sequence[Answer], panels: Sequence[MapPanel]) -> list[str]:
     """Say what each model is and answered, and how to read the maps."""
     found = [f"{' next to '.join(side.name for side in sides)}: weights of cross-attention."]
     for side in sides:
         found.append(f"{side.name}: {side.about}. {side.reason} “{side.translation}”")
-    view: View = next(side.view for side in sides if side.view is not None)
+    view: HeadView = next(side.view for side in sides if side.view is not None)
     found += [view.describe_axes(), view.describe_scale()]
     found += [describe_model_of(side.trace) for side in sides]
     found += [f"WARNING: {problem}" for side in sides for problem in side.trace.problems]

@@ -9,26 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pellucid.errors import InputError
-from pellucid.inside.heads.compare import Difference, compare_maps
+from pellucid.inside.heads.compare import MapDifference, compare_maps
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.colors import scale_end
-from pellucid.inside.show.figures.captions import LINE, MARGIN, caption_lines, captioned
 from pellucid.inside.show.figures.panels import (
     MOST_NUMBERS,
-    Look,
-    Panel,
+    MapPanel,
+    PanelSizes,
     draw_panel,
     draw_scale,
-    look_of_one,
     panel_of,
     room_of,
+    sizes_of_one,
 )
-from pellucid.inside.show.figures.style import Lettering, check_ending
-from pellucid.inside.show.view import SPECIAL_TOKENS, View, describe_model_of
+from pellucid.inside.show.figures.style import (
+    LINE,
+    MARGIN,
+    Lettering,
+    captioned,
+    check_ending,
+)
+from pellucid.inside.show.view import SPECIAL_TOKENS, HeadView, describe_model_of, views_of
 
 FIVE_STAGES = ("scores", "scaled", "masked", "weights", "context")
 
@@ -58,13 +64,13 @@ def draw_trace_figure(
         InputError: the trace does not hold the array, or the file's ending is not known.
         OutputError: the file cannot be written.
     """
-    view = View(trace, part, layer, kind, head, stage)
+    view = HeadView(trace, part, layer, kind, head, stage)
     label = "weight" if stage == "weights" else stage
     draw_map_figure(panel_of(view), path, caption=view.caption(), label=label)
 
 
 def draw_map_figure(
-    panel: Panel, path: str | Path, *, caption: Sequence[str], label: str = "weight"
+    panel: MapPanel, path: str | Path, *, caption: Sequence[str], label: str = "weight"
 ) -> None:
     """Draw any map with its words, numbers and color scale.
 
@@ -83,27 +89,29 @@ def draw_map_figure(
         left_out = f"More than {MOST_NUMBERS} words: the numbers are in the trace's file."
         caption = [*caption, left_out]
     lettering = Lettering(path, [*panel.texts, *caption])
-    look = look_of_one(panel, lettering)
+    sizes = sizes_of_one(panel, lettering)
     num_rows, num_columns = panel.cells_LM.shape
-    left, above, beside = room_of(panel, look)
+    left, above, beside = room_of(panel, sizes)
     head = LINE + 0.06 if panel.title else 0.0
-    body = num_columns * look.cell[0], num_rows * look.cell[1]
+    body = num_columns * sizes.cell[0], num_rows * sizes.cell[1]
     bar = max(0.9, body[1])
     width = max(2 * MARGIN + left + body[0] + max(0.75, beside), 4.2)
     top = MARGIN + head + above
-    written = LINE * len(caption_lines(lettering, caption, width))
-    height = 2 * MARGIN + head + above + bar + 0.12 + written
-    with captioned(path, lettering, caption, (width, height), top + bar + 0.12) as sheet:
+    with captioned(path, lettering, caption, width, top + bar + 0.12) as sheet:
         if panel.title:
             sheet.text(MARGIN, MARGIN, lettering.write(panel.title), size=9, weight="bold")
-        draw_panel(sheet, panel, look, left=MARGIN + left, top=top)
+        draw_panel(sheet, panel, sizes, left=MARGIN + left, top=top)
         draw_scale(
             sheet, panel, left=MARGIN + left + body[0] + 0.15, top=top, height=bar, label=label
         )
 
 
 def draw_difference_figure(
-    first: View, second: View, path: str | Path, *, names: tuple[str, str] = ("first", "second")
+    first: HeadView,
+    second: HeadView,
+    path: str | Path,
+    *,
+    names: tuple[str, str] = ("first", "second"),
 ) -> None:
     """Draw one head's weights minus another's: blue for less weight, orange for more.
 
@@ -140,7 +148,7 @@ def draw_difference_figure(
         for row, other in difference.rows
         if first.predicted is not None and second.predicted is not None
     ]
-    panel = Panel(
+    panel = MapPanel(
         difference.values,
         difference.row_tokens,
         difference.column_tokens,
@@ -179,7 +187,7 @@ def draw_grid_figure(
     if layers is None:
         names = [name.split(".") for name in trace.arrays]
         layers = [int(n[1]) for n in names if n[::2] == [part, kind] and n[3:] == [stage]]
-    views = [[View(trace, part, n, kind, head, stage) for head in trace.heads] for n in layers]
+    views = [[HeadView(trace, part, n, kind, head, stage) for head in trace.heads] for n in layers]
     if not views:
         trace.get(f"{part}.0.{kind}.{stage}")  # Raises the error that says what the trace holds.
     limit = None
@@ -190,16 +198,14 @@ def draw_grid_figure(
     lettering = Lettering(path, [*panels[0][0].texts, *caption])
     num_rows, num_columns = panels[0][0].cells_LM.shape
     side = min(max(2.4 / max(num_rows, num_columns), 0.075), 0.17)
-    look = Look((side, side), min(52 * side, 7.5), 0, lettering)
-    left, above, beside = room_of(panels[0][0], look)
+    sizes = PanelSizes((side, side), min(52 * side, 7.5), 0, lettering)
+    left, above, beside = room_of(panels[0][0], sizes)
     wide, high = num_columns * side, num_rows * side
     step_right, step_down = max(wide, 0.9) + 0.16, max(high, 0.3) + 0.36
     first_left, first_top = MARGIN + left + 0.2, MARGIN + above + 0.2
     body = len(panels[0]) * step_right, len(panels) * step_down
     width = max(first_left + body[0] + max(0.75, beside), 4.2)
-    written = LINE * len(caption_lines(lettering, caption, width))
-    height = first_top + body[1] + written + MARGIN
-    with captioned(path, lettering, caption, (width, height), first_top + body[1]) as sheet:
+    with captioned(path, lettering, caption, width, first_top + body[1]) as sheet:
         for index, (row, seen) in enumerate(zip(panels, views, strict=True)):
             top = first_top + index * step_down
             style = {"rotation": 90, "va": "center", "ha": "center", "size": 8, "weight": "bold"}
@@ -207,7 +213,7 @@ def draw_grid_figure(
             for place, (panel, view) in enumerate(zip(row, seen, strict=True)):
                 at = first_left + place * step_right
                 words = {"with_rows": not place, "with_columns": not index}
-                draw_panel(sheet, panel, look, left=at, top=top, **words)
+                draw_panel(sheet, panel, sizes, left=at, top=top, **words)
                 sheet.text(at, top + high + 0.04, _name_of(view), size=6.5)
         draw_scale(
             sheet,
@@ -237,31 +243,31 @@ def draw_stages_figure(
         OutputError: the file cannot be written.
     """
     path = check_ending(path)
-    views = [View(trace, part, layer, kind, head, stage) for stage in FIVE_STAGES]
+    views = [HeadView(trace, part, layer, kind, head, stage) for stage in FIVE_STAGES]
     panels = [panel_of(view) for view in views]
     caption = _stages_caption(views)
     lettering = Lettering(path, [*panels[0].texts, *caption])
     digit = 4.2 if max(panels[0].cells_LM.shape) <= MOST_NUMBERS else 0
-    look = Look((0.215, 0.17) if digit else (0.09, 0.09), 6.5 if digit else 5, digit, lettering)
-    left, above, _ = room_of(panels[0], look)
-    wides = [panel.cells_LM.shape[1] * look.cell[0] for panel in panels]
+    sizes = PanelSizes(
+        (0.215, 0.17) if digit else (0.09, 0.09), 6.5 if digit else 5, digit, lettering
+    )
+    left, above, _ = room_of(panels[0], sizes)
+    wides = [panel.cells_LM.shape[1] * sizes.cell[0] for panel in panels]
     steps = [max(wide, 1.35) + 0.68 for wide in wides]
-    high = len(panels[0].rows) * look.cell[1]
+    high = len(panels[0].rows) * sizes.cell[1]
     bar = max(high, 0.6)
     top = MARGIN + 0.2 + above
     width = 2 * MARGIN + left + sum(steps)
-    written = LINE * len(caption_lines(lettering, caption, width))
-    height = top + bar + 0.15 + written + MARGIN
-    with captioned(path, lettering, caption, (width, height), top + bar + 0.15) as sheet:
+    with captioned(path, lettering, caption, width, top + bar + 0.15) as sheet:
         at = MARGIN + left
         for index, (panel, view) in enumerate(zip(panels, views, strict=True)):
-            draw_panel(sheet, panel, look, left=at, top=top, with_rows=not index)
+            draw_panel(sheet, panel, sizes, left=at, top=top, with_rows=not index)
             sheet.text(at, MARGIN, f"{index + 1}. {view.stage}", size=8, weight="bold")
             draw_scale(sheet, panel, left=at + wides[index] + 0.06, top=top, height=bar, label="")
             at += steps[index]
 
 
-def _name_of(view: View) -> str:
+def _name_of(view: HeadView) -> str:
     """Return a head's number, and for weights the share on special tokens."""
     name = f"head {view.head}"
     special = [i for i, token in enumerate(view.columns) if token in SPECIAL_TOKENS]
@@ -270,7 +276,7 @@ def _name_of(view: View) -> str:
     return f"{name}   special {view.cells[:, special].sum(axis=1).mean():.0%}"
 
 
-def _grid_caption(views: Sequence[Sequence[View]], panel: Panel) -> list[str]:
+def _grid_caption(views: Sequence[Sequence[HeadView]], panel: MapPanel) -> list[str]:
     first = views[0][0]
     what = f"{first.title.split(',')[0]}, {first.part} {first.kind}-attention, every head"
     where = f"layer {first.layer}" if len(views) == 1 else f"{len(views)} layers"
@@ -288,7 +294,10 @@ def _grid_caption(views: Sequence[Sequence[View]], panel: Panel) -> list[str]:
 
 
 def _difference_caption(
-    views: tuple[View, View], difference: Difference, names: tuple[str, str], limit: float
+    views: tuple[HeadView, HeadView],
+    difference: MapDifference,
+    names: tuple[str, str],
+    limit: float,
 ) -> list[str]:
     found = [f"“{names[0]}” minus “{names[1]}”, cell by cell; all counted from 0."]
     for side, (name, view) in enumerate(zip(names, views, strict=True)):
@@ -314,7 +323,7 @@ def _difference_caption(
     return [*found, f"Color: {limit:.3g} less (blue) to {limit:.3g} more (orange) in “{names[0]}”."]
 
 
-def _stages_caption(views: Sequence[View]) -> list[str]:
+def _stages_caption(views: Sequence[HeadView]) -> list[str]:
     weights = views[FIVE_STAGES.index("weights")]
     where = weights.title.removeprefix("Weights, ")
     return [
@@ -324,3 +333,29 @@ def _stages_caption(views: Sequence[View]) -> list[str]:
         f"{weights.describe_axes()} {weights.describe_special()}",
         *weights.caption(scale=False)[3:],
     ]
+
+
+def draw_picture(trace: TraceData, path: Path) -> None:
+    """Draw one head if the trace holds only one, otherwise every layer and head of one kind.
+
+    One head with all stages is drawn as five stages side by side. Of several kinds, the decoder's
+    cross-attention is drawn; of several stages, the weights.
+
+    Raises:
+        InputError: the trace holds no array of a head, or the file's ending is not known.
+        OutputError: the file cannot be written.
+    """
+    views = views_of(trace)
+    if not views:
+        raise InputError(
+            "The trace holds no array of a head to draw. Ask for a stage such as weights."
+        )
+    best = max(views, key=lambda view: (view.stage == "weights", view.kind == "cross"))
+    one: Any = {"part": best.part, "layer": best.layer, "kind": best.kind, "head": best.head}
+    is_one_head = len({(view.site, view.head) for view in views}) == 1
+    if is_one_head and {view.stage for view in views} >= set(FIVE_STAGES):
+        draw_stages_figure(trace, path, **one)
+    elif is_one_head:
+        draw_trace_figure(trace, path, **one, stage=best.stage)
+    else:
+        draw_grid_figure(trace, path, part=best.part, kind=best.kind, stage=best.stage)

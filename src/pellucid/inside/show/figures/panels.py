@@ -22,7 +22,7 @@ from pellucid.inside.show.figures.style import (
     draw_color_bar,
     width_in_inches,
 )
-from pellucid.inside.show.view import View, number_in_cell
+from pellucid.inside.show.view import HeadView, number_in_cell
 
 MOST_NUMBERS = 64
 """The most rows or columns of a map that has a number printed in each cell."""
@@ -33,7 +33,7 @@ _SINE = 0.87  # of 60 degrees, the angle of the columns' words
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class MapPanel:
     """The content of one panel.
 
     Attributes:
@@ -68,7 +68,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Look:
+class PanelSizes:
     """Sizes in inches, fonts in points.
 
     Attributes:
@@ -84,14 +84,14 @@ class Look:
     lettering: Lettering = field(repr=False)
 
 
-def panel_of(view: View, *, limit: float | None = None) -> Panel:
+def panel_of(view: HeadView, *, limit: float | None = None) -> MapPanel:
     """Make a panel of a view of a trace.
 
     Args:
         view: the array to show.
         limit: the end of a signed scale; by default its own largest magnitude.
     """
-    return Panel(
+    return MapPanel(
         view.cells,
         view.rows,
         view.columns,
@@ -101,30 +101,30 @@ def panel_of(view: View, *, limit: float | None = None) -> Panel:
     )
 
 
-def look_of_one(panel: Panel, lettering: Lettering) -> Look:
+def sizes_of_one(panel: MapPanel, lettering: Lettering) -> PanelSizes:
     """Choose the sizes of a panel that has a figure to itself."""
     longest = max(panel.cells_LM.shape)
     if longest <= MOST_NUMBERS:
-        return Look((0.32, 0.21), 8, 6.2, lettering)
+        return PanelSizes((0.32, 0.21), 8, 6.2, lettering)
     side = max(0.13 * MOST_NUMBERS / longest, 0.06)
-    return Look((side, side), 56 * side, 0, lettering)
+    return PanelSizes((side, side), 56 * side, 0, lettering)
 
 
-def room_of(panel: Panel, look: Look) -> tuple[float, float, float]:
+def room_of(panel: MapPanel, sizes: PanelSizes) -> tuple[float, float, float]:
     """Return the inches needed to the left for rows, above for columns, and right of the last."""
-    write, size = look.lettering.write, look.word
+    write, size = sizes.lettering.write, sizes.word
     words = [*panel.rows, "" if panel.predicted is None else READS_PREDICTS[0]]
     left = max(width_in_inches(write(word), size) for word in words) + 0.1
     if panel.predicted is not None:
-        left += _inches_of_predicted(panel, look)
+        left += _inches_of_predicted(panel, sizes)
     longest = max((width_in_inches(write(word), size) for word in panel.columns), default=0)
     return left, longest * _SINE + 0.16, longest * 0.5 + 0.05
 
 
 def draw_panel(
     sheet: Sheet,
-    panel: Panel,
-    look: Look,
+    panel: MapPanel,
+    sizes: PanelSizes,
     *,
     left: float,
     top: float,
@@ -136,7 +136,7 @@ def draw_panel(
     Args:
         sheet: to draw on.
         panel: the content.
-        look: the sizes.
+        sizes: the sizes.
         left: of the cells, in inches.
         top: of the cells, in inches.
         with_rows: write the words of the rows.
@@ -146,7 +146,7 @@ def draw_panel(
         The axes.
     """
     num_rows, num_columns = panel.cells_LM.shape
-    width, height = look.cell
+    width, height = sizes.cell
     axes = sheet.axes(left, top, num_columns * width, num_rows * height)
     axes.set_xlim(0, num_columns)
     axes.set_ylim(num_rows, 0)
@@ -154,16 +154,16 @@ def draw_panel(
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set(color="#8a8a8a", linewidth=0.5)
-    _draw_cells(axes, panel, look)
+    _draw_cells(axes, panel, sizes)
     if with_columns:
-        _write_columns(axes, panel, look)
+        _write_columns(axes, panel, sizes)
     if with_rows:
-        _write_rows(axes, panel, look)
+        _write_rows(axes, panel, sizes)
     return axes
 
 
 def draw_scale(
-    sheet: Sheet, panel: Panel, *, left: float, top: float, height: float, label: str
+    sheet: Sheet, panel: MapPanel, *, left: float, top: float, height: float, label: str
 ) -> None:
     """Draw the color scale next to a panel, with the numbers at its ends."""
     ticks = [0, 0.25, 0.5, 0.75, 1] if panel.limit is None else [-panel.limit, 0, panel.limit]
@@ -171,13 +171,13 @@ def draw_scale(
     bar.set_label(label, size=7)
 
 
-def _draw_cells(axes: Any, panel: Panel, look: Look) -> None:
+def _draw_cells(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
     colors, norm = panel.scale
     forbidden_LM = panel.forbidden_LM
     if forbidden_LM is None:
         forbidden_LM = np.zeros(panel.cells_LM.shape, dtype=bool)
     shown_LM = np.ma.masked_where(forbidden_LM | ~np.isfinite(panel.cells_LM), panel.cells_LM)
-    if look.digit:
+    if sizes.digit:
         mesh = {"edgecolors": "white", "linewidth": 0.4}
         axes.pcolormesh(shown_LM, cmap=colors, norm=norm, **mesh)
     else:
@@ -186,13 +186,13 @@ def _draw_cells(axes: Any, panel: Panel, look: Look) -> None:
         axes.imshow(
             shown_LM, cmap=colors, norm=norm, extent=box, aspect="auto", interpolation="none"
         )
-    _hatch(axes, np.ma.getmaskarray(shown_LM), dense=bool(look.digit))
-    if not look.digit:
+    _hatch(axes, np.ma.getmaskarray(shown_LM), dense=bool(sizes.digit))
+    if not sizes.digit:
         return
     for row, column in zip(*np.nonzero(~np.ma.getmaskarray(shown_LM)), strict=True):
         value = float(panel.cells_LM[row, column])
         _, ink = ground_and_ink(value, panel.limit)
-        style = {"size": look.digit, "ha": "center", "va": "center_baseline"}
+        style = {"size": sizes.digit, "ha": "center", "va": "center_baseline"}
         text = number_in_cell(value, panel.limit)
         axes.text(column + 0.5, row + 0.52, text, color=ink, **style)
 
@@ -212,10 +212,10 @@ def _hatch(axes: Any, forbidden_LM: np.ndarray, *, dense: bool) -> None:
         axes.add_collection(PatchCollection(patches, hatch=hatch, **style), autolim=False)
 
 
-def _write_columns(axes: Any, panel: Panel, look: Look) -> None:
+def _write_columns(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
     for index, word in enumerate(panel.columns):
         axes.annotate(
-            look.lettering.write(word),
+            sizes.lettering.write(word),
             (index + 0.5, 0),
             xytext=(0, 4),
             textcoords="offset points",
@@ -223,18 +223,18 @@ def _write_columns(axes: Any, panel: Panel, look: Look) -> None:
             rotation_mode="anchor",
             ha="left",
             va="center",
-            size=look.word,
+            size=sizes.word,
             annotation_clip=False,
         )
 
 
-def _write_rows(axes: Any, panel: Panel, look: Look) -> None:
-    write, size = look.lettering.write, look.word
+def _write_rows(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
+    write, size = sizes.lettering.write, sizes.word
     gap = 4.0
     predicted = panel.predicted
     place = gap
     if predicted is not None:
-        place += 72 * _inches_of_predicted(panel, look)
+        place += 72 * _inches_of_predicted(panel, sizes)
         arrow = place - 72 * width_in_inches(" →", size)
         for text, points in zip((*READS_PREDICTS, "→"), (place, gap, arrow), strict=True):
             _write_beside(axes, text, -1, points, size, color=FAINT)
@@ -245,10 +245,10 @@ def _write_rows(axes: Any, panel: Panel, look: Look) -> None:
             _write_beside(axes, write(predicted[index]), index, gap, size)
 
 
-def _inches_of_predicted(panel: Panel, look: Look) -> float:
+def _inches_of_predicted(panel: MapPanel, sizes: PanelSizes) -> float:
     """Return the room for the tokens that rows predict, with the arrow before them."""
-    words = [*map(look.lettering.write, panel.predicted or ()), READS_PREDICTS[1]]
-    size = look.word
+    words = [*map(sizes.lettering.write, panel.predicted or ()), READS_PREDICTS[1]]
+    size = sizes.word
     return max(width_in_inches(word, size) for word in words) + width_in_inches(" → ", size)
 
 

@@ -17,12 +17,14 @@ from pellucid.inside.show.figures.style import (
     SIGNED,
     Lettering,
     Sheet,
+    captioned,
     check_ending,
     draw_color_bar,
-    save_figure,
-    wrap,
 )
 from pellucid.model import Transformer
+
+WIDTH = 12.5
+"""Inches."""
 
 
 def draw_positions_figure(
@@ -55,15 +57,10 @@ def draw_positions_figure(
         "Color: blue below 0, orange above; each scale ends at its panel's largest magnitude.",
     ]
     lettering = Lettering(path, caption)
-    lines = wrap([lettering.write(line) for line in caption], 12.2, 7)
-    with lettering.settings():
-        sheet = Sheet(12.5, 4.2 + 0.135 * len(lines))
+    with captioned(path, lettering, caption, WIDTH, 4.05, below=0.15) as sheet:
         _heat(sheet, positions_LD, 0.55, ("dimension", "position"), "1. Encodings")
         _heat(sheet, products_LL, 4.75, ("position j", "position i"), "2. Products PEᵢ · PEⱼ")
         _by_offset(sheet, products_LL, 9.1)
-        for index, line in enumerate(lines):
-            sheet.text(0.12, 4.05 + index * 0.135, line, size=7)
-        save_figure(sheet.figure, path, title=lettering.write(caption[0]))
 
 
 def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The style of figures: fonts, color scales, and files whose bytes depend only on the content."""
+"""The style of figures: fonts, color scales, captions, and reproducible files."""
 
 from __future__ import annotations
 
@@ -32,17 +32,11 @@ FIRST_FONT = "DejaVu Sans"
 """This font comes with Matplotlib, so that a figure looks the same everywhere."""
 
 _WIDE_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Source Han Sans SC",
-    "WenQuanYi Micro Hei",
-    "PingFang SC",
-    "Hiragino Sans",
-    "Hiragino Sans GB",
-    "Apple SD Gothic Neo",
-    "Arial Unicode MS",
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC",
+    "WenQuanYi Micro Hei", "PingFang SC", "Hiragino Sans",
+    "Hiragino Sans GB", "Apple SD Gothic Neo", "Arial Unicode MS",
     "Noto Sans",
-)
+)  # fmt: skip
 _SETTINGS: dict[str, Any] = {
     "font.size": 8.0,
     "svg.fonttype": "none",
@@ -217,3 +211,44 @@ def wrap(sentences: Sequence[str], width: float, size: float) -> list[str]:
 def _letters_of(family: str) -> frozenset[str]:
     font = get_font(findfont(FontProperties(family=[family])))
     return frozenset(map(chr, font.get_charmap()))
+
+
+MARGIN = 0.12
+"""Inches around everything."""
+
+LINE = 0.135
+"""Inches from one line of a caption to the next."""
+
+CAPTION_SIZE = 7.0
+
+
+@contextmanager
+def captioned(
+    path: Path,
+    lettering: Lettering,
+    caption: Sequence[str],
+    width: float,
+    top: float,
+    *,
+    below: float = MARGIN,
+) -> Iterator[Sheet]:
+    """Make a sheet to draw on; at the end write the caption at its foot, and the file.
+
+    Args:
+        path: the file.
+        lettering: its fonts.
+        caption: sentences, each on a new line; the first is also the file's title.
+        width: of the sheet, in inches.
+        top: of the caption, in inches; the sheet is as high as the caption needs.
+        below: inches below the caption.
+    """
+    sentences = [lettering.write(sentence) for sentence in caption]
+    lines = wrap(sentences, width - 2 * MARGIN, CAPTION_SIZE)
+    with lettering.settings():
+        sheet = Sheet(width, top + LINE * len(lines) + below)
+        yield sheet
+        for index, line in enumerate(lines):
+            is_warning = line.startswith("WARNING")
+            style = {"color": "#a01010", "weight": "bold"} if is_warning else {}
+            sheet.text(MARGIN, top + index * LINE, line, size=CAPTION_SIZE, **style)
+        save_figure(sheet.figure, path, title=sentences[0])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pellucid.evaluate import corpus_bleu_score
+from pellucid.evaluate.corpus import corpus_bleu_score
 from pellucid.lessons.why.clock import thread_seconds
 from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.corpus import draw_corpus

@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 import torch
+from antecedents.cases import Case, Reading
 
-from pellucid.inside.ask import Ask, Kind, Part
+from pellucid.inside.ask import Ask, AttentionKind, Part
 from pellucid.inside.changes.change import Changes, CutEdge, cut_source_word
 from pellucid.inside.changes.place import Place
 from pellucid.inside.pair import Pair, attention_at, output_by_head
-from pellucid.inside.pronouns.cases import Case, Reading
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.replay import replay
 
@@ -104,7 +104,9 @@ def read_cuts(case: Case) -> dict[str, list[float]]:
     return losses
 
 
-def _cut_edges(part: Part, kind: Kind, queries: Sequence[int], keys: Sequence[int]) -> Changes:
+def _cut_edges(
+    part: Part, kind: AttentionKind, queries: Sequence[int], keys: Sequence[int]
+) -> Changes:
     """Cut all edges from some positions to others, in all layers and heads."""
     return Changes(
         *(

@@ -1,4 +1,4 @@
-"""One map as plain HTML without a script: for notebooks, and for pages without scripts."""
+"""A trace as plain HTML without a script: for notebooks, and for pages without scripts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from html import escape
 
 import numpy as np
 
+from pellucid.errors import InputError
+from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.colors import ground_and_ink
-from pellucid.inside.show.view import View, number_in_cell
+from pellucid.inside.show.view import HeadView, default_view, number_in_cell
 
 MOST_CELLS = 10_000
 """The most cells of a map; the rest is cut off, and a note says so."""
@@ -16,7 +18,7 @@ MOST_CELLS = 10_000
 _TURNED = ' class="pellucid-turned"'
 
 
-def static_map(view: View) -> str:
+def static_map(view: HeadView) -> str:
     """Make a table with a label for each row and column, a number in each cell, and the caption.
 
     Args:
@@ -50,7 +52,7 @@ def isolated(word: str) -> str:
     return f"\u2068{word}\u2069"
 
 
-def _row(view: View, row: int, forbidden_M: np.ndarray) -> str:
+def _row(view: HeadView, row: int, forbidden_M: np.ndarray) -> str:
     limit = view.largest if view.is_signed else None
     words = [view.rows[row], *([view.predicted[row]] if view.predicted else [])]
     sides = "".join(f'<th scope="row">{escape(word)}</th>' for word in words)
@@ -68,3 +70,42 @@ def _row(view: View, row: int, forbidden_M: np.ndarray) -> str:
         number = number_in_cell(value, limit)
         cells.append(f'<td style="{style}" title="{what} {value:.6g}">{number}</td>')
     return f"<tr>{sides}{''.join(cells)}</tr>"
+
+
+_STYLE = """
+.pellucid { font: 13px/1.45 system-ui, sans-serif }
+.pellucid .pellucid-map { margin: .5em 0 } .pellucid .pellucid-scroll { overflow-x: auto }
+.pellucid table { border-collapse: collapse; border: 0; font-size: 11px; margin: 0 }
+.pellucid th { font-weight: 400; text-align: right; padding: 0 .5em; white-space: nowrap; border: 0;
+               background: none; vertical-align: bottom }
+.pellucid th.pellucid-turned { writing-mode: vertical-rl; transform: rotate(180deg);
+                               text-align: left; padding: .3em 0 }
+.pellucid td { min-width: 2.5em; height: 1.5em; padding: 0; text-align: center;
+               border: 1px solid #fff; font-variant-numeric: tabular-nums }
+.pellucid td.pellucid-masked { color: #555; background: repeating-linear-gradient(135deg, #d9d9d9,
+                               #d9d9d9 3px, #c4c4c4 3px, #c4c4c4 4px) }
+.pellucid figcaption { opacity: .8; max-width: 60em; margin-top: .4em }
+.pellucid .pellucid-problem { color: #fff; background: #a01010; padding: .3em .6em }
+"""
+
+
+def fragment(trace: TraceData) -> str:
+    """Show a trace as safe HTML: its words, one head's map, its checks; no script, no loading.
+
+    Args:
+        trace: the trace to show. The map is the first head of the last layer's cross-attention if
+            the trace holds it.
+    """
+    parts = [f'<p class="pellucid-problem">{escape(problem)}</p>' for problem in trace.problems]
+    parts.append(
+        f"<p><b>{escape(' '.join(trace.source_tokens))}</b><br>"
+        f"{escape(' '.join(trace.predicted_tokens))}</p>"
+    )
+    try:
+        parts.append(static_map(default_view(trace)))
+    except InputError:
+        parts.append(f"<p>{len(trace.arrays)} arrays, none of them a head's.</p>")
+    checks = "; ".join(f"{name} {value:.1e}" for name, value in trace.checks.items())
+    if checks:
+        parts.append(f"<p>Checks, largest differences: {escape(checks)}.</p>")
+    return f'<div class="pellucid"><style>{_STYLE}</style>{"".join(parts)}</div>'

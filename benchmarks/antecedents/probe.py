@@ -19,10 +19,10 @@ from typing import Literal
 
 import numpy as np
 import torch
+from antecedents.cases import Case, Share, share_of_hits
 
 from pellucid.errors import InputError
 from pellucid.inside.pair import Keeper, Pair, states_of
-from pellucid.inside.pronouns.cases import Case, Share, share_of_hits
 from pellucid.machine.randomness import generator
 
 Word = Literal["pronoun", "predicate"]

@@ -1,0 +1,91 @@
+"""A line to look at: what to know of it, its replay, and the checks of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pellucid.bundle import Bundle, resolve_model
+from pellucid.cli.decoding import DECODING, useless_options
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.notices import EXCEEDS_VECTOR
+from pellucid.cli.options import given_of
+from pellucid.corpora.seen import shipped_seen_sentences
+from pellucid.decode import Constraints
+from pellucid.inside.look import Replaying, look_at_given
+from pellucid.inside.traces import Trace
+from pellucid.text.codes import CodeFaults, find_fault
+from pellucid.text.outside import say_unknown_words, unknown_words
+from pellucid.translate.translator import Translator
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line to look at.
+
+    Attributes:
+        text: the source.
+        target: the translation to look at, or None to decode one.
+        prefix: the beginning of the decoded translation.
+    """
+
+    text: str
+    target: str | None
+    prefix: str | None
+
+
+def remarks_on(translator: Translator, text: str) -> Iterator[str]:
+    """Say what a reader should know about a line before a model's answer to it."""
+    codes = CodeFaults()
+    codes.add(0, find_fault(translator.tokenizer, text))
+    if sentence := codes.sentence(translator.tokenizer):
+        yield sentence
+    if words := unknown_words(translator.tokenizer, text):
+        said = say_unknown_words(words, translator.tokenizer)
+        yield f"The model does not know these words and reads them as <unk>: {said}."
+    if was_in_training(translator.own_bundle, text):
+        yield "This sentence is in the text that the model learned from."
+    has_vector = not translator.model.config.has_attention
+    if has_vector and translator.examine(text, clean=False, split=False).exceeds_vector:
+        yield f"This line has {EXCEEDS_VECTOR}"
+
+
+def replay_line(
+    translator: Translator, line: Line, how: Replaying, options: Mapping[str, Any]
+) -> list[Trace]:
+    """Decode a line, unless its target is given, and replay each hypothesis."""
+    if line.target is not None:
+        trace = look_at_given(translator.own_bundle, line.text, line.target, how)
+        if unknown := trace.decoding.get("unknown"):
+            warn(
+                f"The model's vocabulary cannot write {', '.join(unknown)}, which the target has. "
+                "It is looked at as <unk>."
+            )
+        return [trace]
+    given = given_of(DECODING, options)
+    decoding = translator.configure(**given)
+    for sentence in useless_options(given, decoding, is_score_shown=True):
+        warn(sentence)
+    constraints = Constraints(prefix=line.prefix) if line.prefix else Constraints()
+    (traces,) = translator.look_at_each([line.text], how, constraints=constraints, **given)
+    return traces
+
+
+def report_problems(traces: Sequence[Trace]) -> int:
+    """Write the checks that failed to standard error, and return the exit code."""
+    problems = [problem for trace in traces for problem in trace.problems]
+    for problem in problems:
+        warn(problem)
+    return 1 if problems else 0
+
+
+def was_in_training(bundle: Bundle, sentence: str) -> bool:
+    """Tell whether a sentence was in a model's training text, as far as is known.
+
+    It is known of the packaged models that learned: ``demo`` and ``demo-recurrent``, whose text
+    is the same.
+    """
+    seen = shipped_seen_sentences()
+    is_recurrent_twin = bundle.folder == resolve_model("demo-recurrent")
+    return (seen.model_hash == bundle.model_hash or is_recurrent_twin) and sentence in seen

@@ -1,1 +1,0 @@
-"""Antecedents of pronouns, as heads, maps, cuts and probes find them."""

@@ -1,1 +1,0 @@
-"""A trace as an HTML page that needs no network."""

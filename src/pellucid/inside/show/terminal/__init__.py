@@ -1,1 +1,0 @@
-"""A trace as text for a terminal."""
