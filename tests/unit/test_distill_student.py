@@ -9,7 +9,7 @@ import pytest
 
 from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError
-from pellucid.train.distill.comparison import Measured, judge_student
+from pellucid.train.distill.run import Measured, judge_student
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
 from pellucid.train.distill.teacher import check_settings
 

@@ -38,7 +38,7 @@ from pellucid.train.console.summary import (
 )
 from pellucid.train.run import tensorboard
 from pellucid.train.run.checkpoint import TrainingState
-from pellucid.train.run.tensorboard import TensorboardWriter
+from pellucid.train.run.metrics import TensorboardWriter
 
 OUTLOOK = TrainingOutlook(
     corpora=[CorpusOutlook("train.en.gz, train.fr.gz", 28_957)],

@@ -22,7 +22,7 @@ epoch to epoch, and `BatchOrder.locate` must plan all epochs before a step to co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, final
 
@@ -296,3 +296,48 @@ def _possible_cuts(
     piece_in_run = np.arange(num_pieces.sum()) - np.repeat(firsts, num_pieces)
     places = np.repeat(starts, num_pieces) + piece_in_run * np.repeat(rows_per_piece, num_pieces)
     return np.append(places, len(sources)).astype(np.int64)
+
+
+def pairs_of_epoch(
+    sizes: Sequence[int], weights: Sequence[float], *, seed: int, epoch: int
+) -> NDArray[np.int64]:
+    """Choose the pairs of an epoch, corpus after corpus.
+
+    An epoch takes each corpus as often as its weight says: the integer part of the weight in full
+    passes, the fraction as a new random part (rounded to whole pairs; at least one pair in all).
+
+    Args:
+        sizes: the pairs of each corpus, which follow each other in the store.
+        weights: the weight of each corpus.
+        seed: the run's seed.
+        epoch: the epoch, from 0.
+
+    Returns:
+        Indices of pairs in the store.
+    """
+    chosen: list[NDArray[np.int64]] = []
+    start = 0
+    for number, (size, weight) in enumerate(zip(sizes, weights, strict=True)):
+        pairs = np.arange(start, start + size, dtype=np.int64)
+        whole = math.floor(weight)
+        chosen += [pairs] * whole
+        rest = round((weight - whole) * size)
+        if size and not whole:
+            rest = max(1, rest)
+        if rest:
+            order = random_bytes(8 * size, seed, "corpora", epoch, number).view("<u8")
+            chosen.append(np.sort(pairs[np.argsort(order, kind="stable")[:rest]]))
+        start += size
+    return np.concatenate(chosen)
+
+
+def turned_pairs(count: int, *, seed: int, epoch: int, batch: int) -> NDArray[np.bool_]:
+    """Choose the pairs of a batch that are read from target to source, each with probability 1/2.
+
+    Args:
+        count: the number of pairs.
+        seed: the run's seed.
+        epoch: the epoch, from 0.
+        batch: the batch's place in the epoch.
+    """
+    return random_bytes(count, seed, "direction", epoch, batch) < 128

@@ -15,7 +15,7 @@ from pellucid.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pellucid.train.distill.comparison import Measured
+    from pellucid.train.distill.run import Measured
 
 Data = Annotated[
     str,
@@ -95,8 +95,7 @@ def distill(
             f"--n-best must be at most --beam ({beam}), but is {n_best}. Change one of them."
         )
     from pellucid.cli.commands.train import find_recipe, recipe_values
-    from pellucid.train.distill.comparison import judge_student
-    from pellucid.train.distill.run import Distillation, distill
+    from pellucid.train.distill.run import Distillation, distill, judge_student
     from pellucid.train.distill.student import StudentSize
     from pellucid.train.distill.teacher import Teaching
 

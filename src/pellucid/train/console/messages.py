@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from pellucid.config import Recipe, TrainingConfig
-from pellucid.train.console.outside import describe_outside, describe_shares
+from pellucid.text.outside import Outside
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.console.summary import (
     CorpusOutlook,
     TrainingOutlook,
@@ -16,7 +17,6 @@ from pellucid.train.console.summary import (
     parameters_by_part,
     screen,
 )
-from pellucid.train.console.unused import settings_without_effect
 from pellucid.train.learner import Learner
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import TrainingState
@@ -181,3 +181,90 @@ def _words(recipe: Recipe, learner: Learner) -> list[str]:
     if recipe.start.model:
         words.append(f"Starts from {recipe.start.model}.")
     return words
+
+
+BEGINNING = "Outside the vocabulary"
+"""The beginning of the sentences; a report shows lines of the log that begin so."""
+
+
+def describe_outside(recipe: Recipe, prepared: PreparedData) -> Iterator[str]:
+    """Describe texts of which more than a twentieth is outside the vocabulary: a sentence each.
+
+    Args:
+        recipe: of the run.
+        prepared: its data.
+    """
+    training, validation = prepared.outside, prepared.validation_outside
+    is_loud = training is not None and training.is_loud
+    if training is not None and is_loud:
+        advice = _advice(recipe, prepared.tokenizer)
+        yield f"{describe_loud(training, 'the training text')} {advice}"
+    if validation is not None and validation.is_loud:
+        advice = " It is unlike the training text: check both." if not is_loud else ""
+        yield f"{describe_loud(validation, 'the validation text')}{advice}"
+
+
+def describe_loud(outside: Outside, text: str) -> str:
+    """Describe a text that a model can hardly learn or translate."""
+    return (
+        f"{BEGINNING}: {outside.describe()} of {text} are unknown or single bytes. "
+        "Such text is hardly translated right."
+    )
+
+
+def describe_shares(outside: Outside | None) -> str:
+    """Describe the shares of both sides for the screen; empty if they are not known."""
+    if outside is None:
+        return ""
+    return f"unknown or byte tokens {outside.source:.1%} and {outside.target:.1%}"
+
+
+def _advice(recipe: Recipe, tokenizer: Tokenizer) -> str:
+    if recipe.start.new_tokens:
+        return "Raise start.new_tokens, in another --out."
+    if recipe.start.model:
+        return (
+            "Give the model tokens for it, in another --out (--set start.new_tokens=1000), or "
+            "train a new model, without --from."
+        )
+    if tokenizer.config.kind == "words":
+        return "Raise tokenizer.vocabulary_size, or set tokenizer.kind = 'sentencepiece'."
+    return "Raise tokenizer.vocabulary_size or tokenizer.character_coverage."
+
+
+def settings_without_effect(recipe: Recipe) -> list[str]:
+    """Explain for each setting that differs from its default without effect why it has none.
+
+    Args:
+        recipe: of the run. If it starts from a model, settings that depend on the kind of
+            vocabulary are not checked: the recipe does not describe it.
+    """
+    training = recipe.training
+    optimizer = f"training.optimizer = {training.optimizer!r}"
+    schedule = f"training.schedule = {training.schedule!r}"
+    averaging = f"training.averaging = {training.averaging!r}"
+    no_samples = not training.subword_samples
+    rates = ("dropout", "attention_dropout", "feed_forward_dropout", "token_dropout")
+    no_dropout = not any(getattr(training, name) for name in rates)
+    reasons = {
+        "muon_learning_rate": training.optimizer != "muon" and optimizer,
+        "weight_decay": training.optimizer == "adam" and optimizer,
+        "min_learning_rate": training.schedule not in ("linear", "cosine") and schedule,
+        "average_decay": training.averaging != "running" and averaging,
+        "average_count": training.averaging not in ("last", "best") and averaging,
+        "subword_alpha": no_samples and "training.subword_samples = 0",
+        "subword_dropout": no_samples and "training.subword_samples = 0",
+        "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
+        "guided_weight": not training.guided_head and "no training.guided_head",
+        "guided_convention": not training.guided_head and "no training.guided_head",
+    }
+    if training.subword_samples and not recipe.start.model:
+        of_others = (
+            "subword_dropout" if recipe.tokenizer.model_type == "unigram" else "subword_alpha"
+        )
+        reasons[of_others] = f"tokenizer.model_type = {recipe.tokenizer.model_type!r}"
+    return [
+        f"training.{name} has no effect with {reason}."
+        for name, reason in reasons.items()
+        if reason and getattr(training, name) != TrainingConfig.model_fields[name].default
+    ]

@@ -18,9 +18,9 @@ from pellucid.train.report.figures import (
     render_png,
     render_svg,
     short_number,
+    style_sheet,
 )
 from pellucid.train.report.reading import RunHistory, Sample, read_run, speeds
-from pellucid.train.report.style import style_sheet
 
 MOST_ROWS = 60
 MOST_EVENTS = 200

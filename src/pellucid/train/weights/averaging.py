@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
-from pellucid.train.weights.restore import copy_saved
+from pellucid.train.run.checkpoint import copy_saved
 
 
 class Averaging:
