@@ -10,7 +10,6 @@ from pellucid.config import Recipe, TrainingConfig
 from pellucid.text.outside import Outside
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.console.summary import (
-    CorpusOutlook,
     TrainingOutlook,
     describe_bytes,
     describe_seconds,
@@ -99,7 +98,7 @@ def announce(
     training, store, tokenizer = recipe.training, prepared.store, prepared.tokenizer
     plan = learner.plan
     outlook = TrainingOutlook(
-        corpora=_corpora(prepared),
+        corpora=prepared.corpora,
         dropped=store.dropped,
         source_tokens=int(store.source_lengths.sum()),
         target_tokens=int(store.target_lengths.sum()),
@@ -108,17 +107,10 @@ def announce(
         target_vocabulary_size=tokenizer.target_vocabulary_size,
         is_joint=tokenizer.config.sharing == "joint",
         parameters=parameters_by_part(learner.model),
-        memory_bytes=plan.memory_bytes,
-        available_bytes=plan.available_bytes,
+        plan=plan,
         steps=training.max_steps,
         epochs=training.max_steps * training.accumulate / num_batches,
-        seconds=None,
-        device=str(plan.device),
-        threads=plan.threads,
-        processes=plan.processes,
-        precision=plan.precision,
-        kernels=plan.kernels.description,
-        settings=_words(recipe, learner),
+        settings=_describe_settings(recipe, learner),
         choices=choices,
         outside=describe_shares(prepared.outside),
     )
@@ -152,11 +144,7 @@ def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_up
     )
 
 
-def _corpora(prepared: PreparedData) -> list[CorpusOutlook]:
-    return [CorpusOutlook(corpus.name, corpus.kept, corpus.weight) for corpus in prepared.corpora]
-
-
-def _words(recipe: Recipe, learner: Learner) -> list[str]:
+def _describe_settings(recipe: Recipe, learner: Learner) -> list[str]:
     training = recipe.training
     peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
     batch = f"{learner.plan.max_tokens_per_batch:,} tokens per batch"
@@ -183,10 +171,6 @@ def _words(recipe: Recipe, learner: Learner) -> list[str]:
     return words
 
 
-BEGINNING = "Outside the vocabulary"
-"""The beginning of the sentences; a report shows lines of the log that begin so."""
-
-
 def describe_outside(recipe: Recipe, prepared: PreparedData) -> Iterator[str]:
     """Describe texts of which more than a twentieth is outside the vocabulary: a sentence each.
 
@@ -194,22 +178,17 @@ def describe_outside(recipe: Recipe, prepared: PreparedData) -> Iterator[str]:
         recipe: of the run.
         prepared: its data.
     """
-    training, validation = prepared.outside, prepared.validation_outside
-    is_loud = training is not None and training.is_loud
-    if training is not None and is_loud:
-        advice = _advice(recipe, prepared.tokenizer)
-        yield f"{describe_loud(training, 'the training text')} {advice}"
-    if validation is not None and validation.is_loud:
-        advice = " It is unlike the training text: check both." if not is_loud else ""
-        yield f"{describe_loud(validation, 'the validation text')}{advice}"
-
-
-def describe_loud(outside: Outside, text: str) -> str:
-    """Describe a text that a model can hardly learn or translate."""
-    return (
-        f"{BEGINNING}: {outside.describe()} of {text} are unknown or single bytes. "
-        "Such text is hardly translated right."
-    )
+    advice = _advice(recipe, prepared.tokenizer)
+    texts = {"training": prepared.outside, "validation": prepared.validation_outside}
+    for name, outside in texts.items():
+        if outside is not None and outside.is_loud:
+            yield (
+                f"Outside the vocabulary: {outside.describe()} of the {name} text are unknown or "
+                f"single bytes. Such text is hardly translated right. {advice}".rstrip()
+            )
+            advice = ""
+        elif name == "training":
+            advice = "It is unlike the training text: check both."
 
 
 def describe_shares(outside: Outside | None) -> str:
