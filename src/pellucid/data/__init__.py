@@ -3,7 +3,7 @@
 from pellucid.data.batches import Batch, make_batch, make_source_batch, with_guide
 from pellucid.data.order import (
     BatchOrder,
-    Plan,
+    EpochPlan,
     padding_share,
     pairs_of_epoch,
     plan_epoch,
@@ -15,8 +15,8 @@ from pellucid.data.variants import EpochText, VariantStore, build_variants
 __all__ = [
     "Batch",
     "BatchOrder",
+    "EpochPlan",
     "EpochText",
-    "Plan",
     "TokenStore",
     "VariantStore",
     "build_store",

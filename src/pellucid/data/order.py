@@ -41,7 +41,7 @@ _CUTS_PER_BATCH = 8
 
 @final
 @dataclass(frozen=True, eq=False)
-class Plan:
+class EpochPlan:
     """The batches of one epoch; ``plan[i]`` holds the indices of batch i's pairs.
 
     Args:
@@ -69,8 +69,8 @@ class Plan:
         return (self[index] for index in range(len(self)))
 
 
-class Text(Protocol):
-    """The text of an epoch: a `TokenStore` or an `EpochText`."""
+class EpochLengths(Protocol):
+    """The lengths of an epoch's sentences, as a `TokenStore` or an `EpochText` has them."""
 
     @property
     def source_lengths(self) -> NDArray[np.int32]:
@@ -96,7 +96,7 @@ class BatchOrder:
 
     def __init__(
         self,
-        text_of: Callable[[int], Text],
+        text_of: Callable[[int], EpochLengths],
         *,
         seed: int,
         max_tokens_per_batch: int,
@@ -108,11 +108,11 @@ class BatchOrder:
         self._seed = seed
         self._max_tokens = max_tokens_per_batch
         self._pad_to = pad_to
-        self._plan: Plan | None = None
+        self._plan: EpochPlan | None = None
         self._first_steps = [0]
 
-    def plan(self, epoch: int) -> Plan:
-        """Plan the batches of one epoch; the latest plan is cached."""
+    def plan(self, epoch: int) -> EpochPlan:
+        """EpochPlan the batches of one epoch; the latest plan is cached."""
         if self._plan is None or self._plan.epoch != epoch:
             text = self._text_of(epoch)
             pairs = None if self._pairs_of is None else self._pairs_of(epoch)
@@ -157,7 +157,7 @@ def plan_epoch(
     epoch: int,
     max_tokens_per_batch: int,
     pad_to: int = 0,
-) -> Plan:
+) -> EpochPlan:
     """Put every pair into exactly one batch of an epoch.
 
     Args:
@@ -194,11 +194,11 @@ def plan_epoch(
     pairs = np.lexsort((_draw(len(sources), seed, epoch, "pairs"), snake, bands))
     cuts = _cut(sources[pairs], targets[pairs], bands[pairs], budget=max_tokens_per_batch)
     shuffled = np.argsort(_draw(len(cuts) - 1, seed, epoch, "batches"), kind="stable")
-    return Plan(epoch, pairs, cuts[:-1][shuffled], cuts[1:][shuffled])
+    return EpochPlan(epoch, pairs, cuts[:-1][shuffled], cuts[1:][shuffled])
 
 
 def padding_share(
-    plan: Plan, source_lengths: NDArray[np.int32], target_lengths: NDArray[np.int32]
+    plan: EpochPlan, source_lengths: NDArray[np.int32], target_lengths: NDArray[np.int32]
 ) -> float:
     """Measure the share of padding in an epoch, source and target together.
 

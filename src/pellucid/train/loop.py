@@ -29,7 +29,7 @@ from pellucid.train.console.messages import (
     expected_time,
 )
 from pellucid.train.console.progress import TrainingProgress
-from pellucid.train.feed import Feed, Update
+from pellucid.train.feed import Feed, UpdateBatches
 from pellucid.train.learner import Learner, make_bundle_config
 from pellucid.train.report.page import write_report
 from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoints
@@ -262,7 +262,7 @@ class Trainer:
             add_metrics(self.run.bundle, {METRIC: bleu})
             self.run.log(describe_precisions(bleu))
 
-    def _advance(self, update: Update, bar: TrainingProgress) -> bool:
+    def _advance(self, update: UpdateBatches, bar: TrainingProgress) -> bool:
         """Make one update; return False if the run went back to a checkpoint instead."""
         learner = self.learner
         began = time.monotonic()

@@ -15,7 +15,7 @@ from pellucid.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pellucid.train.distill.run import Measured
+    from pellucid.train.distill.run import MeasuredModel
 
 Data = Annotated[
     str,
@@ -97,7 +97,7 @@ def distill(
     from pellucid.cli.commands.train import find_recipe, recipe_values
     from pellucid.train.distill.run import Distillation, distill, judge_student
     from pellucid.train.distill.student import StudentSize
-    from pellucid.train.distill.teacher import Teaching
+    from pellucid.train.distill.teacher import TeacherSettings
 
     path, folder = find_recipe(data)
     task = Distillation(
@@ -105,7 +105,7 @@ def distill(
         recipe=recipe_values(path, changes or ()),
         recipe_folder=folder,
         out=out or Path("runs") / f"{path.stem}-student",
-        teaching=Teaching(beam, n_best, guided),
+        teaching=TeacherSettings(beam, n_best, guided),
         size=StudentSize(size, layers, half),
         extra=extra or (),
         with_original=with_original,
@@ -123,7 +123,7 @@ def distill(
     warn(f"The student is in {task.out / 'student' / 'bundle'}.")
 
 
-def _show(rows: Sequence[Measured]) -> None:
+def _show(rows: Sequence[MeasuredModel]) -> None:
     """Write the table."""
     heads = ("", "search", "precision", "BLEU", "95 %", "parameters", "MB", "tokens/s", "in bulk")
     lines = [heads] + [

@@ -49,7 +49,8 @@ class GuidedHead:
         """Make the head that the settings name; None if they name none."""
         if not training.guided_head:
             return None
-        return cls(*training.guided_head, training.guided_weight)
+        layer, head = training.guided_head
+        return cls(layer, head, training.guided_weight)
 
     def see(self, site: str, stage: str, tensor: Tensor) -> None:
         """Keep the masked scores of the head."""

@@ -71,7 +71,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Panel:
+class CurvePanel:
     """One picture: curves over the steps, and the step of the best validation."""
 
     name: str
@@ -103,7 +103,7 @@ class Panel:
         return f"{self.title} by step: {'; '.join(ranges) or 'nothing measured'}."
 
 
-def panels_of(history: RunHistory) -> list[Panel]:
+def panels_of(history: RunHistory) -> list[CurvePanel]:
     """Make a report's panels: loss, perplexity, BLEU, learning rate, gradient norm, speed."""
     best_step = None if history.best is None else int(history.best["step"])
 
@@ -113,8 +113,8 @@ def panels_of(history: RunHistory) -> list[Panel]:
         has_dots = kind == "validation"
         return Curve(label, points, color or ("second" if has_dots else "first"), has_dots)
 
-    def panel(name: str, title: str, *curves: Curve, may_be_logarithmic: bool = False) -> Panel:
-        return Panel(name, title, curves, best_step, may_be_logarithmic)
+    def panel(name: str, title: str, *curves: Curve, is_wide: bool = False) -> CurvePanel:
+        return CurvePanel(name, title, curves, best_step, may_be_logarithmic=is_wide)
 
     losses = curve("training", "train", "loss"), curve("validation", "validation", "loss")
     perplexities = [
@@ -128,15 +128,15 @@ def panels_of(history: RunHistory) -> list[Panel]:
     speed = Curve("training", tuple(speeds(history)), "first")
     return [
         panel("loss", "Loss per token (nats)", *losses),
-        panel("perplexity", "Perplexity", *perplexities, may_be_logarithmic=True),
+        panel("perplexity", "Perplexity", *perplexities, is_wide=True),
         panel("bleu", "BLEU and chrF on the validation text", chrf, bleu),
         panel("rate", "Learning rate", rate),
-        panel("gradient", "Gradient norm", gradient, may_be_logarithmic=True),
+        panel("gradient", "Gradient norm", gradient, is_wide=True),
         panel("speed", "Speed (target tokens/s)", speed),
     ]
 
 
-def render_svg(panel: Panel) -> str:
+def render_svg(panel: CurvePanel) -> str:
     """Draw one panel for a page: SVG with text as text, whose colors are the page's variables."""
     with _settings():
         figure = Figure(figsize=(5.0, 3.1), facecolor="none", layout="constrained")
@@ -155,7 +155,7 @@ def render_svg(panel: Panel) -> str:
     return re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1)
 
 
-def render_png(panels: Sequence[Panel], title: str) -> bytes:
+def render_png(panels: Sequence[CurvePanel], title: str) -> bytes:
     """Draw all panels under a title, as PNG on white."""
     with _settings():
         figure = Figure(figsize=(15, 9), facecolor="white", layout="constrained")
@@ -188,7 +188,7 @@ def _settings() -> Iterator[None]:
         yield
 
 
-def _draw(axes: Axes, panel: Panel, palette: Mapping[str, str]) -> None:
+def _draw(axes: Axes, panel: CurvePanel, palette: Mapping[str, str]) -> None:
     _style(axes, palette)
     if panel.is_empty:
         axes.set_xticks([])
@@ -252,7 +252,7 @@ def _style(axes: Axes, palette: Mapping[str, str]) -> None:
     axes.set_xlabel("step", color=palette["faint"], loc="right", labelpad=1)
 
 
-def _mark_best(axes: Axes, panel: Panel, palette: Mapping[str, str]) -> None:
+def _mark_best(axes: Axes, panel: CurvePanel, palette: Mapping[str, str]) -> None:
     """Write the best BLEU next to its point."""
     values = [
         value
@@ -280,7 +280,7 @@ def _mark_best(axes: Axes, panel: Panel, palette: Mapping[str, str]) -> None:
     )
 
 
-def _scale(axes: Axes, panel: Panel, *, is_logarithmic: bool) -> None:
+def _scale(axes: Axes, panel: CurvePanel, *, is_logarithmic: bool) -> None:
     """Give both axes few ticks with short labels."""
     if is_logarithmic:
         axes.set_yscale("log")
@@ -298,7 +298,7 @@ def _scale(axes: Axes, panel: Panel, *, is_logarithmic: bool) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
 
 
-def _spans_decades(panel: Panel) -> bool:
+def _spans_decades(panel: CurvePanel) -> bool:
     """True if the largest value is more than twenty times the smallest."""
     positive = [value for curve in panel.curves for _, value in curve.finite if value > 0]
     return bool(positive) and max(positive) > 20 * min(positive)

@@ -144,10 +144,7 @@ def check_lengths(recipe: Recipe, tokenizer: Tokenizer, validation: Sequence[Pai
         DataError: all of them are, so that no model could be chosen.
     """
     model = recipe.model
-    lengths = [
-        (len(tokenizer.encode_source(pair.source)), len(tokenizer.encode_target(pair.target)))
-        for pair in validation
-    ]
+    lengths = [_lengths(pair, tokenizer) for pair in validation]
     num_too_long = sum(
         source > model.max_source_length or target > model.max_target_length
         for source, target in lengths

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from pellucid.config import NAMED_SIZES, StartConfig, load_recipe, named_size
 from pellucid.errors import BundleError, ConfigurationError, InputFileNotFoundError
 from pellucid.model import make_model
 from pellucid.model.unowned import NEVER
+from pellucid.text.outside import Side
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 UNTRAINED = "untrained"
@@ -141,8 +142,6 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
 
 SHARE = 1e-3
 """The most that all new tokens together can take of a softmax before training."""
-
-Side = Literal["source", "target"]
 
 _TABLES: dict[str, Side] = {
     "embedding.weight": "target",
