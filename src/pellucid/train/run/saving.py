@@ -5,19 +5,18 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 import pellucid
 from pellucid.bundle import read_json, save_bundle
-from pellucid.config import Recipe, StartConfig, TrainingConfig
+from pellucid.config import Recipe
 from pellucid.data import TokenStore
 from pellucid.errors import OutputError
 from pellucid.machine.hardware import describe_machine
 from pellucid.text.statistics import STATISTICS
 from pellucid.train.learner import Learner
-from pellucid.train.run.checkpoint import TrainingState, save_checkpoint
+from pellucid.train.run.checkpoint import save_checkpoint
 from pellucid.train.run.ending import is_done
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.run.resume import is_best_model_lost
@@ -145,59 +144,36 @@ class Saver:
         )
 
     def _provenance(self) -> dict[str, object]:
-        recipe = self._recipe
-        return provenance(
-            self._learner.state, self._store, recipe.training, recipe.start, self._run.data
-        )
-
-
-def provenance(
-    state: TrainingState,
-    store: TokenStore,
-    training: TrainingConfig,
-    start: StartConfig,
-    data: Path | None = None,
-) -> dict[str, Any]:
-    """Describe the training so far for a bundle's manifest.
-
-    Args:
-        state: how far the training is.
-        store: the training text.
-        training: the settings.
-        start: what the training started from.
-        data: the run's folder of prepared data, with the counts of its text; None leaves
-            them out.
-    """
-    return {
-        "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
-        "data": {
-            "fingerprint": store.fingerprint,
-            "pairs": len(store),
-            "dropped": store.dropped,
-            **_text_counts(data),
-        },
-        "training": {
-            "step": state.step,
-            "target_tokens": state.target_tokens,
-            "seed": training.seed,
-            "precision": state.precision,
-            "processes": state.processes,
-            "skipped_updates": state.skipped_updates,
-            **({"started_from": start.model_hash} if start.model else {}),
-        },
-        "metrics": {
-            "validation_bleu": state.best_bleu,
-            # Below 0 before the first validation, and in runs that early versions began.
-            **({"validation_chrf": state.best_chrf} if state.best_chrf >= 0 else {}),
-            "best_step": state.best_step,
-        },
-        "durations": {"training_seconds": round(state.seconds, 1)},
-        "machine": describe_machine(),
-    }
-
-
-def _text_counts(data: Path | None) -> dict[str, Any]:
-    """Read the counts of the training text; a run that an earlier version began has none."""
-    if data is None or not (data / STATISTICS).is_file():
-        return {}
-    return {"text": read_json(data / STATISTICS)}
+        """Describe the training so far for a manifest."""
+        state, store, recipe = self._learner.state, self._store, self._recipe
+        statistics = self._run.data / STATISTICS
+        # A run that an earlier version began has no counts of its text.
+        counts = {"text": read_json(statistics)} if statistics.is_file() else {}
+        start = {"started_from": recipe.start.model_hash} if recipe.start.model else {}
+        # Below 0 before the first validation, and in runs that early versions began.
+        chrf = {"validation_chrf": state.best_chrf} if state.best_chrf >= 0 else {}
+        return {
+            "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
+            "data": {
+                "fingerprint": store.fingerprint,
+                "pairs": len(store),
+                "dropped": store.dropped,
+                **counts,
+            },
+            "training": {
+                "step": state.step,
+                "target_tokens": state.target_tokens,
+                "seed": recipe.training.seed,
+                "precision": state.precision,
+                "processes": state.processes,
+                "skipped_updates": state.skipped_updates,
+                **start,
+            },
+            "metrics": {
+                "validation_bleu": state.best_bleu,
+                **chrf,
+                "best_step": state.best_step,
+            },
+            "durations": {"training_seconds": round(state.seconds, 1)},
+            "machine": describe_machine(),
+        }
