@@ -123,18 +123,13 @@ def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
         raise DataError(f"{path} is damaged. Delete its folder to translate the text again.")
     for name, value in settings.items():
         if found.get(name) != value:
+            # Hashes of models say nothing to a reader.
+            differing = f"{name} {found.get(name)!r}, not {value!r}"
             raise ConfigurationError(
                 f"The teacher's translations must be of one teacher and one search, but those in "
-                f"{path.parent} have {_difference(name, found.get(name), value)}. Choose another "
-                "--out, or delete that folder to translate again."
+                f"{path.parent} have {'another teacher' if name == 'models' else differing}. "
+                "Choose another --out, or delete that folder to translate again."
             )
-
-
-def _difference(name: str, found: Any, asked: Any) -> str:
-    """Name what differs; hashes of models say nothing to a reader."""
-    if name == "models":
-        return "another teacher"
-    return f"{name} {found!r}, not {asked!r}"
 
 
 def _translate(
@@ -147,13 +142,12 @@ def _translate(
         [source for source, _ in rows], beam=how.beam, n_best=how.n_best, sample=False,
         align=aligner or False,
     )  # fmt: skip
-    chosen = [_choose(one, reference) for one, (_, reference) in zip(found, rows, strict=True)]
-    return [
-        TaughtPair(
-            source, None if best is None else best.text, _links(best, is_given=how.is_guided)
-        )
-        for (source, _), best in zip(rows, chosen, strict=True)
-    ]
+    taught = []
+    for (source, reference), translation in zip(rows, found, strict=True):
+        best = _choose(translation, reference)
+        links = "" if best is None or not how.is_guided else write_links(best.alignment or ())
+        taught.append(TaughtPair(source, None if best is None else best.text, links))
+    return taught
 
 
 def _choose(translation: Translation, reference: str | None) -> TranslatedHypothesis | None:
@@ -172,12 +166,6 @@ def _sentence_bleu(hypothesis: str, reference: str) -> float:
     tokenizer = choose_tokenizer([reference], may_use_mecab=False)
     metric = BLEU(effective_order=True, tokenize=tokenizer)
     return float(metric.sentence_score(hypothesis, [reference]).score)
-
-
-def _links(best: TranslatedHypothesis | None, *, is_given: bool) -> str:
-    if best is None or not is_given:
-        return ""
-    return write_links(best.alignment or ())
 
 
 def _to_line(lesson: TaughtPair) -> str:
