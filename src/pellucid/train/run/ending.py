@@ -8,6 +8,12 @@ from pellucid.config import TrainingConfig
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.run.checkpoint import TrainingState
 
+FAR = 2.0
+"""Factor above the loss of guessing at which weights must have been driven astray.
+
+Random weights have a loss a little above that of guessing.
+"""
+
 
 def has_reached_limit(training: TrainingConfig, state: TrainingState) -> bool:
     """Tell whether ``max_steps`` or ``max_minutes`` is reached."""
@@ -27,13 +33,6 @@ def share_done(training: TrainingConfig, state: TrainingState) -> float:
     if training.max_minutes:
         share = max(share, state.seconds / (60 * training.max_minutes))
     return min(1.0, share)
-
-
-FAR = 2.0
-"""Factor above the loss of guessing at which weights must have been driven astray.
-
-Random weights have a loss a little above that of guessing.
-"""
 
 
 def is_far_above_guessing(loss: float, tokenizer: Tokenizer) -> bool:

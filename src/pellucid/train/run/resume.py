@@ -1,4 +1,4 @@
-"""Resume a run, or go back to a checkpoint: checks of its checkpoints, its text, its best model."""
+"""Resume a run, with checks of its text and its models, or go back to a checkpoint, once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from pellucid.train.learner import Learner
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState, load_newest_checkpoint
 from pellucid.train.run.folder import RunFolder
+
+SKIPPED_BEFORE_ROLL_BACK = 3
+"""Updates in a row that may be skipped before the run goes back to a checkpoint."""
+
+RATE_AFTER_ROLL_BACK = 0.5
+"""Factor on the learning rate after going back."""
 
 
 def check_start(
@@ -105,13 +111,6 @@ def is_best_model_lost(state: TrainingState, run: RunFolder) -> bool:
         )
         return True
     return False
-
-
-SKIPPED_BEFORE_ROLL_BACK = 3
-"""Updates in a row that may be skipped before the run goes back to a checkpoint."""
-
-RATE_AFTER_ROLL_BACK = 0.5
-"""Factor on the learning rate after going back."""
 
 
 def must_roll_back(learner: Learner, run: RunFolder, updated: UpdateResult) -> bool:

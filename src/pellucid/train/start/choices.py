@@ -105,6 +105,9 @@ SPECIAL_AND_SPACE, BYTES = 5, 256
 COURSE = ("learning_rate", "schedule", "warmup_steps", "max_steps")
 """A recipe that sets one of these in ``[training]`` has its own schedule: the rest stays."""
 
+LIMITS = ("max_steps", "patience")
+"""Settings that a run keeps if its recipe no longer gives them, whatever their value."""
+
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 
 
@@ -377,10 +380,6 @@ def _rounded(number: float) -> int:
 
 def _millions(words: float) -> str:
     return f"{words / 1e6:.1f} million" if words >= 0.95e5 else f"{words:,.0f}"
-
-
-LIMITS = ("max_steps", "patience")
-"""Settings that a run keeps if its recipe no longer gives them, whatever their value."""
 
 
 class FilledRecipe(NamedTuple):

@@ -1,4 +1,4 @@
-"""Start from a trained model instead of random weights."""
+"""Start from a trained model instead of random weights, maybe with more tokens than it had."""
 
 from __future__ import annotations
 
@@ -21,6 +21,18 @@ from pellucid.text.outside import Side
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 UNTRAINED = "untrained"
+
+SHARE = 1e-3
+"""The most that all new tokens together can take of a softmax before training."""
+
+_TABLES: dict[str, Side] = {
+    "embedding.weight": "target",
+    "source_embedding.weight": "source",
+    "target_embedding.weight": "target",
+    "output.weight": "target",
+}
+
+_MOST_SHOWN = 12
 
 
 def load_start(start: StartConfig, run: Path) -> Bundle | None:
@@ -140,20 +152,14 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
     }
 
 
-SHARE = 1e-3
-"""The most that all new tokens together can take of a softmax before training."""
-
-_TABLES: dict[str, Side] = {
-    "embedding.weight": "target",
-    "source_embedding.weight": "source",
-    "target_embedding.weight": "target",
-    "output.weight": "target",
-}
-_MOST_SHOWN = 12
-
-
 def extend_bundle(start: Bundle, tokenizer: Tokenizer) -> Bundle:
-    """Give a model the rows that its extended vocabulary needs.
+    """Give a model the rows that its extended vocabulary needs; old rows stay as they are.
+
+    A new token's vector is the mean of the vectors of the tokens that spelled it before. Its logit
+    is then the mean of their logits, and with a bias of log(ε / M) for M new tokens it is at most
+    max(old logits) + log(ε / M). All new tokens together have a probability of at most ε, whatever
+    the text: the log-probability of an old text falls by no more than ε per token, and a greedy
+    search never prefers a new token before training.
 
     Args:
         start: the model.
