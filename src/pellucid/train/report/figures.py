@@ -66,7 +66,7 @@ class Curve:
 
     @property
     def finite(self) -> tuple[tuple[int, float], ...]:
-        """The points to draw."""
+        """The points whose values can be drawn."""
         return tuple(point for point in self.points if abs(point[1]) <= LARGEST_VALUE)
 
 

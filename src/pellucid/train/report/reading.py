@@ -93,7 +93,7 @@ class RunHistory:
 
     @property
     def seconds(self) -> float:
-        """Training time until then."""
+        """Seconds of training until the last recorded step."""
         known = [line["seconds"] for line in (*self.train, *self.validation)]
         return max((seconds for seconds in known if math.isfinite(seconds)), default=0.0)
 

@@ -44,7 +44,7 @@ class Averaging:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Include the weights after an update."""
+        """Include the weights after an update; only a running average does."""
         if self._kind != "running":
             return
         t = self._num_updates

@@ -213,7 +213,7 @@ class ModelOnKernels:
 
 
 class _StackOnRows:
-    """Encoder or decoder."""
+    """Encoder or decoder on rows without padding: tokens to states, and back to gradients."""
 
     def __init__(self, model: Transformer, stack: Stack, kernels: Kernels) -> None:
         config = model.config
