@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from pellucid.config import DataConfig, TokenizerRecipe
-from pellucid.data import Plan, padding_share, plan_epoch
+from pellucid.data import EpochPlan, padding_share, plan_epoch
 from pellucid.text.reading.corpus import read_pairs
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 
 
-def sorted_by_target(targets: np.ndarray, budget: int) -> Plan:
+def sorted_by_target(targets: np.ndarray, budget: int) -> EpochPlan:
     """Fill batches in the order of target length, without regard to source lengths."""
     pairs = np.argsort(targets, kind="stable")
     starts = [0]
@@ -25,7 +25,7 @@ def sorted_by_target(targets: np.ndarray, budget: int) -> Plan:
         if (place - starts[-1] + 1) * int(targets[pair]) > budget:
             starts.append(place)
     ends = [*starts[1:], len(pairs)]
-    return Plan(0, pairs, np.array(starts), np.array(ends))
+    return EpochPlan(0, pairs, np.array(starts), np.array(ends))
 
 
 def main() -> None:

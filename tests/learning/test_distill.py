@@ -18,8 +18,8 @@ PROGRAM = f"""
 {NO_REPORT}
 import sys
 from pellucid.cli.main import main
-from pellucid.train.distill import comparison
-comparison.SECONDS = 0.0  # one pass is enough to see that there are speeds
+from pellucid.train.distill import run
+run.SECONDS = 0.0  # one pass is enough to see that there are speeds
 sys.exit(main())
 """
 
@@ -136,7 +136,7 @@ def test_another_search_or_a_damaged_part_is_refused(
 
 def test_n_best_takes_the_hypothesis_most_like_the_reference(folder: Path) -> None:
     from pellucid import load
-    from pellucid.train.distill.teacher import Teaching, teach
+    from pellucid.train.distill.teacher import TeacherSettings, teach
 
     translator = load(folder / "teacher")
     source = "the red cat"
@@ -144,7 +144,7 @@ def test_n_best_takes_the_hypothesis_most_like_the_reference(folder: Path) -> No
     wanted = found[-1].text
     assert wanted != found[0].text
     for n_best, text in ((1, found[0].text), (3, wanted)):
-        how = Teaching(beam=3, n_best=n_best)
+        how = TeacherSettings(beam=3, n_best=n_best)
         (lesson,) = teach(translator, [(source, wanted)], how, folder / f"best-{n_best}")
         assert lesson.target == text
 

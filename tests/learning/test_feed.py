@@ -15,7 +15,7 @@ from small_runs import make_recipe, write_text
 from pellucid.config import Recipe
 from pellucid.data import BatchOrder
 from pellucid.errors import ConfigurationError, DataError
-from pellucid.train.feed import Feed, Update
+from pellucid.train.feed import Feed, UpdateBatches
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.prepare import PreparedData, prepare_data
 
@@ -30,12 +30,12 @@ def prepare(folder: Path, **changes: Any) -> tuple[Recipe, PreparedData]:
         return recipe, prepare_data(recipe, folder, run)
 
 
-def take(feed: Feed, after: int, count: int) -> list[Update]:
+def take(feed: Feed, after: int, count: int) -> list[UpdateBatches]:
     with closing(feed.updates(after)) as updates:
         return list(islice(updates, count))
 
 
-def same(first: list[Update], second: list[Update]) -> bool:
+def same(first: list[UpdateBatches], second: list[UpdateBatches]) -> bool:
     return all(
         a.epoch == b.epoch
         and len(a.batches) == len(b.batches)
@@ -76,7 +76,7 @@ def test_every_pair_is_seen_once_an_epoch(tmp_path: Path) -> None:
     assert tokens == int(prepared.store.target_lengths.sum())
 
 
-def rows_of(updates: list[Update]) -> list[tuple[str, str]]:
+def rows_of(updates: list[UpdateBatches]) -> list[tuple[str, str]]:
     """Source and target ids of every pair, in order."""
     return [
         (str(source[source_mask].tolist()), str(target[target_mask].tolist()))

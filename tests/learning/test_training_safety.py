@@ -325,7 +325,7 @@ def test_the_same_command_keeps_the_last_model_where_there_was_no_space(
 def test_training_goes_on_without_tensorboard_where_it_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pellucid.train.run.tensorboard import TensorboardWriter
+    from pellucid.train.run.metrics import TensorboardWriter
 
     def refuse(*_: Any) -> None:
         raise OutputError("The TensorBoard folder must be writable, but is not.")

@@ -21,8 +21,7 @@ from pellucid.text.reading.corpus import read_pairs
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start import choices as choices_module
-from pellucid.train.start.choices import choose, complete
-from pellucid.train.start.defaults import fill_in
+from pellucid.train.start.choices import choose, complete, fill_in
 
 Write = Callable[..., str]
 

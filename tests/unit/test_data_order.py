@@ -10,7 +10,7 @@ import pytest
 from forked import Forked
 from numpy.typing import NDArray
 
-from pellucid.data import BatchOrder, Plan, padding_share, plan_epoch
+from pellucid.data import BatchOrder, EpochPlan, padding_share, plan_epoch
 from pellucid.errors import DataError
 
 Lengths = NDArray[np.int32]
@@ -34,7 +34,7 @@ def captions(num_pairs: int = 29_000, *, seed: int = 7) -> tuple[Lengths, Length
     )
 
 
-def plan_by_target_alone(sources: Lengths, targets: Lengths, budget: int) -> Plan:
+def plan_by_target_alone(sources: Lengths, targets: Lengths, budget: int) -> EpochPlan:
     """Make batches as most toolkits do: sort by target length, fill up to the budget."""
     noise = np.random.Generator(np.random.PCG64(3)).random(len(targets))
     pairs = np.lexsort((noise, targets))
@@ -45,7 +45,7 @@ def plan_by_target_alone(sources: Lengths, targets: Lengths, budget: int) -> Pla
             cuts.append(place)
             widest = max(int(sources[pair]), int(targets[pair]))
     cuts.append(len(pairs))
-    return Plan(0, pairs, np.array(cuts[:-1]), np.array(cuts[1:]))
+    return EpochPlan(0, pairs, np.array(cuts[:-1]), np.array(cuts[1:]))
 
 
 def test_captions_resemble_the_real_ones() -> None:
@@ -78,7 +78,7 @@ def test_batches_of_captions_are_nearly_as_few_as_possible() -> None:
 def test_padding_share_of_a_plan_by_hand_is_counted_on_both_sides() -> None:
     sources = np.array([2, 3, 5], dtype=np.int32)
     targets = np.array([7, 2, 3], dtype=np.int32)
-    plan = Plan(0, np.array([2, 0, 1]), np.array([0, 1]), np.array([1, 3]))
+    plan = EpochPlan(0, np.array([2, 0, 1]), np.array([0, 1]), np.array([1, 3]))
     # 1 x (5 + 3) and 2 x (3 + 7) positions, 22 tokens.
     assert padding_share(plan, sources, targets) == pytest.approx(1 - 22 / 28)
 

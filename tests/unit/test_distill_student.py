@@ -9,7 +9,7 @@ import pytest
 
 from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError
-from pellucid.train.distill.comparison import Measured, judge_student
+from pellucid.train.distill.run import MeasuredModel, judge_student
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
 from pellucid.train.distill.teacher import check_settings
 
@@ -101,7 +101,7 @@ def test_text_of_sentencepiece_pieces_is_refused() -> None:
 @pytest.mark.parametrize(("student", "is_bad"), [(39.0, False), (20.0, False), (19.0, True)])
 def test_student_far_below_its_teacher_is_reported(student: float, *, is_bad: bool) -> None:
     rows = [
-        Measured(name, "greedy", "int8", bleu, 0, 100, 7, 28, 1.0, 1.0)
+        MeasuredModel(name, "greedy", "int8", bleu, 0, 100, 7, 28, 1.0, 1.0)
         for name, bleu in (("teacher", 40.0), ("teacher", 30.0), ("student", student))
     ]
     problem = judge_student(rows)

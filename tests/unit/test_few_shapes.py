@@ -13,9 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pellucid.attention.fast import attend_fast
 from pellucid.config import TrainingConfig
-from pellucid.train.fast.loss import ROWS_PER_CHUNK, chunk_rows, smoothed_cross_entropy
-from pellucid.train.fast.rows.attention import FEWEST_BLOCKS, block_size
-from pellucid.train.fast.rows.few_shapes import (
+from pellucid.train.fast.bfloat16 import (
     FEWEST_ROWS,
     MAX_MULTIPLES,
     MIN_SIZE_TO_TRANSPOSE,
@@ -23,6 +21,7 @@ from pellucid.train.fast.rows.few_shapes import (
     row_multiple,
     transposed_copy,
 )
+from pellucid.train.fast.loss import ROWS_PER_CHUNK, chunk_rows, smoothed_cross_entropy
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece
 
@@ -182,13 +181,8 @@ def test_passes_in_bfloat16_meet_few_shapes_and_leave_the_model_alone() -> None:
             batch = make_batch(20 + step, 3 + step, 12 - step, seed=step)
             passes.refresh_weights()
             passes.sum_gradients(step, [Piece(0, 1.0, batch)])
-    of_rows = [shape for shape in products.shapes if len(shape) == 3]
-    rows = {max(size for size in shape if size % FEWEST_ROWS == 0) for shape in of_rows}
+    rows = {max(size for size in shape if size % FEWEST_ROWS == 0) for shape in products.shapes}
     assert rows <= {FEWEST_ROWS, 2 * FEWEST_ROWS, 3 * FEWEST_ROWS}
-    of_blocks = [shape for shape in products.shapes if len(shape) == 4]
-    assert {shape[1] for shape in of_blocks} == {block_size(11)}
-    blocks = {shape[0] // model.config.num_heads for shape in of_blocks}
-    assert blocks <= {FEWEST_BLOCKS, 2 * FEWEST_BLOCKS, 3 * FEWEST_BLOCKS}
     assert {type(module) for module in model.modules() if isinstance(module, nn.Linear)} == {
         nn.Linear
     }

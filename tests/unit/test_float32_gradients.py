@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.model import Transformer, initialize
+from pellucid.train.fast.bfloat16 import Float32Gradient, sum_lookups_in_float32
 from pellucid.train.fast.loss import smoothed_cross_entropy
-from pellucid.train.fast.rows.float32_gradients import Float32Gradient, sum_lookups_in_float32
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece
-from pellucid.train.weights.freeze import freeze
+from pellucid.train.weights.optimizer import freeze
 
 V, D = 37, 14
 

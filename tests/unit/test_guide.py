@@ -20,10 +20,10 @@ from pellucid.model import Transformer, initialize
 from pellucid.text.reading.corpus import Pair
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.train.fast.guided import GuidedHead
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.links import link_tokens, read_links
 from pellucid.train.start.prepare import prepare_data
-from pellucid.train.update.guided_head import GuidedHead
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece, split_batch
 from pellucid.train.update.step import Updater

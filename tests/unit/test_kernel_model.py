@@ -22,7 +22,7 @@ from pellucid.train.fast.kernels import model as kernel_model
 from pellucid.train.fast.kernels.model import choose_kernels
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece
-from pellucid.train.weights.freeze import freeze
+from pellucid.train.weights.optimizer import freeze
 
 V = 37
 CPU = torch.device("cpu")

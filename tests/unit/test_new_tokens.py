@@ -22,8 +22,7 @@ from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.learner import make_bundle_config
 from pellucid.train.loop import train
-from pellucid.train.start.extend import SHARE, describe_extension, extend_bundle
-from pellucid.train.start.from_model import with_start
+from pellucid.train.start.from_model import SHARE, describe_extension, extend_bundle, with_start
 from pellucid.translate.translator import Translator
 
 OLD = [f"{SOURCE_TEXT} {number}." for number in range(7)] + ["big red dogs run in the park"]

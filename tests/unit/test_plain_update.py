@@ -13,10 +13,11 @@ from torch import Tensor
 
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
-from pellucid.model import Transformer
+from pellucid.model import Transformer, initialize
+from pellucid.train.fast.pytorch import ModelOnPyTorch
 from pellucid.train.plain import compute_loss, make_update, sum_gradients
 from pellucid.train.update.passes import Passes
-from pellucid.train.update.pieces import make_pieces
+from pellucid.train.update.pieces import Piece, make_pieces, tensors_of
 from pellucid.train.update.step import Updater
 from pellucid.train.weights.optimizer import Optimizer
 
@@ -129,3 +130,31 @@ def test_an_update_that_is_not_finite_leaves_the_weights() -> None:
     assert not updated.was_made
     for one, other in zip(before, model.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_without_a_look_ahead_mask_padding_of_targets_is_not_seen(
+    is_plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ModelOnPyTorch, "is_plain", is_plain)
+    batch = make_batch()
+    config = make_model().config.model_copy(update={"look_ahead_mask": False})
+    model = Transformer(config)
+    initialize(model, seed=3)
+    passes = Passes(model.double(), TrainingConfig(dropout=0.0, kernels="pytorch"), "float32")
+    together = float(passes.sum_gradients(1, [Piece(0, 1.0, batch)]))
+    found = gradients(model)
+    pieces = []
+    for row, (source, target) in enumerate(
+        zip(batch.source_mask_BS.sum(1).tolist(), batch.target_mask_BT.sum(1).tolist(), strict=True)
+    ):
+        one = {name: tensor[row, None] for name, tensor in tensors_of(batch).items()}
+        cut = {
+            name: tensor[:, : source if name.startswith("source") else target]
+            for name, tensor in one.items()
+        }
+        alone = Batch(**cut, num_source_tokens=source, num_target_tokens=target)
+        pieces.append(Piece(0, target / batch.num_target_tokens, alone))
+    assert float(passes.sum_gradients(1, pieces)) == pytest.approx(together, rel=1e-6)
+    for name, expected in gradients(model).items():
+        assert torch.allclose(found[name], expected, atol=1e-9)

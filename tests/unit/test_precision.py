@@ -16,7 +16,7 @@ from pellucid.formats.exporting import export_bundle
 from pellucid.machine.precision import METRIC, fastest_precision, read_precisions
 from pellucid.native import instruction_sets
 from pellucid.text.reading.corpus import Pair
-from pellucid.train.precision import describe_precisions, measure_precisions
+from pellucid.train.validation import describe_precisions, measure_precisions
 
 needs_engine = pytest.mark.skipif(not instruction_sets(), reason="the engine in C was not built")
 

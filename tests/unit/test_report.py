@@ -20,7 +20,7 @@ from forked import Forked
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pellucid.train.report.figures import PALETTES, Panel, panels_of, render_svg
+from pellucid.train.report.figures import PALETTES, CurvePanel, panels_of, render_svg
 from pellucid.train.report.page import render_page, write_report
 from pellucid.train.report.reading import read_run, speeds
 
@@ -125,7 +125,7 @@ def report_of(run: Path) -> Page:
         return Page(render_page(read_run(run)))
 
 
-def panel_named(run: Path, name: str) -> Panel:
+def panel_named(run: Path, name: str) -> CurvePanel:
     return next(panel for panel in panels_of(read_run(run)) if panel.name == name)
 
 
@@ -361,7 +361,7 @@ def test_panels_perplexity_is_the_exponential_of_the_loss(run: Path) -> None:
         )
 
 
-def paths_of(panel: Panel) -> list[str]:
+def paths_of(panel: CurvePanel) -> list[str]:
     return re.findall(r'<path d="([^"]*)"', render_svg(panel))
 
 

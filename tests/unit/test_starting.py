@@ -16,7 +16,7 @@ from pellucid.config import NAMED_SIZES, Recipe, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError
 from pellucid.train.loop import train
 from pellucid.train.start.from_model import load_start, with_start
-from pellucid.train.weights.freeze import freeze
+from pellucid.train.weights.optimizer import freeze
 
 DATA: dict[str, Any] = {"train": "a.tsv", "validation": "b.tsv"}
 NO_RUN = Path("no run")

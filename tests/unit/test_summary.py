@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from forked import Forked
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,19 +30,32 @@ from pellucid.train.console.progress import (
     describe_training,
 )
 from pellucid.train.console.summary import (
-    CorpusOutlook,
     TrainingOutlook,
     describe_bytes,
     describe_seconds,
     parameters_by_part,
     screen,
 )
-from pellucid.train.run import tensorboard
+from pellucid.train.fast.kernels.model import KernelChoice
+from pellucid.train.run import metrics
 from pellucid.train.run.checkpoint import TrainingState
-from pellucid.train.run.tensorboard import TensorboardWriter
+from pellucid.train.run.metrics import TensorboardWriter
+from pellucid.train.start.pairs import CorpusCount
+from pellucid.train.start.plan import TrainingPlan
 
+PLAN = TrainingPlan(
+    device=torch.device("cpu"),
+    precision="bfloat16",
+    kernels=KernelChoice(None, "own kernels (avx2_bfloat16)"),
+    processes=1,
+    threads=2,
+    max_tokens_per_batch=2048,
+    memory_bytes=730 << 20,
+    available_bytes=8_267_000_000,
+    is_budget_new=True,
+)
 OUTLOOK = TrainingOutlook(
-    corpora=[CorpusOutlook("train.en.gz, train.fr.gz", 28_957)],
+    corpora=[CorpusCount("train.en.gz, train.fr.gz", 29_000, 28_957)],
     dropped={"source too long": 4, "length ratio": 39},
     source_tokens=473_632,
     target_tokens=532_949,
@@ -50,16 +64,9 @@ OUTLOOK = TrainingOutlook(
     target_vocabulary_size=4000,
     is_joint=True,
     parameters={"embedding": 512_000, "encoder": 527_872, "decoder": 791_040, "output": 0},
-    memory_bytes=730 << 20,
-    available_bytes=8_267_000_000,
+    plan=PLAN,
     steps=4500,
     epochs=15.6,
-    seconds=1640.0,
-    device="cpu",
-    threads=2,
-    processes=1,
-    precision="bfloat16 products",
-    kernels="own kernels (avx2_bfloat16)",
     settings=[
         "Adam, rate 0.004 after 600 steps, then linear.",
         "Dropout 0.1, label smoothing 0.1.",
@@ -76,18 +83,19 @@ def test_screen_says_everything_that_is_known() -> None:
         "           joint\n"
         "Model      1,830,912 parameters: embedding 512,000, encoder 527,872, decoder 791,040, "
         "output shared\n"
-        "Training   at most 4,500 steps (16 epochs), about 27 min.\n"
+        "Training   at most 4,500 steps (16 epochs), time known after the first steps.\n"
         "           Adam, rate 0.004 after 600 steps, then linear. Dropout 0.1, "
         "label smoothing 0.1.\n"
         "Memory     about 730 MiB of 7.7 GiB available\n"
-        "Machine    cpu, 2 threads, bfloat16 products, own kernels (avx2_bfloat16)\n"
+        "Machine    cpu, 2 threads, bfloat16, own kernels (avx2_bfloat16)\n"
         "Chosen     model.size is tiny: 29,000 pairs are few.\n"
         "           training.dropout is 0.1."
     )
 
 
 def test_screen_without_what_is_not_known_yet() -> None:
-    text = screen(replace(OUTLOOK, seconds=None, available_bytes=None, dropped={}, choices=()))
+    plan = replace(PLAN, available_bytes=None)
+    text = screen(replace(OUTLOOK, plan=plan, dropped={}, choices=()))
     assert "time known after the first steps" in text
     assert "Memory     about 730 MiB\n" in text
     assert "28,957 of 28,957 pairs (dropped: none)" in text
@@ -95,7 +103,7 @@ def test_screen_without_what_is_not_known_yet() -> None:
 
 
 def test_screen_several_corpora_have_their_weights() -> None:
-    corpora = [CorpusOutlook("a.tsv", 10_007, 2.0), CorpusOutlook("b.tsv", 503)]
+    corpora = [CorpusCount("a.tsv", 10_030, 10_007, 2.0), CorpusCount("b.tsv", 523, 503)]
     text = screen(replace(OUTLOOK, corpora=corpora, is_joint=False, target_vocabulary_size=3001))
     assert "10,007 pairs × 2  a.tsv" in text
     assert "503 pairs  b.tsv" in text
@@ -119,12 +127,11 @@ def test_screen_fits_whatever_there_is_to_say(
 ) -> None:
     outlook = replace(
         OUTLOOK,
-        corpora=[CorpusOutlook(name, large, 0.123) for name in names],
+        corpora=[CorpusCount(name, large, large, 0.123) for name in names],
         settings=words,
         choices=choices,
         dropped=dropped,
-        memory_bytes=large,
-        seconds=float(large),
+        plan=replace(PLAN, memory_bytes=large),
         steps=large,
     )
     lines = screen(outlook).split("\n")
@@ -324,7 +331,7 @@ def fake_tensorboard(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = FakeSummaryWriter  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    monkeypatch.setattr(tensorboard, "find_spec", lambda name: object())
+    monkeypatch.setattr(metrics, "find_spec", lambda name: object())
 
 
 @pytest.mark.usefixtures("fake_tensorboard")
@@ -355,7 +362,7 @@ def test_tensorboard_folder_that_cannot_be_written_is_told(tmp_path: Path) -> No
 def test_tensorboard_not_installed_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tensorboard, "find_spec", lambda name: None)
+    monkeypatch.setattr(metrics, "find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"pip install 'pellucid\[tensorboard\]'"):
         TensorboardWriter(tmp_path)
     assert not list(tmp_path.iterdir())

@@ -25,6 +25,7 @@ from pellucid.errors import ConfigurationError, PellucidError, TrainingError
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.processes import Child
 from pellucid.model import Transformer
+from pellucid.train.fast.pytorch import trained
 from pellucid.train.learner import make_bundle_config
 from pellucid.train.loop import train
 from pellucid.train.run.checkpoint import TrainingState, load_newest_checkpoint
@@ -32,12 +33,11 @@ from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.plan import TrainingPlan, make_plan
 from pellucid.train.start.prepare import prepare_data
 from pellucid.train.update.memory import WORKER
-from pellucid.train.update.passes import Passes, trained
+from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece, split_batch
 from pellucid.train.update.processes import SharedPasses, choose_processes
 from pellucid.train.update.step import Updater
-from pellucid.train.weights.freeze import freeze
-from pellucid.train.weights.optimizer import Optimizer
+from pellucid.train.weights.optimizer import Optimizer, freeze
 
 RATES = {"rate": 0.01, "muon_rate": 0.02}
 

@@ -103,7 +103,7 @@ def test_a_gradient_that_is_no_number_leaves_every_byte(poison: float, precision
     if precision == "float32":
         hook = handle.register_hook(lambda gradient: gradient * poison)
     else:
-        working = updater._passes._working.encoder.layers[0].feed_forward.inner.weight
+        working = updater._passes.way._working.encoder.layers[0].feed_forward.inner.weight
         hook = working.register_hook(lambda gradient: gradient * poison)
     updated = updater.update(2, [make_batch()], **RATES)
     hook.remove()
@@ -145,7 +145,7 @@ def test_gradients_of_an_attempt_that_ran_out_of_memory_do_not_count(precision: 
             is_first.clear()
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
 
-    first = next(updater._passes._working.encoder.parameters())
+    first = next(updater._passes.way._working.encoder.parameters())
     first.register_hook(refuse)
     batch = make_batch()
     updated = updater.update(1, [batch], **RATES)

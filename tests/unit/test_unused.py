@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_runs import make_recipe
 
-from pellucid.train.console.unused import settings_without_effect
+from pellucid.train.console.messages import settings_without_effect
 
 
 @pytest.mark.parametrize(

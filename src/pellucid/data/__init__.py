@@ -1,17 +1,22 @@
 """Batches from token ids: a memory-mapped store, the order of an epoch, padded tensors."""
 
-from pellucid.data.batches import Batch, make_batch, make_source_batch
-from pellucid.data.guides import with_guide
-from pellucid.data.order import BatchOrder, Plan, padding_share, plan_epoch
-from pellucid.data.passes import pairs_of_epoch, turned_pairs
+from pellucid.data.batches import Batch, make_batch, make_source_batch, with_guide
+from pellucid.data.order import (
+    BatchOrder,
+    EpochPlan,
+    padding_share,
+    pairs_of_epoch,
+    plan_epoch,
+    turned_pairs,
+)
 from pellucid.data.store import TokenStore, build_store
 from pellucid.data.variants import EpochText, VariantStore, build_variants
 
 __all__ = [
     "Batch",
     "BatchOrder",
+    "EpochPlan",
     "EpochText",
-    "Plan",
     "TokenStore",
     "VariantStore",
     "build_store",

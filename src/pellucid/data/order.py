@@ -22,7 +22,7 @@ epoch to epoch, and `BatchOrder.locate` must plan all epochs before a step to co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, final
 
@@ -41,7 +41,7 @@ _CUTS_PER_BATCH = 8
 
 @final
 @dataclass(frozen=True, eq=False)
-class Plan:
+class EpochPlan:
     """The batches of one epoch; ``plan[i]`` holds the indices of batch i's pairs.
 
     Args:
@@ -69,8 +69,8 @@ class Plan:
         return (self[index] for index in range(len(self)))
 
 
-class Text(Protocol):
-    """The text of an epoch: a `TokenStore` or an `EpochText`."""
+class EpochLengths(Protocol):
+    """The lengths of an epoch's sentences, as a `TokenStore` or an `EpochText` has them."""
 
     @property
     def source_lengths(self) -> NDArray[np.int32]:
@@ -96,7 +96,7 @@ class BatchOrder:
 
     def __init__(
         self,
-        text_of: Callable[[int], Text],
+        text_of: Callable[[int], EpochLengths],
         *,
         seed: int,
         max_tokens_per_batch: int,
@@ -108,11 +108,11 @@ class BatchOrder:
         self._seed = seed
         self._max_tokens = max_tokens_per_batch
         self._pad_to = pad_to
-        self._plan: Plan | None = None
+        self._plan: EpochPlan | None = None
         self._first_steps = [0]
 
-    def plan(self, epoch: int) -> Plan:
-        """Plan the batches of one epoch; the latest plan is cached."""
+    def plan(self, epoch: int) -> EpochPlan:
+        """EpochPlan the batches of one epoch; the latest plan is cached."""
         if self._plan is None or self._plan.epoch != epoch:
             text = self._text_of(epoch)
             pairs = None if self._pairs_of is None else self._pairs_of(epoch)
@@ -157,7 +157,7 @@ def plan_epoch(
     epoch: int,
     max_tokens_per_batch: int,
     pad_to: int = 0,
-) -> Plan:
+) -> EpochPlan:
     """Put every pair into exactly one batch of an epoch.
 
     Args:
@@ -194,11 +194,11 @@ def plan_epoch(
     pairs = np.lexsort((_draw(len(sources), seed, epoch, "pairs"), snake, bands))
     cuts = _cut(sources[pairs], targets[pairs], bands[pairs], budget=max_tokens_per_batch)
     shuffled = np.argsort(_draw(len(cuts) - 1, seed, epoch, "batches"), kind="stable")
-    return Plan(epoch, pairs, cuts[:-1][shuffled], cuts[1:][shuffled])
+    return EpochPlan(epoch, pairs, cuts[:-1][shuffled], cuts[1:][shuffled])
 
 
 def padding_share(
-    plan: Plan, source_lengths: NDArray[np.int32], target_lengths: NDArray[np.int32]
+    plan: EpochPlan, source_lengths: NDArray[np.int32], target_lengths: NDArray[np.int32]
 ) -> float:
     """Measure the share of padding in an epoch, source and target together.
 
@@ -296,3 +296,48 @@ def _possible_cuts(
     piece_in_run = np.arange(num_pieces.sum()) - np.repeat(firsts, num_pieces)
     places = np.repeat(starts, num_pieces) + piece_in_run * np.repeat(rows_per_piece, num_pieces)
     return np.append(places, len(sources)).astype(np.int64)
+
+
+def pairs_of_epoch(
+    sizes: Sequence[int], weights: Sequence[float], *, seed: int, epoch: int
+) -> NDArray[np.int64]:
+    """Choose the pairs of an epoch, corpus after corpus.
+
+    An epoch takes each corpus as often as its weight says: the integer part of the weight in full
+    passes, the fraction as a new random part (rounded to whole pairs; at least one pair in all).
+
+    Args:
+        sizes: the pairs of each corpus, which follow each other in the store.
+        weights: the weight of each corpus.
+        seed: the run's seed.
+        epoch: the epoch, from 0.
+
+    Returns:
+        Indices of pairs in the store.
+    """
+    chosen: list[NDArray[np.int64]] = []
+    start = 0
+    for number, (size, weight) in enumerate(zip(sizes, weights, strict=True)):
+        pairs = np.arange(start, start + size, dtype=np.int64)
+        whole = math.floor(weight)
+        chosen += [pairs] * whole
+        rest = round((weight - whole) * size)
+        if size and not whole:
+            rest = max(1, rest)
+        if rest:
+            order = random_bytes(8 * size, seed, "corpora", epoch, number).view("<u8")
+            chosen.append(np.sort(pairs[np.argsort(order, kind="stable")[:rest]]))
+        start += size
+    return np.concatenate(chosen)
+
+
+def turned_pairs(count: int, *, seed: int, epoch: int, batch: int) -> NDArray[np.bool_]:
+    """Choose the pairs of a batch that are read from target to source, each with probability 1/2.
+
+    Args:
+        count: the number of pairs.
+        seed: the run's seed.
+        epoch: the epoch, from 0.
+        batch: the batch's place in the epoch.
+    """
+    return random_bytes(count, seed, "direction", epoch, batch) < 128

@@ -28,7 +28,7 @@ AHEAD = 8
 
 
 @dataclass(frozen=True)
-class Update:
+class UpdateBatches:
     """The batches whose gradients one update sums, and the epoch of the first."""
 
     epoch: int
@@ -47,39 +47,30 @@ class Feed:
     def __init__(
         self, prepared: PreparedData, recipe: Recipe, *, max_tokens_per_batch: int
     ) -> None:
-        self._store = prepared.store
-        self._tokenizer = prepared.tokenizer.config
-        self._accumulate = recipe.training.accumulate
+        self._prepared, self._training = prepared, recipe.training
         self._pad_to = recipe.data.pad_to
-        self._mixed_updates = recipe.training.both_directions_steps
-        self._variants = prepared.variants
-        self._corpora = prepared.corpora
-        self._seed = recipe.training.seed
-        self._alpha = recipe.training.subword_alpha
         self._text: tuple[int, TokenStore | EpochText] = (-1, prepared.store)
-        self._links = prepared.links
-        self._convention = recipe.training.guided_convention
         self._order = BatchOrder(
             self._text_of,
-            seed=self._seed,
+            seed=recipe.training.seed,
             max_tokens_per_batch=max_tokens_per_batch,
             pad_to=recipe.data.pad_to,
             pairs_of=self._pairs_of if recipe.data.train_weights else None,
         )
 
-    def updates(self, after: int) -> Generator[Update]:
+    def updates(self, after: int) -> Generator[UpdateBatches]:
         """Yield updates without end, starting after so many; close it to end the thread.
 
         Raises:
             PellucidError: making a batch raised it.
         """
-        ready: queue.Queue[Update | BaseException] = queue.Queue(AHEAD)
+        ready: queue.Queue[UpdateBatches | BaseException] = queue.Queue(AHEAD)
         stop = threading.Event()
 
         def work() -> None:
             number = after
             while not stop.is_set():
-                made: Update | BaseException
+                made: UpdateBatches | BaseException
                 try:
                     made = self.update(number)
                 except BaseException as error:
@@ -112,13 +103,13 @@ class Feed:
             if not leaves_at_once:
                 thread.join()
 
-    def update(self, number: int) -> Update:
+    def update(self, number: int) -> UpdateBatches:
         """Make the update of one number, from 0."""
-        first = number * self._accumulate
-        places = [self._order.locate(first + part) for part in range(self._accumulate)]
-        is_mixed = number < self._mixed_updates
+        count = self._training.accumulate
+        places = [self._order.locate(number * count + part) for part in range(count)]
+        is_mixed = number < self._training.both_directions_steps
         batches = tuple(self._batch(*place, is_mixed=is_mixed) for place in places)
-        return Update(places[0][0], batches)
+        return UpdateBatches(places[0][0], batches)
 
     def batches_in_epoch(self, epoch: int) -> int:
         """Count the batches of an epoch; epochs differ by a few."""
@@ -128,32 +119,32 @@ class Feed:
         indices = self._order.plan(epoch)[index]
         turned = None
         if is_mixed:
-            turned = turned_pairs(len(indices), seed=self._seed, epoch=epoch, batch=index)
+            seed = self._training.seed
+            turned = turned_pairs(len(indices), seed=seed, epoch=epoch, batch=index)
+        tokenizer, links = self._prepared.tokenizer.config, self._prepared.links
         batch = make_batch(
             self._text_of(epoch),
             indices,
-            pad_id=self._tokenizer.pad_id,
-            start_id=self._tokenizer.target_start_id,
+            pad_id=tokenizer.pad_id,
+            start_id=tokenizer.target_start_id,
             pad_to=self._pad_to,
             turned=turned,
         )
-        if self._links is None:
+        if links is None:
             return batch
-        return with_guide(batch, self._links, indices, self._convention)
+        return with_guide(batch, links, indices, self._training.guided_convention)
 
     def _text_of(self, epoch: int) -> TokenStore | EpochText:
         """Get the text in this epoch's segmentation; the latest is kept."""
-        if self._variants is None:
-            return self._store
+        variants, training = self._prepared.variants, self._training
+        if variants is None:
+            return self._prepared.store
         if self._text[0] != epoch:
-            drawn = self._variants.epoch(epoch, seed=self._seed, alpha=self._alpha)
+            drawn = variants.epoch(epoch, seed=training.seed, alpha=training.subword_alpha)
             self._text = (epoch, drawn)
         return self._text[1]
 
     def _pairs_of(self, epoch: int) -> NDArray[np.int64]:
-        return pairs_of_epoch(
-            [corpus.kept for corpus in self._corpora],
-            [corpus.weight for corpus in self._corpora],
-            seed=self._seed,
-            epoch=epoch,
-        )
+        sizes = [corpus.kept for corpus in self._prepared.corpora]
+        weights = [corpus.weight for corpus in self._prepared.corpora]
+        return pairs_of_epoch(sizes, weights, seed=self._training.seed, epoch=epoch)

@@ -18,8 +18,7 @@ from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.start.plan import TrainingPlan
 from pellucid.train.update.step import Updater
 from pellucid.train.weights.averaging import Averaging
-from pellucid.train.weights.freeze import freeze
-from pellucid.train.weights.optimizer import Optimizer
+from pellucid.train.weights.optimizer import Optimizer, freeze
 from pellucid.train.weights.schedule import learning_rate, muon_learning_rate
 
 

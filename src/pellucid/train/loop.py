@@ -29,32 +29,41 @@ from pellucid.train.console.messages import (
     expected_time,
 )
 from pellucid.train.console.progress import TrainingProgress
-from pellucid.train.feed import Feed, Update
+from pellucid.train.feed import Feed, UpdateBatches
 from pellucid.train.learner import Learner, make_bundle_config
-from pellucid.train.precision import describe_precisions, measure_precisions
 from pellucid.train.report.page import write_report
 from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoints
-from pellucid.train.run.folder import RunFolder
-from pellucid.train.run.interruption import Interruption
-from pellucid.train.run.learned import (
+from pellucid.train.run.ending import (
     describe_failure,
     describe_guessing,
     has_learned_nothing,
+    has_reached_limit,
+    is_done,
     is_far_above_guessing,
+    share_done,
 )
-from pellucid.train.run.limits import has_reached_limit, is_done, share_done
-from pellucid.train.run.metrics import MetricsWriter
-from pellucid.train.run.resume import check_start, check_validation
-from pellucid.train.run.rollback import must_roll_back, newest_checkpoint, roll_back
+from pellucid.train.run.folder import RunFolder
+from pellucid.train.run.interruption import Interruption
+from pellucid.train.run.metrics import MetricsWriter, require_tensorboard
+from pellucid.train.run.resume import (
+    check_start,
+    check_validation,
+    must_roll_back,
+    newest_checkpoint,
+    roll_back,
+)
 from pellucid.train.run.saving import Saver
-from pellucid.train.run.tensorboard import require_tensorboard
-from pellucid.train.start.extend import extend_bundle
-from pellucid.train.start.from_model import load_start
+from pellucid.train.start.from_model import extend_bundle, load_start
 from pellucid.train.start.plan import make_plan
 from pellucid.train.start.prepare import PreparedData, prepare_data
 from pellucid.train.update.memory import require_memory
 from pellucid.train.update.threads import ThreadTrials
-from pellucid.train.validation import Validation, validate_model
+from pellucid.train.validation import (
+    Validation,
+    describe_precisions,
+    measure_precisions,
+    validate_model,
+)
 from pellucid.train.weights.schedule import learning_rate
 from pellucid.translate.translator import Translator
 
@@ -253,7 +262,7 @@ class Trainer:
             add_metrics(self.run.bundle, {METRIC: bleu})
             self.run.log(describe_precisions(bleu))
 
-    def _advance(self, update: Update, bar: TrainingProgress) -> bool:
+    def _advance(self, update: UpdateBatches, bar: TrainingProgress) -> bool:
         """Make one update; return False if the run went back to a checkpoint instead."""
         learner = self.learner
         began = time.monotonic()

@@ -14,7 +14,7 @@ from pellucid.terminal.text import lay_out
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pellucid.train.distill.comparison import Measured
+    from pellucid.train.distill.run import MeasuredModel
 
 
 @described(
@@ -66,10 +66,9 @@ def distill(
             f"--n-best must be at most --beam ({beam}), but is {n_best}. Change one of them."
         )
     from pellucid.cli.commands.train import find_recipe, recipe_values
-    from pellucid.train.distill.comparison import judge_student
-    from pellucid.train.distill.run import Distillation, distill
+    from pellucid.train.distill.run import Distillation, distill, judge_student
     from pellucid.train.distill.student import StudentSize
-    from pellucid.train.distill.teacher import Teaching
+    from pellucid.train.distill.teacher import TeacherSettings
 
     path, folder = find_recipe(data)
     task = Distillation(
@@ -77,7 +76,7 @@ def distill(
         recipe=recipe_values(path, changes or ()),
         recipe_folder=folder,
         out=out or Path("runs") / f"{path.stem}-student",
-        teaching=Teaching(beam, n_best, guided),
+        teaching=TeacherSettings(beam, n_best, guided),
         size=StudentSize(size, layers, half),
         extra=extra or (),
         with_original=with_original,
@@ -95,7 +94,7 @@ def distill(
     warn(f"The student is in {task.out / 'student' / 'bundle'}.")
 
 
-def _show(rows: Sequence[Measured]) -> None:
+def _show(rows: Sequence[MeasuredModel]) -> None:
     """Write the table."""
     heads = ("", "search", "precision", "BLEU", "95 %", "parameters", "MB", "tokens/s", "in bulk")
     lines = [heads] + [

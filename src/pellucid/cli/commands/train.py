@@ -173,7 +173,7 @@ def _train(
     from pellucid.config import Recipe, validate
     from pellucid.train.loop import train as run_training
     from pellucid.train.run.folder import repair_recipe
-    from pellucid.train.start.defaults import fill_in
+    from pellucid.train.start.choices import fill_in
     from pellucid.train.start.from_model import with_start
 
     repair_recipe(run)

@@ -7,16 +7,15 @@ import time
 from collections.abc import Iterator, Sequence
 
 from pellucid.config import Recipe, TrainingConfig
-from pellucid.train.console.outside import describe_outside, describe_shares
+from pellucid.text.outside import Outside
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.console.summary import (
-    CorpusOutlook,
     TrainingOutlook,
     describe_bytes,
     describe_seconds,
     parameters_by_part,
     screen,
 )
-from pellucid.train.console.unused import settings_without_effect
 from pellucid.train.learner import Learner
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import TrainingState
@@ -99,7 +98,7 @@ def announce(
     training, store, tokenizer = recipe.training, prepared.store, prepared.tokenizer
     plan = learner.plan
     outlook = TrainingOutlook(
-        corpora=_corpora(prepared),
+        corpora=prepared.corpora,
         dropped=store.dropped,
         source_tokens=int(store.source_lengths.sum()),
         target_tokens=int(store.target_lengths.sum()),
@@ -108,17 +107,10 @@ def announce(
         target_vocabulary_size=tokenizer.target_vocabulary_size,
         is_joint=tokenizer.config.sharing == "joint",
         parameters=parameters_by_part(learner.model),
-        memory_bytes=plan.memory_bytes,
-        available_bytes=plan.available_bytes,
+        plan=plan,
         steps=training.max_steps,
         epochs=training.max_steps * training.accumulate / num_batches,
-        seconds=None,
-        device=str(plan.device),
-        threads=plan.threads,
-        processes=plan.processes,
-        precision=plan.precision,
-        kernels=plan.kernels.description,
-        settings=_words(recipe, learner),
+        settings=_describe_settings(recipe, learner),
         choices=choices,
         outside=describe_shares(prepared.outside),
     )
@@ -152,11 +144,7 @@ def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_up
     )
 
 
-def _corpora(prepared: PreparedData) -> list[CorpusOutlook]:
-    return [CorpusOutlook(corpus.name, corpus.kept, corpus.weight) for corpus in prepared.corpora]
-
-
-def _words(recipe: Recipe, learner: Learner) -> list[str]:
+def _describe_settings(recipe: Recipe, learner: Learner) -> list[str]:
     training = recipe.training
     peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
     batch = f"{learner.plan.max_tokens_per_batch:,} tokens per batch"
@@ -181,3 +169,81 @@ def _words(recipe: Recipe, learner: Learner) -> list[str]:
     if recipe.start.model:
         words.append(f"Starts from {recipe.start.model}.")
     return words
+
+
+def describe_outside(recipe: Recipe, prepared: PreparedData) -> Iterator[str]:
+    """Describe texts of which more than a twentieth is outside the vocabulary: a sentence each.
+
+    Args:
+        recipe: of the run.
+        prepared: its data.
+    """
+    advice = _advice(recipe, prepared.tokenizer)
+    texts = {"training": prepared.outside, "validation": prepared.validation_outside}
+    for name, outside in texts.items():
+        if outside is not None and outside.is_loud:
+            yield (
+                f"Outside the vocabulary: {outside.describe()} of the {name} text are unknown or "
+                f"single bytes. Such text is hardly translated right. {advice}".rstrip()
+            )
+            advice = ""
+        elif name == "training":
+            advice = "It is unlike the training text: check both."
+
+
+def describe_shares(outside: Outside | None) -> str:
+    """Describe the shares of both sides for the screen; empty if they are not known."""
+    if outside is None:
+        return ""
+    return f"unknown or byte tokens {outside.source:.1%} and {outside.target:.1%}"
+
+
+def _advice(recipe: Recipe, tokenizer: Tokenizer) -> str:
+    if recipe.start.new_tokens:
+        return "Raise start.new_tokens, in another --out."
+    if recipe.start.model:
+        return (
+            "Give the model tokens for it, in another --out (--set start.new_tokens=1000), or "
+            "train a new model, without --from."
+        )
+    if tokenizer.config.kind == "words":
+        return "Raise tokenizer.vocabulary_size, or set tokenizer.kind = 'sentencepiece'."
+    return "Raise tokenizer.vocabulary_size or tokenizer.character_coverage."
+
+
+def settings_without_effect(recipe: Recipe) -> list[str]:
+    """Explain for each setting that differs from its default without effect why it has none.
+
+    Args:
+        recipe: of the run. If it starts from a model, settings that depend on the kind of
+            vocabulary are not checked: the recipe does not describe it.
+    """
+    training = recipe.training
+    optimizer = f"training.optimizer = {training.optimizer!r}"
+    schedule = f"training.schedule = {training.schedule!r}"
+    averaging = f"training.averaging = {training.averaging!r}"
+    no_samples = not training.subword_samples
+    rates = ("dropout", "attention_dropout", "feed_forward_dropout", "token_dropout")
+    no_dropout = not any(getattr(training, name) for name in rates)
+    reasons = {
+        "muon_learning_rate": training.optimizer != "muon" and optimizer,
+        "weight_decay": training.optimizer == "adam" and optimizer,
+        "min_learning_rate": training.schedule not in ("linear", "cosine") and schedule,
+        "average_decay": training.averaging != "running" and averaging,
+        "average_count": training.averaging not in ("last", "best") and averaging,
+        "subword_alpha": no_samples and "training.subword_samples = 0",
+        "subword_dropout": no_samples and "training.subword_samples = 0",
+        "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
+        "guided_weight": not training.guided_head and "no training.guided_head",
+        "guided_convention": not training.guided_head and "no training.guided_head",
+    }
+    if training.subword_samples and not recipe.start.model:
+        of_others = (
+            "subword_dropout" if recipe.tokenizer.model_type == "unigram" else "subword_alpha"
+        )
+        reasons[of_others] = f"tokenizer.model_type = {recipe.tokenizer.model_type!r}"
+    return [
+        f"training.{name} has no effect with {reason}."
+        for name, reason in reasons.items()
+        if reason and getattr(training, name) != TrainingConfig.model_fields[name].default
+    ]

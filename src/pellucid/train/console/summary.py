@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from pellucid.train.start.pairs import CorpusCount
+    from pellucid.train.start.plan import TrainingPlan
 
 WIDTH = 100
 HEIGHT = 24
 INDENT = 11
 MOST_CORPORA = 4
 PARTS = ("embedding", "encoder", "decoder", "output")
-
-
-@dataclass(frozen=True)
-class CorpusOutlook:
-    """One training corpus: its name, the number of pairs after filtering, and its weight."""
-
-    name: str
-    pairs: int
-    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -40,22 +34,15 @@ class TrainingOutlook:
         target_vocabulary_size: number of entries.
         is_joint: True if both sides share one vocabulary.
         parameters: by part, as `parameters_by_part` gives them.
-        memory_bytes: the memory that training needs, as predicted.
-        available_bytes: the memory of the device; None if it is not known.
+        plan: what it computes on.
         steps: the most updates to make.
         epochs: passes over the data in these steps.
-        seconds: time that these steps take, as predicted; None until it was measured.
-        device: such as ``cpu``.
-        threads: of the processor.
-        processes: that share the threads and every batch.
-        precision: of the products.
-        kernels: a description of the kernels that passes run on.
         settings: optimizer, schedule, batch and regularization, one sentence each.
         choices: settings chosen for the user and why, one sentence each.
         outside: a description of the share of unknown and byte tokens; empty if it is not known.
     """
 
-    corpora: Sequence[CorpusOutlook]
+    corpora: Sequence[CorpusCount]
     dropped: Mapping[str, int]
     source_tokens: int
     target_tokens: int
@@ -64,18 +51,11 @@ class TrainingOutlook:
     target_vocabulary_size: int
     is_joint: bool
     parameters: Mapping[str, int]
-    memory_bytes: int
-    available_bytes: int | None
+    plan: TrainingPlan
     steps: int
     epochs: float
-    seconds: float | None
-    device: str
-    threads: int
-    processes: int
-    precision: str
-    kernels: str
-    settings: Sequence[str] = field(default=())
-    choices: Sequence[str] = field(default=())
+    settings: Sequence[str] = ()
+    choices: Sequence[str] = ()
     outside: str = ""
 
 
@@ -104,14 +84,28 @@ def screen(outlook: TrainingOutlook) -> str:
 
     If there are more corpora or choices than fit, their last line tells how many were left out.
     """
+    plan = outlook.plan
+    parameters = ", ".join(
+        f"{part} {count:,}" if count else f"{part} shared"
+        for part, count in outlook.parameters.items()
+    )
+    epochs = f"{outlook.epochs:,.0f}" if outlook.epochs >= 10 else f"{outlook.epochs:.1f}"
+    length = (
+        f"at most {_plural(outlook.steps, 'step')} ({epochs} epochs), "
+        "time known after the first steps."
+    )
+    memory = f"about {describe_bytes(plan.memory_bytes)}"
+    if plan.available_bytes is not None:
+        memory += f" of {describe_bytes(plan.available_bytes)} available"
+    processes = "" if plan.processes == 1 else f" in {plan.processes} processes"
     blocks = {
         "Data": _data(outlook),
-        "Model": _model(outlook),
-        "Training": [*_wrapped(_length(outlook)), *_wrapped(" ".join(outlook.settings))],
-        "Memory": [_memory(outlook)],
+        "Model": _wrapped(f"{sum(outlook.parameters.values()):,} parameters: {parameters}"),
+        "Training": [*_wrapped(length), *_wrapped(" ".join(outlook.settings))],
+        "Memory": [memory],
         "Machine": _wrapped(
-            f"{outlook.device}, {_plural(outlook.threads, 'thread')}{_processes(outlook)}, "
-            f"{outlook.precision}, {outlook.kernels}"
+            f"{plan.device}, {_plural(plan.threads, 'thread')}{processes}, "
+            f"{plan.precision}, {plan.kernels.description}"
         ),
     }
     lines = [line for title, block in blocks.items() for line in _block(title, block)]
@@ -139,7 +133,7 @@ def describe_bytes(size: int) -> str:
 
 
 def _data(outlook: TrainingOutlook) -> list[str]:
-    kept = sum(corpus.pairs for corpus in outlook.corpora)
+    kept = sum(corpus.kept for corpus in outlook.corpora)
     total = kept + sum(outlook.dropped.values())
     dropped = "; ".join(
         f"{count:,} {reason}"
@@ -163,36 +157,9 @@ def _data(outlook: TrainingOutlook) -> list[str]:
     return [*lines, *_wrapped("; ".join(filter(None, facts)))]
 
 
-def _corpus(corpus: CorpusOutlook) -> str:
+def _corpus(corpus: CorpusCount) -> str:
     weight = "" if corpus.weight == 1 else f" × {corpus.weight:g}"
-    return f"{corpus.pairs:,} pairs{weight}  {' '.join(corpus.name.split())}"
-
-
-def _model(outlook: TrainingOutlook) -> list[str]:
-    parts = ", ".join(
-        f"{part} {count:,}" if count else f"{part} shared"
-        for part, count in outlook.parameters.items()
-    )
-    return _wrapped(f"{sum(outlook.parameters.values()):,} parameters: {parts}")
-
-
-def _length(outlook: TrainingOutlook) -> str:
-    time = "time known after the first steps"
-    if outlook.seconds is not None:
-        time = f"about {describe_seconds(outlook.seconds)}"
-    epochs = f"{outlook.epochs:,.0f}" if outlook.epochs >= 10 else f"{outlook.epochs:.1f}"
-    return f"at most {_plural(outlook.steps, 'step')} ({epochs} epochs), {time}."
-
-
-def _memory(outlook: TrainingOutlook) -> str:
-    needed = f"about {describe_bytes(outlook.memory_bytes)}"
-    if outlook.available_bytes is None:
-        return needed
-    return f"{needed} of {describe_bytes(outlook.available_bytes)} available"
-
-
-def _processes(outlook: TrainingOutlook) -> str:
-    return "" if outlook.processes == 1 else f" in {outlook.processes} processes"
+    return f"{corpus.kept:,} pairs{weight}  {' '.join(corpus.name.split())}"
 
 
 def _plural(count: int, noun: str) -> str:

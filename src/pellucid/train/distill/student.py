@@ -80,7 +80,8 @@ def student_recipe(
     model = _student_model(dict(recipe.get("model", {})), size)
     if text.links is not None:
         data["train_alignments"] = [str(text.links)]
-        training["guided_head"] = [_layers_of(model)[1] - 1, 0]
+        sizes = {**NAMED_SIZES[model.get("size", "tiny")], **model}
+        training["guided_head"] = [sizes["num_decoder_layers"] - 1, 0]
     return {**recipe, "data": data, "model": model, "training": training}
 
 
@@ -139,8 +140,3 @@ def _halved(model: dict[str, Any]) -> dict[str, Any]:
             )
         model[name] = value // 2
     return model
-
-
-def _layers_of(model: Mapping[str, Any]) -> tuple[int, int]:
-    sizes = {**NAMED_SIZES[model.get("size", "tiny")], **model}
-    return sizes["num_encoder_layers"], sizes["num_decoder_layers"]

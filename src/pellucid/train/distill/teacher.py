@@ -24,7 +24,7 @@ SETTINGS_FILE = "settings.json"
 
 
 @dataclass(frozen=True)
-class Teaching:
+class TeacherSettings:
     """The way in which the teacher translates.
 
     Attributes:
@@ -39,7 +39,7 @@ class Teaching:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TaughtPair:
     """A sentence for the student.
 
     Attributes:
@@ -56,9 +56,9 @@ class Lesson:
 def teach(
     translator: Translator,
     sources: Iterable[tuple[str, str | None]],
-    how: Teaching,
+    how: TeacherSettings,
     folder: Path,
-) -> Iterator[Lesson]:
+) -> Iterator[TaughtPair]:
     """Translate sources with the teacher; parts that an earlier call finished are read.
 
     Args:
@@ -93,7 +93,7 @@ def teach(
         number += 1
 
 
-def _settings(translator: Translator, how: Teaching) -> dict[str, Any]:
+def _settings(translator: Translator, how: TeacherSettings) -> dict[str, Any]:
     hashes = [] if translator.bundle is None else [translator.bundle.model_hash]
     return {
         "models": [*hashes, *translator.other_hashes], "beam": how.beam, "n_best": how.n_best,
@@ -123,35 +123,31 @@ def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
         raise DataError(f"{path} is damaged. Delete its folder to translate the text again.")
     for name, value in settings.items():
         if found.get(name) != value:
+            # Hashes of models say nothing to a reader.
+            differing = f"{name} {found.get(name)!r}, not {value!r}"
             raise ConfigurationError(
                 f"The teacher's translations must be of one teacher and one search, but those in "
-                f"{path.parent} have {_difference(name, found.get(name), value)}. Choose another "
-                "--out, or delete that folder to translate again."
+                f"{path.parent} have {'another teacher' if name == 'models' else differing}. "
+                "Choose another --out, or delete that folder to translate again."
             )
-
-
-def _difference(name: str, found: Any, asked: Any) -> str:
-    """Name what differs; hashes of models say nothing to a reader."""
-    if name == "models":
-        return "another teacher"
-    return f"{name} {found!r}, not {asked!r}"
 
 
 def _translate(
     translator: Translator,
     rows: Sequence[tuple[str, str | None]],
-    how: Teaching,
+    how: TeacherSettings,
     aligner: Aligner | None,
-) -> list[Lesson]:
+) -> list[TaughtPair]:
     found = translator.translate(
         [source for source, _ in rows], beam=how.beam, n_best=how.n_best, sample=False,
         align=aligner or False,
     )  # fmt: skip
-    chosen = [_choose(one, reference) for one, (_, reference) in zip(found, rows, strict=True)]
-    return [
-        Lesson(source, None if best is None else best.text, _links(best, is_given=how.is_guided))
-        for (source, _), best in zip(rows, chosen, strict=True)
-    ]
+    taught = []
+    for (source, reference), translation in zip(rows, found, strict=True):
+        best = _choose(translation, reference)
+        links = "" if best is None or not how.is_guided else write_links(best.alignment or ())
+        taught.append(TaughtPair(source, None if best is None else best.text, links))
+    return taught
 
 
 def _choose(translation: Translation, reference: str | None) -> TranslatedHypothesis | None:
@@ -172,26 +168,20 @@ def _sentence_bleu(hypothesis: str, reference: str) -> float:
     return float(metric.sentence_score(hypothesis, [reference]).score)
 
 
-def _links(best: TranslatedHypothesis | None, *, is_given: bool) -> str:
-    if best is None or not is_given:
-        return ""
-    return write_links(best.alignment or ())
-
-
-def _to_line(lesson: Lesson) -> str:
+def _to_line(lesson: TaughtPair) -> str:
     record = {
         "source_sha256": _hash(lesson.source), "target": lesson.target, "links": lesson.links,
     }  # fmt: skip
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
-def _read_part(path: Path, sources: Sequence[str]) -> list[Lesson]:
+def _read_part(path: Path, sources: Sequence[str]) -> list[TaughtPair]:
     """Read a finished part, and make sure that it is of these sources."""
     try:
         records = [json.loads(line) for line in read_bytes(path).decode().splitlines()]
         hashes = [record["source_sha256"] for record in records]
         lessons = [
-            Lesson(source, record["target"], record["links"])
+            TaughtPair(source, record["target"], record["links"])
             for source, record in zip(sources, records, strict=False)
         ]
     except (ValueError, KeyError, TypeError) as error:

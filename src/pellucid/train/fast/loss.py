@@ -10,13 +10,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pellucid.train.fast.rows.few_shapes import (
+from pellucid.train.fast.bfloat16 import (
     FEWEST_ROWS,
+    Float32Gradient,
     pad_rows,
     shapes_matter,
     transposed_copy,
 )
-from pellucid.train.fast.rows.float32_gradients import Float32Gradient
 
 ROWS_PER_CHUNK = 512
 """The most rows whose logits are held at once: few enough for the processor's cache."""

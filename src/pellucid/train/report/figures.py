@@ -66,12 +66,12 @@ class Curve:
 
     @property
     def finite(self) -> tuple[tuple[int, float], ...]:
-        """The points to draw."""
+        """The points whose values can be drawn."""
         return tuple(point for point in self.points if abs(point[1]) <= LARGEST_VALUE)
 
 
 @dataclass(frozen=True)
-class Panel:
+class CurvePanel:
     """One picture: curves over the steps, and the step of the best validation."""
 
     name: str
@@ -103,7 +103,7 @@ class Panel:
         return f"{self.title} by step: {'; '.join(ranges) or 'nothing measured'}."
 
 
-def panels_of(history: RunHistory) -> list[Panel]:
+def panels_of(history: RunHistory) -> list[CurvePanel]:
     """Make a report's panels: loss, perplexity, BLEU, learning rate, gradient norm, speed."""
     best_step = None if history.best is None else int(history.best["step"])
 
@@ -113,8 +113,8 @@ def panels_of(history: RunHistory) -> list[Panel]:
         has_dots = kind == "validation"
         return Curve(label, points, color or ("second" if has_dots else "first"), has_dots)
 
-    def panel(name: str, title: str, *curves: Curve, may_be_logarithmic: bool = False) -> Panel:
-        return Panel(name, title, curves, best_step, may_be_logarithmic)
+    def panel(name: str, title: str, *curves: Curve, is_wide: bool = False) -> CurvePanel:
+        return CurvePanel(name, title, curves, best_step, may_be_logarithmic=is_wide)
 
     losses = curve("training", "train", "loss"), curve("validation", "validation", "loss")
     perplexities = [
@@ -128,15 +128,15 @@ def panels_of(history: RunHistory) -> list[Panel]:
     speed = Curve("training", tuple(speeds(history)), "first")
     return [
         panel("loss", "Loss per token (nats)", *losses),
-        panel("perplexity", "Perplexity", *perplexities, may_be_logarithmic=True),
+        panel("perplexity", "Perplexity", *perplexities, is_wide=True),
         panel("bleu", "BLEU and chrF on the validation text", chrf, bleu),
         panel("rate", "Learning rate", rate),
-        panel("gradient", "Gradient norm", gradient, may_be_logarithmic=True),
+        panel("gradient", "Gradient norm", gradient, is_wide=True),
         panel("speed", "Speed (target tokens/s)", speed),
     ]
 
 
-def render_svg(panel: Panel) -> str:
+def render_svg(panel: CurvePanel) -> str:
     """Draw one panel for a page: SVG with text as text, whose colors are the page's variables."""
     with _settings():
         figure = Figure(figsize=(5.0, 3.1), facecolor="none", layout="constrained")
@@ -155,7 +155,7 @@ def render_svg(panel: Panel) -> str:
     return re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1)
 
 
-def render_png(panels: Sequence[Panel], title: str) -> bytes:
+def render_png(panels: Sequence[CurvePanel], title: str) -> bytes:
     """Draw all panels under a title, as PNG on white."""
     with _settings():
         figure = Figure(figsize=(15, 9), facecolor="white", layout="constrained")
@@ -188,7 +188,7 @@ def _settings() -> Iterator[None]:
         yield
 
 
-def _draw(axes: Axes, panel: Panel, palette: Mapping[str, str]) -> None:
+def _draw(axes: Axes, panel: CurvePanel, palette: Mapping[str, str]) -> None:
     _style(axes, palette)
     if panel.is_empty:
         axes.set_xticks([])
@@ -252,7 +252,7 @@ def _style(axes: Axes, palette: Mapping[str, str]) -> None:
     axes.set_xlabel("step", color=palette["faint"], loc="right", labelpad=1)
 
 
-def _mark_best(axes: Axes, panel: Panel, palette: Mapping[str, str]) -> None:
+def _mark_best(axes: Axes, panel: CurvePanel, palette: Mapping[str, str]) -> None:
     """Write the best BLEU next to its point."""
     values = [
         value
@@ -280,7 +280,7 @@ def _mark_best(axes: Axes, panel: Panel, palette: Mapping[str, str]) -> None:
     )
 
 
-def _scale(axes: Axes, panel: Panel, *, is_logarithmic: bool) -> None:
+def _scale(axes: Axes, panel: CurvePanel, *, is_logarithmic: bool) -> None:
     """Give both axes few ticks with short labels."""
     if is_logarithmic:
         axes.set_yscale("log")
@@ -298,7 +298,7 @@ def _scale(axes: Axes, panel: Panel, *, is_logarithmic: bool) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
 
 
-def _spans_decades(panel: Panel) -> bool:
+def _spans_decades(panel: CurvePanel) -> bool:
     """True if the largest value is more than twenty times the smallest."""
     positive = [value for curve in panel.curves for _, value in curve.finite if value > 0]
     return bool(positive) and max(positive) > 20 * min(positive)
@@ -321,3 +321,59 @@ def _thinned(points: tuple[tuple[int, float], ...]) -> Iterable[tuple[int, float
 
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.nan
+
+
+_STYLE = """
+:root { color-scheme: light dark; --ground: #ffffff; --panel: #f4f4f4; %(light)s }
+@media (prefers-color-scheme: dark) {
+  :root { --ground: #161616; --panel: #232323; %(dark)s }
+}
+* { box-sizing: border-box }
+body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif;
+       max-width: 72rem; margin: 0 auto; padding: 1rem; color: var(--ink);
+       background: var(--ground); overflow-wrap: anywhere }
+h1 { font-size: 1.7rem } h2 { font-size: 1.25rem; margin-top: 2.5rem } h3 { font-size: 1rem }
+h1, h2, h3 { line-height: 1.25; margin-bottom: .5rem }
+p { margin: .5rem 0; max-width: 46rem }
+.note, figcaption small { color: var(--faint); font-size: .875rem }
+.tiles { display: grid; grid-template-columns: repeat(4, 1fr); gap: .75rem; margin: 1rem 0 }
+.tiles div { background: var(--panel); border-radius: .4rem; padding: .6rem .8rem }
+.tiles dt { color: var(--faint); font-size: .875rem } .tiles dd { margin: 0; font-size: 1.35rem }
+.curves { display: grid; gap: 1.5rem;
+          grid-template-columns: repeat(auto-fit, minmax(min(100%%, 21rem), 1fr)) }
+figure { margin: 0; min-width: 0 } figcaption { font-weight: 600; margin-bottom: .25rem }
+figcaption small { font-weight: 400 }
+svg { display: block; width: 100%%; height: auto; stroke-linejoin: round }
+svg text { font-family: inherit !important }
+.scroll { overflow-x: auto }
+table { border-collapse: collapse; margin: .5rem 0; font-size: .9375rem }
+caption { text-align: left; font-weight: 600; padding-bottom: .25rem }
+th, td { padding: .25rem .75rem .25rem 0; text-align: left; vertical-align: top;
+         border-bottom: 1px solid var(--line) }
+th { font-weight: 600 } td.number, th.number { text-align: right; white-space: nowrap;
+         font-variant-numeric: tabular-nums; padding: .25rem .4rem }
+.facts { columns: 26rem 2; column-gap: 2.5rem }
+.facts table { width: 100%%; table-layout: fixed; break-inside: avoid; margin: 0 0 1.25rem }
+.facts th { font-weight: 400; width: 40%%; color: var(--faint) }
+.sample { border-left: 3px solid var(--line); padding-left: 1rem; margin: 1.25rem 0 }
+.sample dl { display: grid; grid-template-columns: 9.5rem 1fr; gap: .2rem .75rem; margin: 0 }
+.sample dt { color: var(--faint) } .sample dd { margin: 0 }
+@media (max-width: 36rem) {
+  .tiles { grid-template-columns: repeat(2, 1fr) }
+  .sample dl { grid-template-columns: 1fr } .sample dd { margin-bottom: .4rem }
+}
+pre { background: var(--panel); padding: .75rem; border-radius: .4rem; overflow-x: auto;
+      font: .875rem/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
+      white-space: pre-wrap }
+summary { cursor: pointer; padding: .4rem 0; font-weight: 600 }
+:focus-visible { outline: 2px solid var(--first); outline-offset: 2px }
+"""
+
+
+def style_sheet() -> str:
+    """Make the style sheet of a page, with the colors of the figures as variables."""
+    colors = {
+        name: "; ".join(f"--{color}: {value}" for color, value in palette.items())
+        for name, palette in PALETTES.items()
+    }
+    return _STYLE % colors

@@ -13,14 +13,14 @@ from typing import Any
 from pellucid.files import write_bytes, write_text
 from pellucid.train.console.summary import describe_seconds
 from pellucid.train.report.figures import (
-    Panel,
+    CurvePanel,
     panels_of,
     render_png,
     render_svg,
     short_number,
+    style_sheet,
 )
-from pellucid.train.report.reading import RunHistory, Sample, read_run, speeds
-from pellucid.train.report.style import style_sheet
+from pellucid.train.report.reading import RunHistory, SampleTranslation, read_run, speeds
 
 MOST_ROWS = 60
 MOST_EVENTS = 200
@@ -30,37 +30,15 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 
 SETTINGS: Mapping[str, Sequence[str]] = {
     "model": (
-        "architecture",
-        "d_model",
-        "d_ff",
-        "num_heads",
-        "num_encoder_layers",
-        "num_decoder_layers",
-        "norm",
-        "activation",
-        "positions",
-        "tied_embeddings",
+        "architecture", "d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers",
+        "norm", "activation", "positions", "tied_embeddings",
     ),
     "training": (
-        "seed",
-        "precision",
-        "processes",
-        "max_tokens_per_batch",
-        "accumulate",
-        "optimizer",
-        "learning_rate",
-        "warmup_steps",
-        "schedule",
-        "label_smoothing",
-        "dropout",
-        "r_drop",
-        "subword_samples",
-        "both_directions_steps",
-        "averaging",
-        "max_steps",
-        "patience",
+        "seed", "precision", "processes", "max_tokens_per_batch", "accumulate", "optimizer",
+        "learning_rate", "warmup_steps", "schedule", "label_smoothing", "dropout", "r_drop",
+        "subword_samples", "both_directions_steps", "averaging", "max_steps", "patience",
     ),
-}
+}  # fmt: skip
 """Settings of a recipe to show with the results; the whole recipe is at the end."""
 
 
@@ -147,7 +125,7 @@ def _tokens_until(history: RunHistory) -> str:
     return f"target tokens seen{until}"
 
 
-def _curves(history: RunHistory, panels: Iterable[Panel]) -> str:
+def _curves(history: RunHistory, panels: Iterable[CurvePanel]) -> str:
     figures = []
     for panel in panels:
         left_out = ""
@@ -169,7 +147,7 @@ def _curves(history: RunHistory, panels: Iterable[Panel]) -> str:
 
 def _samples(history: RunHistory) -> str:
     """Show each sample's first, middle and last translation."""
-    by_source: dict[str, list[Sample]] = {}
+    by_source: dict[str, list[SampleTranslation]] = {}
     for sample in history.samples:
         by_source.setdefault(sample.source, []).append(sample)
     if not by_source:

@@ -38,7 +38,7 @@ FIELDS = {
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampleTranslation:
     """One sentence of the validation text, and its translation after some steps."""
 
     step: int
@@ -68,7 +68,7 @@ class RunHistory:
     recipe_toml: str
     train: tuple[Numbers, ...]
     validation: tuple[Numbers, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[SampleTranslation, ...]
     events: tuple[str, ...]
     manifest: Mapping[str, Any]
     parameters: Mapping[str, int]
@@ -93,7 +93,7 @@ class RunHistory:
 
     @property
     def seconds(self) -> float:
-        """Training time until then."""
+        """Seconds of training until the last recorded step."""
         known = [line["seconds"] for line in (*self.train, *self.validation)]
         return max((seconds for seconds in known if math.isfinite(seconds)), default=0.0)
 
@@ -119,7 +119,7 @@ def read_run(run: Path) -> RunHistory:
         train=kinds["train"],
         validation=kinds["validation"],
         samples=tuple(
-            Sample(line["step"], line["source"], line["reference"], line["translation"])
+            SampleTranslation(line["step"], line["source"], line["reference"], line["translation"])
             for line in samples
         ),
         events=tuple(

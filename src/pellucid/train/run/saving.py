@@ -6,15 +6,19 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from pellucid.bundle import save_bundle
+import torch
+
+import pellucid
+from pellucid.bundle import read_json, save_bundle
 from pellucid.config import Recipe
 from pellucid.data import TokenStore
 from pellucid.errors import OutputError
+from pellucid.machine.hardware import describe_machine
+from pellucid.text.learned import STATISTICS
 from pellucid.train.learner import Learner
 from pellucid.train.run.checkpoint import save_checkpoint
+from pellucid.train.run.ending import is_done
 from pellucid.train.run.folder import RunFolder
-from pellucid.train.run.limits import is_done
-from pellucid.train.run.provenance import provenance
 from pellucid.train.run.resume import is_best_model_lost
 from pellucid.train.validation import MEASURES, Validation
 
@@ -140,7 +144,36 @@ class Saver:
         )
 
     def _provenance(self) -> dict[str, object]:
-        recipe = self._recipe
-        return provenance(
-            self._learner.state, self._store, recipe.training, recipe.start, self._run.data
-        )
+        """Describe the training so far for a manifest."""
+        state, store, recipe = self._learner.state, self._store, self._recipe
+        statistics = self._run.data / STATISTICS
+        # A run that an earlier version began has no counts of its text.
+        counts = {"text": read_json(statistics)} if statistics.is_file() else {}
+        start = {"started_from": recipe.start.model_hash} if recipe.start.model else {}
+        # Below 0 before the first validation, and in runs that early versions began.
+        chrf = {"validation_chrf": state.best_chrf} if state.best_chrf >= 0 else {}
+        return {
+            "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
+            "data": {
+                "fingerprint": store.fingerprint,
+                "pairs": len(store),
+                "dropped": store.dropped,
+                **counts,
+            },
+            "training": {
+                "step": state.step,
+                "target_tokens": state.target_tokens,
+                "seed": recipe.training.seed,
+                "precision": state.precision,
+                "processes": state.processes,
+                "skipped_updates": state.skipped_updates,
+                **start,
+            },
+            "metrics": {
+                "validation_bleu": state.best_bleu,
+                **chrf,
+                "best_step": state.best_step,
+            },
+            "durations": {"training_seconds": round(state.seconds, 1)},
+            "machine": describe_machine(),
+        }

@@ -1,4 +1,4 @@
-"""Choose the settings that a recipe leaves open, for its text, each with a reason."""
+"""Fill in what a recipe leaves open: from the run that it continues, or chosen for its text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from pellucid.check.counting import COMMON_COVERAGE, TextCounts, count_text
-from pellucid.config import Recipe
+from pellucid.config import Recipe, parse_toml
 from pellucid.errors import PellucidError
+from pellucid.files import read_bytes
+from pellucid.train.run.folder import RECIPE_FILE, read_chosen
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,14 @@ SPECIAL_AND_SPACE, BYTES = 5, 256
 COURSE = ("learning_rate", "schedule", "warmup_steps", "max_steps")
 """A recipe that sets one of these in ``[training]`` has its own schedule: the rest stays."""
 
+LIMITS = ("max_steps", "patience")
+"""Settings that a run keeps if its recipe no longer gives them, whatever their value."""
+
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenSetting:
     """One setting that was chosen.
 
     Attributes:
@@ -172,7 +177,7 @@ def complete(values: Mapping[str, Any], recipe_folder: Path) -> tuple[dict[str, 
     return same, sentences
 
 
-def choose(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) -> list[Choice]:
+def choose(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) -> list[ChosenSetting]:
     """Choose every open setting.
 
     Args:
@@ -184,9 +189,9 @@ def choose(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) -> lis
         The choices, in the order of a recipe.
     """
     given = values.get("training", {})
-    size = _choose_size(values, recipe, counts)
-    width = recipe.model.d_model if size is None else _advice(size.value).width
-    choices = [*([] if size is None else [size]), *_choose_vocabulary(values, recipe, counts)]
+    choices = [_choose_size(counts)] if _is_size_open(values, recipe) else []
+    width = _advice(choices[0].value).width if choices else recipe.model.d_model
+    choices += _choose_vocabulary(values, recipe, counts)
     if not _leaves_training(given):
         return choices + _choose_warmup(given, recipe, width)
     proposed = _propose_training(recipe, counts, width)
@@ -232,14 +237,12 @@ def _advice(size_or_width: str | int) -> _SizeAdvice:
     return [SIZES[0], *(advice for advice in SIZES if advice.width <= size_or_width)][-1]
 
 
-def _choose_size(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) -> Choice | None:
-    if not _is_size_open(values, recipe):
-        return None
+def _choose_size(counts: TextCounts) -> ChosenSetting:
     advice = next(advice for advice in SIZES if counts.target_words <= advice.up_to)
     reason = "larger models learn such text by heart"
     if advice.up_to == math.inf:
         reason = "smaller models leave some of it unlearned"
-    return Choice(
+    return ChosenSetting(
         "model.size",
         advice.name,
         f"{counts.pairs:,} pairs hold {_millions(counts.target_words)} target words; {reason}",
@@ -248,14 +251,14 @@ def _choose_size(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) 
 
 def _choose_vocabulary(
     values: Mapping[str, Any], recipe: Recipe, counts: TextCounts
-) -> Iterator[Choice]:
+) -> Iterator[ChosenSetting]:
     if not _is_vocabulary_open(values, recipe):
         return
     tokenizer, characters = recipe.tokenizer, counts.characters
     is_coverage_given = "character_coverage" in values.get("tokenizer", {})
     if characters > MANY_CHARACTERS and tokenizer.byte_fallback and not is_coverage_given:
         characters = counts.common_characters
-        yield Choice(
+        yield ChosenSetting(
             "tokenizer.character_coverage",
             COMMON_COVERAGE,
             f"{characters:,} of {counts.characters:,} characters are nearly all of the text; the "
@@ -264,7 +267,7 @@ def _choose_vocabulary(
     words = counts.source_words + counts.target_words
     is_splitting_given = "split_by_script" in values.get("tokenizer", {})
     if counts.escapes * MANY_ESCAPES > words and not is_splitting_given:
-        yield Choice(
+        yield ChosenSetting(
             "tokenizer.split_by_script",
             False,
             f"the text was tokenized before, and {counts.escapes:,} signs like &apos; would be cut "
@@ -279,14 +282,14 @@ def _choose_vocabulary(
     least = SPECIAL_AND_SPACE + characters + (BYTES if tokenizer.byte_fallback else 0)
     wanted = least + min(round(MERGES_PER_FOURTH_ROOT * words**0.25), most)
     size = max(least, min(LARGEST_VOCABULARY, _rounded(wanted)))
-    yield Choice(
+    yield ChosenSetting(
         "tokenizer.vocabulary_size",
         size,
         f"few enough that {_millions(words)} words show each subword often",
     )
 
 
-def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Choice]:
+def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[ChosenSetting]:
     """Propose a whole schedule, around the settings that the recipe fixes."""
     training, words = recipe.training, counts.target_words
     pace = next(pace for pace in PACES if words <= pace.up_to)
@@ -335,7 +338,7 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
             chosen["muon_learning_rate"] = (quarter, "a quarter of it, for the same reason")
     if training.averaging != "running" and "averaging" in training.model_fields_set:
         del chosen["average_decay"]
-    return [Choice(f"training.{name}", *choice) for name, choice in chosen.items()]
+    return [ChosenSetting(f"training.{name}", *choice) for name, choice in chosen.items()]
 
 
 def _with_muon(steps: int, dropout: float, why: str) -> dict[str, tuple[Any, str]]:
@@ -350,20 +353,17 @@ def _with_muon(steps: int, dropout: float, why: str) -> dict[str, tuple[Any, str
     }
 
 
-def _choose_warmup(given: Mapping[str, Any], recipe: Recipe, width: int) -> list[Choice]:
+def _choose_warmup(given: Mapping[str, Any], recipe: Recipe, width: int) -> list[ChosenSetting]:
     """Shorten the warm-up for a run whose number of steps was given."""
     if not _outlasts(recipe):
         return []
-    training = recipe.training
-    warmup = max(1, training.max_steps // 10)
-    choices = [Choice("training.warmup_steps", warmup, f"a tenth of {training.max_steps:,} steps")]
+    steps = recipe.training.max_steps
+    why = f"a tenth of {steps:,} steps"
+    choices = [ChosenSetting("training.warmup_steps", max(1, steps // 10), why)]
     if "learning_rate" not in given:
         # The paper's peak rate follows from the warm-up; a short warm-up would make it too high.
-        choices.append(
-            Choice(
-                "training.learning_rate", _peak_rate(width), f"what a model of width {width} bears"
-            )
-        )
+        why = f"what a model of width {width} bears"
+        choices.append(ChosenSetting("training.learning_rate", _peak_rate(width), why))
     return choices
 
 
@@ -380,3 +380,66 @@ def _rounded(number: float) -> int:
 
 def _millions(words: float) -> str:
     return f"{words / 1e6:.1f} million" if words >= 0.95e5 else f"{words:,.0f}"
+
+
+class FilledRecipe(NamedTuple):
+    """A recipe that leaves nothing open.
+
+    Attributes:
+        values: all of it.
+        choices: a sentence for each setting that was chosen now.
+        chosen: these settings, ``section.name``, with their values.
+    """
+
+    values: dict[str, Any]
+    choices: list[str]
+    chosen: dict[str, Any]
+
+
+def fill_in(values: Mapping[str, Any], run: Path, recipe_folder: Path) -> FilledRecipe:
+    """Fill in what a recipe leaves open.
+
+    Settings that were once chosen for a run stay, and no others are chosen: changing a limit must
+    not change the rest. Settings that the user once gave the run, and the recipe no longer has, are
+    not filled in; the run then reports that the recipe differs.
+
+    Args:
+        values: the recipe as its file has it, with all changes.
+        run: the run folder, which need not exist.
+        recipe_folder: the folder that the recipe's relative names start from.
+
+    Raises:
+        ConfigurationError: the run's own recipe is damaged.
+    """
+    recipe_file, chosen = run / RECIPE_FILE, read_chosen(run)
+    if chosen is None or not recipe_file.is_file():
+        filled, choices = complete(values, recipe_folder)
+        return FilledRecipe(filled, choices, _added(values, filled))
+    earlier = parse_toml(read_bytes(recipe_file), str(recipe_file))
+    kept = {f"training.{name}": _entry(earlier, "training", name) for name in LIMITS} | chosen
+    kind = _entry(values, "tokenizer", "kind") or "sentencepiece"
+    filled = dict(values)
+    for key, value in kept.items():
+        section, _, name = key.partition(".")
+        entries = filled.get(section, {})
+        is_of_another_kind = section == "tokenizer" and kind != _entry(earlier, section, "kind")
+        if isinstance(entries, Mapping) and value is not None and not is_of_another_kind:
+            filled[section] = {name: value, **entries}
+    return FilledRecipe(filled, [], {})
+
+
+def _entry(values: Mapping[str, Any], section: str, name: str) -> Any:
+    """Look up a setting of a recipe, which may lack it or not be a recipe."""
+    entries = values.get(section)
+    return entries.get(name) if isinstance(entries, Mapping) else None
+
+
+def _added(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the settings, ``section.name``, that only the second of two recipes has."""
+    return {
+        f"{section}.{name}": value
+        for section, entries in after.items()
+        if isinstance(entries, Mapping)
+        for name, value in entries.items()
+        if name not in before.get(section, {})
+    }

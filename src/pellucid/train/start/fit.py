@@ -1,14 +1,14 @@
-"""The part of the data check that asks if a model fits the text: its lengths, its vocabulary."""
+"""Whether a model fits a text: its lengths and its vocabulary, in the check and before training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pellucid.check.findings import NAMES, Finding
-from pellucid.config import DataConfig, ModelConfig
+from pellucid.config import DataConfig, ModelConfig, Recipe
 from pellucid.errors import DataError, InputFileNotFoundError
 from pellucid.text.outside import Outside, count_outside
 from pellucid.text.reading.corpus import BadLines, Pair, Split, read_pairs
@@ -129,4 +129,42 @@ def _describe_outside(outside: Outside, split: Split) -> Finding:
         count / max(1, outside.source_tokens + outside.target_tokens),
         f"{outside.describe()} of the {NAMES[split]} text are unknown to the model to start from, "
         f"or single bytes.{advice}",
+    )
+
+
+def check_lengths(recipe: Recipe, tokenizer: Tokenizer, validation: Sequence[Pair]) -> str | None:
+    """Say how many validation pairs are too long for the model to read or write.
+
+    Args:
+        recipe: its model's limits count.
+        tokenizer: cuts the pairs.
+        validation: the pairs.
+
+    Raises:
+        DataError: all of them are, so that no model could be chosen.
+    """
+    model = recipe.model
+    lengths = [_lengths(pair, tokenizer) for pair in validation]
+    num_too_long = sum(
+        source > model.max_source_length or target > model.max_target_length
+        for source, target in lengths
+    )
+    if not num_too_long:
+        return None
+    limits = (
+        f"model.max_source_length = {model.max_source_length} or model.max_target_length = "
+        f"{model.max_target_length} tokens"
+    )
+    if num_too_long < len(validation):
+        return (
+            f"{num_too_long:,} of {len(validation):,} validation pairs are longer than {limits}: "
+            "they do not count for the loss, and a source that is too long counts as translated "
+            "by nothing."
+        )
+    shortest = min(max(pair) for pair in lengths)
+    which = "its only one is" if len(validation) == 1 else f"all {len(validation):,} are"
+    raise DataError(
+        f"The validation text must have pairs that the model can read, but {which} longer than "
+        f"{limits} (the shortest has {shortest:,}). Split them into sentences, or raise these "
+        "limits."
     )

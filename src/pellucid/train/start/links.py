@@ -246,7 +246,7 @@ class _LinkReport:
                     self._word_pairs[way].add(hash((source[s], target[t])))
 
     def findings(self) -> Iterator[Finding]:
-        """Describe what was found."""
+        """List what is wrong: single lines, the order of all links, lines without a link."""
         count = self._broken.count
         hint = self._hint()
         if count:

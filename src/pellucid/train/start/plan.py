@@ -114,7 +114,6 @@ def make_plan(
         longest=longest,
         bytes_per_number=2 if precision == "bfloat16" else 4,
         processes=processes,
-        is_on_cpu=device.type == "cpu",
         has_kernels=has_kernels,
     )
     available = reachable_memory(device)

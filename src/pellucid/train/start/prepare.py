@@ -26,8 +26,8 @@ from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_fol
 from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Lines, Tokenizer
 from pellucid.train.run.folder import RunFolder
-from pellucid.train.start.extend import describe_extension
-from pellucid.train.start.lengths import check_lengths
+from pellucid.train.start.fit import check_lengths
+from pellucid.train.start.from_model import describe_extension
 from pellucid.train.start.links import BrokenLinks
 from pellucid.train.start.pairs import CorpusCount, KeptPair, KeptPairs
 

@@ -12,10 +12,8 @@ from pellucid.errors import ConfigurationError
 from pellucid.machine.hardware import available_memory
 from pellucid.model import make_model
 from pellucid.native.kernels import BYTES_PER_CHUNK
+from pellucid.train.fast.bfloat16 import FEWEST_ROWS
 from pellucid.train.fast.loss import chunk_rows
-from pellucid.train.fast.rows.attention import LONGEST_IN_BLOCKS, block_size
-from pellucid.train.fast.rows.few_shapes import FEWEST_ROWS
-from pellucid.train.fast.rows.model import supports_rows
 
 TRANSPOSED_PROJECTION = 8
 """Bytes for each weight of the output projection: the loss holds it and its gradient transposed,
@@ -48,7 +46,6 @@ class MemoryNeeds:
         longest: tokens of the longest sentence.
         bytes_per_number: 4 in float32, 2 in bfloat16.
         processes: processes that share a batch.
-        is_on_cpu: True if the passes run on a processor.
         has_kernels: True if they run on the package's kernels.
     """
 
@@ -58,7 +55,6 @@ class MemoryNeeds:
     longest: int
     bytes_per_number: int = 4
     processes: int = 1
-    is_on_cpu: bool = True
     has_kernels: bool = False
 
     def predict(self, max_tokens_per_batch: int) -> int:
@@ -93,10 +89,8 @@ class MemoryNeeds:
             return _memory_on_kernels(model, positions, bytes_per_number) + scores
         is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
         is_plain = training.attention_dropout > 0 or (training.compile and is_short)
-        # Attention's weights are float32 on a processor; in blocks, only there, they are kept once.
-        in_rows = self.is_on_cpu and bytes_per_number < 4 and supports_rows(model, training)
-        in_blocks = block_size(min(longest, LONGEST_IN_BLOCKS)) if in_rows else 0
-        seen = 3 * longest * (4 // bytes_per_number) if is_plain else 2 * in_blocks
+        # Attention's weights are float32 on a processor, whatever the precision.
+        seen = 3 * longest * (4 // bytes_per_number) if is_plain else 0
         passes = positions * (
             _recurrent_numbers_per_position(model, longest)
             if model.is_recurrent

@@ -29,9 +29,10 @@ from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.machine.hardware import keep_freed_memory, set_threads, share_threads, some_threads
 from pellucid.machine.processes import Child, end_all, serve_parent, to_bytes
 from pellucid.model import EncoderDecoder, make_model
-from pellucid.train.update.passes import Passes, is_out_of_memory, trained
+from pellucid.train.fast.pytorch import trained
+from pellucid.train.update.passes import Passes, is_out_of_memory
 from pellucid.train.update.pieces import Piece, tensors_of
-from pellucid.train.weights.freeze import freeze
+from pellucid.train.weights.optimizer import freeze
 
 TOKENS_A_PROCESS = 1000
 """Positions of a batch that a process should have at least: below, calls cost more than work."""

@@ -41,9 +41,11 @@ class Updater:
         self._optimizer = optimizer
         self._training = training
         self._processes = processes
-        self._passes: Passes | SharedPasses = Passes(model, training, precision)
-        if processes > 1:
-            self._passes = SharedPasses(model, training, precision, processes)
+        self._passes: Passes | SharedPasses = (
+            Passes(model, training, precision)
+            if processes == 1
+            else SharedPasses(model, training, precision, processes)
+        )
 
     def update(
         self, step: int, batches: Sequence[Batch], *, rate: float, muon_rate: float

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
-from pellucid.train.weights.restore import copy_saved
+from pellucid.train.run.checkpoint import copy_saved
 
 
 class Averaging:
@@ -44,7 +44,7 @@ class Averaging:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Include the weights after an update."""
+        """Include the weights after an update; only a running average does."""
         if self._kind != "running":
             return
         t = self._num_updates

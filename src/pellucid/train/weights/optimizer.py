@@ -1,17 +1,18 @@
-"""Optimizers: the paper's Adam, AdamW, and Muon."""
+"""Optimizers: the paper's Adam, AdamW, and Muon; and the parts of a model that stay as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
+from pellucid.errors import ConfigurationError, suggestion
 from pellucid.native.kernels import Kernels
+from pellucid.train.run.checkpoint import copy_saved
 from pellucid.train.weights.muon import Muon
-from pellucid.train.weights.restore import copy_saved
 
 
 class Optimizer:
@@ -122,3 +123,27 @@ def is_inner_matrix(name: str, parameter: Tensor) -> bool:
     """Tell whether a weight is a matrix inside the layers, not an embedding or output table."""
     is_table = "embedding" in name or "positions" in name or name.startswith("output.")
     return parameter.dim() == 2 and not is_table
+
+
+def freeze(model: nn.Module, beginnings: Sequence[str]) -> None:
+    """Freeze the weights whose names begin with one of ``beginnings``.
+
+    Raises:
+        ConfigurationError: no name begins so, or nothing would be left to train.
+    """
+    named = dict(model.named_parameters())
+    for beginning in beginnings:
+        chosen = [name for name in named if f"{name}.".startswith(f"{beginning}.")]
+        if not chosen:
+            parts = {".".join(name.split(".")[:n]) for name in named for n in (1, 2, 3)}
+            raise ConfigurationError(
+                f"training.freeze must name parts of the model, but {beginning!r} does not exist. "
+                + suggestion(beginning, sorted(parts))
+            )
+        for name in chosen:
+            named[name].requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in named.values()):
+        raise ConfigurationError(
+            f"training.freeze must leave something to train, but {', '.join(beginnings)} is the "
+            "whole model."
+        )

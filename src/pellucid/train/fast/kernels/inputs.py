@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pellucid.native.kernels import DropoutBytes
-from pellucid.train.fast.kernels.guided import GuideOnRows
+from pellucid.train.fast.guided import GuidedRows
 
 Tape = list[Any]
 """What the forward pass saves. Each backward step removes what its forward step added last."""
@@ -57,7 +57,7 @@ class StackPass:
     memory_ID: Tensor | None = None
     memory_sentences: PackedSentences | None = None
     tape: Tape = field(default_factory=list)
-    guide: GuideOnRows | None = None
+    guide: GuidedRows | None = None
 
 
 def require_ids(ids_J: Tensor, vocabulary: int) -> None:

@@ -260,7 +260,7 @@ class AttentionOnRows:
             part.data_ptr() for part in self._split(grads)
         )
         self._kernels.attend(call)
-        if run.guide is not None and run.guide.guide.site == self._site:
+        if run.guide is not None and run.guide.guided.site == self._site:
             query, key, _ = self._split(projected)
             grad_query, grad_key, _ = self._split(grads)
             run.guide.add_gradients(self._config, query, key, (grad_query, grad_key))

@@ -7,6 +7,7 @@ is computed for padding.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -27,7 +28,7 @@ from pellucid.native.kernels import (
     library_name,
     mask_of,
 )
-from pellucid.train.fast.kernels.guided import Guide, GuideOnRows
+from pellucid.train.fast.guided import GuidedHead, GuidedRows
 from pellucid.train.fast.kernels.inputs import PackedSentences, StackPass, require_ids
 from pellucid.train.fast.kernels.layers import (
     AttentionOnRows,
@@ -120,11 +121,20 @@ class ModelOnKernels:
     Args:
         model: holds the weights, and gets the gradients.
         kernels: of this machine.
-        guide: the guided head, if there is one.
+        guided: the guided head, if there is one.
+        gradients: tensors for the gradients of the trained parameters; without, own ones are made.
     """
 
-    def __init__(self, model: Transformer, kernels: Kernels, guide: Guide | None = None) -> None:
-        self._model, self._kernels, self._guide = model, kernels, guide
+    def __init__(
+        self,
+        model: Transformer,
+        kernels: Kernels,
+        guided: GuidedHead | None = None,
+        gradients: Sequence[Tensor] = (),
+    ) -> None:
+        self._model, self._kernels, self._guided = model, kernels, guided
+        self._weights = [weight for weight in model.parameters() if weight.requires_grad]
+        self._gradients = list(gradients)
         self._encoder = _StackOnRows(model, model.encoder, kernels)
         self._decoder = _StackOnRows(model, model.decoder, kernels)
         self._packed_table: tuple[Tensor, Tensor] | None = None
@@ -142,6 +152,13 @@ class ModelOnKernels:
             kernels.pack(table_VD, transposed=False, padded_depth=padded, out=for_gradients),
         )
         self._table_sum_D = kernels.sum_rows(table_VD)
+
+    def clear_gradients(self) -> None:
+        """Begin sums of gradients at zero."""
+        if not self._gradients:
+            self._gradients = [torch.empty_like(weight) for weight in self._weights]
+        for weight, gradient in zip(self._weights, self._gradients, strict=True):
+            weight.grad = gradient.zero_()
 
     def add_gradient(
         self, batch: Batch, dropout: Dropout, *, smoothing: float, share: float, r_drop: float = 0.0
@@ -165,8 +182,8 @@ class ModelOnKernels:
         encoding = StackPass(source, self._encoder.draw(source, dropout))
         memory_ID = self._encoder.forward(encoding, dropout)
         guide = None
-        if self._guide is not None and batch.guide_BTS is not None:
-            guide = GuideOnRows(self._guide, batch, share)
+        if self._guided is not None and batch.guide_BTS is not None:
+            guide = GuidedRows(self._guided, batch, share)
         drawn = self._decoder.draw(target, dropout)
         decoding = StackPass(target, drawn, memory_ID, source, guide=guide)
         states_PD = self._decoder.forward(decoding, dropout)
@@ -196,7 +213,7 @@ class ModelOnKernels:
 
 
 class _StackOnRows:
-    """Encoder or decoder."""
+    """Encoder or decoder on rows without padding: tokens to states, and back to gradients."""
 
     def __init__(self, model: Transformer, stack: Stack, kernels: Kernels) -> None:
         config = model.config

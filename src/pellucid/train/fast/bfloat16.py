@@ -1,9 +1,14 @@
-"""Matrix products in bfloat16 on a processor, limited to a few shapes.
+"""Passes in bfloat16 on a processor: products of few shapes, and gradients of tables in float32.
 
-oneDNN, which computes them there, compiles a kernel for every shape that it has not seen. That
+oneDNN, which computes products there, compiles a kernel for every shape that it has not seen. That
 takes some milliseconds, ten times as long as the product. Batches differ in their number of
 positions, so nearly every product of a run would have a new shape. Here their rows are cut or
 padded to a few different numbers, so that the same kernels serve the whole run.
+
+A table that is tied gets a gradient from two lookups and from the loss; autograd would make each in
+bfloat16, of the table's size, add them up and cast the sum. Here each is added directly to the
+float32 gradient of the model's own weights, the lookups only their few rows. Nothing is rounded in
+between, and no memory of the table's size is needed.
 """
 
 from __future__ import annotations
@@ -37,9 +42,9 @@ def shapes_matter(tensor: Tensor) -> bool:
     return tensor.dtype == torch.bfloat16 and tensor.device.type == "cpu"
 
 
-def row_multiple(num_rows: int, *, fewest: int = FEWEST_ROWS) -> int:
-    """Choose what the rows of a product are made a multiple of: ``fewest``, doubled as needed."""
-    multiple = fewest
+def row_multiple(num_rows: int) -> int:
+    """Choose the multiple that the rows of a product are brought to."""
+    multiple = FEWEST_ROWS
     while multiple * MAX_MULTIPLES < num_rows:
         multiple *= 2
     return multiple
@@ -53,19 +58,10 @@ def pad_rows(matrix_JC: Tensor, multiple: int) -> Tensor:
     return torch.cat((matrix_JC, matrix_JC.new_zeros(missing, matrix_JC.shape[1])))
 
 
-def linear_in_few_shapes(x_JD: Tensor, weight_FD: Tensor, bias_F: Tensor | None) -> Tensor:
-    """Compute $XW^T + b$, in products of few shapes if shapes matter."""
-    if not shapes_matter(x_JD):
-        return F.linear(x_JD, weight_FD, bias_F)
-    product_JF: Tensor = _Product.apply(x_JD, weight_FD, bias_F)  # type: ignore[no-untyped-call]
-    return product_JF
-
-
 class _LinearOfFewShapes(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
-        return linear_in_few_shapes(x.flatten(0, -2), self.weight, self.bias).view(
-            *x.shape[:-1], -1
-        )
+        product_JF: Tensor = _Product.apply(x.flatten(0, -2), self.weight, self.bias)  # type: ignore[no-untyped-call]
+        return product_JF.view(*x.shape[:-1], -1)
 
 
 class _Product(torch.autograd.Function):
@@ -134,3 +130,63 @@ def transposed_copy(matrix_JC: Tensor) -> Tensor:
         rows = slice(first, first + FEWEST_ROWS)
         transposed_CJ[:, rows] = matrix_JC[rows].T
     return transposed_CJ
+
+
+class Float32Gradient:
+    """The gradient of a parameter, which others add to.
+
+    Args:
+        parameter: the float32 weights, not the copy that the passes run on.
+    """
+
+    def __init__(self, parameter: Tensor) -> None:
+        self._parameter = parameter
+
+    def add(self, grad_VD: Tensor, factor: float) -> None:
+        """Add a gradient times a factor."""
+        self._sum().add_(grad_VD, alpha=factor)
+
+    def add_rows(self, rows_P: Tensor, grad_PD: Tensor) -> None:
+        """Add the gradients of some rows, in the order given."""
+        self._sum().index_add_(0, rows_P, grad_PD.to(self._parameter.dtype))
+
+    def _sum(self) -> Tensor:
+        if self._parameter.grad is None:
+            self._parameter.grad = torch.zeros_like(self._parameter)
+        return self._parameter.grad
+
+
+def sum_lookups_in_float32(working: nn.Module, model: nn.Module) -> None:
+    """Make lookups in a copy's tables add their gradient to the model's parameters.
+
+    Args:
+        working: the copy, whose tables change.
+        model: gets the gradients.
+    """
+    for copied, original in zip(working.modules(), model.modules(), strict=True):
+        if type(copied) is nn.Embedding and type(original) is nn.Embedding:
+            copied.__class__ = _EmbeddingWithFloat32Gradient
+            copied.gradient = Float32Gradient(original.weight)  # type: ignore[assignment]
+
+
+class _EmbeddingWithFloat32Gradient(nn.Embedding):
+    gradient: Float32Gradient
+
+    def forward(self, ids_BL: Tensor) -> Tensor:
+        if not self.weight.requires_grad:
+            return F.embedding(ids_BL, self.weight)
+        found: Tensor = _Lookup.apply(self.weight, ids_BL, self.gradient)  # type: ignore[no-untyped-call]
+        return found
+
+
+class _Lookup(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight_VD: Tensor, ids_BL: Tensor, gradient: Float32Gradient) -> Tensor:
+        ctx.ids_BL, ctx.gradient = ids_BL, gradient
+        return F.embedding(ids_BL, weight_VD)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_BLD: Tensor) -> tuple[None, None, None]:
+        ctx.gradient.add_rows(ctx.ids_BL.flatten(), grad_BLD.flatten(0, 1))
+        return None, None, None

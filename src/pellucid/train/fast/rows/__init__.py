@@ -1,1 +1,0 @@
-"""Passes in bfloat16 on a processor, with PyTorch: all positions of a batch as rows."""
