@@ -13,7 +13,7 @@ from of_subwords import SUBWORDS
 import pellucid
 from pellucid.cli.lines import streams
 from pellucid.cli.lines.terminal import show_controls
-from pellucid.decode import Constraints
+from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import InputError
 from pellucid.text.reading.lines import CutLine
 from pellucid.translate.translator import Translator

@@ -12,8 +12,8 @@ from pellucid.serve.schemas import DECODING
 from pellucid.serve.tasks import Text, Translate
 
 if TYPE_CHECKING:
-    from pellucid.decode import Constraints
     from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.decode.constraints.request import Constraints
     from pellucid.translate.ready import LineConstraints
     from pellucid.translate.results import Scored, TranslatedHypothesis, Translation
 
@@ -104,7 +104,7 @@ def constraints_of(body: Any, model: ServedModel, texts: Sequence[str]) -> list[
 
 
 def _begin_with(prefix: str) -> Constraints:
-    from pellucid.decode import Constraints
+    from pellucid.decode.constraints.request import Constraints
 
     return Constraints(prefix)
 
@@ -138,7 +138,7 @@ def _for_text(
     glossary: Glossary | None,
 ) -> LineConstraints:
     """Build the constraints of one text; the terms of a glossary belong to single lines."""
-    from pellucid.decode import Constraints
+    from pellucid.decode.constraints.request import Constraints
 
     forbidden, required = shared
     for phrase in (*forbidden, *required, *row):

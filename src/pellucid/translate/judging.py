@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from pellucid.decode import Hypothesis
+from pellucid.decode.hypothesis import Hypothesis
 from pellucid.text.learned import LearnedText
 from pellucid.translate.results import Flag
 

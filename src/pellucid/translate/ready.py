@@ -14,7 +14,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pellucid.config import DecodingConfig
-from pellucid.decode import Constraints, Request, RequestBuilder
+from pellucid.decode.constraints.build_request import RequestBuilder
+from pellucid.decode.constraints.request import Constraints, Request
 from pellucid.errors import InputError
 from pellucid.text.cleaning import Cleaned
 from pellucid.text.codes import find_fault, split_code

@@ -141,7 +141,7 @@ class ConstraintOptions:
 
     def _for_text(self, source: str, prefix: str, row: str) -> LineConstraints:
         """Build the constraints of one text; the terms of a glossary belong to single lines."""
-        from pellucid.decode import Constraints
+        from pellucid.decode.constraints.request import Constraints
 
         lines = source.split("\n")
         if len(lines) == 1 or self.required or row.strip():

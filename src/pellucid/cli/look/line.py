@@ -23,7 +23,7 @@ from pellucid.cli.look.training_text import was_in_training
 from pellucid.cli.look.what_if import show_changes
 from pellucid.cli.look.writer import Writer
 from pellucid.cli.options import DECODING, useless_options
-from pellucid.decode import Constraints
+from pellucid.decode.constraints.request import Constraints
 from pellucid.formats.exporting import guided_head
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying, look_at_given

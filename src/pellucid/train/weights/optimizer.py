@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
-from pellucid.native.kernels import Kernels
+from pellucid.native.kernels.kernels import Kernels
 from pellucid.train.weights.muon import Muon
 from pellucid.train.weights.restore import copy_saved
 
