@@ -146,8 +146,14 @@ def record(out: Path) -> None:
         test.with_suffix(f".{suffix}").write_text("\n".join(lines) + "\n")
     recipe = out / "recipe.toml"
     recipe.write_text((Path(__file__).parents[1] / "src/pellucid/recipes/demo.toml").read_text())
+    # Subwords: all that the recipe says of whole words is left out.
+    subwords = out / "subwords.toml"
+    subwords.write_text(
+        re.sub(r'^(kind = "words"|min_word_count.*)\n', "", recipe.read_text(), flags=re.M)
+    )
     for name, settings in TRAININGS.items():
-        _record_training(out, name, recipe, (*SMALL, *settings))
+        has_subwords = any(one.startswith("tokenizer.") for one in settings)
+        _record_training(out, name, subwords if has_subwords else recipe, (*SMALL, *settings))
     for name, options in DECODINGS.items():
         result = out / f"translated-{name}.jsonl"
         _run("translate", "demo", "-i", f"{test}.en", "-o", str(result), *options)

@@ -59,7 +59,7 @@ Start = Callable[..., subprocess.Popen[bytes]]
 def _one_identifier() -> Iterator[None]:
     """Keep the identifier of languages in memory; each check would load it for a second."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pellucid.check.check.release_identifier", lambda: None)
+        patch.setattr("pellucid.check.data.release_identifier", lambda: None)
         yield
 
 

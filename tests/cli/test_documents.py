@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.text.reading.documents import kind_of_document
+from pellucid.text.reading.rows import kind_of_document
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

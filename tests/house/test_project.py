@@ -18,7 +18,7 @@ MAX_FUNCTION_LINES = 65
 MAX_FILES_IN_FOLDER = {"inside": 18, "train": 12, "cli": 12, "decode": 10, "attention": 8}
 """Files that a folder may hold at its top, ``__init__.py`` not counted; the rest is in folders."""
 
-MAX_HEART_LINES = 1600
+MAX_HEART_LINES = 1500
 HEART = (
     "attention",
     "model.layers",

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from of_subwords import SUBWORDS
+from source_text import source_text
 
 import pellucid
 from pellucid.bundle import Bundle
@@ -230,7 +231,7 @@ def test_vectors_of_the_pronoun_are_those_of_a_trace(cases: list[Case]) -> None:
     found = encoder_vectors(case.pair, case.pronoun)
     trace = replay(case.pair)
     everything = pellucid.load(SUBWORDS).look(
-        case.pair.tokenizer.decode_source(case.pair.source_ids),
+        source_text(case.pair.tokenizer, case.pair.source_ids),
         target=case.pair.tokenizer.decode_target(case.pair.target_ids),
         everything=True,
     )

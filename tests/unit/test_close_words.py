@@ -11,7 +11,7 @@ from of_subwords import SUBWORDS
 from pellucid import load
 from pellucid.config import TokenizerRecipe
 from pellucid.corpora.seen import SeenSentences
-from pellucid.text.close import close_words, say_unknown_words, unknown_words
+from pellucid.text.outside import close_words, say_unknown_words, unknown_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.text.tokenizers.words import WordTokenizer
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.check.check import check_data
+from pellucid.check.data import check_data
 from pellucid.check.findings import DataReport, Finding
 from pellucid.config import DataConfig
 from pellucid.errors import InputFileNotFoundError

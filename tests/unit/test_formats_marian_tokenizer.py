@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import sentencepiece
 from small_imported import make_tokenizer as make_imported
+from source_text import source_text
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
@@ -101,7 +102,7 @@ def test_decoding_gives_text_and_shows_what_is_unknown() -> None:
     tokenizer = make()
     assert tokenizer.decode_target([PAD, THE, CAT, END]) == "the cat"
     assert tokenizer.decode_target([THE, UNKNOWN, CAT]) == "the<unk> cat"
-    assert tokenizer.decode_source([FRENCH, THE]) == ">>fra<< the"
+    assert source_text(tokenizer, [FRENCH, THE]) == ">>fra<< the"
     assert tokenizer.decode_target([]) == ""
 
 
@@ -183,4 +184,4 @@ def test_pieces_of_the_target_s_model_are_written_in_a_source() -> None:
     tokenizer = make_imported()
     tokens = tokenizer.vocabulary("source")
     ids = [tokens.index(piece) for piece in ("▁the", "▁chat", "▁dort")]
-    assert tokenizer.decode_source(ids) == "the chat dort"
+    assert source_text(tokenizer, ids) == "the chat dort"

@@ -6,8 +6,13 @@ import pytest
 
 from pellucid.config import TokenizerRecipe
 from pellucid.errors import DataError
-from pellucid.text.given_words import find_words, parts_of_words
-from pellucid.text.line_words import has_spaced_letters, is_without_spaces, line_words
+from pellucid.text.line_words import (
+    find_words,
+    has_spaced_letters,
+    is_without_spaces,
+    line_words,
+    parts_of_words,
+)
 from pellucid.text.token_words import words_of_tokens
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 

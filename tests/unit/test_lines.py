@@ -21,7 +21,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate import attention
 from pellucid.translate.attention import cross_attention, is_stuck, replace_unknown
 from pellucid.translate.judging import judge, repeats
-from pellucid.translate.preparing import Preparer
+from pellucid.translate.splitting import split_line
 from pellucid.translate.translator import Translator
 
 SOUP = "The soup was next to the car and it was too salty."
@@ -66,7 +66,7 @@ def translator() -> Translator:
 def test_line_is_split_if_it_is_unlike_the_training_lines(
     learned: LearnedText, text: str, parts: list[str], translator: Translator
 ) -> None:
-    assert Preparer(translator.tokenizer, learned).split(text, is_too_long=False) == parts
+    assert split_line(text, translator.tokenizer, learned, is_too_long=False) == parts
 
 
 def test_several_sentences_are_translated_one_by_one(translator: Translator) -> None:
@@ -203,8 +203,10 @@ def test_translation_is_judged_by_its_length_its_end_and_its_probability(
     source: str, text: str, found: Hypothesis, flags: list[str]
 ) -> None:
     ids = range(100, 105)
-    assert judge(source, ids, text, found, LEARNED, has_own_length=False, is_sample=False) == flags
-    lenient = judge(source, ids, text, found, LEARNED, has_own_length=True, is_sample=True)
+    mean = found.log_probability / len(found.ids)
+    asked = (source, ids, text, found, LEARNED)
+    assert judge(*asked, mean=mean, has_own_length=False, is_sample=False) == flags
+    lenient = judge(*asked, mean=mean, has_own_length=True, is_sample=True)
     assert lenient == [flag for flag in flags if flag not in ("unfinished", "unsure")]
 
 

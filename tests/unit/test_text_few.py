@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pellucid.check.few import find_doubtful
+from pellucid.check.pairs import find_doubtful
 from pellucid.config import DataConfig
 from pellucid.corpora import make_split
 

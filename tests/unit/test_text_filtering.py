@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from pellucid.text.reading.filtering import describe_drops, reason_to_drop
+from pellucid.text.reading.corpus import describe_drops, reason_to_drop
 
 
 @pytest.mark.parametrize(

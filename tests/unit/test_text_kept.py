@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pellucid.check.kept import count_placeholders, not_kept, placeholders
+from pellucid.check.placeholders import count_placeholders, not_kept, placeholders
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pellucid.check.check import check_data
+from pellucid.check.data import check_data
 from pellucid.check.findings import DataReport, Finding
 from pellucid.check.languages import LanguageJudge, are_kindred, identify_surely, known_code
 from pellucid.config import DataConfig

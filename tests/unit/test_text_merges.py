@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pellucid.text.tokenizers.merges import MergeDropout
+from pellucid.text.tokenizers.subwords import MergeDropout
 
 RANKS = {"ab": 0.0, "cd": 1.0, "abcd": 2.0, "bc": 3.0}
 IDS = {piece: number for number, piece in enumerate([*"abcdxyz", *RANKS])}

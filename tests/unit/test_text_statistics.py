@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pellucid.config import TokenizerRecipe
-from pellucid.text.learned import LearnedText
-from pellucid.text.statistics import (
+from pellucid.text.learned import (
     MOST_SAMPLED,
+    LearnedText,
     TextStatistics,
     length_bound,
     merge_statistics,

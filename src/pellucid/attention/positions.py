@@ -57,6 +57,26 @@ def sinusoidal_positions(
     return positions_LD.to(dtype=dtype).to(device=device)
 
 
+def position_rows(start: int, end: int, *, like: Tensor, halves: bool, max_length: int) -> Tensor:
+    """Take the encodings of positions ``start`` to ``end`` from a kept table: ``positions_LD``.
+
+    Tables have powers of two as lengths, so that few are kept. A compiler would compile again for
+    each of them, so it gets ``max_length``.
+    """
+    is_compiling = torch.compiler.is_compiling()
+    length = max_length if is_compiling else 1 << max(6, (end - 1).bit_length())
+    return _position_table(length, like.shape[-1], halves, like.dtype, like.device)[start:end]
+
+
+@functools.lru_cache(maxsize=16)
+def _position_table(
+    length: int, d_model: int, halves: bool, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    # Kept for later calls, which may be training: it must not be an inference tensor.
+    with torch.inference_mode(False):
+        return sinusoidal_positions(length, d_model, halves=halves, dtype=dtype, device=device)
+
+
 def offset_matrix(offset: int, d_model: int, *, dtype: torch.dtype = torch.float32) -> Tensor:
     r"""Write a step of δ positions as a matrix: $M(\delta)\,\text{PE}_i = \text{PE}_{i+\delta}$.
 

@@ -14,17 +14,15 @@ Source:
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.attention.checks import as_floats, as_tensor, check_shapes
 from pellucid.attention.masks import apply_mask
-from pellucid.errors import InputError
 
 
 def score(query_BHLK: Tensor, key_BHMK: Tensor) -> Tensor:
@@ -81,59 +79,11 @@ def attend(
     Raises:
         InputError: the shapes do not fit together, or the mask does not hold truth values.
     """
-    query, key, value = _as_floats(query=query, key=key, value=value)
-    mask = None if mask is None else _as_tensor(mask, "mask").to(query.device)
-    _check_shapes(query, key, value, mask)
+    query, key, value = as_floats(query=query, key=key, value=value)
+    mask = None if mask is None else as_tensor(mask, "mask").to(query.device)
+    check_shapes(query, key, value, mask)
     scores = score(query, key)
     scaled = scale(scores, query.shape[-1]) if use_scale else scores
     masked = apply_mask(scaled, mask)
     weights = weigh(masked)
     return AttentionSteps(scores, scaled, masked, weights, mix(weights, value))
-
-
-def _as_tensor(matrix: Any, what: str) -> Tensor:
-    try:
-        return torch.as_tensor(matrix)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"The {what} must be a tensor, an array or nested lists of equal length, but is a "
-            f"{type(matrix).__name__} that cannot be read as one ({error})."
-        ) from error
-
-
-def _as_floats(**matrices: Any) -> list[Tensor]:
-    """Convert all to the widest floating type among them; whole numbers count as float32."""
-    tensors = [_as_tensor(matrix, what) for what, matrix in matrices.items()]
-    types = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
-    dtype = functools.reduce(torch.promote_types, types) if types else torch.float32
-    return [tensor.to(dtype) for tensor in tensors]
-
-
-def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
-    shapes = [tuple(matrix.shape) for matrix in (query, key, value)]
-    fits = min(map(len, shapes)) >= 2
-    fits = fits and query.shape[-1] == key.shape[-1] and key.shape[-2] == value.shape[-2]
-    leading = _broadcast(*(shape[:-2] for shape in shapes)) if fits else None
-    if leading is None:
-        raise InputError(
-            "Queries, keys and values must have the shapes (…, L, K), (…, M, K) and (…, M, E), "
-            f"alike before the last two axes, but have {shapes[0]}, {shapes[1]} and {shapes[2]}."
-        )
-    if mask is not None and mask.dtype != torch.bool:
-        raise InputError(
-            f"A mask must hold truth values (True = may attend), but holds {mask.dtype}. "
-            "For an additive mask pass `additive == 0`."
-        )
-    scores_shape = (*leading, query.shape[-2], key.shape[-2])
-    if mask is not None and _broadcast(mask.shape, scores_shape) != scores_shape:
-        raise InputError(
-            f"A mask must broadcast to the shape of the scores {scores_shape}, but has the shape "
-            f"{tuple(mask.shape)}."
-        )
-
-
-def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        return None

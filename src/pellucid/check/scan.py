@@ -12,15 +12,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pellucid.check.kept import not_kept
-from pellucid.check.languages import TextLanguages
-from pellucid.check.oddities import (
+from pellucid.check.characters import (
     anchors,
     main_script,
     normalized_words,
     odd_characters,
     oddities,
 )
+from pellucid.check.languages import TextLanguages
+from pellucid.check.placeholders import not_kept
 from pellucid.config import DataConfig
 from pellucid.errors import DataError
 from pellucid.text.reading.corpus import BadLines, Pair, Split, read_pairs

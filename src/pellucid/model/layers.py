@@ -8,6 +8,7 @@ takes the fastest path. Both compute the same function.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -137,15 +138,18 @@ class AddNorm:
     def __call__(
         self,
         x_BLD: Tensor,
-        sublayer: Callable[[Tensor, Site], Tensor],
+        sublayer: Callable[..., Tensor],
         norm: nn.Module | None,
         site: Site,
+        *rest: Any,
     ) -> Tensor:
-        """Run one sub-layer with everything around it."""
+        """Run one sub-layer, ``sublayer(x_BLD, site, *rest)``, with everything around it."""
+        # post-norm: norm(x + sublayer(x))
+        # pre-norm:  x + sublayer(norm(x))
         x_BLD = entering_BLD = site.show("input", x_BLD)
         if self.config.norm == "pre" and norm is not None:
             entering_BLD = site.show("norm", norm(x_BLD))
-        output_BLD = site.drop(sublayer(entering_BLD, site))
+        output_BLD = site.drop(sublayer(entering_BLD, site, *rest))
         if self.config.residual:
             output_BLD = x_BLD + output_BLD
         output_BLD = site.show("residual", output_BLD)
@@ -173,15 +177,15 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x_BSD: Tensor, mask: Tensor | None, site: Site) -> Tensor:
         """Map a layer's input to its output, both ``x_BSD``."""
+        add_norm, self_norm = self.add_norm, self.self_attention_norm
+        x_BSD = add_norm(x_BSD, self._attend, self_norm, site.within("self"), mask)
+        norm = self.feed_forward_norm
+        return add_norm(x_BSD, self.feed_forward, norm, site.within("feed_forward"))
 
-        def attend(x_BSD: Tensor, site: Site) -> Tensor:
-            query_BHSK = self.self_attention.project_query(x_BSD)
-            key_BHSK, value_BHSE = self.self_attention.project_key_value(x_BSD)
-            return self.self_attention(query_BHSK, key_BHSK, value_BHSE, mask=mask, site=site)
-
-        add_norm, feed_forward = self.add_norm, self.feed_forward
-        x_BSD = add_norm(x_BSD, attend, self.self_attention_norm, site.within("self"))
-        return add_norm(x_BSD, feed_forward, self.feed_forward_norm, site.within("feed_forward"))
+    def _attend(self, x_BSD: Tensor, site: Site, mask: Tensor | None) -> Tensor:
+        query_BHSK = self.self_attention.project_query(x_BSD)
+        key_BHSK, value_BHSE = self.self_attention.project_key_value(x_BSD)
+        return self.self_attention(query_BHSK, key_BHSK, value_BHSE, mask=mask, site=site)
 
 
 class DecoderLayer(nn.Module):
@@ -207,25 +211,37 @@ class DecoderLayer(nn.Module):
         site: Site,
     ) -> Tensor:
         """Map a layer's input to its output, both ``x_BTD``."""
+        add_norm, at_self, at_cross = self.add_norm, site.within("self"), site.within("cross")
+        self_norm, cross_norm = self.self_attention_norm, self.cross_attention_norm
+        x_BTD = add_norm(x_BTD, self._to_target, self_norm, at_self, self_mask, cache)
+        x_BTD = add_norm(
+            x_BTD, self._to_source, cross_norm, at_cross, memory_BSD, cross_mask, cache
+        )
+        norm = self.feed_forward_norm
+        return add_norm(x_BTD, self.feed_forward, norm, site.within("feed_forward"))
 
-        def attend_to_target(x_BTD: Tensor, site: Site) -> Tensor:
-            query_BHTK = self.self_attention.project_query(x_BTD)
-            key_BHMK, value_BHME = self.self_attention.project_key_value(x_BTD)
-            if cache is not None:
-                key_BHMK, value_BHME = cache.self_attention.append(key_BHMK, value_BHME)
-            return self.self_attention(query_BHTK, key_BHMK, value_BHME, mask=self_mask, site=site)
+    def _to_target(
+        self, x_BTD: Tensor, site: Site, mask: Tensor | None, cache: LayerCache | None
+    ) -> Tensor:
+        query_BHTK = self.self_attention.project_query(x_BTD)
+        key_BHMK, value_BHME = self.self_attention.project_key_value(x_BTD)
+        if cache is not None:
+            key_BHMK, value_BHME = cache.self_attention.append(key_BHMK, value_BHME)
+        return self.self_attention(query_BHTK, key_BHMK, value_BHME, mask=mask, site=site)
 
-        def attend_to_source(x_BTD: Tensor, site: Site) -> Tensor:
-            query_BHTK = self.cross_attention.project_query(x_BTD)
-            # With a cache the source is projected only once.
-            key_value = None if cache is None else cache.cross_attention
-            if key_value is None:
-                key_value = self.cross_attention.project_key_value(memory_BSD)
-            if cache is not None:
-                cache.cross_attention = key_value
-            return self.cross_attention(query_BHTK, *key_value, mask=cross_mask, site=site)
-
-        add_norm, feed_forward = self.add_norm, self.feed_forward
-        x_BTD = add_norm(x_BTD, attend_to_target, self.self_attention_norm, site.within("self"))
-        x_BTD = add_norm(x_BTD, attend_to_source, self.cross_attention_norm, site.within("cross"))
-        return add_norm(x_BTD, feed_forward, self.feed_forward_norm, site.within("feed_forward"))
+    def _to_source(
+        self,
+        x_BTD: Tensor,
+        site: Site,
+        memory_BSD: Tensor,
+        mask: Tensor | None,
+        cache: LayerCache | None,
+    ) -> Tensor:
+        query_BHTK = self.cross_attention.project_query(x_BTD)
+        # With a cache the source is projected only once.
+        key_value = None if cache is None else cache.cross_attention
+        if key_value is None:
+            key_value = self.cross_attention.project_key_value(memory_BSD)
+        if cache is not None:
+            cache.cross_attention = key_value
+        return self.cross_attention(query_BHTK, *key_value, mask=mask, site=site)

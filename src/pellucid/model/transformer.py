@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from pellucid.attention.masks import causal_mask, padding_mask
-from pellucid.attention.positions import sinusoidal_positions
+from pellucid.attention.positions import position_rows
 from pellucid.attention.probe import Probe
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
@@ -20,20 +18,8 @@ from pellucid.model.layers import DecoderLayer, EncoderLayer
 from pellucid.model.site import Site
 
 
-@lru_cache(maxsize=16)
-def _position_table(
-    length: int, d_model: int, halves: bool, dtype: torch.dtype, device: torch.device
-) -> Tensor:
-    # Kept for later calls, which may be training: it must not be an inference tensor.
-    with torch.inference_mode(False):
-        return sinusoidal_positions(length, d_model, halves=halves, dtype=dtype, device=device)
-
-
 class Stack(nn.Module):
-    """The common part of encoder and decoder: input, list of layers, last norm.
-
-    `Transformer` runs the layers.
-    """
+    """The common part of encoder and decoder: input, list of layers, last norm."""
 
     def __init__(self, config: ModelConfig, part: Literal["encoder", "decoder"]) -> None:
         super().__init__()
@@ -74,12 +60,8 @@ class Stack(nn.Module):
             return None
         if kind == "learned":
             return self.positions.weight[start:end]
-        # Lengths are rounded up to powers of two, so that `lru_cache` holds few tables. A compiler
-        # would compile again for each of them, so it gets one length.
-        is_compiling = torch.compiler.is_compiling()
-        length = self.max_length if is_compiling else 1 << max(6, (end - 1).bit_length())
         halves = kind == "sinusoidal_halves"
-        return _position_table(length, like.shape[-1], halves, like.dtype, like.device)[start:end]
+        return position_rows(start, end, like=like, halves=halves, max_length=self.max_length)
 
     def leave(self, x_BLD: Tensor, site: Site) -> Tensor:
         """Apply the last norm of a pre-norm stack."""

@@ -14,7 +14,7 @@ from pellucid.serve.tasks import Text, Translate
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
     from pellucid.decode.constraints.request import Constraints
-    from pellucid.translate.ready import LineConstraints
+    from pellucid.translate.preparing import LineConstraints
     from pellucid.translate.results import Scored, TranslatedHypothesis, Translation
 
 PHRASES = ("forbid", "require", "require_each", "glossary")

@@ -10,7 +10,7 @@ from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.problems import Problem
 
 if TYPE_CHECKING:
-    from pellucid.translate.ready import LineConstraints
+    from pellucid.translate.preparing import LineConstraints
     from pellucid.translate.results import Scored, Translation
 
 CHARACTERS_A_TOKEN = 4

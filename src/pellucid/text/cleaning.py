@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple, final
 
-from pellucid.text.statistics import RARE
+from pellucid.text.learned import RARE
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
 
 # Marks that are often written in one of several ways; a model may have learned only one of them.
@@ -84,13 +84,16 @@ class Cleaner:
     Args:
         characters: how often, at least, training had each character.
         tokenizer: the model's, which normalizes lines before it cuts them.
+
+    Attributes:
+        known: the characters that the model knows.
     """
 
     def __init__(self, characters: Mapping[str, int], tokenizer: Tokenizer) -> None:
         self._characters = characters
         self._tokenizer = tokenizer
         # A space or an invisible character that training had a few times does not count.
-        self._known = frozenset(
+        self.known = frozenset(
             letter
             for letter, count in characters.items()
             if letter == " " or count >= RARE or not (is_space(letter) or is_invisible(letter))
@@ -99,7 +102,7 @@ class Cleaner:
 
     def unknown_in(self, text: str) -> frozenset[str]:
         """Find the characters of a line that the model does not know, after normalization."""
-        return frozenset(self._tokenizer.normalized(text)) - self._known
+        return frozenset(self._tokenizer.normalized(text)) - self.known
 
     def rare_share(self, text: str) -> float:
         """Compute the share of a line's characters that training had less than `RARE` times."""
@@ -162,6 +165,6 @@ class Cleaner:
             return ""
         same = self._tokenizer.normalized(unicodedata.normalize("NFKC", letter)).strip()
         for candidate in (same, *_ALTERNATIVES.get(letter, ())):
-            if candidate and candidate != letter and self._known.issuperset(candidate):
+            if candidate and candidate != letter and self.known.issuperset(candidate):
                 return candidate
         return None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import Bundle, add_metrics, load_bundle
-from pellucid.check.check import check_data
+from pellucid.check.data import check_data
 from pellucid.config import Recipe
 from pellucid.errors import OutputError, TrainingError
 from pellucid.machine.hardware import (

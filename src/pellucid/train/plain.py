@@ -1,5 +1,8 @@
 """One training update, written to be read: forward, loss, backward, check, optimizer step.
 
+`compute_loss` compares the model with one batch, `sum_gradients` adds up what the batches of an
+update say, `move_weights` follows the sum, and `make_update` is the three in a row.
+
 This is the reference for every faster way in `pellucid.train.fast`: tests hold their gradients to
 these. It is also what runs when none of them applies, as in float32 on PyTorch's operations:
 `pellucid.train.update.step.Updater` takes these steps, and cuts batches if memory runs out. R-Drop
@@ -25,73 +28,6 @@ from pellucid.train.fast.loss import smoothed_cross_entropy
 from pellucid.train.update.pieces import Piece, to_device
 from pellucid.train.weights.optimizer import Optimizer
 from pellucid.train.weights.schedule import make_dropout
-
-
-@dataclass(frozen=True)
-class UpdateResult:
-    """The result of one update.
-
-    Attributes:
-        loss: mean −log p of the true tokens, in nats, without smoothing.
-        gradient_norm: length of the whole gradient, before it was clipped.
-        num_target_tokens: target tokens, padding not counted.
-        was_made: False if loss or gradient was not finite: the weights are as they were.
-        was_split: True if memory ran out, so that `Updater` cut batches.
-    """
-
-    loss: float
-    gradient_norm: float
-    num_target_tokens: int
-    was_made: bool
-    was_split: bool = False
-
-
-def make_update(
-    model: EncoderDecoder,
-    optimizer: Optimizer,
-    pieces: Sequence[Piece],
-    training: TrainingConfig,
-    *,
-    step: int,
-    rate: float,
-    muon_rate: float,
-) -> UpdateResult:
-    """Make one update: sum the gradients of its pieces, then move the weights.
-
-    Args:
-        model: its float32 weights are updated.
-        optimizer: over those weights.
-        pieces: the batches, or parts of them, each with its share of the target tokens.
-        training: the settings.
-        step: the update's number, from 1; it decides what dropout drops.
-        rate: the learning rate.
-        muon_rate: the learning rate of matrices with ``optimizer = "muon"``.
-    """
-    mean_loss = sum_gradients(model, pieces, training, step=step)
-    num_tokens = sum(piece.batch.num_target_tokens for piece in pieces)
-    return move_weights(
-        optimizer, training, mean_loss, num_tokens=num_tokens, rate=rate, muon_rate=muon_rate
-    )
-
-
-def sum_gradients(
-    model: EncoderDecoder, pieces: Sequence[Piece], training: TrainingConfig, *, step: int
-) -> Tensor:
-    """Leave the gradient of the mean loss per target token in the model's parameters.
-
-    Returns:
-        The mean loss without smoothing, on the model's device.
-    """
-    device = next(model.parameters()).device
-    model.zero_grad(set_to_none=True)
-    mean_loss = torch.zeros((), device=device)
-    for piece in pieces:
-        dropout = make_dropout(training, step=step, part=piece.part)
-        smoothed, loss = compute_loss(model, piece.batch, training.label_smoothing, dropout)
-        # Each token counts the same, in whichever batch it is.
-        (smoothed * piece.share).backward()  # type: ignore[no-untyped-call]
-        mean_loss += piece.share * loss
-    return mean_loss
 
 
 def compute_loss(
@@ -129,6 +65,47 @@ def compute_loss(
     )
 
 
+def sum_gradients(
+    model: EncoderDecoder, pieces: Sequence[Piece], training: TrainingConfig, *, step: int
+) -> Tensor:
+    """Leave the gradient of the mean loss per target token in the model's parameters.
+
+    What memory cannot hold at once comes in pieces, each with its share of the target tokens.
+
+    Returns:
+        The mean loss without smoothing, on the model's device.
+    """
+    device = next(model.parameters()).device
+    model.zero_grad(set_to_none=True)
+    mean_loss = torch.zeros((), device=device)
+    for piece in pieces:
+        dropout = make_dropout(training, step=step, part=piece.part)
+        smoothed, loss = compute_loss(model, piece.batch, training.label_smoothing, dropout)
+        # Each token counts the same, in whichever batch it is.
+        (smoothed * piece.share).backward()  # type: ignore[no-untyped-call]
+        mean_loss += piece.share * loss
+    return mean_loss
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """The result of one update.
+
+    Attributes:
+        loss: mean −log p of the true tokens, in nats, without smoothing.
+        gradient_norm: length of the whole gradient, before it was clipped.
+        num_target_tokens: target tokens, padding not counted.
+        was_made: False if loss or gradient was not finite: the weights are as they were.
+        was_split: True if memory ran out, so that `Updater` cut batches.
+    """
+
+    loss: float
+    gradient_norm: float
+    num_target_tokens: int
+    was_made: bool
+    was_split: bool = False
+
+
 def move_weights(
     optimizer: Optimizer,
     training: TrainingConfig,
@@ -148,3 +125,31 @@ def move_weights(
             optimizer.clip_(norm, training.max_gradient_norm)
         optimizer.step(rate, muon_rate)
     return UpdateResult(loss, gradient_norm, num_tokens, was_made=is_finite)
+
+
+def make_update(
+    model: EncoderDecoder,
+    optimizer: Optimizer,
+    pieces: Sequence[Piece],
+    training: TrainingConfig,
+    *,
+    step: int,
+    rate: float,
+    muon_rate: float,
+) -> UpdateResult:
+    """Make one update: sum the gradients of its pieces, then move the weights.
+
+    Args:
+        model: its float32 weights are updated.
+        optimizer: over those weights.
+        pieces: the batches, or parts of them, each with its share of the target tokens.
+        training: the settings.
+        step: the update's number, from 1; it decides what dropout drops.
+        rate: the learning rate.
+        muon_rate: the learning rate of matrices with ``optimizer = "muon"``.
+    """
+    mean_loss = sum_gradients(model, pieces, training, step=step)
+    num_tokens = sum(piece.batch.num_target_tokens for piece in pieces)
+    return move_weights(
+        optimizer, training, mean_loss, num_tokens=num_tokens, rate=rate, muon_rate=muon_rate
+    )

@@ -17,10 +17,9 @@ from pellucid.inside.align.maps import View, all_views, map_pairs
 from pellucid.inside.align.units import UnitRule, Units
 from pellucid.model import EncoderDecoder
 from pellucid.text.codes import split_code
-from pellucid.text.given_words import parts_of_words
-from pellucid.text.line_words import is_without_spaces, line_words
+from pellucid.text.line_words import is_without_spaces, line_words, parts_of_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.translate.ready import Ready
+from pellucid.translate.preparing import Ready
 from pellucid.translate.results import TranslatedHypothesis, Translation
 
 

@@ -1,18 +1,36 @@
-"""Signs that a translation loops or invents."""
+"""Signs that a translation loops or invents, and a second search for those that do."""
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+from pellucid.config import DecodingConfig
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.text.learned import LearnedText
-from pellucid.translate.results import Flag
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.preparing import Ready
+from pellucid.translate.results import Flag, Translation
+
+if TYPE_CHECKING:
+    from pellucid.model import EncoderDecoder
 
 UNSURE = -1.2
 """The mean log-probability of a token below which a translation is a guess."""
+
+DOUBTFUL = -1.0
+"""The mean log-probability of a token below which attention is looked at."""
+
+_RETRIED: frozenset[Flag] = frozenset(("repeats", "long", "unfinished", "stuck", "empty"))
+"""The flags of translations that another search may improve."""
+
+_MOST_REPLAYED = 16
+"""Translations of one call whose attention is computed, the least certain ones."""
 
 _LONGEST_PERIOD = 24
 _MOST_ALIKE = 3
@@ -27,6 +45,7 @@ def judge(
     hypothesis: Hypothesis,
     learned: LearnedText | None,
     *,
+    mean: float,
     has_own_length: bool,
     is_sample: bool,
 ) -> list[Flag]:
@@ -38,6 +57,7 @@ def judge(
         text: the translation.
         hypothesis: its tokens and their log-probabilities.
         learned: the text that the model learned from, if known.
+        mean: the mean log-probability of its tokens.
         has_own_length: True if the caller limited the length, so that its end is expected.
         is_sample: True if the tokens were drawn, and may be improbable.
     """
@@ -54,14 +74,9 @@ def judge(
         flags.append("unfinished")
     if not any(map(str.isalpha, source)) and len(_WORD.findall(text)) >= 3:
         flags.append("invented")
-    if not is_sample and mean_log_probability(hypothesis) < UNSURE:
+    if not is_sample and mean < UNSURE:
         flags.append("unsure")
     return flags
-
-
-def mean_log_probability(hypothesis: Hypothesis) -> float:
-    """Compute the mean natural log-probability of a hypothesis's tokens."""
-    return hypothesis.log_probability / max(1, len(hypothesis.ids))
 
 
 def repeats(source: Sequence[int], target: Sequence[int]) -> bool:
@@ -108,3 +123,70 @@ def _most_alike(tokens: Sequence[int]) -> int:
     """Count the most frequent sequence of four tokens."""
     runs = Counter(tuple(tokens[i : i + _RUN]) for i in range(len(tokens) - _RUN + 1))
     return max(runs.values(), default=0)
+
+
+def add_stuck(
+    doubtful: Sequence[tuple[float, int, int]],
+    lines: Sequence[Ready],
+    found: Sequence[Sequence[tuple[Hypothesis, ...]]],
+    written: list[Translation],
+    model: EncoderDecoder,
+    tokenizer: Tokenizer,
+) -> None:
+    """Look at the attention of the least certain translations, and flag those that are stuck.
+
+    Args:
+        doubtful: mean log-probability, line and part of each translation to look at.
+        lines: the lines.
+        found: the answers to their requests.
+        written: their translations, some of which get a flag.
+        model: the model that found them.
+        tokenizer: its tokenizer.
+    """
+    from pellucid.translate.attention import is_stuck
+
+    for _, index, place in heapq.nsmallest(_MOST_REPLAYED, doubtful):
+        line, notes = lines[index], written[index].notes
+        ids = line.requests[place].source_ids, found[index][place][0].ids
+        if "stuck" not in notes.flags and is_stuck(model, tokenizer, line.parts[place], *ids):
+            notes = replace(notes, flags=(*notes.flags, "stuck"))
+            written[index] = replace(written[index], notes=notes)
+
+
+def retry_flagged(
+    translations: list[Translation], search: Callable[[Sequence[int]], list[Translation]]
+) -> list[Translation]:
+    """Search again for flagged translations, and keep what has fewer flags.
+
+    Args:
+        translations: of some texts.
+        search: translates the texts of these places again.
+    """
+    again = [
+        index
+        for index, one in enumerate(translations)
+        if one.error is None and not _RETRIED.isdisjoint(one.notes.flags)
+    ]
+    found = list(translations)
+    if not again:
+        return found
+    for index, other in zip(again, search(again), strict=True):
+        if other.error is None and len(other.notes.flags) < len(found[index].notes.flags):
+            found[index] = replace(other, notes=replace(other.notes, retried=True))
+    return found
+
+
+def against_repetition(config: DecodingConfig) -> dict[str, Any]:
+    """Choose the options of a second search, for translations that loop or are empty.
+
+    Args:
+        config: the options of the first.
+    """
+    options: dict[str, Any] = {
+        "no_repeat_ngram": min(3, config.no_repeat_ngram or 3),
+        "repetition_penalty": max(1.2, config.repetition_penalty),
+        "min_length_ratio": max(0.3, config.min_length_ratio),
+    }
+    if config.beam == 1 and not config.sample:
+        options["beam"] = 4
+    return options

@@ -1,17 +1,34 @@
-"""Lines made ready for a search: characters that the model knows, parts of its usual length."""
+r"""From texts to the requests of a search: characters that the model knows, usual lengths.
+
+White space at the edges of a line is no text: it is cut off, and put around the translation. The
+lines of a text with line breaks are translated one by one, and the breaks stay where they are.
+
+Nearly every text is one line of one sentence in known characters; it is made ready in one go.
+`pellucid.translate.splitting` takes the others apart.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import final
 
+from pellucid.config import DecodingConfig
+from pellucid.decode.constraints.build_request import RequestBuilder
+from pellucid.decode.constraints.request import Constraints, Request
+from pellucid.errors import InputError
 from pellucid.text.cleaning import Cleaned, Cleaner
-from pellucid.text.close import unknown_words
+from pellucid.text.codes import find_fault
 from pellucid.text.learned import LearnedText, byte_or_unknown_ids
-from pellucid.text.sentences import may_be_several, split_sentences
+from pellucid.text.outside import unknown_words
+from pellucid.text.reading.lines import CutLine, not_a_line
+from pellucid.text.sentences import may_be_several
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import NO_NOTES, Notes
+from pellucid.translate.splitting import Layout, sentences_of, split_line, together
+
+LineConstraints = Constraints | Sequence[Constraints]
+"""The constraints of a text, or of each of its lines."""
 
 _MANY_RARE = 0.25
 """The share of rare tokens from which a line counts as unlike the training text."""
@@ -19,108 +36,231 @@ _MANY_RARE = 0.25
 _FAR_LONGER = 1.5
 """The factor from which a part without sentence ends counts as longer than the training lines."""
 
-_WORD_LETTER = re.compile(r"\w")
+
+@dataclass(frozen=True)
+class Treatment:
+    """The treatment of lines before they are translated.
+
+    Attributes:
+        clean: replace or drop characters that the model has not learned.
+        split: split lines that have more sentences than the model's training lines.
+        split_long: split lines that are too long for the model.
+    """
+
+    clean: bool = False
+    split: bool = False
+    split_long: bool = False
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A text that can be searched for.
+
+    Attributes:
+        source: the text as given.
+        parts: its parts; none if it is blank or cannot be translated.
+        gaps: white space and marks before, between and after the parts, which the translation gets
+            too; None between two sentences of one line.
+        requests: the request of each part.
+        error: the reason that it cannot be translated.
+        notes: what is unusual about it.
+    """
+
+    source: str
+    parts: tuple[str, ...] = ()
+    gaps: tuple[str | None, ...] = ("",)
+    requests: tuple[Request, ...] = ()
+    error: str | None = None
+    notes: Notes = NO_NOTES
 
 
 @final
 class Preparer:
-    """Compares lines with the text that a model has learned from.
+    """Makes texts ready for a search, and compares them with the text that the model learned from.
 
     Args:
         tokenizer: the model's.
+        builder: makes requests.
         learned: the text; None if nothing is known about it, so that lines stay as they are.
         has_vector: True if the model puts a source into one vector of fixed length.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, learned: LearnedText | None, *, has_vector: bool = False
+        self,
+        tokenizer: Tokenizer,
+        builder: RequestBuilder,
+        learned: LearnedText | None,
+        *,
+        has_vector: bool = False,
     ) -> None:
         self._tokenizer = tokenizer
+        self._builder = builder
         self._has_vector = has_vector
+        self._has_codes = bool(tokenizer.language_codes)
         self.learned = learned
         self._cleaner = None if learned is None else Cleaner(learned.characters, tokenizer)
         self._outside = byte_or_unknown_ids(tokenizer)
 
-    def clean(self, text: str) -> Cleaned:
-        """Replace the characters of a line that the model does not know, see `Cleaner`."""
-        if self._cleaner is None:
-            return Cleaned(text)
-        code, body = self._split_code(text)
-        cleaned = self._cleaner.clean(body)
-        if not code or cleaned.text == body:
-            return cleaned if not code else Cleaned(text, unknown=cleaned.unknown)
-        return Cleaned(
-            code + cleaned.text,
-            cleaned.replaced,
-            cleaned.dropped,
-            cleaned.unknown,
-            cleaned.before,
-            cleaned.after,
-        )
-
-    def split(self, text: str, *, is_too_long: bool) -> list[str]:
-        """Split a line at sentence ends if it has more sentences than the model's training lines.
+    def prepare(
+        self,
+        texts: Sequence[str],
+        constraints: Sequence[LineConstraints],
+        config: DecodingConfig,
+        how: Treatment,
+    ) -> list[Ready]:
+        """Make texts ready.
 
         Args:
-            text: the line, cleaned.
-            is_too_long: True to split in any case, because the model cannot read it as a whole.
-
-        Returns:
-            The parts, each with the line's language code; only the line itself if it is like the
-            training lines, or has one sentence.
+            texts: the texts, normally of one line each.
+            constraints: what the translation of each may and must hold.
+            config: the options of the search.
+            how: what to do with the lines.
         """
-        learned = self.learned
-        if learned is None and not is_too_long:
-            return [text]
-        if not may_be_several(text):  # nearly always, so this is quick
-            return [text]
-        code, body = self._split_code(text)
-        sentences = _with_words(split_sentences(body))
-        most, longest, usual = 1, 0, 1
-        if learned is not None:
-            most, usual = learned.most_sentences, learned.usual_sentences
-            longest = learned.most_characters
-        is_like_training = len(sentences) <= most and not 0 < longest < len(text.strip())
-        if len(sentences) <= 1 or (is_like_training and not is_too_long):
-            return [text]
-        return [_with_code(code, part) for part in _pack(sentences, usual, longest)]
+        layouts = [self._lay_out(text, how) for text in texts]
+        lines = [line.text for layout in layouts for line in layout.lines]
+        encoded = iter(self._tokenizer.encode_sources(lines))
+        return [
+            self._make(text, layout, [next(encoded) for _ in layout.lines], one, config, how)
+            for text, layout, one in zip(texts, layouts, constraints, strict=True)
+        ]
 
-    def sentences(self, text: str) -> list[str]:
-        """Split a line into its single sentences, each with the line's language code."""
-        code, body = self._split_code(text)
-        return [_with_code(code, part) for part in _with_words(split_sentences(body))]
+    def _lay_out(self, text: str, how: Treatment) -> Layout:
+        is_plain = text.isascii() and not isinstance(text, CutLine)
+        if not is_plain and (damage := not_a_line(text)) is not None:
+            return Layout(error=damage)
+        if "\n" not in text and text == text.strip() and not self._has_codes:
+            only = self._clean(text, how)
+            if only.text.strip():  # nearly always
+                return Layout((only,), (0,), (only.before, only.after))
+        return Layout.of(text, self._tokenizer, lambda line: self._clean(line, how))
 
-    def note(
+    def _clean(self, text: str, how: Treatment) -> Cleaned:
+        """Replace the characters of a line that the model does not know, see `Cleaner`."""
+        if self._cleaner is None or not how.clean:
+            return Cleaned(text)
+        if self._cleaner.known.issuperset(self._tokenizer.normalized(text)):
+            return Cleaned(text)
+        code = self._tokenizer.language_code(text)
+        body = text.removeprefix(code)
+        cleaned = self._cleaner.clean(body)
+        if not code:
+            return cleaned
+        if cleaned.text == body:
+            return Cleaned(text, unknown=cleaned.unknown)
+        return cleaned._replace(text=code + cleaned.text)
+
+    def _make(
         self,
-        cleaned: Cleaned,
+        source: str,
+        layout: Layout,
+        ids: list[list[int]],
+        constraints: LineConstraints,
+        config: DecodingConfig,
+        how: Treatment,
+    ) -> Ready:
+        """Make the requests of a text: one for each line, or for each part of a split line."""
+        if layout.error is not None:
+            return Ready(source, error=layout.error)
+        if not layout.lines:
+            return Ready(source, gaps=layout.gaps, notes=layout.notes)
+        parts: list[str] = []
+        gaps: list[str | None] = [layout.gaps[0]]
+        requests: list[Request] = []
+        encoded: list[list[int]] = []
+        has_whole, fault = False, ""
+        try:
+            each = _of_lines(constraints, layout.numbers)
+            for line, one, own, gap in zip(layout.lines, ids, each, layout.gaps[1:], strict=True):
+                text = line.text
+                found, is_whole = self._parts(text, one, own, config, how)
+                has_whole |= is_whole
+                cut = [one] if len(found) == 1 else self._encode_parts(found, one)
+                for part, part_ids in zip(found, cut, strict=True):
+                    requests.append(self._builder.build(part, part_ids, own, config))
+                parts += found
+                encoded += cut
+                gaps += [*[None] * (len(found) - 1), gap]
+                if not fault and (self._has_codes or ">>" in text):
+                    fault = find_fault(self._tokenizer, text)
+        except InputError as error:
+            return Ready(source, error=str(error))
+        notes = self._note(layout.lines, parts, encoded, is_whole=has_whole)
+        if fault:
+            notes = replace(notes, language_code=fault)
+        return Ready(source, tuple(parts), tuple(gaps), tuple(requests), notes=notes)
+
+    def _parts(
+        self,
+        text: str,
+        ids: list[int],
+        constraints: Constraints,
+        config: DecodingConfig,
+        how: Treatment,
+    ) -> tuple[list[str], bool]:
+        """Split one line if it should be; tell whether its constraints keep it whole instead."""
+        is_too_long = len(ids) > self._builder.max_source_length
+        is_split = how.split and self.learned is not None
+        may_split = is_split or how.split_long
+        parts = [text]
+        if (is_split or (may_split and is_too_long)) and may_be_several(text):
+            parts = split_line(text, self._tokenizer, self.learned, is_too_long=is_too_long)
+        is_whole = len(parts) > 1 and not _may_split(constraints, config)
+        if is_too_long and is_whole:
+            raise InputError(
+                "A line with a prefix, required phrases or a given length is too long, and "
+                "cannot be split automatically. Split it yourself, and give each part what "
+                "belongs to it."
+            )
+        if is_too_long and len(parts) == 1:
+            advice = " One of its sentences is too long by itself." if may_split else ""
+            raise InputError(f"{self._builder.too_long(ids)}{advice}")
+        return [text] if is_whole else parts, is_whole
+
+    def _encode_parts(self, parts: list[str], whole: list[int]) -> list[list[int]]:
+        """Cut parts into tokens; if one is too long, cut all again into single sentences."""
+        too_long = self._builder.too_long
+        encoded = self._tokenizer.encode_sources(parts)
+        if any(map(too_long, encoded)):
+            parts[:] = [one for part in parts for one in sentences_of(part, self._tokenizer)]
+            encoded = self._tokenizer.encode_sources(parts)
+        for ids in encoded:
+            if (sentence := too_long(ids)) is not None:
+                problem = too_long(whole) or sentence
+                raise InputError(f"{problem} One of its sentences is too long by itself.")
+        return encoded
+
+    def _note(
+        self,
+        lines: Sequence[Cleaned],
         parts: Sequence[str],
         ids: Sequence[Sequence[int]],
         *,
-        num_lines: int = 1,
         is_whole: bool,
     ) -> Notes:
-        """Gather what is unusual about a line, or about a text of several lines.
+        """Gather what is unusual about a text.
 
         Args:
-            cleaned: the line.
+            lines: its lines.
             parts: the parts that are translated.
             ids: their tokens.
-            num_lines: the number of lines that the parts belong to.
-            is_whole: True if the line was kept whole though it has too many sentences.
+            is_whole: True if a line was kept whole though it has too many sentences.
         """
+        cleaned = lines[0] if len(lines) == 1 else together(lines)
         tokens = [id_ for part in ids for id_ in part[:-1]]
         outside = 0.0
         if not self._outside.isdisjoint(tokens):
             outside = sum(map(self._outside.__contains__, tokens)) / len(tokens)
         rare, is_long = 0.0, False
-        if self.learned is not None:
-            rare_tokens, longest = self.learned.rare_tokens, self.learned.most_characters
-            rare = sum(map(rare_tokens.__contains__, tokens)) / len(tokens) if tokens else 0.0
-            is_long = 0 < longest * _FAR_LONGER < max(len(part.strip()) for part in parts)
+        learned = self.learned
+        if learned is not None:
+            if not learned.rare_tokens.isdisjoint(tokens):
+                rare = sum(map(learned.rare_tokens.__contains__, tokens)) / len(tokens)
+            longest = max(map(len, map(str.strip, parts)))
+            is_long = 0 < learned.most_characters * _FAR_LONGER < longest
         is_strange = bool(cleaned.unknown) or rare >= _MANY_RARE
-        exceeds_vector = self._exceeds_vector(ids)
+        exceeds_vector = self._has_vector and self._exceeds_vector(ids)
         is_known = not (cleaned.replaced or cleaned.dropped or outside or is_strange)
-        num_parts = len(parts) - num_lines + 1
+        num_parts = len(parts) - len(lines) + 1
         if is_known and num_parts == 1 and not (is_long or is_whole or exceeds_vector):
             return NO_NOTES
         share = 0.0
@@ -142,44 +282,25 @@ class Preparer:
 
     def _exceeds_vector(self, ids: Sequence[Sequence[int]]) -> bool:
         """Tell whether a part has more tokens than any source that the vector learned to hold."""
-        if not self._has_vector or self.learned is None or not self.learned.longest_targets:
-            return False
-        return max(map(len, ids)) > max(self.learned.longest_targets)
-
-    def _split_code(self, text: str) -> tuple[str, str]:
-        """Split off the code of the target language that a multilingual model's line has."""
-        code = self._tokenizer.language_code(text)
-        return code, text.removeprefix(code)
+        longest = None if self.learned is None else self.learned.longest_targets
+        return max(map(len, ids)) > max(longest) if longest else False
 
 
-def _with_code(code: str, part: str) -> str:
-    return f"{code} {part}".lstrip()
+def _may_split(constraints: Constraints, config: DecodingConfig) -> bool:
+    """Tell whether the parts of a line may be translated by themselves."""
+    is_whole = constraints.required or constraints.prefix or config.alternatives
+    return not (is_whole or config.max_length or config.min_length)
 
 
-def _with_words(sentences: Sequence[str]) -> list[str]:
-    """Join what has no letter or digit, such as an emoji, to the sentence before it."""
-    found: list[str] = []
-    for sentence in sentences:
-        if found and _WORD_LETTER.search(sentence) is None:
-            found[-1] += f" {sentence}"
-        else:
-            found.append(sentence)
-    return found
-
-
-def _pack(sentences: Sequence[str], usual: int, longest: int) -> list[str]:
-    """Group sentences into parts of the usual number, no longer than lines of the training text.
-
-    Args:
-        sentences: the sentences of one line.
-        usual: sentences of a usual training line.
-        longest: the most characters of a part; 0 for any number.
-    """
-    parts: list[list[str]] = []
-    for sentence in sentences:
-        length = sum(len(one) + 1 for one in (*parts[-1], sentence)) if parts else 0
-        if parts and len(parts[-1]) < usual and not 0 < longest < length:
-            parts[-1].append(sentence)
-        else:
-            parts.append([sentence])
-    return [" ".join(part) for part in parts]
+def _of_lines(constraints: LineConstraints, numbers: Sequence[int]) -> Sequence[Constraints]:
+    """Choose the constraints of the lines of a text that have these numbers."""
+    if not isinstance(constraints, Constraints):
+        return [constraints[number] for number in numbers]
+    if len(numbers) == 1:  # nearly always
+        return [constraints]
+    if constraints.required:
+        raise InputError(
+            "A text with required phrases must be one line, but has line breaks. Give each of its "
+            "lines by itself, with its own phrases."
+        )
+    return [constraints, *[replace(constraints, prefix="")] * (len(numbers) - 1)]

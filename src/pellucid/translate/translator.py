@@ -19,13 +19,11 @@ from pellucid.machine.precision import AskedPrecision, configure_fastest, read_p
 from pellucid.text.codes import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.translate.line_results import Unknown, Writer, against_repetition, stream_line
-from pellucid.translate.preparing import Preparer
-from pellucid.translate.ready import LineConstraints, Ready, Treatment, make_ready
+from pellucid.translate.judging import against_repetition, retry_flagged
+from pellucid.translate.preparing import LineConstraints, Preparer, Treatment
 from pellucid.translate.results import Notes, Scored, Translation
-from pellucid.translate.retry import retry_flagged
-from pellucid.translate.wording import one_line, with_sources
 from pellucid.translate.workers import check_vocabularies, find_stored, make_decoder, make_workers
+from pellucid.translate.writing import Unknown, Writer, stream_line, with_sources
 
 if TYPE_CHECKING:
     from pellucid.attention.probe import Probe
@@ -74,9 +72,11 @@ class Translator:
         self._given = (model, *others)
         self.workers = workers
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._given])
-        self._preparer = Preparer(tokenizer, learned, has_vector=not model.config.has_attention)
+        has_vector = not model.config.has_attention
+        self._preparer = Preparer(tokenizer, self._request_builder, learned, has_vector=has_vector)
         self.decoder = make_decoder(self._given, tokenizer)
         self._measured = {} if bundle is None else read_precisions(bundle.manifest)
+        self._plain: DecodingConfig | None = None
 
     @property
     def model(self) -> EncoderDecoder:
@@ -95,12 +95,17 @@ class Translator:
         Raises:
             ConfigurationError: an option is unknown, impossible, or contradicts another.
         """
+        if not options and self._plain is not None:
+            return self._plain
         defaults = self.decoding.model_dump()
         if options.get("sample"):
             defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
         elif "beam" in options or options.get("strict") or options.get("alternatives"):
             defaults["sample"] = False
-        return configure_fastest(defaults, options, self._measured, self.decoder.find_obstacle)
+        found = configure_fastest(defaults, options, self._measured, self.decoder.find_obstacle)
+        if not options:
+            self._plain = found
+        return found
 
     def describe_engine(self, rule: str | None = None, **options: Any) -> str:
         """Describe what translates: one call of the engine in C, its steps, or PyTorch.
@@ -161,7 +166,9 @@ class Translator:
         """
         if isinstance(texts, str):  # a string is a sequence too, of letters
             raise DataError("The texts must be a list of lines, but are one string.")
-        given, texts = texts, with_codes(self.tokenizer, to, texts)
+        given = texts
+        if to is not None:
+            texts = with_codes(self.tokenizer, to, texts)
         config = self.configure(**options)
         each: Sequence[LineConstraints] = (
             [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
@@ -171,7 +178,7 @@ class Translator:
                 "There must be one set of constraints for each text, but there are "
                 f"{len(each)} for {len(texts)} texts."
             )
-        lines = self._ready(texts, each, config, Treatment(clean, split, split_long))
+        lines = self._preparer.prepare(texts, each, config, Treatment(clean, split, split_long))
         requests = [request for line in lines for request in line.requests]
         decoder: Decoder | WorkerPool = self.decoder
         if self.workers is not None:
@@ -235,7 +242,7 @@ class Translator:
         """
         config, how = self.configure(**options), Treatment(clean, split, split_long)
         texts = with_codes(self.tokenizer, to, [text])
-        (line,) = self._ready(texts, [constraints], config, how)
+        (line,) = self._preparer.prepare(texts, [constraints], config, how)
         if line.error is not None:
             raise InputError(line.error)
         writer = Writer(lambda: self.model, self.tokenizer, None)
@@ -254,7 +261,7 @@ class Translator:
     ) -> Notes:
         """Say what is unusual about a line, without translating it; arguments as for `stream`."""
         how = Treatment(clean, split, split_long)
-        (line,) = self._ready(
+        (line,) = self._preparer.prepare(
             with_codes(self.tokenizer, to, [text]), [constraints], self.configure(**options), how
         )
         return line.notes
@@ -359,7 +366,7 @@ class Translator:
         options = {"precision": "float32", **options}
         decoding = self.configure(**options).model_dump(mode="json")
         # One search as it is: the replay reads the same line.
-        texts = [one_line(text) for text in texts]
+        texts = [_one_line(text) for text in texts]
         found = self.translate(texts, constraints=constraints, clean=False, split=False, **options)
         for translation in found:
             if translation.error is not None:
@@ -380,25 +387,6 @@ class Translator:
                 f"{'a model in memory' if self.bundle is None else 'an ensemble'}. Load one model."
             )
         return self.bundle
-
-    def _ready(
-        self,
-        texts: Sequence[str],
-        constraints: Sequence[LineConstraints],
-        config: DecodingConfig,
-        how: Treatment,
-    ) -> list[Ready]:
-        return list(
-            make_ready(
-                texts,
-                constraints,
-                config,
-                how,
-                tokenizer=self.tokenizer,
-                builder=self._request_builder,
-                preparer=self._preparer,
-            )
-        )
 
 
 def load(
@@ -444,5 +432,15 @@ def load(
     )
     if precision is not None and precision != "auto":
         translator.decoding = translator.configure(precision=precision)
-        translator._measured = {}
+        translator._measured, translator._plain = {}, None
     return translator
+
+
+def _one_line(text: str) -> str:
+    """Cut the edges of a line, and refuse several lines."""
+    text = text.strip()
+    if "\n" in text:
+        raise InputError(
+            "A text to look at must be one line, but has line breaks. Look at its lines one by one."
+        )
+    return text

@@ -17,7 +17,7 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pellucid.check.kept import KeptPlaceholders
+    from pellucid.check.placeholders import KeptPlaceholders
     from pellucid.config import BundleConfig
     from pellucid.evaluate import Comparison, Evaluation, Normalized
 
@@ -114,7 +114,7 @@ def evaluate(
         files["--baseline"] = baseline
     columns = dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
 
-    from pellucid.check.kept import count_placeholders
+    from pellucid.check.placeholders import count_placeholders
     from pellucid.evaluate import AS_IT_IS, NFC, Form, compare, evaluate_corpus
 
     _check_tokenization(lowercased_tokenized, is_tokenized=tokenized, tokenize=tokenize)

@@ -17,7 +17,7 @@ from pellucid.text.reading.lines import read_lines
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
     from pellucid.text.forms import Match
-    from pellucid.translate.ready import LineConstraints
+    from pellucid.translate.preparing import LineConstraints
     from pellucid.translate.translator import Translator
 
 INPUT = "--input"

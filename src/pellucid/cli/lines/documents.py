@@ -55,7 +55,7 @@ def choose_format(path: str, file_format: Format | None) -> Format:
     Raises:
         InputError: the name is that of a document.
     """
-    from pellucid.text.reading.documents import kind_of_document
+    from pellucid.text.reading.rows import kind_of_document
 
     if file_format is not None:
         return file_format

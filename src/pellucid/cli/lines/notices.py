@@ -206,7 +206,7 @@ def say_words(number: int, words: Sequence[str], translator: Translator) -> str:
 
 
 def _about_words(begin: str, words: Sequence[str], translator: Translator) -> str:
-    from pellucid.text.close import say_unknown_words
+    from pellucid.text.outside import say_unknown_words
 
     shown, more = words[:_MOST_WORDS], len(words) - _MOST_WORDS
     said = say_unknown_words(shown, translator.tokenizer)

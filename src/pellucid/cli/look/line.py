@@ -31,8 +31,8 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.show.page.live import model_page
 from pellucid.inside.traces import Trace
 from pellucid.lessons.walks.for_page import lessons_for
-from pellucid.text.close import say_unknown_words, unknown_words
 from pellucid.text.codes import CodeFaults, find_fault
+from pellucid.text.outside import say_unknown_words, unknown_words
 from pellucid.translate.translator import Translator, load
 
 _JSON_BYTES = 20

@@ -44,7 +44,7 @@ def check_text(
     Returns:
         The exit code: 2 if something must be wrong.
     """
-    from pellucid.check.check import check_data
+    from pellucid.check.data import check_data
 
     # Report a missing model first. Otherwise PyTorch, which these functions load, waits
     # until the check has given its memory back.

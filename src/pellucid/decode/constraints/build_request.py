@@ -28,12 +28,13 @@ class RequestBuilder:
         models: the models that will translate; their shortest length limits hold.
 
     Attributes:
+        max_source_length: the most tokens that a source may have.
         max_target_length: the most tokens that a target may have.
     """
 
     def __init__(self, tokenizer: Tokenizer, models: Sequence[ModelConfig]) -> None:
         self._tokenizer = tokenizer
-        self._max_source_length = min(model.max_source_length for model in models)
+        self.max_source_length = min(model.max_source_length for model in models)
         self.max_target_length = min(model.max_target_length for model in models)
 
     @cached_property
@@ -90,7 +91,7 @@ class RequestBuilder:
 
     def too_long(self, source_ids: list[int]) -> str | None:
         """Explain in a sentence that a source is too long; None if it is not."""
-        limit = self._max_source_length
+        limit = self.max_source_length
         if len(source_ids) <= limit:
             return None
         return (

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pellucid.text.codes import split_code
-from pellucid.text.given_words import find_words
-from pellucid.text.line_words import WordRule, line_words
+from pellucid.text.line_words import WordRule, find_words, line_words
 from pellucid.text.token_words import mark_unknown, words_of_tokens
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat, zip_longest
 from pathlib import Path
@@ -13,10 +13,9 @@ from typing import Literal, get_args
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import refuse_pipe
-from pellucid.text.reading.documents import kind_of_document
 from pellucid.text.reading.joining import joiner
 from pellucid.text.reading.lines import CutLine, decode_line, read_lines
-from pellucid.text.reading.rows import Fault, RowReader, json_reader, table_reader
+from pellucid.text.reading.rows import Fault, RowReader, json_reader, kind_of_document, table_reader
 
 Split = Literal["train", "validation", "test"]
 
@@ -320,3 +319,64 @@ def _damage(line: str, path: Path, number: int) -> BadLine | None:
         except DataError as error:
             return BadLine(f"{path}:{number}", number, Fault("not UTF-8", str(error)))
     return None
+
+
+DropReason = Literal[
+    "empty source", "empty target", "source too long", "target too long", "length ratio"
+]
+
+DropCounts = Counter[str]
+"""The number of pairs left out, by reason."""
+
+
+def reason_to_drop(
+    source: str,
+    target: str,
+    source_ids: Sequence[int],
+    target_ids: Sequence[int],
+    *,
+    max_length: int,
+    max_length_ratio: float,
+) -> DropReason | None:
+    """Tell why a training pair cannot be used, if so.
+
+    Args:
+        source: the source text.
+        target: the target text.
+        source_ids: its tokens, ending in ``</s>``.
+        target_ids: the target's tokens, ending in ``</s>``.
+        max_length: the most tokens on either side, with ``</s>``, which the model sees too.
+        max_length_ratio: the most times that the longer side may have the tokens of the shorter,
+            without ``</s>``.
+
+    Returns:
+        The first reason that holds, or None for a good pair.
+    """
+    if not source.strip() or len(source_ids) <= 1:
+        return "empty source"
+    if not target.strip() or len(target_ids) <= 1:
+        return "empty target"
+    if len(source_ids) > max_length:
+        return "source too long"
+    if len(target_ids) > max_length:
+        return "target too long"
+    shorter, longer = sorted((len(source_ids) - 1, len(target_ids) - 1))
+    if longer > max_length_ratio * shorter:
+        return "length ratio"
+    return None
+
+
+def describe_drops(drops: DropCounts, total: int) -> str:
+    """Describe in one sentence which pairs were left out.
+
+    Args:
+        drops: counts by reason.
+        total: the number of pairs read.
+
+    Example:
+        ``"Left out 3 of 29000 pairs: 2 source too long, 1 length ratio."``
+    """
+    if not drops.total():
+        return f"All {total} pairs are used."
+    reasons = ", ".join(f"{count} {reason}" for reason, count in drops.most_common())
+    return f"Left out {drops.total()} of {total} pairs: {reasons}."

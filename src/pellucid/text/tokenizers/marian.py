@@ -64,17 +64,12 @@ class PieceVocabulary:
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
-        self._tokens = tuple(tokens)
+        self.tokens = tuple(tokens)
         self._unk_id = unk_id
         self._ids = {token: id_ for id_, token in enumerate(tokens) if id_ not in reserved}
         self.codes: tuple[str, ...] = ()
         if has_codes:
             self.codes = tuple(token for token in self._ids if _CODE.fullmatch(token))
-
-    @property
-    def tokens(self) -> Sequence[str]:
-        """Every token, in the order of the ids."""
-        return self._tokens
 
     def encode(self, text: str) -> list[int]:
         """Cut one text into ids."""
@@ -92,7 +87,7 @@ class PieceVocabulary:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Join ids into a text."""
-        pieces = [_STAND_IN if id_ == self._unk_id else self._tokens[id_] for id_ in ids]
+        pieces = [_STAND_IN if id_ == self._unk_id else self.tokens[id_] for id_ in ids]
         text: str = self._processor.decode(pieces)
         if SPACE_SIGN in text:
             # The list also has the other side's pieces. This model does not know those, and leaves
@@ -100,7 +95,7 @@ class PieceVocabulary:
             text = text.replace(SPACE_SIGN, " ")
             if pieces[0].startswith(SPACE_SIGN):
                 text = text.removeprefix(" ")
-        return text.replace(_STAND_IN, self._tokens[self._unk_id])
+        return text.replace(_STAND_IN, self.tokens[self._unk_id])
 
     def learn_pieces(self, lines: Iterable[str], count: int) -> list[Piece]:
         """Learn pieces for characters that become ``<unk>``.
@@ -118,7 +113,7 @@ class PieceVocabulary:
 
     def spell(self, token: str) -> list[int]:
         """Find the ids that write the text of a piece that the list lacks."""
-        return spell_piece(token, self.encode, self._tokens)
+        return spell_piece(token, self.encode, self.tokens)
 
     def with_pieces(self, pieces: Sequence[Piece], tokens: Sequence[str]) -> PieceVocabulary:
         """Append pieces to the model; ``tokens`` is the list with them.
@@ -127,7 +122,7 @@ class PieceVocabulary:
             pieces: from `learn_pieces`.
             tokens: the list so far, and then further tokens.
         """
-        reserved = set(range(len(self._tokens))) - set(self._ids.values())
+        reserved = set(range(len(self.tokens))) - set(self._ids.values())
         return PieceVocabulary(
             append_pieces(self._model, pieces),
             tokens,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, final
 
 import sentencepiece
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
+from pellucid.machine.randomness import random_bytes
 from pellucid.text.tokenizers.learning import NOT_LEARNED, STAND_INS, train_model
-from pellucid.text.tokenizers.merges import MergeDropout
 from pellucid.text.tokenizers.pieces import (
     append_pieces,
     has_probabilities,
@@ -59,16 +61,11 @@ class SubwordVocabulary:
         for name, id_ in zip(SPECIAL_TOKENS, self.special_ids, strict=True):
             if id_ >= 0:
                 tokens[id_] = name
-        self._tokens = tuple(tokens)
+        self.tokens = tuple(tokens)
         unknown = self._processor.unk_id()
         self._stand_ins = [
             letter for letter in STAND_INS if self._processor.piece_to_id(letter) == unknown
         ]
-
-    @property
-    def tokens(self) -> Sequence[str]:
-        """Every piece, in the order of the ids; a space is U+2581, a byte ``<0x00>``."""
-        return self._tokens
 
     def encode(self, text: str) -> list[int]:
         """Cut one text into ids."""
@@ -122,7 +119,7 @@ class SubwordVocabulary:
 
     def merges(self, rate: float, seed: int) -> MergeDropout:
         """Return the model's merges, each left out with the probability ``rate``."""
-        ids = {self._tokens[id_]: id_ for id_ in range(len(self._tokens)) if self._is_plain(id_)}
+        ids = {self.tokens[id_]: id_ for id_ in range(len(self.tokens)) if self._is_plain(id_)}
         ranks = {
             piece: -self._processor.get_score(id_) for piece, id_ in ids.items() if len(piece) > 1
         }
@@ -135,19 +132,19 @@ class SubwordVocabulary:
             lines: the text, normalized.
             count: the most pieces to append.
         """
-        known = {self._tokens[id_] for id_ in range(len(self._tokens)) if self._is_plain(id_)}
+        known = {self.tokens[id_] for id_ in range(len(self.tokens)) if self._is_plain(id_)}
         pieces = learn_pieces(self._model, known.__contains__, map(_without_signs, lines), count)
         return SubwordVocabulary(append_pieces(self._model, pieces)) if pieces else self
 
     def spell(self, token: str) -> list[int]:
         """Find the ids that write the text of a piece that this model lacks."""
-        return spell_piece(token, self.encode, self._tokens)
+        return spell_piece(token, self.encode, self.tokens)
 
     def _words(self, ids: Sequence[int]) -> list[tuple[str, list[int]]]:
         """Group ids into words: each with its letters, or ``""`` if a piece has none."""
         words: list[list[int]] = []
         for id_ in ids:
-            if not words or self._tokens[id_].startswith(SPACE_SIGN):
+            if not words or self.tokens[id_].startswith(SPACE_SIGN):
                 words.append([])
             words[-1].append(id_)
         return [(self._letters(cut), cut) for cut in words]
@@ -155,7 +152,7 @@ class SubwordVocabulary:
     def _letters(self, ids: Sequence[int]) -> str:
         if not all(map(self._is_plain, ids)):
             return ""
-        return "".join(self._tokens[id_] for id_ in ids)
+        return "".join(self.tokens[id_] for id_ in ids)
 
     def _is_plain(self, id_: int) -> bool:
         model = self._processor
@@ -244,3 +241,68 @@ class SentencePieceTokenizer(LearnedTokenizer):
             return [([*ids, self.config.eos_id], score) for ids, score in ways]
 
         return segment
+
+
+NUM_SEGMENTATIONS = 64
+"""Segmentations drawn of each word; each of its places in a text then draws one of them."""
+
+CACHE_SIZE = 2**19
+"""Segmentations of words to remember."""
+
+
+@final
+class MergeDropout:
+    """Cuts words by the merges of a byte-pair vocabulary, each left out with a probability.
+
+    Everything drawn is a function of the seed and the text, so that other processes and other
+    orders of the texts give the same result.
+
+    Args:
+        ids: the id of each piece, single letters included.
+        ranks: the rank of each piece that a merge makes; the lowest is made first.
+        rate: the probability that one step leaves out a possible merge.
+        seed: the run's.
+
+    Source:
+        Provilkov et al. 2020, "BPE-Dropout: Simple and Effective Subword Regularization",
+        algorithm 1.
+    """
+
+    def __init__(
+        self, ids: Mapping[str, int], ranks: Mapping[str, float], *, rate: float, seed: int
+    ) -> None:
+        self._ids = ids
+        self._ranks = ranks
+        self._threshold = round(rate * 2**16)
+        self._seed = seed
+        self._cut = lru_cache(CACHE_SIZE)(self._segment_word)
+
+    def segment(self, words: Sequence[str], count: int) -> Iterator[list[tuple[int, ...]]]:
+        """Cut the words of a text ``count`` times, each time into the ids of each word.
+
+        A word with a letter that is not a piece gets no ids.
+        """
+        raw = random_bytes(count * len(words), self._seed, "merges of a text", *words)
+        numbers = (raw % NUM_SEGMENTATIONS).reshape(count, len(words))
+        for row in numbers.tolist():
+            yield list(map(self._cut, words, row))
+
+    def _segment_word(self, word: str, number: int) -> tuple[int, ...]:
+        pieces = list(word)
+        draws = self._draws(word, number)
+        while True:
+            best, place = math.inf, -1
+            for at, (left, right) in enumerate(pairwise(pieces)):
+                rank = self._ranks.get(left + right, math.inf)
+                if rank < best and next(draws) >= self._threshold:
+                    best, place = rank, at
+            if place < 0:
+                is_whole = all(piece in self._ids for piece in pieces)
+                return tuple(self._ids[piece] for piece in pieces) if is_whole else ()
+            pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
+
+    def _draws(self, word: str, number: int) -> Iterator[int]:
+        # A word of n letters has at most n - 1 merges to weigh, then n - 2, and so on.
+        most = len(word) * (len(word) - 1) // 2
+        drawn = random_bytes(2 * most, self._seed, "merges of a word", word, number)
+        return iter(drawn.view("<u2").tolist())

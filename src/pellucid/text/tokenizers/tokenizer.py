@@ -111,6 +111,8 @@ class Tokenizer(ABC):
 
         Cutting removes nothing more, except with ``drop_punctuation``.
         """
+        if text.isascii() and not self.config.lowercase:
+            return text  # most are
         return _prepare(text, self.config)
 
     def language_code(self, text: str) -> str:
@@ -146,21 +148,19 @@ class Tokenizer(ABC):
         """Cut many target texts, as `encode_target` does, but faster."""
         return self._encode_many(self._target, texts)
 
-    def decode_source(self, ids: Sequence[int]) -> str:
-        """Join source ids into a text; padding, start and end tokens are dropped."""
-        return self._source.decode([id_ for id_ in ids if id_ not in self._textless])
-
     def decode_target(self, ids: Sequence[int]) -> str:
         """Join target ids into a text; padding, start and end tokens are dropped."""
         return self._target.decode([id_ for id_ in ids if id_ not in self._textless])
 
     def source_tokens(self, ids: Sequence[int]) -> list[str]:
         """Look up the source token of each id; the special ones are ``<pad> <unk> <s> </s>``."""
-        return [self._source.tokens[id_] for id_ in ids]
+        tokens = self._source.tokens
+        return [tokens[id_] for id_ in ids]
 
     def target_tokens(self, ids: Sequence[int]) -> list[str]:
         """Look up the target token of each id; the special ones are ``<pad> <unk> <s> </s>``."""
-        return [self._target.tokens[id_] for id_ in ids]
+        tokens = self._target.tokens
+        return [tokens[id_] for id_ in ids]
 
     def vocabulary(self, side: Literal["source", "target"]) -> list[str]:
         """List every token of one side, in the order of the ids."""
@@ -176,8 +176,10 @@ class Tokenizer(ABC):
         return (self._source if side == "source" else self._target).spell(token)
 
     def _encode_many(self, vocabulary: Vocabulary, texts: Sequence[str]) -> list[list[int]]:
-        encoded = vocabulary.encode_many([self.normalized(text) for text in texts])
-        return [[*ids, self.config.eos_id] for ids in encoded]
+        encoded = vocabulary.encode_many(list(map(self.normalized, texts)))
+        for ids in encoded:
+            ids.append(self.config.eos_id)
+        return encoded
 
 
 class LearnedTokenizer(Tokenizer):

@@ -93,7 +93,11 @@ def _word() -> str:
 
 @final
 class WordVocabulary:
-    """A list of words as a vocabulary; other words become ``<unk>``."""
+    """A list of words as a vocabulary; other words become ``<unk>``.
+
+    Attributes:
+        tokens: every token, in the order of the ids.
+    """
 
     def __init__(self, tokens: Sequence[str], *, drop_punctuation: bool) -> None:
         """Make a vocabulary.
@@ -103,16 +107,11 @@ class WordVocabulary:
             drop_punctuation: cut texts with `bare_words` instead of `split_words`.
         """
         self._drop_punctuation = drop_punctuation
-        self._tokens = tuple(tokens)
+        self.tokens = tuple(tokens)
         self._written = tuple(map(_written, tokens))
         self._ids = {token: id_ for id_, token in enumerate(tokens)}
         self._unknown = SPECIAL_TOKENS.index("<unk>")
         self._cut = bare_words if drop_punctuation else split_words
-
-    @property
-    def tokens(self) -> Sequence[str]:
-        """Every token, in the order of the ids."""
-        return self._tokens
 
     def encode(self, text: str) -> list[int]:
         """Cut one text into ids."""
@@ -138,7 +137,7 @@ class WordVocabulary:
             counts.update(token for token in self._cut(line) if token not in self._ids)
         words = [word for word in counts if "\n" not in word]
         words.sort(key=lambda word: (-counts[word], word))
-        tokens = [*self._tokens, *words[:count]]
+        tokens = [*self.tokens, *words[:count]]
         return WordVocabulary(tokens, drop_punctuation=self._drop_punctuation)
 
     def spell(self, token: str) -> list[int]:
@@ -148,7 +147,7 @@ class WordVocabulary:
 
     def to_bytes(self) -> bytes:
         r"""Return the vocabulary file: one token a line, each ended by ``\n``."""
-        return write_tokens(self._tokens)
+        return write_tokens(self.tokens)
 
 
 @final

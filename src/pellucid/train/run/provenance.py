@@ -12,7 +12,7 @@ from pellucid.bundle import read_json
 from pellucid.config import StartConfig, TrainingConfig
 from pellucid.data import TokenStore
 from pellucid.machine.hardware import describe_machine
-from pellucid.text.statistics import STATISTICS
+from pellucid.text.learned import STATISTICS
 from pellucid.train.run.checkpoint import TrainingState
 
 

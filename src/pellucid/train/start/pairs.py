@@ -13,8 +13,7 @@ from pellucid.config import Recipe, TrainingConfig
 from pellucid.data.variants import Variant
 from pellucid.errors import ConfigurationError
 from pellucid.text.outside import Outside, OutsideCounter
-from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
-from pellucid.text.reading.filtering import reason_to_drop
+from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, reason_to_drop, resolve_folder
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.start.links import BrokenLinks, link_tokens, linked_words, read_links

@@ -14,14 +14,14 @@ from pellucid.config.records import read_record
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
 from pellucid.errors import BundleError, ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import hash_file, new_folder, read_bytes, write_bytes, write_text
-from pellucid.text.outside import Outside, count_outside
-from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
-from pellucid.text.statistics import (
+from pellucid.text.learned import (
     STATISTICS,
     TextStatistics,
     merge_statistics,
     read_text_counts,
 )
+from pellucid.text.outside import Outside, count_outside
+from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
 from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Lines, Tokenizer
 from pellucid.train.run.folder import RunFolder

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from itertools import zip_longest
 from pathlib import Path
 
-from pellucid.check.few import FEW, find_doubtful
 from pellucid.check.findings import NAMES, SEVERITIES, DataReport, Example, Finding, Severity
 from pellucid.check.foreign import (
     ForeignFile,
@@ -17,9 +20,16 @@ from pellucid.check.foreign import (
     learn_languages,
     line_stretches,
 )
-from pellucid.check.judging import Hit, judge, shared_pairs, shifted_stretches, unrelated_stretches
 from pellucid.check.languages import release_identifier
-from pellucid.check.oddities import BETWEEN_WORDS, DECOMPOSED
+from pellucid.check.pairs import (
+    FEW,
+    Hit,
+    find_doubtful,
+    judge,
+    shared_pairs,
+    shifted_stretches,
+    unrelated_stretches,
+)
 from pellucid.check.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
 from pellucid.check.shifts import Shift
 from pellucid.config import DataConfig
@@ -28,18 +38,12 @@ from pellucid.text.reading.rows import is_source_name
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """The wording of one kind of finding.
-
-    Attributes:
-        words: what such pairs are or have, as printed after "12 training pairs (0.1 %):".
-        advice: the effect on a model, or what to do.
-        warn_from: the share of pairs from which it is a warning; below, it is a note.
-    """
+class _Rule:
+    """An entry of ``findings.toml``: the words of a finding, and when it is a warning."""
 
     words: str
-    advice: str
-    warn_from: float
+    advice: str = ""
+    warn_from: float = math.inf
 
 
 MOST_NAMED = 5
@@ -48,109 +52,23 @@ MOST_NAMED = 5
 MANY_BAD = 0.01
 """The share of lines left out from which it is a warning."""
 
-NEVER = 2.0
-"""A share that is never reached: always a note."""
 
-KINDS: Mapping[str, _Kind] = {
-    "in training": _Kind("also in the training text", "BLEU will look better than it is.", 0.01),
-    "empty": _Kind("an empty side", "They are left out.", 0.01),
-    "equal": _Kind("source equal to target, case aside", "The model learns to copy.", 0.01),
-    "source script": _Kind("source in another script", "It may be another language.", 0.005),
-    "target script": _Kind("target in another script", "It may be another language.", 0.005),
-    "mojibake": _Kind(
-        "broken characters such as 'Ã©' or U+0092",
-        "Convert the file from its true encoding, perhaps WINDOWS-1252.",
-        0.001,
-    ),
-    "lost characters": _Kind("U+FFFD, the sign of a lost character", "Convert again.", 0.001),
-    "control characters": _Kind("control characters", "Remove them.", 0.01),
-    "carriage returns": _Kind(
-        "carriage returns inside", r"If lines end so, convert the file with tr '\r' '\n'.", 0.001
-    ),
-    **{
-        f"cut by {name}": _Kind(
-            f"words cut into pieces, as in {kind.example}",
-            f'Set data.cut_by = "{name}": the pieces are joined as the text is read, and the model '
-            "reads and writes words.",
-            0.02,
-        )
-        for name, kind in CUT_KINDS.items()
-    },
-    "markup": _Kind("markup such as <b>", "Remove it, or the model writes it too.", 0.01),
-    "escapes": _Kind("escapes such as &amp; or &eacute;", "The model writes them too.", NEVER),
-    "tabs": _Kind("tabs", "A space is safer: few tabs teach a model nothing.", 0.01),
-    "no-break spaces": _Kind("no-break spaces", "They stay: correct French needs some.", NEVER),
-    BETWEEN_WORDS: _Kind(
-        "no-break spaces between words",
-        "Replace them by ordinary ones unless your typography needs them: a model takes them for "
-        "other letters.",
-        0.2,
-    ),
-    "other spaces": _Kind("other spaces than the usual ones", "They stay in the text.", NEVER),
-    "invisible characters": _Kind(
-        "invisible characters", "The model learns to write them too: remove them.", 0.01
-    ),
-    "line breaks": _Kind(
-        "line breaks inside",
-        "They are read as spaces. Translation reads one line at a time, so a pair for each line is "
-        "better.",
-        NEVER,
-    ),
-    DECOMPOSED: _Kind(
-        "letters apart from their accents (NFD)",
-        'They are joined as they are read, unless tokenizer.normalization is "none": a model then '
-        "takes the two forms for different letters.",
-        NEVER,
-    ),
-    "long source": _Kind("source far longer than others", "Lines may be joined there.", 0.01),
-    "long target": _Kind("target far longer than others", "Lines may be joined there.", 0.01),
-    "ratio": _Kind("lengths that do not fit", "They may not be translations.", 0.005),
-    "swapped": _Kind(
-        "source and target exchanged", "Exchange them, or leave these pairs out.", 0.002
-    ),
-    "source language": _Kind("source in another language", "Leave these pairs out.", 0.01),
-    "target language": _Kind("target in another language", "Leave these pairs out.", 0.01),
-    "maybe swapped": _Kind("source and target exchanged, maybe", "Look at them.", NEVER),
-    "maybe source language": _Kind("source in another language, maybe", "Look at them.", NEVER),
-    "maybe target language": _Kind("target in another language, maybe", "Look at them.", NEVER),
-    "maybe ratio": _Kind("one side far too short, maybe", "Look at them.", NEVER),
-    "placeholders": _Kind(
-        "placeholders such as %s or {name} that differ between the sides",
-        "The model learns to lose and to translate them: correct these pairs, or leave them out.",
-        0.005,
-    ),
-    "tags": _Kind(
-        "tags such as <b> that differ between the sides",
-        "The model learns to lose them: correct these pairs, or leave them out.",
-        0.005,
-    ),
-    "addresses": _Kind(
-        "web or mail addresses that differ between the sides", "Are they meant to?", 0.01
-    ),
-    "accelerators": _Kind(
-        "a mark of a menu's key (& or _) in the source only",
-        "Remove these marks from all sources, or set them in all targets.",
-        0.01,
-    ),
-    "numbers": _Kind("numbers that differ between the sides", "Are they meant to?", 0.05),
-    "unfinished": _Kind(
-        "FIXME, TODO or the like on one side only", "Leave these pairs out.", 0.001
-    ),
-    "ends": _Kind("another mark at the end (?, ! or :) on the other side", "", NEVER),
-    "edges": _Kind(
-        "white space at an edge of one side only", "Remove it: the model learns it too.", NEVER
-    ),
-    "doubled": _Kind("a word twice in a row in the target", "", NEVER),
-    "quoted": _Kind(
-        'a field in the quotes of a table, such as "She said ""yes"""',
-        "The quotes are read as text: convert the table to plain tabs without quotes.",
-        0.01,
-    ),
-    "copy": _Kind("exact copies of earlier ones", "They count twice.", 0.1),
-    "several targets": _Kind("a source that had another target before", "", NEVER),
-    "source in training": _Kind("source in the training text, with another target", "", NEVER),
-}
-"""Every kind of finding about single pairs, in the order of the report."""
+@cache
+def _rules() -> dict[str, _Rule]:
+    """Read ``findings.toml``, which has one entry for all ways to cut words into pieces."""
+    text = files("pellucid.check").joinpath("findings.toml").read_text(encoding="utf-8")
+    rules = {}
+    for name, entry in tomllib.loads(text).items():
+        if "{name}" not in name:
+            rules[name] = _Rule(**entry)
+            continue
+        for cut, kind in CUT_KINDS.items():
+            said = {
+                key: entry[key].format(name=cut, example=kind.example)
+                for key in ("words", "advice")
+            }
+            rules[name.format(name=cut)] = _Rule(**(entry | said))
+    return rules
 
 
 def check_data(data: DataConfig, base: Path) -> DataReport:
@@ -364,11 +282,12 @@ def _places(shift: Shift) -> tuple[int, int]:
 
 def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[Finding]:
     """Describe hits in words, with the texts of their examples."""
-    order = list(KINDS)
+    rules = _rules()
+    order = list(rules)
     hits = sorted((hit for hit in hits if hit.count), key=lambda hit: order.index(hit.kind))
     texts = read_texts(scan, base, [index for hit in hits for index in hit.indices])
     for hit in hits:
-        kind, share = KINDS[hit.kind], hit.count / len(scan)
+        rule, share = rules[hit.kind], hit.count / len(scan)
         elsewhere = train if hit.kind.endswith("in training") else scan
         others = [elsewhere.where(index)[0] for index in hit.others]
         examples = tuple(
@@ -379,7 +298,7 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
         pairs = f"{hit.count:,} {NAMES[scan.split]} {'pair' if hit.count == 1 else 'pairs'}"
         percent = f"{100 * share:.{2 if share < 0.1 else 0}f} %"
         detail = hit.detail or _characters(scan.characters[hit.kind])
-        severity: Severity = "warning" if share >= kind.warn_from else "note"
+        severity: Severity = "warning" if share >= rule.warn_from else "note"
         # Training refuses a text without a single pair.
         severity = "error" if hit.kind == "empty" and share == 1 else severity
         yield Finding(
@@ -388,7 +307,7 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
             scan.split,
             hit.count,
             share,
-            f"{pairs} ({percent}): {kind.words}{f' ({detail})' if detail else ''}. {kind.advice}",
+            f"{pairs} ({percent}): {rule.words}{f' ({detail})' if detail else ''}. {rule.advice}",
             examples,
             line_stretches(scan, hit.places) if hit.places is not None else (),
         )

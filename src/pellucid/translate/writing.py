@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
@@ -16,23 +15,15 @@ from pellucid.errors import InputError
 from pellucid.text.learned import LearnedText
 from pellucid.text.sentences import gap_between
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.translate.judging import judge, mean_log_probability
-from pellucid.translate.ready import Ready
-from pellucid.translate.results import Flag, TranslatedHypothesis, Translation
+from pellucid.translate.judging import DOUBTFUL, add_stuck, judge
+from pellucid.translate.preparing import Ready
+from pellucid.translate.results import Flag, Scored, TranslatedHypothesis, Translation
 
 if TYPE_CHECKING:
     from pellucid.model import EncoderDecoder
 
 Unknown = Literal["token", "source-word"]
-
-RETRIED: frozenset[Flag] = frozenset(("repeats", "long", "unfinished", "stuck", "empty"))
-"""The flags of translations that another search may improve."""
-
-_MOST_REPLAYED = 16
-"""Translations of one call whose attention is computed, the least certain ones."""
-
-_DOUBTFUL = -1.0
-"""The mean log-probability of a token from which on attention is looked at."""
+Result = TypeVar("Result", Translation, Scored)
 
 
 @dataclass(frozen=True)
@@ -66,31 +57,58 @@ class Writer:
         """
         answers = iter(found)
         each = [[next(answers) for _ in line.requests] for line in lines]
+        doubtful: list[tuple[float, int, int]] = []
         written = [
-            self._translation(line, answer, config)
-            for line, answer in zip(lines, each, strict=True)
+            self._translation(index, line, answer, config, doubtful)
+            for index, (line, answer) in enumerate(zip(lines, each, strict=True))
         ]
-        if self.learned is None or config.sample:
-            return written
-        return self._with_stuck(lines, each, written)
+        if doubtful:
+            add_stuck(doubtful, lines, each, written, self.load_model(), self.tokenizer)
+        return written
 
     def _translation(
-        self, line: Ready, found: Sequence[tuple[Hypothesis, ...]], config: DecodingConfig
+        self,
+        index: int,
+        line: Ready,
+        found: Sequence[tuple[Hypothesis, ...]],
+        config: DecodingConfig,
+        doubtful: list[tuple[float, int, int]],
     ) -> Translation:
-        if line.error is not None:
-            return Translation(line.source, (), error=line.error, notes=line.notes)
+        """Write the translation of one line, and note in ``doubtful`` the parts to look at."""
+        error = line.error
         for request, hypotheses in zip(line.requests, found, strict=True):
-            if error := _error_of(request, hypotheses):
-                return Translation(line.source, (), error=error, notes=line.notes)
+            if not hypotheses or not hypotheses[0].ids:
+                error = error or _error_of(request, hypotheses)
+        if error is not None:
+            return Translation(line.source, (), error=error, notes=line.notes)
         if not line.requests:
             blank = TranslatedHypothesis("".join(filter(None, line.gaps)))
             return Translation(line.source, (blank,), notes=line.notes)
-        parts = [
-            [self._hypothesis(part, request, one) for one in answer]
-            for part, request, answer in zip(line.parts, line.requests, found, strict=True)
-        ]
+        parts: list[list[TranslatedHypothesis]] = []
+        flags: dict[Flag, None] = {}
+        for place, (part, request, hypotheses) in enumerate(
+            zip(line.parts, line.requests, found, strict=True)
+        ):
+            written = [self._hypothesis(part, request, one) for one in hypotheses]
+            parts.append(written)
+            if self.learned is None:
+                continue
+            mean = written[0].log_probability / max(1, len(written[0].ids))
+            flags |= dict.fromkeys(
+                judge(
+                    part,
+                    request.source_ids,
+                    written[0].text,
+                    hypotheses[0],
+                    self.learned,
+                    mean=mean,
+                    has_own_length=config.max_length > 0,
+                    is_sample=config.sample,
+                )
+            )
+            if mean < DOUBTFUL and not config.sample:
+                doubtful.append((mean, index, place))
         joined = _join(parts, line.gaps, config)
-        flags = {} if self.learned is None else self._flags(line, found, parts, config)
         notes = replace(line.notes, flags=tuple(flags)) if flags else line.notes
         return Translation(line.source, tuple(joined), notes=notes)
 
@@ -115,56 +133,6 @@ class Writer:
         """Write ids as one line of text."""
         # Byte tokens may spell a line break, which would shift all following lines.
         return self.tokenizer.decode_target(ids).replace("\r", " ").replace("\n", " ")
-
-    def _flags(
-        self,
-        line: Ready,
-        found: Sequence[tuple[Hypothesis, ...]],
-        parts: Sequence[Sequence[TranslatedHypothesis]],
-        config: DecodingConfig,
-    ) -> dict[Flag, None]:
-        """Judge the best translation of each part."""
-        return dict.fromkeys(
-            flag
-            for part, request, hypotheses, written in zip(
-                line.parts, line.requests, found, parts, strict=True
-            )
-            for flag in judge(
-                part,
-                request.source_ids,
-                written[0].text,
-                hypotheses[0],
-                self.learned,
-                has_own_length=config.max_length > 0,
-                is_sample=config.sample,
-            )
-        )
-
-    def _with_stuck(
-        self,
-        lines: Sequence[Ready],
-        found: Sequence[Sequence[tuple[Hypothesis, ...]]],
-        written: list[Translation],
-    ) -> list[Translation]:
-        """Look at the attention of the least certain translations."""
-        doubtful = [
-            (mean, index, place)
-            for index, answers in enumerate(found)
-            if written[index].error is None
-            for place, hypotheses in enumerate(answers)
-            if (mean := mean_log_probability(hypotheses[0])) < _DOUBTFUL
-        ]
-        if doubtful:
-            from pellucid.translate.attention import is_stuck
-        for _, index, place in heapq.nsmallest(_MOST_REPLAYED, doubtful):
-            line, notes = lines[index], written[index].notes
-            ids = line.requests[place].source_ids, found[index][place][0].ids
-            if "stuck" not in notes.flags and is_stuck(
-                self.load_model(), self.tokenizer, line.parts[place], *ids
-            ):
-                notes = replace(notes, flags=(*notes.flags, "stuck"))
-                written[index] = replace(written[index], notes=notes)
-        return written
 
 
 def _join(
@@ -193,22 +161,6 @@ def _combine(
         if (i + 1) * (j + 1) <= n
     ]
     return sorted(found, key=lambda row: -sum(one.score for one in row))[:n]
-
-
-def against_repetition(config: DecodingConfig) -> dict[str, Any]:
-    """Choose the options of a second search, for translations that loop or are empty.
-
-    Args:
-        config: the options of the first.
-    """
-    options: dict[str, Any] = {
-        "no_repeat_ngram": min(3, config.no_repeat_ngram or 3),
-        "repetition_penalty": max(1.2, config.repetition_penalty),
-        "min_length_ratio": max(0.3, config.min_length_ratio),
-    }
-    if config.beam == 1 and not config.sample:
-        options["beam"] = 4
-    return options
 
 
 def stream_line(
@@ -268,3 +220,10 @@ def _unmet(request: Request) -> str:
         f"No translation within {request.max_length} tokens meets the constraints. "
         "Loosen them, widen the beam, or allow more with max_length."
     )
+
+
+def with_sources(results: list[Result], texts: Sequence[str], to: str | None) -> list[Result]:
+    """Put the given texts into results of texts that got a code."""
+    if to is None:
+        return results
+    return [replace(one, source=text) for one, text in zip(results, texts, strict=True)]

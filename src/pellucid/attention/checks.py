@@ -1,0 +1,70 @@
+"""Checks of what a user hands to `pellucid.attention.stages.attend`."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.errors import InputError
+
+
+def as_tensor(matrix: Any, what: str) -> Tensor:
+    """Read a tensor, an array or nested lists.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    try:
+        return torch.as_tensor(matrix)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"The {what} must be a tensor, an array or nested lists of equal length, but is a "
+            f"{type(matrix).__name__} that cannot be read as one ({error})."
+        ) from error
+
+
+def as_floats(**matrices: Any) -> list[Tensor]:
+    """Convert all to the widest floating type among them; whole numbers count as float32."""
+    tensors = [as_tensor(matrix, what) for what, matrix in matrices.items()]
+    types = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
+    dtype = functools.reduce(torch.promote_types, types) if types else torch.float32
+    return [tensor.to(dtype) for tensor in tensors]
+
+
+def check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    """Check that queries, keys, values and mask fit together.
+
+    Raises:
+        InputError: they do not, or the mask does not hold truth values.
+    """
+    shapes = [tuple(matrix.shape) for matrix in (query, key, value)]
+    fits = min(map(len, shapes)) >= 2
+    fits = fits and query.shape[-1] == key.shape[-1] and key.shape[-2] == value.shape[-2]
+    leading = _broadcast(*(shape[:-2] for shape in shapes)) if fits else None
+    if leading is None:
+        raise InputError(
+            "Queries, keys and values must have the shapes (…, L, K), (…, M, K) and (…, M, E), "
+            f"alike before the last two axes, but have {shapes[0]}, {shapes[1]} and {shapes[2]}."
+        )
+    if mask is not None and mask.dtype != torch.bool:
+        raise InputError(
+            f"A mask must hold truth values (True = may attend), but holds {mask.dtype}. "
+            "For an additive mask pass `additive == 0`."
+        )
+    scores_shape = (*leading, query.shape[-2], key.shape[-2])
+    if mask is not None and _broadcast(mask.shape, scores_shape) != scores_shape:
+        raise InputError(
+            f"A mask must broadcast to the shape of the scores {scores_shape}, but has the shape "
+            f"{tuple(mask.shape)}."
+        )
+
+
+def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
