@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test sanitize web bench docs clean
+.PHONY: help setup demo check format test sanitize size web bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ test: setup ## run every test, one process a core, and name the ten slowest
 
 sanitize: setup ## run the tests of the engine in C under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(BIN)/python benchmarks/sanitize.py
+
+size: setup ## count the lines of every room, and write them into CONTRIBUTING.md
+	$(BIN)/python tests/house/sizes.py --write
 
 WEB_STAMP := web/node_modules/.installed
 

@@ -189,7 +189,7 @@ def forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the text of `small_runs` and the run of its recipe, to be copied."""
-    from pellucid.train import train
+    from pellucid.train.loop import train
 
     folder = tmp_path_factory.mktemp("trained")
     with pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pellucid.cli.why.show import write_cell
+from pellucid.cli.commands.why import write_cell
 from pellucid.lessons.why.figure import draw_measurement
 from pellucid.lessons.why.record import from_record
 from pellucid.lessons.why.registry import CLAIMS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import itertools
 import json
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.config import NAMED_SIZES, Recipe, Strict
+from pellucid.config.options import read_meanings
 
 HEAD = """\
 # Recipes
@@ -26,31 +26,6 @@ other key of `[model]` changes it.
 
 *Written by `python docs/reference/make_recipes.py`.*
 """
-
-
-def read_meanings(section: type[Strict]) -> dict[str, tuple[str, str]]:
-    """Read the comments of a section's source.
-
-    Returns:
-        For each field the topic, from the comment that opens its group (empty without one), and
-        the meaning, from the string below the field.
-    """
-    found = {}
-    for kind in reversed(section.__mro__):
-        if not issubclass(kind, Strict):
-            continue
-        source, topic = inspect.getsource(kind), ""
-        (tree,) = ast.parse(source).body
-        assert isinstance(tree, ast.ClassDef)
-        for field, text in itertools.pairwise(tree.body):
-            if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
-                continue
-            above = source.splitlines()[field.lineno - 2].strip()
-            topic = above.removeprefix("# ") if above.startswith("# ") else topic
-            if isinstance(text, ast.Expr) and field.target.id in section.model_fields:
-                meaning = " ".join(ast.literal_eval(text.value).split())
-                found[field.target.id] = (topic, meaning)
-    return found
 
 
 def describe(section: type[Strict], name: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ from pellucid.lessons.walks.for_page import lessons_for
 from pellucid.machine.hardware import describe_machine
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.tokenizers.words import JOINER
-from pellucid.train import train
+from pellucid.train.loop import train
 from pellucid.train.run.folder import RunFolder
 from pellucid.translate.results import Translation
 from pellucid.translate.translator import Translator, load

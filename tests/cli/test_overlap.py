@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pellucid.cli.lines.overlap import answer_windows
 from pellucid.cli.lines.streams import Window
+from pellucid.cli.lines.translate import answer_windows
 from pellucid.errors import DataError
 
 

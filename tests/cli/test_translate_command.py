@@ -25,13 +25,14 @@ from echoing import Echo, use_echo
 from forked import Forked
 from of_subwords import SUBWORDS
 
+from pellucid.cli.decoding import DECODING, TREATMENT, useless_options
 from pellucid.cli.lines import job
-from pellucid.cli.options import CONSTRAINTS, DECODING, flag, useless_options
-from pellucid.cli.progress import describe_progress
+from pellucid.cli.options import CONSTRAINTS, flag
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
 from pellucid.decode.constraints.request import Constraints
 from pellucid.native.loading import instruction_sets
+from pellucid.terminal.progress import describe_progress
 from pellucid.translate.results import Translation
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -62,7 +63,7 @@ def test_options_of_the_command_are_the_fields_of_the_configuration() -> None:
     fields = DecodingConfig.model_fields
     # Ids of tokens are for imported models, not for people.
     assert set(DECODING) == set(fields) - {"forbidden_tokens"}
-    for name, (kind, _, help_text) in DECODING.items():
+    for name, (kind, _, help_text, _) in DECODING.items():
         default = fields[name].default
         if typing.get_origin(kind) is typing.Literal:
             for choice in set(typing.get_args(kind)) - {"auto"}:  # It becomes another one.
@@ -73,7 +74,7 @@ def test_options_of_the_command_are_the_fields_of_the_configuration() -> None:
         assert help_text.endswith(".")
 
 
-@pytest.mark.parametrize("name", [*DECODING, *CONSTRAINTS])
+@pytest.mark.parametrize("name", [*TREATMENT, *DECODING, *CONSTRAINTS])
 def test_help_lists_every_option(name: str, help_text: str) -> None:
     assert f"\n  {flag(name)} " in help_text
 

@@ -18,7 +18,8 @@ from pellucid.evaluate import bleu_for_ranking
 from pellucid.machine.precision import read_precisions
 from pellucid.native.loading import instruction_sets
 from pellucid.text.reading.corpus import Pair
-from pellucid.train import loop, train
+from pellucid.train import loop
+from pellucid.train.loop import train
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.validation import Validation, describe_measuring, validate_model
 from pellucid.translate.results import Translation

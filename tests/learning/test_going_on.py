@@ -14,7 +14,8 @@ from small_runs import make_recipe, model_bytes, read_metrics, write_text
 from pellucid.bundle import load_bundle
 from pellucid.config import Recipe
 from pellucid.errors import ConfigurationError
-from pellucid.train import TrainingSummary, loop, train
+from pellucid.train import loop
+from pellucid.train.loop import TrainingSummary, train
 from pellucid.train.update.passes import Passes
 from pellucid.train.validation import Validation, validate_model
 

@@ -11,7 +11,8 @@ import pytest
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 from pellucid.errors import ConfigurationError, OutputError
-from pellucid.train import TrainingSummary, loop, train
+from pellucid.train import loop
+from pellucid.train.loop import TrainingSummary, train
 from pellucid.train.run import saving
 from pellucid.train.validation import Validation
 

@@ -12,7 +12,7 @@ from small_runs import Changes, make_recipe, model_bytes, write_text
 from pellucid.bundle import load_bundle
 from pellucid.errors import BundleError, ConfigurationError
 from pellucid.text.learned import LearnedText
-from pellucid.train import train
+from pellucid.train.loop import train
 from pellucid.train.start import prepare as preparing
 
 WITH_EVERYTHING: dict[str, Changes] = {

@@ -18,7 +18,7 @@ from pellucid.config import Recipe, to_toml, validate
 from pellucid.corpora import make_split
 from pellucid.errors import ConfigurationError
 from pellucid.inside import load_trace
-from pellucid.train import train
+from pellucid.train.loop import train
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

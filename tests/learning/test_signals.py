@@ -17,7 +17,8 @@ from killed_runs import fingerprints
 from small_runs import make_recipe, write_text
 
 from pellucid.config import to_toml
-from pellucid.train import loop, train
+from pellucid.train import loop
+from pellucid.train.loop import train
 from pellucid.train.run import checkpoint, saving
 from pellucid.train.run.checkpoint import load_newest_checkpoint
 from pellucid.train.start import prepare

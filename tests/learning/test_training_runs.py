@@ -24,8 +24,9 @@ from pellucid.inside.align.links import align_pairs
 from pellucid.inside.align.maps import View
 from pellucid.model import Transformer
 from pellucid.text.reading.corpus import Pair
-from pellucid.train import loop, train
+from pellucid.train import loop
 from pellucid.train.learner import Learner
+from pellucid.train.loop import train
 from pellucid.train.validation import Validation
 from pellucid.translate.translator import Translator
 

@@ -21,8 +21,9 @@ from torch import Tensor
 from pellucid.bundle import load_bundle
 from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError, OutputError, TrainingError
-from pellucid.train import loop, train
+from pellucid.train import loop
 from pellucid.train.learner import Learner
+from pellucid.train.loop import train
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run import saving
 from pellucid.train.start.from_model import with_start

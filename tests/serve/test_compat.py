@@ -20,15 +20,14 @@ from libretranslate_clients import (
     use_libretranslate_aio,
     use_libretranslatepy,
 )
-from served import Live
+from served import ROUTES, Live
 
-from pellucid.serve.access import ROUTES, Need
+from pellucid.serve.answers.responses import Problem
 from pellucid.serve.compat.files import FileStore
 from pellucid.serve.compat.languages import Detector, Languages, to_code
-from pellucid.serve.keys import Keys, hash_key
 from pellucid.serve.models import Models
-from pellucid.serve.problems import Problem
-from pellucid.serve.settings import Settings
+from pellucid.serve.operations import Need
+from pellucid.serve.settings import Keys, Settings, hash_key
 
 DOG = "Le chien l'a mangé."
 HOUSE = "Une maison rouge."
@@ -131,8 +130,8 @@ def test_translate_errors_are_worded_as_clients_expect(
 
 def test_every_route_with_a_key_in_the_body_refuses_others(locked: Live) -> None:
     body = {"q": "The dog ate it.", "s": "x", "source": "en", "target": "fr"}
-    for (method, path), place in ROUTES.items():
-        if place.need is not Need.KEY_IN_BODY:
+    for (method, path), need in ROUTES.items():
+        if need is not Need.KEY_IN_BODY:
             continue
         for wrong in ({}, {"api_key": "wrong"}, {"api_key": 7}, {"api_key": [KEY]}):
             for form in ("json", "data"):

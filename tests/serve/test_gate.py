@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import Live
+from served import ROUTES, Live
 
 from pellucid.errors import DataError, InputError
-from pellucid.serve.access import ROUTES, Need
-from pellucid.serve.keys import Keys, hash_key, make_key
 from pellucid.serve.models import Models, name_models
-from pellucid.serve.settings import Limits, Settings
+from pellucid.serve.operations import Need
+from pellucid.serve.settings import Keys, Limits, Settings, hash_key, make_key
 
 KEY, WRONG = "correct-horse-battery-staple", "not-the-key"
 SECRET = "Xylophones"
@@ -46,8 +45,8 @@ def bearer(key: str | None) -> dict[str, str]:
 
 
 def test_every_route_of_the_application_is_listed(live: Live) -> None:
-    assert set(live.service.table.routes) == set(ROUTES)
-    assert all(path == place.route for (_, path), place in ROUTES.items())
+    found = {(one.method, one.path): one.need for one in live.service.operations}
+    assert found == ROUTES
 
 
 @pytest.mark.parametrize(("method", "key"), list(itertools.product(METHODS, (None, WRONG, KEY))))
@@ -55,13 +54,13 @@ def test_every_route_and_method_is_denied_without_the_right_key(
     locked: Live, method: str, key: str | None
 ) -> None:
     for path in sorted({path for _, path in ROUTES} | {"/nothing", "/v1/translate/"}):
-        place = ROUTES.get(("GET" if method == "HEAD" else method, path))
+        need = ROUTES.get(("GET" if method == "HEAD" else method, path))
         answer = locked.client.request(method, path, headers=bearer(key))
-        if place is None:
+        if need is None:
             known = any(path == other for _, other in ROUTES)
             assert answer.status_code == (405 if known else 404), path
             assert ("Allow" in answer.headers) == known
-        elif key != KEY and place.need is Need.KEY:
+        elif key != KEY and need is Need.KEY:
             assert answer.status_code == 401, path
             assert answer.headers["WWW-Authenticate"] == "Bearer"
         else:
@@ -69,8 +68,8 @@ def test_every_route_and_method_is_denied_without_the_right_key(
             assert answer.status_code < 500, path
 
 
-def test_only_facts_are_open() -> None:
-    opened = {path for (_, path), place in ROUTES.items() if place.need is Need.NOTHING}
+def test_only_facts_are_open(live: Live) -> None:
+    opened = {one.path for one in live.service.operations if one.need is Need.NOTHING}
     assert opened == {
         *("/", "/livez", "/readyz", "/openapi.json", "/spec"),
         *("/languages", "/frontend/settings", "/health", "/download_file/{name}"),

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pellucid.serve.metrics import Metrics
-from pellucid.serve.problems import Problem
-from pellucid.serve.scheduler import Scheduler
+from pellucid.serve.answers.responses import Problem
+from pellucid.serve.queue.metrics import Metrics
+from pellucid.serve.queue.scheduler import Scheduler
 from pellucid.serve.settings import Limits
 
 Run = Callable[..., Any]

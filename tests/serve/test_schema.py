@@ -13,9 +13,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from served import Live
-
-from pellucid.serve.access import ROUTES
+from served import ROUTES, Live
 
 EXAMPLES = 50
 CHECKS = (

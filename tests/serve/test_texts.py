@@ -10,8 +10,8 @@ import pytest
 from served import Live
 
 from pellucid.config import DecodingConfig
+from pellucid.serve.answers.bodies import DECODING
 from pellucid.serve.models import Models
-from pellucid.serve.schemas import DECODING
 
 TEXTS = [
     "The pizza came out of the oven and it tasted good.",
@@ -187,7 +187,7 @@ def test_models_are_listed_with_limits(live: Live) -> None:
 
 
 def test_decoding_options_are_those_of_the_command(live: Live) -> None:
-    from pellucid.cli.options import DECODING as COMMAND
+    from pellucid.cli.decoding import DECODING as COMMAND
 
     assert set(DECODING) == set(COMMAND) == set(DecodingConfig.model_fields) - {"forbidden_tokens"}
     schema = live.get("/openapi.json").json()["components"]["schemas"]["TranslateRequest"]

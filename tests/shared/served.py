@@ -11,9 +11,36 @@ from typing import Any, Self
 import httpx
 
 from pellucid.serve.app import Service
+from pellucid.serve.connection.server import ServiceServer, bind
 from pellucid.serve.models import Models
-from pellucid.serve.run import ServiceServer, bind
+from pellucid.serve.operations import Need
 from pellucid.serve.settings import Settings
+
+_OPEN, _KEY, _BODY = Need.NOTHING, Need.KEY, Need.KEY_IN_BODY
+
+ROUTES: Mapping[tuple[str, str], Need] = {
+    ("GET", "/"): _OPEN,
+    ("GET", "/livez"): _OPEN,
+    ("GET", "/readyz"): _OPEN,
+    ("GET", "/metrics"): _KEY,
+    ("GET", "/openapi.json"): _OPEN,
+    ("GET", "/v1/models"): _KEY,
+    ("POST", "/v1/translate"): _KEY,
+    ("POST", "/v1/score"): _KEY,
+    ("POST", "/v1/stream"): _KEY,
+    ("POST", "/v1/look"): _KEY,
+    ("POST", "/v1/change"): _KEY,
+    ("GET", "/languages"): _OPEN,
+    ("GET", "/frontend/settings"): _OPEN,
+    ("GET", "/health"): _OPEN,
+    ("GET", "/spec"): _OPEN,
+    ("POST", "/translate"): _BODY,
+    ("POST", "/detect"): _BODY,
+    ("POST", "/suggest"): _BODY,
+    ("POST", "/translate_file"): _BODY,
+    ("GET", "/download_file/{name}"): _OPEN,
+}
+"""Every route of a server, and the key that it needs."""
 
 
 class Live:

@@ -18,8 +18,8 @@ from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError
 from pellucid.model import Transformer
-from pellucid.train import train
 from pellucid.train.fast.compiled import require_compiler
+from pellucid.train.loop import train
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece
 

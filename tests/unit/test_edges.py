@@ -12,9 +12,9 @@ from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.cli.lines import streams
-from pellucid.cli.lines.terminal import show_controls
 from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import InputError
+from pellucid.terminal.text import show_controls
 from pellucid.text.reading.lines import CutLine
 from pellucid.translate.translator import Translator
 

@@ -276,7 +276,7 @@ def test_score_sets_a_code(run_here: Run, write_lines: WriteLines, bundle: Bundl
 def test_terms_of_a_glossary_are_counted_and_missing_ones_named(
     run_here: Run, write_lines: WriteLines
 ) -> None:
-    from pellucid.cli.lines.terms import TermCounts
+    from pellucid.cli.lines.notices import TermCounts
     from pellucid.decode.constraints.glossary import Glossary
 
     counts = TermCounts(Glossary({"cat": "chat", "dog": "chien"}, match="forms", language="en"))

@@ -20,8 +20,8 @@ from pellucid.model import Transformer, initialize
 from pellucid.text.learned import merge_statistics, read_rare_tokens
 from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.train import train
 from pellucid.train.learner import make_bundle_config
+from pellucid.train.loop import train
 from pellucid.train.start.extend import SHARE, describe_extension, extend_bundle
 from pellucid.train.start.from_model import with_start
 from pellucid.translate.translator import Translator

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pellucid.config.records import read_record
+from pellucid.config.parsing import read_record
 from pellucid.errors import BundleError
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.start.pairs import CorpusCount

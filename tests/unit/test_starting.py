@@ -14,7 +14,7 @@ from small_runs import make_recipe, write_text
 from pellucid.bundle import load_bundle, resolve_model
 from pellucid.config import NAMED_SIZES, Recipe, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError
-from pellucid.train import train
+from pellucid.train.loop import train
 from pellucid.train.start.from_model import load_start, with_start
 from pellucid.train.weights.freeze import freeze
 

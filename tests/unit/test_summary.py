@@ -252,9 +252,9 @@ with TrainingProgress(is_wanted=True, clock=lambda: now[0]) as bar:
         bar.update(step / 1000, step=step, loss=2.5, speed=12345.0, rate=4e-4, bleu=-1.0)
     print("a line of the log", file=sys.stderr)
     with bar.busy("validating"):
-        bar._bar.refresh()
+        bar._line._line.refresh()
     bar.update(0.021, step=21, loss=2.25, speed=12345.0, rate=4e-4, bleu=61.83)
-    bar._bar.refresh()
+    bar._line._line.refresh()
 print("a result")
 """
 

@@ -25,8 +25,8 @@ from pellucid.errors import ConfigurationError, PellucidError, TrainingError
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.processes import Child
 from pellucid.model import Transformer
-from pellucid.train import train
 from pellucid.train.learner import make_bundle_config
+from pellucid.train.loop import train
 from pellucid.train.run.checkpoint import TrainingState, load_newest_checkpoint
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.plan import TrainingPlan, make_plan

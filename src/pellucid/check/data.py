@@ -20,7 +20,6 @@ from pellucid.check.foreign import (
     learn_languages,
     line_stretches,
 )
-from pellucid.check.languages import release_identifier
 from pellucid.check.pairs import (
     FEW,
     Hit,
@@ -33,6 +32,8 @@ from pellucid.check.pairs import (
 from pellucid.check.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
 from pellucid.check.shifts import Shift
 from pellucid.config import DataConfig
+from pellucid.terminal.text import count_of
+from pellucid.text.languages import release_identifier
 from pellucid.text.reading.joining import CUT_KINDS
 from pellucid.text.reading.rows import is_source_name
 
@@ -115,7 +116,7 @@ def _unreadable(scan: Scan, data: DataConfig) -> Iterator[Finding]:
     if data.on_bad_line == "stop":
         yield Finding("error", "unreadable", scan.split, count, share, scan.bad.sentence())
         return
-    lines = "1 line" if count == 1 else f"{count:,} lines"
+    lines = count_of(count, "line")
     yield Finding(
         "warning" if share >= MANY_BAD else "note",
         "left out",
@@ -245,7 +246,7 @@ def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
         # The last lines of a shifted corpus have no counterpart, so no stretch reaches its end.
         if any(0 < end - shift.last <= abs(shift.offset) + 1 for end in ends):
             until = "to its end"
-        lines = "1 line" if abs(shift.offset) == 1 else f"{abs(shift.offset)} lines"
+        lines = count_of(abs(shift.offset), "line")
         yield Finding(
             "error",
             "shifted",
@@ -295,7 +296,7 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
             for index, other in zip_longest(hit.indices, others, fillvalue="")
             if index in texts
         )
-        pairs = f"{hit.count:,} {NAMES[scan.split]} {'pair' if hit.count == 1 else 'pairs'}"
+        pairs = count_of(hit.count, f"{NAMES[scan.split]} pair")
         percent = f"{100 * share:.{2 if share < 0.1 else 0}f} %"
         detail = hit.detail or _characters(scan.characters[hit.kind])
         severity: Severity = "warning" if share >= rule.warn_from else "note"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from pellucid.terminal.text import count_of, wrap
 from pellucid.text.reading.corpus import Split
 
 Severity = Literal["error", "warning", "note"]
@@ -90,9 +91,8 @@ class DataReport:
         """
         lines = [self._head()]
         for finding in self.findings:
-            lines += textwrap.wrap(
-                f"{finding.severity}: {finding.sentence}", WIDTH, subsequent_indent="  "
-            )
+            sentence = f"{finding.severity}: {finding.sentence}"
+            lines += wrap(sentence, WIDTH, later="  ", breaks_words=True)
             if finding.lines:
                 lines += _indented(f"lines: {_shortened(finding.lines)}")
             if finding.severity == "note":
@@ -131,7 +131,7 @@ class DataReport:
 
     def _head(self) -> str:
         numbers = [
-            f"{number} {severity}{'' if number == 1 else 's'}"
+            count_of(number, severity)
             for severity in SEVERITIES
             if (number := sum(finding.severity == severity for finding in self.findings))
         ]
@@ -148,15 +148,7 @@ def _place(example: Example) -> str:
 
 
 def _indented(text: str) -> list[str]:
-    margin = "  "
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=margin,
-        subsequent_indent=margin,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrap(text, WIDTH, first="  ")
 
 
 def _shortened(lines: Sequence[str]) -> str:

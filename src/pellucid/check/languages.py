@@ -7,14 +7,14 @@ distinguish these few in all lines. What they find is looked at again by the ide
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pellucid.text.languages import load_identifier, short_code
 
 UNKNOWN = 0
 """The number of a line whose language is not clear."""
@@ -86,36 +86,10 @@ _KINDRED = tuple(
     )
 )
 
-# Codes of three letters, and others, that the identifier knows by two.
-_TWO_LETTERS = (
-    "ara:ar bul:bg cat:ca ces:cs cze:cs cmn:zh zho:zh chi:zh dan:da deu:de ger:de ell:el gre:el "
-    "eng:en est:et eus:eu fas:fa per:fa fin:fi fra:fr fre:fr gle:ga glg:gl heb:he iw:he hin:hi "
-    "hrv:hr hun:hu hye:hy arm:hy ind:id in:id isl:is ice:is ita:it jpn:ja kat:ka geo:ka kor:ko "
-    "lav:lv lit:lt mkd:mk mlt:mt msa:ms zsm:ms nb:no nob:no nor:no nno:nn nld:nl dut:nl pes:fa "
-    "pol:pl por:pt ron:ro rum:ro rus:ru slk:sk slo:sk slv:sl spa:es sqi:sq alb:sq srp:sr swa:sw "
-    "swe:sv tam:ta tel:te tha:th tur:tr ukr:uk urd:ur uzb:uz vie:vi arb:ar swh:sw mal:ml kan:kn"
-)
-_CODES = dict(pair.split(":") for pair in _TWO_LETTERS.split())
-
-
-@cache
-def _identifier() -> tuple[Callable[[str], tuple[str, float]], frozenset[str]]:
-    """Load the identifier: what names the language of a line, and the names it has."""
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    return identifier.classify, frozenset(identifier.labels) - {"zxx"}
-
-
-def release_identifier() -> None:
-    """Free the identifier's 80 MB, which a training does not need any more."""
-    _identifier.cache_clear()
-
 
 def identify(line: str) -> tuple[str, float]:
     """Name the language of a line, and how sure that is from 0 to 1; ``zxx`` stands for none."""
-    classify, _ = _identifier()
-    code, confidence = classify(line)
+    code, confidence = load_identifier().classify(line)
     return code, float(confidence)
 
 
@@ -129,10 +103,8 @@ def identify_surely(line: str) -> str:
 
 def known_code(language: str) -> str | None:
     """Find the identifier's code of a language such as ``en_GB`` or ``eng_Latn``, or None."""
-    code = re.split(r"[-_.@]", language.strip().lower())[0]
-    code = _CODES.get(code, code)
-    _, known = _identifier()
-    return code if code in known else None
+    code = short_code(language)
+    return code if code in load_identifier().labels and code != "zxx" else None
 
 
 def are_kindred(first: str, second: str) -> bool:

@@ -1,10 +1,12 @@
-"""Arguments and options that several commands share, and the tables of decoding options."""
+"""Arguments and options that several commands share, and options from tables and sections."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
@@ -13,7 +15,7 @@ from pellucid.cli.ending import warn
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
-    from pellucid.config import DecodingConfig
+    from pellucid.config import Strict
 
 Model = Annotated[
     str,
@@ -22,12 +24,6 @@ Model = Annotated[
         help="A bundle folder, a run folder (for its best bundle), or a packaged model: demo, "
         "demo-untrained, demo-recurrent.",
     ),
-]
-SourceFile = Annotated[
-    str, typer.Option("--source", metavar="FILE", help="Source lines; '-' is standard input.")
-]
-TargetFile = Annotated[
-    str, typer.Option("--target", metavar="FILE", help="Their translations, line by line.")
 ]
 OutputFile = Annotated[
     str, typer.Option("-o", "--output", metavar="FILE", help="Where to write the results.")
@@ -80,55 +76,10 @@ Changes = Annotated[
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated."),
 ]
 
-Option = tuple[Any, str | None, str]
-"""The type of an option, its metavar and its help text.
+Option = tuple[Any, ...]
+"""The type of an option, its metavar, its help text, and its value if not given (default None).
 
 A boolean option also gets a ``--no-NAME`` form, unless its metavar is empty.
-"""
-
-DECODING: Mapping[str, Option] = {
-    "beam": (int, "N", "Keep N hypotheses at each step; 1 is greedy search."),
-    "n_best": (int, "K", "Write K hypotheses a line: LINE ||| TEXT ||| LOG_PROBABILITY ||| SCORE."),
-    "sample": (bool, None, "Draw each token from the softmax instead of searching."),
-    "temperature": (float, "X", "Divide logits by X: below 1 samples vary less, above 1 more."),
-    "top_k": (int, "N", "Draw among the N likeliest tokens only; 0 allows all."),
-    "top_p": (float, "X", "Draw among the fewest tokens that hold the share X of the probability."),
-    "epsilon": (float, "X", "Draw no token whose probability is below X."),
-    "seed": (int, "N", "Seed of the samples."),
-    "precision": (
-        Literal["auto", "float32", "bfloat16", "int8"],
-        None,
-        "Precision of the weights in matrix products; auto is the fastest that lost at most 0.2 "
-        "BLEU on the validation text.",
-    ),
-    "length_penalty": (
-        Literal["gnmt", "average", "none"],
-        None,
-        "Divisor of a hypothesis's log-probability in its score.",
-    ),
-    "alpha": (float, "X", "Exponent of the length penalty; larger favors long hypotheses."),
-    "stopping": (
-        Literal["safe", "heuristic", "never"],
-        None,
-        "End a search when no growing hypothesis can still win, when none leads now, or only at "
-        "the maximum length.",
-    ),
-    "diverse_groups": (int, "N", "Divide the beam into N groups that avoid each other's tokens."),
-    "diversity": (float, "X", "Penalty of a token for each earlier group that has chosen it."),
-    "max_length": (int, "N", "Maximum length in tokens; 0 takes it from the source's length."),
-    "max_length_ratio": (float, "X", "Maximum number of tokens for each source token."),
-    "max_length_offset": (int, "N", "Number of tokens added to that maximum."),
-    "min_length": (int, "N", "Minimum length in tokens."),
-    "min_length_ratio": (float, "X", "Minimum number of tokens for each source token."),
-    "no_repeat_ngram": (int, "N", "Never write the same N tokens in a row twice; 0 allows it."),
-    "repetition_penalty": (float, "X", "Make tokens written before less likely; 1 turns it off."),
-    "alternatives": (bool, None, "Continue each of the K likeliest tokens after the prefix."),
-    "strict": (bool, None, "Give the same text whatever is in the same batch; slower."),
-}
-"""One option for each field of `pellucid.config.DecodingConfig`, which says what is allowed.
-
-They are spelled out because reading the class would make every ``--help`` import pydantic. A test
-compares the two.
 """
 
 CONSTRAINTS: Mapping[str, Option] = {
@@ -156,8 +107,7 @@ CONSTRAINTS: Mapping[str, Option] = {
     ),
 }
 
-_Command = TypeVar("_Command", bound=Callable[..., int])
-_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
+_Command = TypeVar("_Command", bound=Callable[..., int | None])
 
 
 def flag(name: str) -> str:
@@ -179,6 +129,33 @@ def check_utf8(name: str, text: str) -> None:
         raise InputError(f"{name} must be UTF-8 text, but is {text!a}. Type it again.")
 
 
+def described(
+    **rows: tuple[str, str] | tuple[str, str, Mapping[str, Any]],
+) -> Callable[[_Command], _Command]:
+    """Describe the options that a command declares as arguments.
+
+    Args:
+        rows: by the argument's name the option's metavar (empty for none), its help text and, if
+            needed, further arguments of ``typer.Option``; among them ``name``, if the option is not
+            called like the argument.
+    """
+
+    def describe(parameter: inspect.Parameter) -> inspect.Parameter:
+        if parameter.name not in rows:
+            return parameter
+        metavar, help_text, *more = rows[parameter.name]
+        further = dict[str, Any](*more)
+        names = further.pop("name", flag(parameter.name)).split()
+        option = typer.Option(*names, metavar=metavar or None, help=help_text, **further)
+        return parameter.replace(annotation=Annotated[parameter.annotation, option])
+
+    def decorate(command: _Command) -> _Command:
+        signature = inspect.signature(command, eval_str=True)
+        return _with_parameters(command, map(describe, signature.parameters.values()))
+
+    return decorate
+
+
 def with_options(*tables: Mapping[str, Option]) -> Callable[[_Command], _Command]:
     """Add the options of some tables to those that a command declares itself.
 
@@ -193,60 +170,62 @@ def with_options(*tables: Mapping[str, Option]) -> Callable[[_Command], _Command
         signature = inspect.signature(command, eval_str=True)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         more = [_to_parameter(name, option) for table in tables for name, option in table.items()]
-        # Typer reads a command's options from here.
-        command.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-        return command
+        return _with_parameters(command, [*own, *more])
 
     return decorate
 
 
-def useless_options(
-    given: Collection[str], decoding: DecodingConfig, *, is_score_shown: bool
-) -> Iterator[str]:
-    """Find the decoding options that cannot change anything.
+def _with_parameters(command: _Command, parameters: Iterable[inspect.Parameter]) -> _Command:
+    # Typer reads a command's options from here.
+    command.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
+    return command
+
+
+def options_of(
+    section: type[Strict],
+    *,
+    more: Mapping[str, tuple[Any, str]] = MappingProxyType({}),
+    named: Callable[[str], str] = str,
+    keep: bool = False,
+) -> dict[str, Option]:
+    """Make an option for each field of a section of configuration, which checks its value later.
 
     Args:
-        given: names of the decoding options that were given.
-        decoding: all decoding options, with the model's defaults filled in.
-        is_score_shown: True if scores are part of the output.
-
-    Yields:
-        One sentence for each of them.
+        section: the section.
+        more: the types that only the command line takes, by field, and a sentence about them.
+        named: the option's name, from the field's.
+        keep: True to keep the section's defaults; otherwise an option not given is None.
     """
-    is_single = decoding.beam == decoding.n_best == 1
-    rules = (
-        (_SAMPLING, not decoding.sample, "without --sample"),
-        (("diversity",), decoding.diverse_groups == 1, "without --diverse-groups"),
-        (("stopping",), decoding.beam == 1, "with a beam of 1"),
-        (("alpha",), decoding.length_penalty == "none", "with --length-penalty none"),
-        (
-            ("length_penalty", "alpha"),
-            is_single and not is_score_shown,
-            "on a single hypothesis whose score is not written",
-        ),
-        (
-            ("max_length_ratio", "max_length_offset"),
-            decoding.max_length > 0,
-            "with --max-length",
-        ),
-    )
-    reasons: dict[str, str] = {}
-    for names, is_useless, why in rules:
-        for name in names if is_useless else ():
-            reasons.setdefault(name, why)  # one reason is enough
-    for name, why in reasons.items():
-        if name in given:
-            yield f"{flag(name)} has no effect {why}."
+    from pellucid.config.options import settings_of
+
+    def to_flag(match: re.Match[str]) -> str:
+        name, is_off = match.groups()
+        return flag(f"no_{name}" if is_off else name) if name in section.model_fields else name
+
+    options = {}
+    for name, kind, _, default, meaning in settings_of(section):
+        metavar = {int: "N", float: "S" if name.endswith("_seconds") else "X"}.get(kind)
+        if keep and default is False:
+            metavar = ""
+        kind, sentence = more.get(name, (kind, ""))
+        help_text = re.sub(r"``(\w+)( = false)?``", to_flag, f"{meaning} {sentence}").strip()
+        options[named(name)] = (kind, metavar, help_text, default if keep else None)
+    return options
+
+
+def given_of(names: Iterable[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Take the options of some names that were given."""
+    return {name: options[name] for name in names if options[name] is not None}
 
 
 def _to_parameter(name: str, option: Option) -> inspect.Parameter:
-    kind, metavar, help_text = option
+    kind, metavar, help_text, *default = option
     names = flag(name)
     if kind is bool and metavar is None:
         names = f"{names}/{flag(f'no_{name}')}"
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=typer.Option(None, names, metavar=metavar or None, help=help_text),
+        default=typer.Option(*(default or [None]), names, metavar=metavar or None, help=help_text),
         annotation=kind | None,
     )

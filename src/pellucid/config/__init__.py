@@ -1,13 +1,19 @@
 """Frozen, validated configuration; TOML in and out; an unknown key is an error."""
 
-from pellucid.config.architecture import NAMED_SIZES, named_size
 from pellucid.config.base import Strict, validate
-from pellucid.config.bundle import BundleConfig, LanguagesConfig
-from pellucid.config.decoding import DecodingConfig, Precision
-from pellucid.config.model import ModelConfig
-from pellucid.config.recipe import DataConfig, Recipe, StartConfig, TokenizerRecipe
-from pellucid.config.tokenizer import TokenizerConfig
-from pellucid.config.toml import apply_overrides, load_recipe, parse_toml, to_toml
+from pellucid.config.bundle import BundleConfig, LanguagesConfig, TokenizerConfig
+from pellucid.config.decoding import DecodingConfig, Precision, TreatmentConfig
+from pellucid.config.model import NAMED_SIZES, ModelConfig, named_size
+from pellucid.config.recipe import (
+    DataConfig,
+    Recipe,
+    StartConfig,
+    TokenizerRecipe,
+    apply_overrides,
+    load_recipe,
+    parse_toml,
+    to_toml,
+)
 from pellucid.config.training import TrainingConfig
 
 __all__ = [
@@ -24,6 +30,7 @@ __all__ = [
     "TokenizerConfig",
     "TokenizerRecipe",
     "TrainingConfig",
+    "TreatmentConfig",
     "apply_overrides",
     "load_recipe",
     "named_size",

@@ -45,7 +45,12 @@ class Strict(BaseModel):
     """Keys that a validator replaces by others, for each section; suggested like fields."""
 
     model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=()
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        protected_namespaces=(),
+        defer_build=True,
     )
 
 

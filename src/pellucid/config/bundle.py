@@ -1,4 +1,4 @@
-"""``config.json``: the configuration inside a bundle."""
+"""``config.json``: the configuration inside a bundle, with its tokenizer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from pellucid.config.base import Strict
 from pellucid.config.decoding import DecodingConfig, Precision
 from pellucid.config.model import ModelConfig
-from pellucid.config.tokenizer import TokenizerConfig
 
 
 class LanguagesConfig(Strict):
@@ -19,6 +18,51 @@ class LanguagesConfig(Strict):
     """Code of the source language, such as ``en``; empty if unknown."""
     target: str = ""
     """Code of the target language, such as ``fr``; empty if unknown."""
+
+
+class TokenizerConfig(Strict):
+    """A tokenizer, as a bundle's ``config.json`` describes it."""
+
+    # Text
+    kind: Literal["sentencepiece", "words"] = "sentencepiece"
+    """Subwords of SentencePiece, or whole words."""
+    sharing: Literal["joint", "separate"] = "joint"
+    """One vocabulary for both languages, or one for each."""
+    normalization: Literal["nfc", "nfkc", "none"] = "nfc"
+    """Unicode form. NFC composes accents and changes nothing else, so that the no-break spaces of
+    correct French survive; SentencePiece's own default erases them."""
+    lowercase: bool = False
+    """Lower-case the text; whole words only."""
+    drop_punctuation: bool = False
+    """Drop punctuation; whole words only."""
+
+    # Special tokens
+    pad_id: int = Field(default=0, ge=0)
+    """Id of the padding."""
+    unk_id: int = Field(default=1, ge=0)
+    """Id of an unknown token."""
+    bos_id: int | None = Field(default=2, ge=0)
+    """Id of ``<s>``. ``null`` in models of Marian that have no ``<s>``."""
+    eos_id: int = Field(default=3, ge=0)
+    """Id of ``</s>``."""
+    target_start_id: int = Field(default=2, ge=0)
+    """Id that every target starts from; models of Marian start from their padding."""
+
+    @model_validator(mode="after")
+    def _check_kind_and_ids(self) -> TokenizerConfig:
+        for name in ("lowercase", "drop_punctuation"):
+            if self.kind != "words" and getattr(self, name):
+                raise ValueError(
+                    f"tokenizer.{name} must be false unless tokenizer.kind is 'words', but is "
+                    f"true with {self.kind!r}"
+                )
+        ids = (self.pad_id, self.unk_id, self.bos_id, self.eos_id)
+        if len(set(ids)) < len(ids):
+            raise ValueError(
+                "tokenizer.pad_id, unk_id, bos_id and eos_id must differ from each other, but "
+                f"are {', '.join(map(str, ids))}"
+            )
+        return self
 
 
 class BundleConfig(Strict):

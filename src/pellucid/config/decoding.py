@@ -1,4 +1,4 @@
-"""The options of a translation, and which of them exclude each other."""
+"""The options of a translation: the search, and the treatment of lines around it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DecodingConfig(Strict):
     """Divisor of the log-probability when finished hypotheses of length Y are ranked: ``gnmt``
     is ((5 + Y) / 6)^alpha, ``average`` is Y^alpha, ``none`` is 1."""
     alpha: NonNegativeFloat = 0.6
-    """Exponent of the length penalty."""
+    """Exponent of the length penalty; larger favors long hypotheses."""
     stopping: Literal["safe", "heuristic", "never"] = "safe"
     """When to stop a sentence: ``safe`` as soon as no growing hypothesis can still win,
     ``heuristic`` as soon as no growing hypothesis leads now, ``never`` at the maximum length."""
@@ -52,7 +52,7 @@ class DecodingConfig(Strict):
     sample: bool = False
     """Draw each token from the softmax instead of searching for the best hypothesis."""
     temperature: PositiveFloat = 1.0
-    """Divisor of the logits before drawing."""
+    """Divisor of the logits before drawing: below 1 draws vary less, above 1 more."""
     top_k: NonNegativeInt = 0
     """Draw among this many likeliest tokens only; 0 allows all."""
     top_p: Share = 1.0
@@ -67,7 +67,7 @@ class DecodingConfig(Strict):
     """Maximum length, unless ``max_length`` is given: this times the source's length, plus
     ``max_length_offset``."""
     max_length_offset: PositiveInt = 20
-    """See ``max_length_ratio``."""
+    """Number of tokens added to that maximum; see ``max_length_ratio``."""
     max_length: NonNegativeInt = 0
     """Maximum length; 0 takes it from ``max_length_ratio``. The model's ``max_target_length`` and
     65,536 are limits in any case."""
@@ -80,7 +80,7 @@ class DecodingConfig(Strict):
     no_repeat_ngram: NonNegativeInt = 0
     """Never write the same sequence of this many tokens twice; 0 allows it."""
     repetition_penalty: float = Field(default=1.0, ge=1)
-    """Factor of the log-probability of a token that was written before."""
+    """Factor of the log-probability of a token that was written before; 1 turns it off."""
 
     # Tokens
     forbidden_tokens: Several[Several[NonNegativeInt]] = ()
@@ -91,7 +91,7 @@ class DecodingConfig(Strict):
     alternatives: bool = False
     """Return the ``n_best`` likeliest tokens after the prefix, each continued to the end."""
     strict: bool = False
-    """Give the same text whatever is translated in the same batch."""
+    """Give the same text whatever is translated in the same batch; slower."""
     precision: Precision = "float32"
     """Precision of the weights in matrix products."""
 
@@ -139,3 +139,20 @@ class DecodingConfig(Strict):
             if is_wrong:
                 raise ValueError(sentence)
         return self
+
+
+class TreatmentConfig(Strict):
+    """The treatment of lines before they are translated, and of their translations."""
+
+    clean: bool = True
+    """Replace or drop spaces and invisible characters that the model has not learned."""
+    split: bool = True
+    """Split lines that have more sentences than the lines that the model learned from, and join
+    their translations."""
+    split_long: bool = False
+    """With ``split = false``: split only lines that are too long for the model."""
+    unknown: Literal["token", "source-word"] = "token"
+    """What to write for a word outside the vocabulary: <unk>, or the source's word, found by
+    attention."""
+    retry: bool = False
+    """Search again, against repetitions, if a translation loops, is far too long or is empty."""

@@ -1,8 +1,9 @@
-"""The model: its sizes, and the switches that take the architecture apart."""
+"""The model: its sizes, the switches that take it apart, and what belongs to one architecture."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import (
     Field,
@@ -12,12 +13,44 @@ from pydantic import (
     model_validator,
 )
 
-from pellucid.config.architecture import (
-    AS_RECURRENT,
-    check_architecture,
-    leave_out_other_architecture,
-)
 from pellucid.config.base import Strict, Width
+
+if TYPE_CHECKING:
+    from pellucid.config.decoding import DecodingConfig
+    from pellucid.config.training import TrainingConfig
+
+_SIZES = ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
+NAMED_SIZES: dict[str, dict[str, int]] = {
+    name: dict(zip(_SIZES, numbers, strict=True))
+    for name, numbers in {
+        "tiny": (128, 256, 4, 4, 4),
+        "small": (256, 1024, 8, 3, 3),
+        "base": (512, 2048, 8, 6, 6),
+        "big": (1024, 4096, 16, 6, 6),
+    }.items()
+}
+
+_OF_TRANSFORMER = (
+    *("d_ff", "num_heads", "d_value"),
+    *("norm", "layer_norm_epsilon", "activation", "positions", "projection_bias"),
+    *("residual", "scale_scores", "look_ahead_mask", "projections"),
+)
+_OF_RECURRENT = ("recurrent_attention",)
+
+_AS_RECURRENT: Mapping[str, Any] = {
+    "num_encoder_layers": 1,
+    "num_decoder_layers": 1,
+    "num_heads": 1,
+    "norm": "none",
+    "positions": "none",
+    "residual": False,
+    "scale_scores": False,
+}
+"""The values of a recurrent model: one layer on either side unless given, and of the Transformer's
+settings those that describe it, so that code which reads them finds nothing that is not there."""
+
+_ROUNDING = "its states would add up the rounding of every step"
+_NO_EFFECT = "it drops only inputs, states between layers and outputs"
 
 
 class ModelConfig(Strict):
@@ -112,17 +145,17 @@ class ModelConfig(Strict):
 
     @model_serializer(mode="wrap")
     def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return leave_out_other_architecture(write(self))
+        return _leave_out_other_architecture(write(self))
 
     @model_validator(mode="before")
     @classmethod
     def _fill_head_widths(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        check_architecture(values)
+        _check_architecture(values)
         if values.get("architecture") == "recurrent":
             width = values.get("d_model", cls.model_fields["d_model"].default)
-            return {**AS_RECURRENT, "d_key": width, "d_value": width, **values}
+            return {**_AS_RECURRENT, "d_key": width, "d_value": width, **values}
         filled = dict(values)
         d_model = filled.get("d_model", cls.model_fields["d_model"].default)
         num_heads = filled.get("num_heads", cls.model_fields["num_heads"].default)
@@ -169,3 +202,62 @@ class ModelConfig(Strict):
                 f"embeddings are tied, but are {sizes[0]} and {sizes[1]}"
             )
         return self
+
+
+def named_size(size: str, architecture: object) -> dict[str, int]:
+    """Return the settings of a ready-made size: of a recurrent model only its width."""
+    sizes = NAMED_SIZES[size]
+    return {"d_model": sizes["d_model"]} if architecture == "recurrent" else dict(sizes)
+
+
+def _check_architecture(values: Mapping[str, Any]) -> None:
+    """Make sure that each given setting has an effect in the architecture.
+
+    Raises:
+        ValueError: one belongs to the other architecture, or to another form of this one.
+    """
+    architecture = values.get("architecture", "transformer")
+    foreign = _OF_TRANSFORMER if architecture == "recurrent" else _OF_RECURRENT
+    for name in foreign:
+        if name in values:
+            raise ValueError(
+                f"model.{name} must be left out (it has no effect) when model.architecture is "
+                f"{architecture!r}, but is {values[name]!r}"
+            )
+    form = values.get("recurrent_attention", "additive")
+    width = values.get("d_model")
+    if architecture == "recurrent" and form != "additive" and values.get("d_key", width) != width:
+        raise ValueError(
+            "model.d_key must be left out (it has no effect) when model.recurrent_attention is "
+            f"{form!r}, but is {values['d_key']!r}"
+        )
+
+
+def _leave_out_other_architecture(values: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what has no effect in an architecture, as in the files of a bundle."""
+    is_recurrent = values.get("architecture") == "recurrent"
+    foreign = _OF_TRANSFORMER if is_recurrent else _OF_RECURRENT
+    if is_recurrent and values.get("recurrent_attention") != "additive":
+        foreign = (*foreign, "d_key")
+    return {name: value for name, value in values.items() if name not in foreign}
+
+
+def check_recurrent_recipe(training: TrainingConfig, decoding: DecodingConfig) -> None:
+    """Make sure that the training of a recurrent model asks for nothing that it lacks.
+
+    Raises:
+        ValueError: it does, with the setting and the reason.
+    """
+    for name, value, allowed, reason in (
+        ("training.kernels", training.kernels, ("auto", "pytorch"), "only Transformers have them"),
+        ("training.precision", training.precision, ("auto", "float32"), _ROUNDING),
+        ("decoding.precision", decoding.precision, ("float32",), _ROUNDING),
+        ("training.compile", training.compile, (False,), "each length would be compiled again"),
+        ("training.attention_dropout", training.attention_dropout, (0.0,), _NO_EFFECT),
+        ("training.feed_forward_dropout", training.feed_forward_dropout, (0.0,), _NO_EFFECT),
+    ):
+        if value not in allowed:
+            rule = " or ".join(map(repr, allowed))
+            raise ValueError(
+                f"{name} must be {rule} for a recurrent model ({reason}), but is {value!r}"
+            )

@@ -1,17 +1,24 @@
-"""TOML and JSON of strangers: one function that reads each, with bounds on what it may hold."""
+"""TOML and JSON of strangers, with bounds on what they may hold; dataclasses from JSON."""
 
 from __future__ import annotations
 
 import json
 import tomllib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from pellucid.errors import BundleError
 
 MOST_NESTED = 100
 """Depth of lists and tables in each other; Python's own functions fail near a thousand."""
 
 _MOST_BITS = 1024
 """Bits of an integer in TOML: those of the largest float. A field's own bound is far below."""
+
+
+Record = TypeVar("Record")
 
 
 class ExcessError(ValueError):
@@ -66,6 +73,39 @@ def read_toml_text(text: str) -> dict[str, Any]:
                 if isinstance(value, int) and value.bit_length() > _MOST_BITS:
                     raise _too_long()
     return values
+
+
+def read_record(kind: type[Record], values: Any, where: str) -> Record:
+    """Build a dataclass from JSON, if every field has a value of its type.
+
+    Args:
+        kind: the dataclass.
+        values: what the file holds for it.
+        where: the file, for the message.
+
+    Raises:
+        BundleError: a field is missing, or holds something else; or a number is negative that
+            counts something, or not finite.
+    """
+    try:
+        # From Python, strictly, it would have to be an instance already.
+        found = TypeAdapter(kind).validate_json(json.dumps(values), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or kind.__name__
+        fault = first["msg"].removeprefix("Input should be ")
+        fault = "there" if first["type"] == "missing" else fault
+    else:
+        numbers = {name: one for name, one in vars(found).items() if isinstance(one, int | float)}
+        # Early versions write -1 for figures that were not measured.
+        bad = [name for name, one in numbers.items() if not -1 <= one < float("inf")]
+        if not bad:
+            return found
+        field, fault = bad[0], "a finite number that is not negative"
+    raise BundleError(
+        f"{field} must be {fault}, but is not ({where}). The file was changed or damaged: copy it "
+        "again."
+    )
 
 
 def _check_depth(values: Any) -> None:

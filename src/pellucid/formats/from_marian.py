@@ -32,6 +32,7 @@ from pellucid.formats.reading import (
     same_for_both,
 )
 from pellucid.model.unowned import NEVER
+from pellucid.terminal.text import count_of
 from pellucid.text.tokenizers.marian import unused_name
 
 OPTIONS = "special:model.yml"
@@ -161,7 +162,7 @@ def _named(
     names = settings.get(key)
     if not isinstance(names, list) or len(names) != count:
         raise BundleError(
-            f"{key} must name {count} {'file' if count == 1 else 'files'}, but is {names!r} "
+            f"{key} must name {count_of(count, 'file')}, but is {names!r} "
             f"({path}). Ensembles cannot be converted: leave one model."
         )
     paths = [folder / Path(str(name)).name for name in names]

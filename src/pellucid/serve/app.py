@@ -6,20 +6,19 @@ import json
 from importlib import import_module
 from typing import Any
 
-from pellucid.serve.compat.routes import add_compat_routes
-from pellucid.serve.gate import Gate
-from pellucid.serve.metrics import Metrics
+from pellucid.serve.answers.bodies import make_schemas
+from pellucid.serve.compat.routes import compat_operations
+from pellucid.serve.connection.gate import Gate
 from pellucid.serve.models import Models
-from pellucid.serve.page import Lessons
+from pellucid.serve.operations import describe
 from pellucid.serve.parts import Parts
-from pellucid.serve.routes.inside import add_inside_routes
-from pellucid.serve.routes.models import add_model_routes
-from pellucid.serve.routes.page import add_page_route
-from pellucid.serve.routes.texts import add_text_routes
-from pellucid.serve.scheduler import Scheduler
-from pellucid.serve.schemas import make_schemas
+from pellucid.serve.queue.metrics import Metrics
+from pellucid.serve.queue.scheduler import Scheduler
+from pellucid.serve.routes.facts import fact_operations
+from pellucid.serve.routes.inside import inside_operations
+from pellucid.serve.routes.page import Lessons, page_operations
+from pellucid.serve.routes.texts import text_operations
 from pellucid.serve.settings import Settings
-from pellucid.serve.table import Table
 
 
 def _no_lessons(_bundle: object) -> tuple[list[dict[str, Any]], str]:
@@ -42,11 +41,17 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.scheduler = Scheduler(settings.limits, self.metrics)
-        self.parts = Parts(models, settings, self.scheduler, self.metrics)
+        parts = Parts(models, settings, self.scheduler, self.metrics)
+        schemas = make_schemas(settings.limits)
         self._description = b""
-        self._lessons = lessons
-        self.table = self._make_table()
-        self.app = Gate(self.table, settings, self.scheduler, self.metrics)
+        self.operations = [
+            *text_operations(parts, schemas),  # first, as they are asked for most
+            *inside_operations(parts, schemas),
+            *fact_operations(parts, self.describe),
+            *page_operations(parts, lessons),
+            *compat_operations(parts),
+        ]
+        self.app = Gate(self.operations, settings, self.scheduler, self.metrics)
 
     def start(self) -> None:
         """Start to compute, first what every request needs."""
@@ -69,32 +74,18 @@ class Service:
         self.drain()
         self.scheduler.stop(self.settings.limits.drain_seconds)
 
-    def _make_table(self) -> Table:
-        from pellucid import __version__
-
-        table = Table(
-            "Pellucid",
-            __version__,
-            "Translation, scores, and a look inside. Every text of a request gets the same answer "
-            "by itself or together with others.",
-        )
-        schemas = make_schemas(self.settings.limits)
-        add_model_routes(table, self.parts, self.describe)
-        add_page_route(table, self.parts, self._lessons)
-        add_text_routes(table, self.parts, schemas)
-        add_inside_routes(table, self.parts, schemas)
-        add_compat_routes(table, self.parts, self.describe)
-        return table
-
     def describe(self) -> bytes:
-        """Write the OpenAPI description of all routes."""
-        if self._description:
-            return self._description
-        document = self.table.describe()
-        if self.settings.keys is not None:
-            document["components"]["securitySchemes"] = {
-                "key": {"type": "http", "scheme": "bearer"}
+        """Write the OpenAPI description of all routes, once."""
+        if not self._description:
+            from pellucid import __version__
+
+            info = {
+                "title": "Pellucid",
+                "description": "Translation, scores, and a look inside. Every text of a request "
+                "gets the same answer by itself or together with others.",
+                "version": __version__,
             }
-            document["security"] = [{"key": []}]
-        self._description = json.dumps(document).encode()
+            has_keys = self.settings.keys is not None
+            document = describe(self.operations, info, has_keys=has_keys)
+            self._description = json.dumps(document).encode()
         return self._description

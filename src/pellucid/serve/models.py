@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import InputError, suggestion
-from pellucid.serve.problems import Problem
+from pellucid.serve.answers.responses import Problem
 
 if TYPE_CHECKING:
     from pellucid.inside.align.units import UnitRule
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 Options = tuple[tuple[str, Any], ...]
 """Decoding options by name, in the order of their names."""
+
+SIZES = (
+    *("max_source_length", "max_target_length"),
+    *("num_encoder_layers", "num_decoder_layers", "num_heads"),
+)
+"""The sizes of a model that its description names."""
 
 MOST_DECIDED = 256
 """Combinations of options that are remembered, because it takes longer to check them than to
@@ -126,11 +132,7 @@ class ServedModel:
             "model_hash": bundle.model_hash,
             "architecture": config.model.architecture,
             "precision": self.translator.decoding.precision,
-            "max_source_length": config.model.max_source_length,
-            "max_target_length": config.model.max_target_length,
-            "num_encoder_layers": config.model.num_encoder_layers,
-            "num_decoder_layers": config.model.num_decoder_layers,
-            "num_heads": config.model.num_heads,
+            **{name: getattr(config.model, name) for name in SIZES},
             "decoding": self.translator.decoding.model_dump(mode="json"),
         }
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import Models
-from pellucid.serve.scheduler import Scheduler
+from pellucid.serve.queue.metrics import Metrics
+from pellucid.serve.queue.scheduler import Scheduler
 from pellucid.serve.settings import Settings
 
 Result = TypeVar("Result")

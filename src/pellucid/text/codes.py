@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from pellucid.errors import InputError, suggestion
+from pellucid.terminal.text import count_of
 from pellucid.text.reading.lines import CutLine
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
@@ -146,6 +147,6 @@ class CodeFaults:
 
     def _say(self, kind: str, what: str) -> str:
         count, examples = self._counts[kind], self._examples[kind]
-        lines = "1 line has" if count == 1 else f"{count:,} lines have"
+        lines = count_of(count, "line has", "lines have")
         more = count - len(examples)
         return f"{lines} {what} ({', '.join(examples)}{f' and {more:,} more' if more else ''})"

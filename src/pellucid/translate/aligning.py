@@ -16,6 +16,7 @@ from pellucid.inside.align.links import links_of_maps
 from pellucid.inside.align.maps import View, all_views, map_pairs
 from pellucid.inside.align.units import UnitRule, Units
 from pellucid.model import EncoderDecoder
+from pellucid.terminal.text import count_of
 from pellucid.text.codes import split_code
 from pellucid.text.line_words import is_without_spaces, line_words, parts_of_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -119,7 +120,7 @@ class Aligner:
         count = self._num_by_script
         if not count:
             return ""
-        lines = "1 line or translation has" if count == 1 else f"{count:,} lines have"
+        lines = count_of(count, "line or translation has", "lines have")
         return (
             f"{lines} no spaces between words and {'is' if count == 1 else 'are'} cut by script, "
             "to be linked: each Chinese character, run of kana, or Thai, Lao, Khmer or Burmese "

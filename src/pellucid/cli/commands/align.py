@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from pellucid.cli.align.options import VIEWS, WORDS, check_options, gather_files
 from pellucid.cli.lines.streams import STANDARD, check_files, check_target
@@ -14,46 +12,35 @@ from pellucid.cli.options import (
     OutputFile,
     Overwrite,
     Threads,
+    described,
     with_options,
 )
 
 
+@described(
+    source=("FILE", "Source lines; '-' is standard input."),
+    target=("FILE", "Their translations, line by line."),
+    pairs=(
+        "FILE",
+        "Both in one file: SOURCE ||| TARGET on each line; '-' is standard input.",
+    ),
+    source_words=(
+        "FILE",
+        "The words of each source line that links count, separated by spaces: a tokenized text. "
+        "The model reads the lines of --source.",
+    ),
+    target_words=("FILE", "The same for the target lines."),
+    gold=("FILE", "The gold links: i-j sure, ipj possible."),
+)
 @with_options(VIEWS, WORDS)
 def align(
     model: Model,
-    source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="FILE", help="Source lines; '-' is standard input."),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="FILE", help="Their translations, line by line."),
-    ] = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option(
-            "--pairs",
-            metavar="FILE",
-            help="Both in one file: SOURCE ||| TARGET on each line; '-' is standard input.",
-        ),
-    ] = None,
-    source_words: Annotated[
-        str | None,
-        typer.Option(
-            "--source-words",
-            metavar="FILE",
-            help="The words of each source line that links count, separated by spaces: a "
-            "tokenized text. The model reads the lines of --source.",
-        ),
-    ] = None,
-    target_words: Annotated[
-        str | None,
-        typer.Option("--target-words", metavar="FILE", help="The same for the target lines."),
-    ] = None,
-    gold: Annotated[
-        str | None,
-        typer.Option("--gold", metavar="FILE", help="The gold links: i-j sure, ipj possible."),
-    ] = None,
+    source: str | None = None,
+    target: str | None = None,
+    pairs: str | None = None,
+    source_words: str | None = None,
+    target_words: str | None = None,
+    gold: str | None = None,
     json: Json = False,
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pellucid.cli.ending import warn
-from pellucid.cli.options import Json
+from pellucid.cli.options import Json, described
 from pellucid.errors import InputError, suggestion
 
 NAMES = (
@@ -28,6 +28,16 @@ NAMES = (
 ENDINGS = (".toml", ".csv", ".toml.gz", ".csv.gz")
 
 
+@described(
+    row=("N", "Follow row N, from 0, number by number."),
+    page=(
+        "N",
+        "Show page N, from 1, or all without a pause. In a terminal the pages pause.",
+    ),
+    quiz=("", "Ask for the next number before it is shown."),
+    d_key=("N", "The d_k of not-on-your-life, which its text does not give; 64 by default."),
+    plain=("", "Write sentences instead of tables, for a screen reader."),
+)
 def attend(
     example: Annotated[
         str,
@@ -35,33 +45,11 @@ def attend(
             metavar="EXAMPLE", help=f"One of {', '.join(NAMES)}; or a .toml or .csv file."
         ),
     ],
-    row: Annotated[
-        int | None,
-        typer.Option("--row", metavar="N", help="Follow row N, from 0, number by number."),
-    ] = None,
-    page: Annotated[
-        str | None,
-        typer.Option(
-            "--page",
-            metavar="N",
-            help="Show page N, from 1, or all without a pause. In a terminal the pages pause.",
-        ),
-    ] = None,
-    quiz: Annotated[
-        bool, typer.Option("--quiz", help="Ask for the next number before it is shown.")
-    ] = False,
-    d_key: Annotated[
-        int | None,
-        typer.Option(
-            "--d-key",
-            metavar="N",
-            help="The d_k of not-on-your-life, which its text does not give; 64 by default.",
-        ),
-    ] = None,
-    plain: Annotated[
-        bool,
-        typer.Option("--plain", help="Write sentences instead of tables, for a screen reader."),
-    ] = False,
+    row: int | None = None,
+    page: str | None = None,
+    quiz: bool = False,
+    d_key: int | None = None,
+    plain: bool = False,
     json: Json = False,
 ) -> None:
     """Work out attention by hand: an example from a text, or your own matrices.

@@ -8,19 +8,19 @@ from typing import Annotated, Literal
 import typer
 
 from pellucid.cli.ending import note, warn
+from pellucid.cli.options import described
 
 
+@described(
+    out=("BUNDLE", "The bundle to write, a new folder."),
+    kind=("", "The format: MarianMT, OPUS-MT or Marian itself.", {"name": "--from"}),
+)
 def convert(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="The folder of a model, as distributed.")
     ],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="BUNDLE", help="The bundle to write, a new folder.")
-    ],
-    kind: Annotated[
-        Literal["marian"],
-        typer.Option("--from", help="The format: MarianMT, OPUS-MT or Marian itself."),
-    ] = "marian",
+    out: Path,
+    kind: Literal["marian"] = "marian",
 ) -> None:
     """Import a Marian or OPUS-MT model into a bundle.
 

@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
-
-import typer
+from typing import TYPE_CHECKING, cast
 
 from pellucid.cli.ending import note
+from pellucid.cli.options import described
 from pellucid.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from pellucid.corpora import SplitName
 
 
+@described(
+    out=("DIR", "The folder to write into."),
+    split=(
+        "NAME",
+        "train, validation, test, compositional or pronoun; may be repeated. All of them by "
+        "default.",
+    ),
+    count=("N", "Sentence pairs in each split, instead of its usual number.", {"min": 1}),
+    seed=("N", "Seed; another one gives another corpus."),
+)
 def corpus(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The folder to write into.")
-    ] = Path("corpus"),
-    split: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--split",
-            metavar="NAME",
-            help="train, validation, test, compositional or pronoun; may be repeated. "
-            "All of them by default.",
-        ),
-    ] = None,
-    count: Annotated[
-        int | None,
-        typer.Option(
-            "--count",
-            metavar="N",
-            min=1,
-            help="Sentence pairs in each split, instead of its usual number.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Seed; another one gives another corpus.")
-    ] = 1,
+    out: Path = Path("corpus"),
+    split: list[str] | None = None,
+    count: int | None = None,
+    seed: int = 1,
 ) -> None:
     """Write the built-in English-French corpus, with its gold links and antecedents.
 

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
-
-from pellucid.cli.options import Changes
+from pellucid.cli.options import Changes, described
 
 
+@described(
+    out=("DIR", "The folder for everything it writes."),
+    model=(
+        "",
+        "The kind of translator: a Transformer, or the recurrent model of 2015 with attention. "
+        "--set model.recurrent_attention=none takes its attention away.",
+    ),
+)
 def demo(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The folder for everything it writes.")
-    ] = Path("demo-run"),
-    model: Annotated[
-        Literal["transformer", "recurrent"],
-        typer.Option(
-            "--model",
-            help="The kind of translator: a Transformer, or the recurrent model of 2015 with "
-            "attention. --set model.recurrent_attention=none takes its attention away.",
-        ),
-    ] = "transformer",
+    out: Path = Path("demo-run"),
+    model: Literal["transformer", "recurrent"] = "transformer",
     changes: Changes = None,
 ) -> None:
     """Train a small translator on the built-in corpus and look inside it.

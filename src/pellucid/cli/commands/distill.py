@@ -4,81 +4,52 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from pellucid.cli.ending import warn
-from pellucid.cli.options import Changes, Ensemble, Json, Model
+from pellucid.cli.options import Changes, Ensemble, Json, Model, described
 from pellucid.errors import ConfigurationError
+from pellucid.terminal.text import lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pellucid.train.distill.comparison import Measured
 
-Data = Annotated[
-    str,
-    typer.Option(
-        "--data",
-        metavar="RECIPE",
-        help="A recipe: its training text is what the teacher translates, its settings are the "
+
+@described(
+    data=(
+        "RECIPE",
+        "A recipe: its training text is what the teacher translates, its settings are the "
         "student's.",
     ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="The folder; runs/RECIPE-student by default."),
-]
-Layers = Annotated[
-    str | None,
-    typer.Option("--layers", metavar="E+D", help="The student's layers. [default: 6+1]"),
-]
-Size = Annotated[
-    str | None,
-    typer.Option("--size", metavar="NAME", help="Give the student a ready-made size."),
-]
-Half = Annotated[
-    bool, typer.Option("--half", help="Halve the student's widths and number of heads.")
-]
-Beam = Annotated[
-    int, typer.Option("--beam", metavar="N", min=1, max=100, help="The teacher's beam.")
-]
-Best = Annotated[
-    int,
-    typer.Option(
-        "--n-best",
-        metavar="K",
-        min=1,
-        help="Of the K best hypotheses take the one most like the reference (sentence BLEU).",
+    out=("DIR", "The folder; runs/RECIPE-student by default."),
+    layers=("E+D", "The student's layers. [default: 6+1]"),
+    size=("NAME", "Give the student a ready-made size."),
+    half=("", "Halve the student's widths and number of heads."),
+    beam=("N", "The teacher's beam.", {"min": 1, "max": 100}),
+    n_best=(
+        "K",
+        "Of the K best hypotheses take the one most like the reference (sentence BLEU).",
+        {"min": 1},
     ),
-]
-Extra = Annotated[
-    list[Path] | None,
-    typer.Option("--extra", metavar="FILE", help="More sentences to translate; may be repeated."),
-]
-WithOriginal = Annotated[
-    bool, typer.Option("--with-original", help="Train on the recipe's own pairs too.")
-]
-Guided = Annotated[
-    bool,
-    typer.Option("--guided", help="Teach a head of the student the word links of the teacher."),
-]
-
-
+    extra=("FILE", "More sentences to translate; may be repeated."),
+    with_original=("", "Train on the recipe's own pairs too."),
+    guided=("", "Teach a head of the student the word links of the teacher."),
+)
 def distill(
     model: Model,
-    data: Data,
-    out: Out = None,
+    data: str,
+    out: Path | None = None,
     ensemble: Ensemble = None,
-    layers: Layers = None,
-    size: Size = None,
-    half: Half = False,
-    beam: Beam = 5,
-    n_best: Best = 1,
-    extra: Extra = None,
-    with_original: WithOriginal = False,
-    guided: Guided = False,
+    layers: str | None = None,
+    size: str | None = None,
+    half: bool = False,
+    beam: int = 5,
+    n_best: int = 1,
+    extra: list[Path] | None = None,
+    with_original: bool = False,
+    guided: bool = False,
     json: Json = False,
     changes: Changes = None,
 ) -> None:
@@ -135,10 +106,5 @@ def _show(rows: Sequence[Measured]) -> None:
         )
         for row in rows
     ]  # fmt: skip
-    widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
-    for line in lines:
-        cells = [
-            cell.ljust(width) if k < 3 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+    for line in lay_out(lines, [index >= 3 for index in range(len(heads))]):
+        sys.stdout.write(f"{line}\n")

@@ -11,7 +11,7 @@ import typer
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate import translate_all
-from pellucid.cli.options import Json, To
+from pellucid.cli.options import Json, To, described
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,74 +30,36 @@ MANY_TOKENIZED = 100
 """Lines that end in a separate period, above which a text is taken for tokenized."""
 
 
-Reference = Annotated[
-    list[str],
-    typer.Option(
-        "--reference",
-        metavar="FILE",
-        help="Translations made by people; repeat for several references of each line.",
+@described(
+    reference=("FILE", "Translations made by people; repeat for several references of each line."),
+    source=("FILE", "Lines for MODEL to translate, or the sources of --hypothesis."),
+    hypothesis=("FILE", "Translations to score."),
+    baseline=("FILE", "Other translations to compare with (paired bootstrap)."),
+    lowercased_tokenized=(
+        "LANGUAGE",
+        "Lower-case and tokenize as Moses does, to compare with figures published so.",
     ),
-]
-Source = Annotated[
-    str | None,
-    typer.Option(
-        "--source",
-        metavar="FILE",
-        help="Lines for MODEL to translate, or the sources of --hypothesis.",
+    tokenized=("", "Treat the files as tokenized: BLEU only cuts at spaces."),
+    tokenize=(
+        "NAME",
+        "sacreBLEU's tokenizer, such as zh, char or flores200. [default: by the script]",
     ),
-]
-Hypothesis = Annotated[
-    str | None, typer.Option("--hypothesis", metavar="FILE", help="Translations to score.")
-]
-Baseline = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline", metavar="FILE", help="Other translations to compare with (paired bootstrap)."
-    ),
-]
-Lowercased = Annotated[
-    str | None,
-    typer.Option(
-        "--lowercased-tokenized",
-        metavar="LANGUAGE",
-        help="Lower-case and tokenize as Moses does, to compare with figures published so.",
-    ),
-]
-Tokenized = Annotated[
-    bool,
-    typer.Option("--tokenized", help="Treat the files as tokenized: BLEU only cuts at spaces."),
-]
-Tokenize = Annotated[
-    str | None,
-    typer.Option(
-        "--tokenize",
-        metavar="NAME",
-        help="sacreBLEU's tokenizer, such as zh, char or flores200. [default: by the script]",
-    ),
-]
-NoNormalize = Annotated[
-    bool,
-    typer.Option(
-        "--no-normalize",
-        help="Compare the texts as they are, not in the model's normalization or NFC.",
-    ),
-]
-
-
+    no_normalize=("", "Compare the texts as they are, not in the model's normalization or NFC."),
+)
 def evaluate(
-    reference: Reference,
+    reference: list[str],
     model: Annotated[
         str | None,
         typer.Argument(metavar="MODEL", help="Translate --source with this model first."),
     ] = None,
-    source: Source = None,
-    hypothesis: Hypothesis = None,
+    source: str | None = None,
+    hypothesis: str | None = None,
     to: To = None,
-    baseline: Baseline = None,
-    lowercased_tokenized: Lowercased = None,
-    tokenized: Tokenized = False,
-    tokenize: Tokenize = None,
-    no_normalize: NoNormalize = False,
+    baseline: str | None = None,
+    lowercased_tokenized: str | None = None,
+    tokenized: bool = False,
+    tokenize: str | None = None,
+    no_normalize: bool = False,
     json: Json = False,
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.

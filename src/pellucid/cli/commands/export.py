@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING, Literal
 
 from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.streams import read_parallel
 from pellucid.cli.lines.translate import translate_all
-from pellucid.cli.options import Model
+from pellucid.cli.options import Model, described
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,30 +19,28 @@ if TYPE_CHECKING:
     from pellucid.machine.precision import AskedPrecision
 
 
+@described(
+    out=("FOLDER", "The new folder to write."),
+    target=(
+        "",
+        "Hugging Face's MarianMT, CTranslate2, or another bundle.",
+        {"name": "--to"},
+    ),
+    precision=(
+        "",
+        "Precision of the stored weights; auto is int8 if it loses at most 0.2 BLEU on the lines "
+        "of --source, else that of the model.",
+    ),
+    source=("FILE", "Lines to measure BLEU with (--to pellucid)."),
+    reference=("FILE", "Their translations."),
+)
 def export(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The new folder to write.")],
-    target: Annotated[
-        Literal["marian", "ctranslate2", "pellucid"],
-        typer.Option("--to", help="Hugging Face's MarianMT, CTranslate2, or another bundle."),
-    ],
-    precision: Annotated[
-        Literal["auto", "float32", "bfloat16", "int8"],
-        typer.Option(
-            "--precision",
-            help="Precision of the stored weights; auto is int8 if it loses at most 0.2 BLEU on "
-            "the lines of --source, else that of the model.",
-        ),
-    ] = "float32",
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--source", metavar="FILE", help="Lines to measure BLEU with (--to pellucid)."
-        ),
-    ] = None,
-    reference: Annotated[
-        str | None, typer.Option("--reference", metavar="FILE", help="Their translations.")
-    ] = None,
+    out: Path,
+    target: Literal["marian", "ctranslate2", "pellucid"],
+    precision: Literal["auto", "float32", "bfloat16", "int8"] = "float32",
+    source: str | None = None,
+    reference: str | None = None,
 ) -> int:
     """Export a model to Marian or CTranslate2, or to a bundle of lower precision.
 

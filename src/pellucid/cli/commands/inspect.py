@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.lines.streams import check_target, is_special, to_json_line
-from pellucid.cli.options import Json, Model
+from pellucid.cli.options import Json, Model, described
 from pellucid.errors import InputError, make_printable
 
 if TYPE_CHECKING:
@@ -20,22 +18,21 @@ if TYPE_CHECKING:
 Drawn = Literal["whole", "attention", "heads", "training", "inference", "positions", "unit"]
 
 
+@described(
+    vocabulary=("", "Show the vocabulary instead: index and word."),
+    draw=(
+        "",
+        "Draw the whole architecture, one attention, the heads with W_O, the encoder feeding every "
+        "decoder layer in training or inference, or the positions; of a recurrent model the whole, "
+        "unrolled, or one unit.",
+    ),
+    output_file=("FILE", "File for the drawing.", {"name": "-o --output"}),
+)
 def inspect(
     model: Model,
-    vocabulary: Annotated[
-        bool, typer.Option("--vocabulary", help="Show the vocabulary instead: index and word.")
-    ] = False,
-    draw: Annotated[
-        Drawn | None,
-        typer.Option(
-            help="Draw the whole architecture, one attention, the heads with W_O, the encoder "
-            "feeding every decoder layer in training or inference, or the positions; of a "
-            "recurrent model the whole, unrolled, or one unit."
-        ),
-    ] = None,
-    output_file: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="FILE", help="File for the drawing.")
-    ] = None,
+    vocabulary: bool = False,
+    draw: Drawn | None = None,
+    output_file: str | None = None,
     json: Json = False,
 ) -> None:
     """Describe a model: sizes, parameters, data, training, hashes.

@@ -7,22 +7,23 @@ from typing import Annotated
 
 import typer
 
-from pellucid.cli.options import Json
+from pellucid.cli.options import Json, described
 from pellucid.errors import InputError
 
 
+@described(
+    list_=("", "List the statements of the text.", {"name": "--list"}),
+    first=("N", "Begin at statement N, from 1.", {"name": "--from"}),
+    plain=("", "Write everything without waiting for Enter."),
+)
 def lesson(
     name: Annotated[
         str | None,
         typer.Argument(metavar="[NAME]", help="The text; without one they are listed."),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the statements of the text.")] = False,
-    first: Annotated[
-        int, typer.Option("--from", metavar="N", help="Begin at statement N, from 1.")
-    ] = 1,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Write everything without waiting for Enter.")
-    ] = False,
+    list_: bool = False,
+    first: int = 1,
+    plain: bool = False,
     json: Json = False,
 ) -> None:
     """Walk through a text on self-attention, statement by statement.

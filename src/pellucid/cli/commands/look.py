@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pellucid.cli.decoding import DECODING
 from pellucid.cli.lines.streams import check_target, is_special
 from pellucid.cli.look.options import (
     FILES,
@@ -15,9 +16,15 @@ from pellucid.cli.look.options import (
     check_texts,
     to_files,
 )
-from pellucid.cli.options import DECODING, Model, Threads, check_utf8, with_options
+from pellucid.cli.options import Model, Threads, check_utf8, described, with_options
 
 
+@described(
+    target=("TEXT", "Look at this translation instead of the model's own."),
+    prefix=("TEXT", "Begin the translation with TEXT."),
+    other=("OTHER", "With --why: the word that might stand there instead.", {"name": "--not"}),
+    float64=("", "Replay in double precision."),
+)
 @with_options(PLACE, SHOWN, FILES, DECODING)
 def look(
     model: Model,
@@ -25,22 +32,10 @@ def look(
         list[str],
         typer.Argument(metavar="TEXT", help="The line to look inside; several with --contexts."),
     ],
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Look at this translation instead of the model's own."),
-    ] = None,
-    prefix: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Begin the translation with TEXT.")
-    ] = None,
-    other: Annotated[
-        str | None,
-        typer.Option(
-            "--not",
-            metavar="OTHER",
-            help="With --why: the word that might stand there instead.",
-        ),
-    ] = None,
-    float64: Annotated[bool, typer.Option("--float64", help="Replay in double precision.")] = False,
+    target: str | None = None,
+    prefix: str | None = None,
+    other: str | None = None,
+    float64: bool = False,
     threads: Threads = None,
     **options: Any,
 ) -> int:

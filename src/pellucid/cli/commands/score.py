@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import (
@@ -20,23 +18,26 @@ from pellucid.cli.options import (
     Model,
     OutputFile,
     Overwrite,
-    SourceFile,
-    TargetFile,
     Threads,
     To,
+    described,
 )
+from pellucid.translate.records import score_record
 
 if TYPE_CHECKING:
     from pellucid.translate.results import Scored
 
 
+@described(
+    source=("FILE", "Source lines; '-' is standard input."),
+    target=("FILE", "Their translations, line by line."),
+    tokens=("", "Add each token and its log-probability."),
+)
 def score(
     model: Model,
-    source: SourceFile,
-    target: TargetFile,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="Add each token and its log-probability.")
-    ] = False,
+    source: str,
+    target: str,
+    tokens: bool = False,
     json: Json = False,
     to: To = None,
     output_file: OutputFile = STANDARD,
@@ -89,18 +90,11 @@ def _to_line(_number: int, scored: Scored, *, has_tokens: bool) -> str:
 
 
 def _to_json(number: int, scored: Scored, *, has_tokens: bool) -> str:
-    is_scored = scored.error is None
-    record: dict[str, Any] = {
-        "line": number,
-        "source": shown(scored.source),
-        "target": shown(scored.target),
-        "error": scored.error,
-        "log_probability": scored.log_probability if is_scored else None,
-    }
-    if has_tokens:
-        record |= {
-            "tokens": scored.tokens,
-            "ids": scored.ids,
-            "token_log_probabilities": scored.token_log_probabilities,
+    return to_json_line(
+        {
+            "line": number,
+            "source": shown(scored.source),
+            "target": shown(scored.target),
+            **score_record(scored, has_tokens=has_tokens),
         }
-    return to_json_line(record)
+    )

@@ -11,102 +11,56 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pellucid.cli.ending import note, warn
-from pellucid.cli.options import Option, Threads, flag, with_options
+from pellucid.cli.options import Threads, described, flag, given_of, options_of, with_options
 from pellucid.errors import InputError
+from pellucid.serve.settings import Limits
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
-    from pellucid.serve.settings import Limits, Settings
-
-LIMITS: Mapping[str, Option] = {
-    "max_body_bytes": (int, "N", "Size of the body of a request."),
-    "max_texts": (int, "N", "Texts of a request."),
-    "max_characters": (int, "N", "Characters of a text."),
-    "max_phrases": (int, "N", "Phrases that a request forbids, requires or lists in a glossary."),
-    "max_beam": (int, "N", "Width of the beam."),
-    "max_count": (int, "N", "Translations of each text."),
-    "max_tokens": (int, "N", "Tokens that a request may ask a translation to have."),
-    "max_look_bytes": (int, "N", "Size of the tensors in an answer of /v1/look."),
-    "max_response_bytes": (int, "N", "Size of any other answer."),
-    "header_seconds": (float, "S", "Time for the head of a request to arrive."),
-    "body_seconds": (float, "S", "Time for its body to arrive."),
-    "request_seconds": (float, "S", "Time for an answer."),
-    "idle_seconds": (float, "S", "Time that a connection stays open without a request."),
-    "drain_seconds": (float, "S", "Time for accepted requests once the server is to end."),
-    "queue_tokens": (int, "N", "Source tokens that may wait before requests are refused."),
-    "queue_requests": (int, "N", "Requests that may wait before others are refused."),
-    "batch_tokens": (int, "N", "Positions to compute at once."),
-    "max_connections": (int, "N", "Open connections."),
-}
-"""One option for each field of `pellucid.serve.settings.Limits`. A test compares the two."""
+    from pellucid.serve.settings import Settings
 
 
-Models = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="MODEL...",
-        help="Bundle or run folders, or the word demo; NAME=MODEL gives a model a name.",
-    ),
-]
-Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
-Port = Annotated[
-    int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")
-]
-KeyFile = Annotated[
-    str | None,
-    typer.Option("--key-file", metavar="FILE", help="Only clients with a key of FILE may ask."),
-]
-NewKey = Annotated[
-    str | None,
-    typer.Option(
-        "--new-key", metavar="NAME", help="Add a new key to --key-file, write it, and end."
-    ),
-]
-PublicNoAuth = Annotated[
-    bool, typer.Option("--public-no-auth", help="Let other machines ask without a key.")
-]
-AllowHost = Annotated[
-    list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="A name that clients use for the server."),
-]
-AllowOrigin = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-origin",
-        metavar="ORIGIN",
-        help="Let pages of this origin ask, such as https://example.org.",
-    ),
-]
-KeysInQuery = Annotated[
-    bool,
-    typer.Option(
-        "--keys-in-query", help="Accept api_key in a query string, which proxies may log."
-    ),
-]
-Precision = Annotated[
-    Literal["float32", "bfloat16", "int8"] | None,
-    typer.Option("--precision", help="Precision of matrix products."),
-]
-Log = Annotated[
-    Literal["none", "errors", "requests"],
-    typer.Option("--log", help="What to write on standard error; never texts or addresses."),
-]
+def _name_limit(field: str) -> str:
+    """Name the option of a limit: what a request or an answer may have begins with --max."""
+    is_plain = field.endswith("_seconds") or field.startswith(("queue_", "batch_"))
+    return field if is_plain else f"max_{field}"
 
 
+LIMITS = options_of(Limits, named=_name_limit)
+
+
+@described(
+    host=("ADDRESS", "Address to listen on."),
+    port=("N", "Port; 0 takes a free one.", {"min": 0, "max": 65535}),
+    key_file=("FILE", "Only clients with a key of FILE may ask."),
+    new_key=("NAME", "Add a new key to --key-file, write it, and end."),
+    public_no_auth=("", "Let other machines ask without a key."),
+    allow_host=("NAME", "A name that clients use for the server."),
+    allow_origin=("ORIGIN", "Let pages of this origin ask, such as https://example.org."),
+    keys_in_query=("", "Accept api_key in a query string, which proxies may log."),
+    precision=("", "Precision of matrix products."),
+    log=("", "What to write on standard error; never texts or addresses."),
+)
 @with_options(LIMITS)
 def serve(
-    models: Models = None,
-    host: Host = "127.0.0.1",
-    port: Port = 5000,
-    key_file: KeyFile = None,
-    new_key: NewKey = None,
-    public_no_auth: PublicNoAuth = False,
-    allow_host: AllowHost = None,
-    allow_origin: AllowOrigin = None,
-    keys_in_query: KeysInQuery = False,
-    precision: Precision = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="MODEL...",
+            help="Bundle or run folders, or the word demo; NAME=MODEL gives a model a name.",
+        ),
+    ] = None,
+    host: str = "127.0.0.1",
+    port: int = 5000,
+    key_file: str | None = None,
+    new_key: str | None = None,
+    public_no_auth: bool = False,
+    allow_host: list[str] | None = None,
+    allow_origin: list[str] | None = None,
+    keys_in_query: bool = False,
+    precision: Literal["float32", "bfloat16", "int8"] | None = None,
     threads: Threads = None,
-    log: Log = "errors",
+    log: Literal["none", "errors", "requests"] = "errors",
     **options: Any,
 ) -> int:
     """Serve models over HTTP: an API, LibreTranslate's clients, and a page.
@@ -121,9 +75,8 @@ def serve(
     if not models:
         raise InputError("MODEL is missing. Name a bundle folder, or the word demo.")
 
-    from pellucid.serve.keys import Keys
     from pellucid.serve.models import load_models, name_models
-    from pellucid.serve.settings import Settings
+    from pellucid.serve.settings import Keys, Settings
 
     settings = Settings(
         host=host,
@@ -138,8 +91,8 @@ def serve(
     _warn_of_useless(settings, is_public=public_no_auth)
     named = name_models(models)
 
-    from pellucid.serve.run import bind  # fmt: skip
-    from pellucid.serve.run import serve as answer
+    from pellucid.serve.connection.server import bind  # fmt: skip
+    from pellucid.serve.connection.server import serve as answer
 
     with bind(settings) as listening:
         from pellucid.serve.app import Service
@@ -159,7 +112,7 @@ def _lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
 
 
 def _add_key(key_file: str | None, name: str) -> int:
-    from pellucid.serve.keys import make_key
+    from pellucid.serve.settings import make_key
 
     if key_file is None:
         raise InputError("--new-key needs --key-file FILE, which keeps its hash. Add it.")
@@ -170,12 +123,10 @@ def _add_key(key_file: str | None, name: str) -> int:
 
 def _read_limits(options: Mapping[str, Any]) -> Limits:
     from pellucid.config import validate
-    from pellucid.serve.settings import Limits
 
-    given = {
-        name.removeprefix("max_"): value for name, value in options.items() if value is not None
-    }
-    return validate(Limits, given, "options")
+    given = given_of(LIMITS, options)
+    named = {name.removeprefix("max_"): value for name, value in given.items()}
+    return validate(Limits, named, "options")
 
 
 def _warn_of_useless(settings: Settings, *, is_public: bool) -> None:

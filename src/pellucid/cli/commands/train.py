@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
+from json import dumps as to_json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pellucid.cli.ending import note
-from pellucid.cli.options import Changes
-from pellucid.cli.train.check_text import NUM_WORST, check_text
+from pellucid.cli.ending import note, warn
+from pellucid.cli.options import Changes, described
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 
+if TYPE_CHECKING:
+    from pellucid.config import DataConfig
+    from pellucid.train.start.fit import ModelLimits
+    from pellucid.train.start.worst import WorstPairs
 
+NUM_WORST = 20
+"""Pairs that are listed of those that a model finds least likely."""
+
+
+@described(
+    out=("RUN", "The run folder; runs/NAME by default."),
+    start=("MODEL", "Start from a trained model: weights and tokenizer.", {"name": "--from"}),
+    check=("", "Check the text, report what is odd, and stop."),
+    model=("MODEL", "With --check: list the pairs it finds least likely."),
+    worst=("N", "With --model: list N pairs; 20 by default."),
+    json=("", "With --check: write the report as one JSON object."),
+)
 def train(
     recipe: Annotated[
         str,
@@ -22,32 +40,12 @@ def train(
             metavar="RECIPE", help="A recipe file, or the name of one that comes with pellucid."
         ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="RUN", help="The run folder; runs/NAME by default."),
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="MODEL", help="Start from a trained model: weights and tokenizer."
-        ),
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Check the text, report what is odd, and stop.")
-    ] = False,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", metavar="MODEL", help="With --check: list the pairs it finds least likely."
-        ),
-    ] = None,
-    worst: Annotated[
-        int | None,
-        typer.Option("--worst", metavar="N", help="With --model: list N pairs; 20 by default."),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="With --check: write the report as one JSON object.")
-    ] = False,
+    out: Path | None = None,
+    start: str | None = None,
+    check: bool = False,
+    model: str | None = None,
+    worst: int | None = None,
+    json: bool = False,
     changes: Changes = None,
 ) -> int:
     """Train a model from a recipe; the same command again resumes.
@@ -64,18 +62,90 @@ def train(
         from pellucid.config import DataConfig, validate
 
         data = validate(DataConfig, values.get("data", {}), str(path))
-        sizes = values.get("model", {})
-        return check_text(
-            data,
-            folder,
-            sizes=sizes if isinstance(sizes, Mapping) else {},
-            start=start if start is not None else _start_of(values),
-            model=model,
-            num_worst=worst or NUM_WORST,
-            is_json=json,
+        start = start if start is not None else _start_of(values)
+        sizes, num_worst = values.get("model"), worst or NUM_WORST
+        return _check_text(
+            data, folder, sizes, start, model=model, num_worst=num_worst, is_json=json
         )
     _train(values, path, folder, out or Path("runs") / path.stem, start)
     return 0
+
+
+def _check_text(
+    data: DataConfig,
+    folder: Path,
+    sizes: Any,
+    start: str | None,
+    *,
+    model: str | None,
+    num_worst: int,
+    is_json: bool,
+) -> int:
+    """Check a recipe's text and print what is odd; return 2 if something must be wrong.
+
+    Args:
+        data: the recipe's data section.
+        folder: the recipe's folder.
+        sizes: the recipe's model section.
+        start: the model that training starts from, if any.
+        model: a model whose least likely pairs are listed as well.
+        num_worst: the number of these.
+        is_json: write one JSON object instead of text.
+    """
+    from pellucid.check.data import check_data
+
+    sizes = sizes if isinstance(sizes, Mapping) else {}
+    # A missing model is reported first. Without one, PyTorch, which these functions load, waits
+    # until the check has given its memory back.
+    limits = None if start is None else _read_limits(sizes, start)
+    report = check_data(data, folder)
+    from pellucid.train.start.fit import check_fit
+
+    limits = limits or _read_limits(sizes, start)
+    report = report.with_findings(check_fit(data, folder, limits))
+    if data.train_alignments:
+        from pellucid.train.start.links import check_links
+
+        report = report.with_findings(check_links(data, folder, limits.tokenizer))
+    found = None if model is None else _score(model, data, folder, num_worst)
+    if is_json:
+        record = report.to_record() | ({} if found is None else {"worst": asdict(found)})
+        sys.stdout.write(f"{to_json(record, ensure_ascii=False)}\n")
+    else:
+        lines = report.lines() + ([] if found is None else list(_list_worst(found, str(model))))
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 2 if report.has_errors else 0
+
+
+def _read_limits(sizes: Mapping[str, Any], start: str | None) -> ModelLimits:
+    from pellucid.train.start.fit import ModelLimits
+
+    return ModelLimits.read(sizes, start)
+
+
+def _score(model: str, data: DataConfig, folder: Path, count: int) -> WorstPairs:
+    from pellucid.terminal.progress import show_progress
+    from pellucid.train.start.worst import find_worst
+    from pellucid.translate.translator import load
+
+    translator = load(model)
+    with show_progress(is_wanted=True, total=None, log=warn) as progress:
+        return find_worst(translator, data, folder, count, progress)
+
+
+def _list_worst(found: WorstPairs, model: str) -> Iterator[str]:
+    """Format the worst pairs, with their places and texts."""
+    from pellucid.check.findings import cut_line
+
+    left_out = f" ({found.num_left_out:,} could not be scored)" if found.num_left_out else ""
+    yield (
+        f"The {len(found.pairs):,} least likely of {found.num_scored:,} training pairs{left_out}, "
+        f"by {model}: log-probability of the target, per token."
+    )
+    for pair in found.pairs:
+        yield f"{pair.score:8.3f}  {pair.source_where} | {pair.target_where}"
+        yield cut_line(f"    {pair.source}")
+        yield cut_line(f"    {pair.target}")
 
 
 def recipe_values(path: Path, changes: Sequence[str]) -> dict[str, Any]:
@@ -101,7 +171,7 @@ def _train(
 ) -> None:
     """Complete the recipe's values and train with them."""
     from pellucid.config import Recipe, validate
-    from pellucid.train import train as run_training
+    from pellucid.train.loop import train as run_training
     from pellucid.train.run.folder import repair_recipe
     from pellucid.train.start.defaults import fill_in
     from pellucid.train.start.from_model import with_start

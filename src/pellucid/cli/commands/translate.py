@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.align.options import WORDS, check_links
+from pellucid.cli.decoding import DECODING, TREATMENT, useless_options
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
-from pellucid.cli.lines.documents import KEYS, FileFormat, choose_format
 from pellucid.cli.lines.job import Job
-from pellucid.cli.lines.streams import STANDARD, check_files, check_target, is_special
+from pellucid.cli.lines.streams import (
+    STANDARD,
+    Format,
+    check_files,
+    check_target,
+    choose_format,
+    is_special,
+)
 from pellucid.cli.lines.translate import translate_files
 from pellucid.cli.options import (
     CONSTRAINTS,
-    DECODING,
     Ensemble,
     Json,
     Model,
@@ -25,7 +29,8 @@ from pellucid.cli.options import (
     Overwrite,
     Threads,
     To,
-    useless_options,
+    described,
+    given_of,
     with_options,
 )
 
@@ -34,56 +39,6 @@ if TYPE_CHECKING:
     from pellucid.translate.translator import Translator
 
 Units = Literal["auto", "spaces", "script", "subwords"]
-
-Clean = Annotated[
-    bool,
-    typer.Option(
-        help="Replace or drop spaces and invisible characters that the model has not learned."
-    ),
-]
-Split = Annotated[
-    bool,
-    typer.Option(
-        help="Split lines that have more sentences than the lines that the model learned from, and "
-        "join their translations."
-    ),
-]
-SplitLong = Annotated[
-    bool,
-    typer.Option(
-        "--split-long", help="With --no-split: split only lines that are too long for the model."
-    ),
-]
-Unknown = Annotated[
-    Literal["token", "source-word"],
-    typer.Option(
-        help="What to write for a word outside the vocabulary: <unk>, or the source's word, found "
-        "by attention."
-    ),
-]
-Retry = Annotated[
-    bool,
-    typer.Option(
-        "--retry",
-        help="Search again, against repetitions, if a translation loops, is far too long or is "
-        "empty.",
-    ),
-]
-Stream = Annotated[
-    bool, typer.Option("--stream", help="Answer each line before the next one is read.")
-]
-Progress = Annotated[
-    bool | None, typer.Option(help="Show progress; on a terminal this is the default.")
-]
-Workers = Annotated[
-    int,
-    typer.Option(
-        "--workers",
-        metavar="N",
-        help="Processes that share the threads and translate side by side. This is faster for "
-        "many lines, but each process loads the model into its own memory.",
-    ),
-]
 
 LINKS: Mapping[str, Option] = {
     "align": (
@@ -96,27 +51,57 @@ LINKS: Mapping[str, Option] = {
 }
 
 
-@with_options(DECODING, CONSTRAINTS, LINKS, WORDS, KEYS)
+KEYS: Mapping[str, Option] = {
+    "column": (
+        str,
+        "KEY",
+        "Key of the text in JSON Lines, such as text or translation.en. [default: text, source, "
+        "or the code of the source language]",
+    ),
+    "into": (
+        str,
+        "KEY",
+        "Key of the translation in JSON Lines. [default: translation, or the code of the target "
+        "language next to that of the source]",
+    ),
+}
+"""Options for the keys of JSON Lines."""
+
+
+@described(
+    input_file=("FILE", "Lines to translate, plain or .gz.", {"name": "-i --input"}),
+    stream=("", "Answer each line before the next one is read."),
+    progress=(
+        "",
+        "Show progress; on a terminal this is the default.",
+        {"name": "--progress/--no-progress"},
+    ),
+    file_format=(
+        "",
+        "What the input holds: lines of text, whatever its name ends in, or JSON Lines. "
+        "[default: by its name]",
+        {"name": "--format"},
+    ),
+    workers=(
+        "N",
+        "Processes that share the threads and translate side by side. This is faster for many "
+        "lines, but each process loads the model into its own memory.",
+    ),
+)
+@with_options(TREATMENT, DECODING, CONSTRAINTS, LINKS, WORDS, KEYS)
 def translate(
     model: Model,
-    input_file: Annotated[
-        str, typer.Option("-i", "--input", metavar="FILE", help="Lines to translate, plain or .gz.")
-    ] = STANDARD,
+    input_file: str = STANDARD,
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
     json: Json = False,
     to: To = None,
-    stream: Stream = False,
-    progress: Progress = None,
-    clean: Clean = True,
-    split: Split = True,
-    split_long: SplitLong = False,
-    unknown: Unknown = "token",
-    retry: Retry = False,
+    stream: bool = False,
+    progress: bool | None = None,
     ensemble: Ensemble = None,
     threads: Threads = None,
-    file_format: FileFormat = None,
-    workers: Workers = 1,
+    file_format: Format | None = None,
+    workers: int = 1,
     **options: Any,
 ) -> int:
     """Translate lines of text, or the texts of JSON Lines, keeping their order.
@@ -131,9 +116,10 @@ def translate(
     counted on standard error at the end, and described one by one under "notes" in --json.
 
     With -o FILE, an interrupted command resumes when it is given again. Decoding options that are
-    not given keep the model's defaults.
+    not given keep the model's defaults. With --n-best, each hypothesis is a line
+    LINE ||| TEXT ||| LOG_PROBABILITY ||| SCORE.
     """
-    given = {name: options[name] for name in DECODING if options[name] is not None}
+    given = given_of(DECODING, options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
     units = _check_links(options)
     choice = choose_format(input_file, file_format)
@@ -153,13 +139,7 @@ def translate(
         given,
         constraints.for_model(translator),
         form="json" if json else "n-best" if "n_best" in given else "plain",
-        treatment={
-            "clean": clean,
-            "split": split,
-            "split_long": split_long,
-            "unknown": unknown,
-            "retry": retry,
-        },
+        treatment={name: options[name] for name in TREATMENT},
         ensemble=others,
         workers=workers,
         to=to,

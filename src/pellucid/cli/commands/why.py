@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from pellucid.cli.ending import warn
-from pellucid.cli.options import Json, Threads
+from pellucid.cli.lines.streams import check_target, to_json_line
+from pellucid.cli.options import Json, Threads, described
 from pellucid.errors import InputError, suggestion
+from pellucid.files import writing
+
+if TYPE_CHECKING:
+    from pellucid.lessons.why.kept import KeptCells
+    from pellucid.lessons.why.result import Cell, Finding, Measurement, Verdict
+    from pellucid.terminal.printing import Printer
+
+KEPT_IN = Path("why-results")
+"""The folder for finished parts of full measurements, in the current folder."""
+
+_STYLES = {"holds": "bold green", "holds only if": "bold yellow", "fails": "bold red"}
 
 
+@described(
+    list_=("", "List the claims.", {"name": "--list"}),
+    png=("FILE", "Draw it: FILE ends in .png, .svg or .pdf."),
+    full=("", "Measure more sizes with three seeds, in up to 25 minutes."),
+    results=(
+        "DIR",
+        "With --full, keep finished parts here (default why-results): they are not measured again.",
+    ),
+    seed=("N", "Seed of everything drawn.", {"min": 0}),
+    size=("", "", {"hidden": True}),
+)
 def why(
     claim: Annotated[
         str | None,
@@ -19,30 +44,14 @@ def why(
             metavar="[CLAIM]", help="The claim to measure; without one they are listed."
         ),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the claims.")] = False,
-    png: Annotated[
-        Path | None,
-        typer.Option("--png", metavar="FILE", help="Draw it: FILE ends in .png, .svg or .pdf."),
-    ] = None,
-    full: Annotated[
-        bool,
-        typer.Option("--full", help="Measure more sizes with three seeds, in up to 25 minutes."),
-    ] = False,
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            "--results",
-            metavar="DIR",
-            help="With --full, keep finished parts here (default why-results): they are not "
-            "measured again.",
-        ),
-    ] = None,
+    list_: bool = False,
+    png: Path | None = None,
+    full: bool = False,
+    results: Path | None = None,
     json: Json = False,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="Seed of everything drawn.")
-    ] = 1,
+    seed: int = 1,
     threads: Threads = None,
-    size: Annotated[str, typer.Option("--size", hidden=True)] = "quick",
+    size: str = "quick",
 ) -> None:
     """Measure a claim of the texts on this machine, in less than a minute.
 
@@ -57,10 +66,13 @@ def why(
     from pellucid.lessons.why.registry import CLAIMS
 
     if claim is None or list_:
-        _warn_of_useless(png=png, full=full, results=results, seed=seed != 1, threads=threads)
-        from pellucid.cli.why.show import list_claims
-
-        list_claims(is_json=json)
+        for name, value in (
+            ("png", png), ("full", full), ("results", results), ("seed", seed != 1),
+            ("threads", threads),
+        ):  # fmt: skip
+            if value:
+                warn(f"--{name} has no effect without a claim to measure.")
+        _list_claims(is_json=json)
         return
     if claim not in CLAIMS:
         raise InputError(
@@ -71,22 +83,129 @@ def why(
         raise InputError(f"--size must be quick or toy, but is {size!r}. Leave it out.")
     if results is not None and not full:
         raise InputError("--results keeps the parts of a full measurement. Add --full.")
+    if png is not None:
+        from pellucid.inside.show.figures.style import check_ending
 
-    from pellucid.cli.why.show import answer
+        check_ending(png)  # Before a minute of measuring.
+        check_target(str(png), may_overwrite=True)
 
-    answer(
-        claim,
-        size="full" if full else size,
-        kept_in=results,
-        seed=seed,
-        threads=threads,
-        picture=png,
-        is_json=json,
+    from pellucid.lessons.why import Setting, measure_claim
+    from pellucid.lessons.why.record import to_record
+    from pellucid.machine.hardware import set_threads
+    from pellucid.terminal.progress import ProgressLine
+
+    kept = _open_kept(claim, results or KEPT_IN) if full else None
+    set_threads(threads)
+    started = time.monotonic()
+    with ProgressLine() as line:
+        setting = Setting(
+            size="full" if full else size,  # type: ignore[arg-type]
+            seed=seed,
+            say=lambda doing: line.show(f"{doing} …"),
+            kept=kept,
+        )
+        measurement = measure_claim(claim, setting)
+    if kept is not None:
+        kept.finish(to_record(measurement))
+    seconds = time.monotonic() - started
+    if png is not None:
+        from pellucid.lessons.why.figure import draw_measurement
+
+        draw_measurement(measurement, png)
+    if json:
+        sys.stdout.write(to_json_line(to_record(measurement)))
+    else:
+        _draw(measurement)
+    if png is not None:
+        warn(f"The picture is in {png}.")
+    seeds = f"seed {seed}" if kept is None else f"seeds {', '.join(map(str, setting.seeds))}"
+    warn(f"Measured in {seconds:.0f} s with {seeds}.")
+    if kept is not None:
+        warn(f"The parts are in {(results or KEPT_IN) / claim}.json.")
+
+
+def _list_claims(*, is_json: bool) -> None:
+    """Write the names of all claims with their questions."""
+    from pellucid.lessons.why.registry import CLAIMS
+
+    if is_json:
+        claims = [
+            {"claim": one.name, "question": one.question, "is_timed": one.is_timed,
+             "is_trained": one.is_trained}
+            for one in CLAIMS.values()
+        ]  # fmt: skip
+        sys.stdout.write(to_json_line({"claims": claims}))
+        return
+    width = max(map(len, CLAIMS))
+    for claim in CLAIMS.values():
+        sys.stdout.write(f"{claim.name:{width}}  {claim.question}\n")
+    sys.stdout.write(
+        "\nMeasure one: pellucid why scale --png scale.png\n"
+        "Each takes less than a minute on two cores; with --full up to 25 minutes.\n"
     )
 
 
-def _warn_of_useless(**given: object) -> None:
-    """Report options that do nothing if no claim is measured."""
-    for name, value in given.items():
-        if value:
-            warn(f"--{name} has no effect without a claim to measure.")
+def _open_kept(name: str, folder: Path) -> KeptCells:
+    from pellucid.lessons.why.kept import KeptCells
+
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--results must be a folder, but {folder} is a file. Name another.")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return KeptCells(folder / f"{name}.json", name)
+
+
+def _draw(measurement: Measurement) -> None:
+    """Show the statement, the number, the verdict and the tables."""
+    from pellucid.terminal.printing import Printer
+    from pellucid.terminal.text import lay_out
+
+    printer = Printer(widest=80)
+    printer.paragraph(measurement.question, "bold")
+    printer.paragraph(measurement.number)
+    shown: list[Verdict] = []
+    for finding in measurement.findings:
+        printer.line()
+        _draw_finding(printer, finding, is_new=finding.verdict not in shown)
+        shown.append(finding.verdict)
+    printer.line()
+    printer.paragraph(measurement.method)
+    for table in measurement.tables:
+        printer.line()
+        suffix = ", on this machine" if table.is_of_this_machine else ""
+        printer.paragraph(table.title + suffix, "bold")
+        rows = [
+            [write_cell(*cell) for cell in zip(row, table.forms, strict=True)] for row in table.rows
+        ]
+        for line in lay_out([table.columns, *rows], list(map(bool, table.forms))):
+            printer.line(f"  {line}")
+    for note in measurement.notes:
+        printer.line()
+        printer.paragraph(note)
+    printer.line()
+    if measurement.machine:
+        printer.paragraph(f"Times are those of this machine: {measurement.machine}.")
+    printer.paragraph("Try: " + " · ".join(measurement.to_try))
+
+
+def _draw_finding(printer: Printer, finding: Finding, *, is_new: bool) -> None:
+    from rich.text import Text
+
+    statement, verdict = finding.statement, finding.verdict
+    place = f", {statement.place}" if statement.place else ""
+    printer.paragraph(f"“{statement.says}”")
+    printer.paragraph(f"{statement.text}{place}", first="  ")
+    outcome = (verdict.outcome, _STYLES[verdict.outcome])
+    printer.paragraph(Text.assemble(outcome, f" {verdict.condition}"), first="  ")
+    if is_new:  # Otherwise the numbers and the rule stand above.
+        printer.paragraph(f"numbers: {verdict.numbers}", first="  ", later="    ")
+        printer.paragraph(f"rule: {verdict.rule}", first="  ", later="    ")
+
+
+def write_cell(cell: Cell, form: str) -> str:
+    """Write a cell of a table; a number that does not exist is a dash."""
+    if cell is None:
+        return "–"
+    if isinstance(cell, str):
+        return cell
+    return format(cast(float, cell), form).replace("-", "−")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from pellucid.cli.options import check_utf8, flag
 from pellucid.errors import InputError
 from pellucid.files import hash_bytes
 from pellucid.text.reading.lines import read_lines
+from pellucid.translate.constraints import constraints_of, fit_glossary
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
@@ -112,16 +112,9 @@ class ConstraintOptions:
 
     def for_model(self, translator: Translator) -> ConstraintOptions:
         """Find the glossary's terms in the forms of a model's source language."""
-        if self.glossary is None or translator.bundle is None:
+        if self.glossary is None:
             return self
-        tokenizer = translator.bundle.tokenizer
-        unknown = tokenizer.config.unk_id
-
-        def can_write(term: str) -> bool:
-            return unknown not in tokenizer.encode_target(term)
-
-        language = translator.bundle.config.languages.source
-        return replace(self, glossary=self.glossary.for_language(language, can_write))
+        return replace(self, glossary=fit_glossary(self.glossary, translator))
 
     def for_lines(self, columns: Mapping[str, Sequence[str]]) -> list[LineConstraints]:
         """Build the constraints of each line, or of each line of a text with line breaks.
@@ -140,27 +133,8 @@ class ConstraintOptions:
         ]
 
     def _for_text(self, source: str, prefix: str, row: str) -> LineConstraints:
-        """Build the constraints of one text; the terms of a glossary belong to single lines."""
-        from pellucid.decode.constraints.request import Constraints
-
-        lines = source.split("\n")
-        if len(lines) == 1 or self.required or row.strip():
-            return Constraints(prefix, self.forbidden, self._required(source, row))
-        first = next((number for number, line in enumerate(lines) if line.strip()), 0)
-        return [
-            Constraints(prefix if number == first else "", self.forbidden, self._required(line, ""))
-            for number, line in enumerate(lines)
-        ]
-
-    def _required(self, source: str, row: str) -> tuple[str, ...]:
-        """List the phrases that one line's translation must contain.
-
-        If several places require the same phrase, the one that requires it most often counts.
-        """
         own = [phrase for phrase in row.split("\t") if phrase.strip()]
-        terms = self.glossary.terms_for(source) if self.glossary is not None else ()
-        wanted = Counter(self.required) | Counter(own) | Counter[str](terms)
-        return tuple(wanted.elements())
+        return constraints_of(source, prefix, self.forbidden, self.required, own, self.glossary)
 
 
 def _read_glossary(paths: Sequence[str], match: Match) -> tuple[Glossary | None, str | None]:

@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
-from pellucid.cli.lines.streams import MAX_LINES, to_json_line
+from pellucid.cli.lines.streams import MAX_LINES, shown, to_json_line
 from pellucid.cli.options import flag
+from pellucid.terminal.text import count_of
+from pellucid.translate.records import translation_record
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
@@ -99,7 +101,7 @@ class Job:
         workers = "" if self.workers == 1 else f"{self.workers} workers of "
         return (
             f"Translating in {self.decoding.precision} by {self._describe_engine(rule)}, with "
-            f"{workers}{threads} {'thread' if threads == 1 else 'threads'}."
+            f"{workers}{count_of(threads, 'thread')}."
         )
 
     def _describe_engine(self, rule: str | None) -> str:
@@ -143,18 +145,17 @@ class Job:
     def stream(self, columns: Mapping[str, Sequence[str]]) -> Iterator[str]:
         """Translate one line and yield its text piece by piece."""
         (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
-        how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
-        return self.translator.stream(
-            text, constraints=constraints, to=self.to, **how, **self.given
-        )
+        return self.translator.stream(text, constraints=constraints, **self._of_one_line)
 
     def examine(self, columns: Mapping[str, Sequence[str]]) -> Notes:
         """Say what is unusual about one line, without translating it."""
         (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
+        return self.translator.examine(text, constraints=constraints, **self._of_one_line)
+
+    @property
+    def _of_one_line(self) -> dict[str, Any]:
         how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
-        return self.translator.examine(
-            text, constraints=constraints, to=self.to, **how, **self.given
-        )
+        return {"to": self.to, **how, **self.given}
 
     def write(self, number: int, translation: Translation) -> str:
         """Write a translation in the job's form.
@@ -219,18 +220,8 @@ def _to_links(hypothesis: TranslatedHypothesis) -> str:
 
 
 def _to_record(number: int, translation: Translation, *, has_links: bool) -> dict[str, Any]:
-    fields = ["text", "tokens", "ids", "token_log_probabilities", "log_probability", "score"]
-    fields += ["words", "alignment"] if has_links else []
-    notes = translation.notes.to_json()
     return {
         "line": number,
-        "source": translation.source.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
-        "error": translation.error,
-        **({"source_words": translation.source_words} if has_links else {}),
-        "hypotheses": [
-            {name: getattr(hypothesis, name) for name in fields}
-            for hypothesis in translation.hypotheses
-        ],
-        # Nothing unusual, nothing to say: most lines have no such key.
-        **({"notes": notes} if notes else {}),
+        "source": shown(translation.source),
+        **translation_record(translation, has_tokens=True, has_links=has_links),
     }

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pellucid.cli.lines.terms import TermCounts
+from pellucid.terminal.text import count_of
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
@@ -34,6 +34,52 @@ _FLAGS = {
     "invented": "words for a line without letters",
     "unsure": "improbable to the model itself",
 }
+
+
+class TermCounts:
+    """Counts the terms of a glossary in the lines, and in their translations.
+
+    Args:
+        glossary: the terms; None counts nothing.
+    """
+
+    def __init__(self, glossary: Glossary | None) -> None:
+        self._glossary = glossary
+        self._num_lines = self._num_with_terms = self._num_terms = 0
+        self._lacking: list[int] = []
+        self._num_lacking = 0
+
+    def add(self, number: int, source: str, translation: str) -> None:
+        """Count one line.
+
+        Args:
+            number: its number, from 0.
+            source: the line.
+            translation: its translation; empty for a line that was not translated.
+        """
+        if self._glossary is None:
+            return
+        terms = self._glossary.terms_for(source)
+        self._num_lines += 1
+        self._num_terms += len(terms)
+        self._num_with_terms += bool(terms)
+        if any(term not in translation for term in terms):
+            self._num_lacking += 1
+            if len(self._lacking) < _MOST_SHOWN:
+                self._lacking.append(number + 1)
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the sentences; none without a glossary."""
+        if self._glossary is None or not self._num_lines:
+            return
+        terms = count_of(self._num_terms, "term was", "terms were")
+        lines = count_of(self._num_lines, "line")
+        yield f"Glossary: {terms} found in {self._num_with_terms:,} of {lines}."
+        if self._num_lacking:
+            places = ", ".join(map(str, self._lacking))
+            more = ", …" if self._num_lacking > _MOST_SHOWN else ""
+            lines = count_of(self._num_lacking, "line lacks", "lines lack")
+            yield f"Glossary term not found in the translation: {lines} one ({places}{more})."
 
 
 class Notices:
@@ -167,8 +213,8 @@ class Notices:
             self._counts[name] for name in ("repeats", "long", "unfinished", "stuck", "empty")
         )
         advice = ", or let --retry search again" if can_help else ""
-        verb = "translation looks" if self._counts["flagged"] == 1 else "translations look"
-        yield (f"{self._counts['flagged']} {verb} wrong. Read them{advice}: {'; '.join(kinds)}.")
+        looks = count_of(self._counts["flagged"], "translation looks", "translations look")
+        yield f"{looks} wrong. Read them{advice}: {'; '.join(kinds)}."
 
     def _count(self, name: str, number: int) -> None:
         self._counts[name] += 1
@@ -178,10 +224,9 @@ class Notices:
 
     def _have(self, name: str, one: str = "has", many: str = "have") -> str:
         """Begin a sentence: ``3 lines (1, 4, 9) have``."""
-        count = self._counts[name]
-        if count == 1:
+        if self._counts[name] == 1:
             return f"Line {self._lines[name][0]} {one}"
-        return f"{count} lines ({self._places(name)}) {many}"
+        return f"{self._counts[name]:,} lines ({self._places(name)}) {many}"
 
     def _places(self, name: str) -> str:
         numbers = ", ".join(map(str, self._lines[name]))

@@ -8,11 +8,11 @@ from typing import Any
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
-from pellucid.cli.lines.documents import Format, is_json_lines
 from pellucid.cli.lines.job import Job
-from pellucid.cli.lines.streams import to_json_line
+from pellucid.cli.lines.streams import Format, is_json_lines, to_json_line
 from pellucid.text.reading.lines import not_a_line
 from pellucid.text.reading.rows import NESTED, Fault, find_key, read_object, text_of
+from pellucid.translate.records import hypothesis_records
 from pellucid.translate.results import Translation
 
 TEXT_KEYS = ("text", "source")
@@ -111,10 +111,9 @@ class ObjectForm:
             return to_json_line({**row.value, "error": translation.error})
         row.holder[row.key] = translation.text
         if self.details:
-            fields = (*_FIELDS[self.details], *(_LINK_FIELDS if self.has_links else ()))
-            row.value["hypotheses"] = [
-                {name: getattr(one, name) for name in fields} for one in translation.hypotheses
-            ]
+            row.value["hypotheses"] = hypothesis_records(
+                translation, has_tokens=self.details == "json", has_links=self.has_links
+            )
         elif self.has_links:
             row.value["alignment"] = translation.best.alignment
         if self.details == "json" and (notes := translation.notes.to_json()):
@@ -173,11 +172,7 @@ class ObjectForm:
 
 
 def choose_objects(
-    job: Job,
-    input_file: str,
-    output_file: str,
-    choice: Format,
-    options: Mapping[str, Any],
+    job: Job, input_file: str, output_file: str, choice: Format, options: Mapping[str, Any]
 ) -> ObjectForm | None:
     """Choose the form of objects, if input or output is JSON Lines; None for plain lines.
 
@@ -186,7 +181,7 @@ def choose_objects(
         input_file: the input.
         output_file: the output; with a name of JSON Lines, plain lines become objects.
         choice: the format of the input.
-        options: the command's options, among them those of `pellucid.cli.lines.documents.KEYS`.
+        options: the command's options, among them ``column`` and ``into``.
     """
     is_jsonl, column, into = choice == "jsonl", options["column"], options["into"]
     has_objects = is_jsonl or (is_json_lines(output_file) and job.form != "json")
@@ -205,10 +200,3 @@ def choose_objects(
     return ObjectForm(
         input_file, not is_jsonl, column or "", into or "", languages, details, has_links
     )
-
-
-_LINK_FIELDS = ("words", "alignment")
-_FIELDS = {
-    "n-best": ("text", "log_probability", "score"),
-    "json": ("text", "tokens", "ids", "token_log_probabilities", "log_probability", "score"),
-}

@@ -14,12 +14,12 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, Literal, NoReturn, TextIO, cast
 
-from pellucid.cli.lines.terminal import TerminalOutput
-from pellucid.cli.progress import is_terminal
 from pellucid.errors import DataError, InputError
 from pellucid.files import create_file, is_device, open_to_write, writing
+from pellucid.terminal.progress import is_terminal
+from pellucid.terminal.text import TerminalOutput
 from pellucid.text.reading.lines import count_lines, read_lines
 
 MAX_LINES = 2000
@@ -27,6 +27,8 @@ MAX_CHARACTERS = 200_000
 """Size of a window: large enough to group lines by length, small enough for memory."""
 
 STANDARD = "-"
+
+Format = Literal["lines", "jsonl"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -270,6 +272,39 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
 def is_special(path: str) -> bool:
     """Tell whether a path is a standard stream, a device or a pipe."""
     return path == STANDARD or is_device(Path(path))
+
+
+def is_json_lines(path: str) -> bool:
+    """Tell whether a file's name says that it holds JSON Lines."""
+    return path.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+
+
+def choose_format(path: str, file_format: Format | None) -> Format:
+    """Choose the format of the input.
+
+    A file whose keywords, tags or time codes would be translated as if they were text is refused.
+
+    Args:
+        path: the input; streams, pipes and devices may have any name.
+        file_format: the format that the user named; None if the name decides.
+
+    Raises:
+        InputError: the name is that of a document.
+    """
+    from pellucid.text.reading.rows import kind_of_document
+
+    if file_format is not None:
+        return file_format
+    if is_json_lines(path):
+        return "jsonl"
+    kind = kind_of_document(path)
+    if kind is not None and not is_special(path):
+        raise InputError(
+            f"The input must be lines of text or JSON Lines, but {path} is {kind} by its name. "
+            "Write its texts into a file of lines first, or add --format lines to translate every "
+            "line as it is."
+        )
+    return "lines"
 
 
 def check_target(path: str, *, may_overwrite: bool) -> None:

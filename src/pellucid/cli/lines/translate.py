@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
 from pellucid.cli.lines.job import Job
 from pellucid.cli.lines.notices import Notices, say_words
-from pellucid.cli.lines.overlap import answer_windows
 from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_resumable
 from pellucid.cli.lines.streams import STANDARD, ParallelReader, Window, is_special
-from pellucid.cli.progress import is_terminal, show_progress
 from pellucid.errors import InputError
+from pellucid.terminal.progress import is_terminal, show_progress
 
 if TYPE_CHECKING:
     from pellucid.cli.lines.objects import ObjectForm
     from pellucid.translate.results import Translation
 
 Output = DirectOutput | ResumableOutput
+Answer = TypeVar("Answer")
 
 WINDOWS_AT_ONCE = 2
 """One that the engine works on, and one that Python prepares or judges."""
@@ -82,9 +84,13 @@ def translate_files(
         warn("--overwrite has no effect without -o FILE.")
     if not job.can_share(window_lines):
         warn(f"--workers has no effect on so few lines at once ({window_lines}).")
+    run: dict[str, Any] = {}
+    if not is_special(output_file):
+        of_objects = {} if objects is None else objects.settings()
+        run = {**job.identify(), **of_objects, "--stream": by_line}
     with open_resumable(
         output_file,
-        run={} if is_special(output_file) else _identify(job, objects) | {"--stream": by_line},
+        run=run,
         may_overwrite=may_overwrite,
         may_resume=not is_typed,
     ) as output:
@@ -100,7 +106,7 @@ def translate_files(
             warn(job.describe(is_streamed=can_stream))
         notices, first_line = Notices(job.constraints.glossary), reader.num_lines
         with show_progress(
-            is_wanted=has_progress, total=num_lines, done=reader.num_lines
+            is_wanted=has_progress, total=num_lines, done=reader.num_lines, log=warn
         ) as update:
             for window, answers in answer_windows(
                 windows,
@@ -147,6 +153,49 @@ def translate_all(
     )
 
 
+def answer_windows(
+    windows: Iterator[Window], answer: Callable[[Window], Answer], *, num_at_once: int
+) -> Iterator[tuple[Window, Answer]]:
+    """Read windows and answer them, several at once.
+
+    The engine in C lets Python run, so that one window's lines are prepared, or its translations
+    judged, while the engine works on another. Another thread reads windows: a slow source
+    of lines does not keep back the answers to those that it has given.
+
+    Args:
+        windows: the windows; an error of theirs is raised after the answers to what came before.
+        answer: answers one window; with several at once it is called from several threads.
+        num_at_once: the number of windows.
+
+    Yields:
+        Each window with its answer, in order.
+    """
+    if num_at_once == 1:
+        for window in windows:
+            yield window, answer(window)
+        return
+    reader = ThreadPoolExecutor(1, "read")
+    workers = ThreadPoolExecutor(num_at_once, "answer")
+
+    def work(reading: Future[Window | None]) -> tuple[Window, Answer] | None:
+        window = reading.result()
+        return None if window is None else (window, answer(window))
+
+    try:
+        begun: deque[Future[tuple[Window, Answer] | None]] = deque()
+        while True:
+            while len(begun) < num_at_once:
+                begun.append(workers.submit(work, reader.submit(next, windows, None)))
+            answered = begun.popleft().result()
+            if answered is None:
+                return
+            yield answered
+    finally:
+        # Not waited for: an interruption must not wait for lines that may never come.
+        for pool in (reader, workers):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
 def _warn_at_end(job: Job, notices: Notices, num_lines: int) -> None:
     """Say what was unusual about so many lines and their translations."""
     for sentence in chain(
@@ -185,11 +234,6 @@ def _prompt(windows: Iterator[Window]) -> Iterator[Window]:
             sys.stderr.write("\n")
             return
         yield window
-
-
-def _identify(job: Job, objects: ObjectForm | None) -> dict[str, Any]:
-    """Gather everything except the input that the output depends on."""
-    return job.identify() | ({} if objects is None else objects.settings())
 
 
 def _answers(job: Job, objects: ObjectForm | None, window: Window) -> list[tuple[str, Translation]]:

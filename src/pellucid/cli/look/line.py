@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import Bundle
+from pellucid.cli.decoding import DECODING, useless_options
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.notices import EXCEEDS_VECTOR
 from pellucid.cli.look.compare import choose_side, draw_difference, show_difference
@@ -22,7 +23,7 @@ from pellucid.cli.look.trace import Focus, show_trace
 from pellucid.cli.look.training_text import was_in_training
 from pellucid.cli.look.what_if import show_changes
 from pellucid.cli.look.writer import Writer
-from pellucid.cli.options import DECODING, useless_options
+from pellucid.cli.options import given_of
 from pellucid.decode.constraints.request import Constraints
 from pellucid.formats.exporting import guided_head
 from pellucid.inside.ask import Ask
@@ -150,7 +151,7 @@ def replay_line(
                 "It is looked at as <unk>."
             )
         return [trace]
-    given = {name: options[name] for name in DECODING if options[name] is not None}
+    given = given_of(DECODING, options)
     decoding = translator.configure(**given)
     for sentence in useless_options(given, decoding, is_score_shown=True):
         warn(sentence)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pellucid.cli.decoding import DECODING
 from pellucid.cli.lines.streams import STANDARD
-from pellucid.cli.options import DECODING, Option, check_utf8, flag
+from pellucid.cli.options import Option, check_utf8, flag
 from pellucid.errors import InputError
 from pellucid.files import is_device, is_packed
 

@@ -11,33 +11,21 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from pellucid.serve.problems import Problem
+from pellucid.serve.answers.responses import Problem
 
 KEPT_SECONDS = 1800.0
 MOST_BYTES = 64 * 2**20
 
-TranslateAll = Callable[[Sequence[str], Literal["text", "html"]], Awaitable[list[str]]]
+Format = Literal["text", "html"]
+TranslateAll = Callable[[Sequence[str], Format], Awaitable[list[str]]]
 
 
-@dataclass(frozen=True)
-class Reader:
-    """A format of files.
-
-    Attributes:
-        format: how its texts are translated.
-        media_type: of the result.
-    """
-
-    format: Literal["text", "html"]
-    media_type: str
-
-
-READERS: Mapping[str, Reader] = {
-    ".txt": Reader("text", "text/plain; charset=utf-8"),
-    ".html": Reader("html", "text/html; charset=utf-8"),
-    ".htm": Reader("html", "text/html; charset=utf-8"),
+READERS: Mapping[str, tuple[Format, str]] = {
+    ".txt": ("text", "text/plain; charset=utf-8"),
+    ".html": ("html", "text/html; charset=utf-8"),
+    ".htm": ("html", "text/html; charset=utf-8"),
 }
-"""The formats by the end of a file's name."""
+"""For the end of a file's name: how its texts are translated, and the media type of the result."""
 
 
 @dataclass(frozen=True)
@@ -120,15 +108,15 @@ async def translate_file(
         Problem: 400, the format is not known or the file is not UTF-8.
     """
     path = PurePath(name.replace("\\", "/"))
-    reader = READERS.get(path.suffix.lower())
-    if reader is None:
+    if path.suffix.lower() not in READERS:
         raise Problem(400, "Invalid request: file format not supported")
+    form, media_type = READERS[path.suffix.lower()]
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Problem(400, "Invalid request: the file must be UTF-8") from None
     stem = re.sub(r"[^\w.-]+", "_", path.stem)[:80].strip(".") or "file"
-    if reader.format == "html":
+    if form == "html":
         (translated,) = await translate([text], "html")
     else:
         # Line by line: a file may be longer than a text, and its lines are what is translated.
@@ -136,4 +124,4 @@ async def translate_file(
         if max(map(len, lines)) > most_characters:
             raise Problem(400, f"Invalid request: a line exceeds text limit ({most_characters})")
         translated = "\n".join(await translate(lines, "text"))
-    return f"{stem}_{target}{path.suffix.lower()}", translated.encode(), reader.media_type
+    return f"{stem}_{target}{path.suffix.lower()}", translated.encode(), media_type

@@ -2,45 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pellucid.serve.compat import descriptions as about
-from pellucid.serve.compat.files import READERS, FileStore, translate_file
-from pellucid.serve.compat.languages import Detector, Languages, display_name
-from pellucid.serve.compat.reading import Fields, read_fields
-from pellucid.serve.compat.translating import translate_all, translate_with_others
-from pellucid.serve.exchange import Asked
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pellucid.serve.answers.bodies import StatusAnswer
+from pellucid.serve.answers.responses import NOT_KEPT, Problem, reply
+from pellucid.serve.compat import bodies
+from pellucid.serve.compat.bodies import Fields, read_fields
+from pellucid.serve.compat.files import READERS, FileStore, Format, translate_file
+from pellucid.serve.compat.languages import Detector, Direction, Languages, display_name
 from pellucid.serve.markup.reading import visible_text
+from pellucid.serve.markup.translating import translate_markup
+from pellucid.serve.operations import DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
-from pellucid.serve.problems import Problem
-from pellucid.serve.responses import NOT_KEPT, Reply, reply
+from pellucid.serve.queue.tasks import Text, Translate
 from pellucid.serve.settings import Limits
-from pellucid.serve.table import Table
-from pellucid.serve.tasks import refuse_if_too_large
+
+if TYPE_CHECKING:
+    from pellucid.translate.results import Translation
 
 SHORT = 40
 """Characters up to which a text's language is judged by all texts of the request."""
 
+_fact = partial(Operation, "GET", need=Need.NOTHING, refusals=(400, *DOOR), tag="LibreTranslate")
+_keyed = partial(
+    Operation, "POST", need=Need.KEY_IN_BODY, refusals=(400, *DOOR), tag="LibreTranslate"
+)
+_work = partial(_keyed, is_work=True, refusals=(400, *DOOR, *WORK))
 
-def add_compat_routes(routes: Table, parts: Parts, describe: Callable[[], bytes]) -> None:
-    """Add LibreTranslate's routes.
+
+def compat_operations(parts: Parts) -> list[Operation]:
+    """Make LibreTranslate's routes.
 
     Args:
-        routes: the table to add them to.
         parts: of the server.
-        describe: writes the OpenAPI description.
     """
     languages = Languages(parts.models)
-    _add_facts(routes, parts, languages, describe)
-    _add_translation(routes, parts, languages)
-    _add_files(routes, parts, languages)
+    return [
+        *_translation(parts, languages),
+        *_facts(parts, languages),
+        *_files(parts, languages),
+    ]
 
 
-def _add_facts(
-    routes: Table, parts: Parts, languages: Languages, describe: Callable[[], bytes]
-) -> None:
+def _facts(parts: Parts, languages: Languages) -> list[Operation]:
     limits = parts.settings.limits
     has_keys = parts.settings.keys is not None
     source, target = languages.default
@@ -59,42 +68,39 @@ def _add_facts(
         },
     }
 
-    @routes.get("/languages", **about.LANGUAGES)
-    async def list_languages() -> Reply:
+    async def list_languages(_: Request) -> Response:
         """List the languages, each with those that it can be translated into."""
         return reply(listed)
 
-    @routes.get("/frontend/settings", **about.SETTINGS)
-    async def frontend_settings() -> Reply:
+    async def frontend_settings(_: Request) -> Response:
         """Say what the server takes."""
         return reply(settings)
 
-    @routes.get("/health", **about.HEALTH)
-    async def health() -> Reply:
+    async def health(_: Request) -> Response:
         """Answer if the process is alive."""
         return reply({"status": "ok"})
 
-    @routes.get("/spec", include_in_schema=False)
-    async def spec() -> Reply:
-        """Describe all routes."""
-        return Reply(await parts.aside(describe))
-
-    @routes.post("/suggest", **about.SUGGEST)
-    async def suggest(asked: Asked) -> Reply:
+    async def suggest(request: Request) -> Response:
         """Refuse a suggestion: this server keeps no texts."""
-        await read_fields(asked, parts.settings)
+        await read_fields(request, parts.settings)
         raise Problem(403, "Suggestions are disabled on this server.")
 
+    return [
+        _fact("/languages", list_languages, gives=list[bodies.LanguageAnswer]),
+        _fact("/frontend/settings", frontend_settings, gives=dict[str, Any]),
+        _fact("/health", health, gives=StatusAnswer),
+        _keyed("/suggest", suggest, form=bodies.SUGGEST, gives=dict[str, bool]),
+    ]
 
-def _add_translation(routes: Table, parts: Parts, languages: Languages) -> None:
+
+def _translation(parts: Parts, languages: Languages) -> list[Operation]:
     limits = parts.settings.limits
     detector = Detector(languages.codes)
     to_sources = Detector(languages.sources)
 
-    @routes.post("/translate", **about.TRANSLATE)
-    async def translate(asked: Asked) -> Reply:
+    async def translate(request: Request) -> Response:
         """Translate a text, or a list of texts."""
-        fields = await read_fields(asked, parts.settings)
+        fields = await read_fields(request, parts.settings)
         texts, is_list = fields.texts("q")
         source, target = fields.text("source"), fields.text("target")
         _check_sizes(texts, limits, is_list=is_list)
@@ -113,18 +119,20 @@ def _add_translation(routes: Table, parts: Parts, languages: Languages) -> None:
             content["detectedLanguage"] = detected if is_list else detected[0]
         if count:
             content["alternatives"] = others if is_list else others[0]
-        answer = reply(content)
-        refuse_if_too_large(len(answer.body), limits.response_bytes)
-        return answer
+        return reply(content, most_bytes=limits.response_bytes)
 
-    @routes.post("/detect", **about.DETECT)
-    async def detect(asked: Asked) -> Reply:
+    async def detect(request: Request) -> Response:
         """Name the language of a text."""
-        fields = await read_fields(asked, parts.settings)
+        fields = await read_fields(request, parts.settings)
         (text, *more), is_list = fields.texts("q")
         _check_sizes([text, *more], limits, is_list=is_list)
         whole = " ".join([text, *more])
         return reply(await parts.scheduler.call(partial(detector.detect, whole)))
+
+    return [
+        _work("/translate", translate, form=bodies.TRANSLATE, gives=bodies.TranslatedAnswer),
+        _work("/detect", detect, form=bodies.DETECT, gives=list[bodies.Detection]),
+    ]
 
 
 async def _translate(
@@ -133,26 +141,94 @@ async def _translate(
     sources: Sequence[str],
     target: str,
     texts: Sequence[str],
-    form: Literal["text", "html"],
+    form: Format,
     count: int,
 ) -> tuple[list[str], list[list[str]]]:
     """Translate texts whose languages may differ, each language's together."""
-    routes = {source: languages.find(source, target) for source in dict.fromkeys(sources)}
+    directions = {source: languages.find(source, target) for source in dict.fromkeys(sources)}
     firsts, others = [""] * len(texts), [[""]] * len(texts)
-    for source, route in routes.items():
+    for source, direction in directions.items():
         places = [place for place, one in enumerate(sources) if one == source]
         own = [texts[place] for place in places]
-        if count:
-            first, other = await translate_with_others(parts, route, own, form, count)
-        else:
-            first, other = await translate_all(parts, route, own, form), [[""]] * len(own)
+        first, other = await _translate_with_others(parts, direction, own, form, count)
         for place, one, rest in zip(places, first, other, strict=True):
             firsts[place], others[place] = one, rest
     return firsts, others
 
 
+async def _translate_all(
+    parts: Parts, direction: Direction | None, texts: Sequence[str], form: Format
+) -> list[str]:
+    """Translate texts.
+
+    Args:
+        parts: of the server.
+        direction: the model and its target; None leaves the texts as they are.
+        texts: the texts.
+        form: ``html`` keeps their tags.
+
+    Raises:
+        Problem: 400, a text cannot be translated.
+    """
+    if direction is None:
+        return list(texts)
+    if form == "html":
+        task = _task(direction, {}, align=("auto", None, None))
+        return await translate_markup(parts, task, texts)
+    return [_text_of(one) for one in await _compute(parts, _task(direction, {}), texts)]
+
+
+async def _translate_with_others(
+    parts: Parts, direction: Direction | None, texts: Sequence[str], form: Format, count: int
+) -> tuple[list[str], list[list[str]]]:
+    """Translate texts, and give other translations of each.
+
+    The first translations are those without alternatives, which a beam finds in addition.
+
+    Args:
+        parts: of the server.
+        direction: as for `_translate_all`.
+        texts: the texts.
+        form: alternatives of ``html`` have no tags, so there are none.
+        count: the most alternatives of each text.
+    """
+    first = await _translate_all(parts, direction, texts, form)
+    if direction is None or form == "html" or not count:
+        return first, [[] for _ in texts]
+    wide = {"beam": count + 1, "n_best": count + 1}
+    others = await _compute(parts, _task(direction, wide), texts)
+    found = []
+    for best, other in zip(first, others, strict=True):
+        distinct = dict.fromkeys(one.text for one in other.hypotheses)
+        distinct.pop(best, None)
+        found.append(list(distinct)[:count])
+    return first, found
+
+
+def _task(
+    direction: Direction, options: dict[str, Any], align: tuple[Any, ...] | None = None
+) -> Translate:
+    chosen = direction.model.decide(options, is_plain=True)
+    treatment = (("to", direction.to),) if direction.to is not None else ()
+    return Translate(direction.model, chosen, treatment, align)
+
+
+async def _compute(parts: Parts, task: Translate, texts: Sequence[str]) -> list[Translation]:
+    from pellucid.decode.constraints.request import Constraints
+
+    found = await parts.scheduler.compute(task, [Text(text, Constraints()) for text in texts])
+    parts.metrics.texts.labels(task.model.name, "translate").inc(len(found))
+    return found
+
+
+def _text_of(translation: Translation) -> str:
+    if translation.error is not None:
+        raise Problem(400, f"Cannot translate text: {translation.error}")
+    return translation.text
+
+
 async def _detect(
-    parts: Parts, detector: Detector, texts: Sequence[str], form: Literal["text", "html"]
+    parts: Parts, detector: Detector, texts: Sequence[str], form: Format
 ) -> list[dict[str, Any]]:
     """Find the language of each text; short ones are judged by all texts together."""
 
@@ -168,7 +244,7 @@ async def _detect(
     return found
 
 
-def _form_of(fields: Fields) -> Literal["text", "html"]:
+def _form_of(fields: Fields) -> Format:
     form = fields.values.get("format") or "text"
     if form == "html":
         return "html"
@@ -178,51 +254,55 @@ def _form_of(fields: Fields) -> Literal["text", "html"]:
 
 
 def _check_sizes(texts: Sequence[str], limits: Limits, *, is_list: bool) -> None:
-    sizes = [("batch", len(texts), limits.texts)] if is_list else []
-    sizes += [("text", len(text), limits.characters) for text in texts]
-    for _, size, limit in sizes:
+    sizes = [(len(texts), limits.texts)] if is_list else []
+    sizes += [(len(text), limits.characters) for text in texts]
+    for size, limit in sizes:
         if size > limit:
             raise Problem(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
 
 
-def _add_files(routes: Table, parts: Parts, languages: Languages) -> None:
+def _files(parts: Parts, languages: Languages) -> list[Operation]:
     limits = parts.settings.limits
     store = FileStore()
 
-    @routes.post("/translate_file", **about.TRANSLATE_FILE)
-    async def translate_a_file(asked: Asked) -> Reply:
+    async def translate_a_file(request: Request) -> Response:
         """Translate a file, and say where to fetch it."""
-        fields = await read_fields(asked, parts.settings)
+        fields = await read_fields(request, parts.settings)
         if fields.file is None:
             raise Problem(400, "Invalid request: missing file parameter")
         if not fields.file_name:
             raise Problem(400, "Invalid request: empty file")
         source = languages.check(fields.text("source"))
         target = languages.check(fields.text("target"))
-        route = languages.find(source, target)
+        direction = languages.find(source, target)
 
-        async def translate(texts: Sequence[str], form: Literal["text", "html"]) -> list[str]:
-            return await translate_all(parts, route, texts, form)
+        async def translate(texts: Sequence[str], form: Format) -> list[str]:
+            return await _translate_all(parts, direction, texts, form)
 
         name, content, media_type = await translate_file(
             fields.file_name, fields.file, target, translate, limits.characters
         )
         key = store.add(name, content, media_type)
-        scheme, host = asked.scope["scheme"], asked.header(b"host")
+        scheme, host = request.scope["scheme"], request.headers.get("host")
         address = f"{scheme}://{host}/download_file/{key}"
         return reply({"translatedFileUrl": address})
 
-    @routes.get("/download_file/{name}", **about.DOWNLOAD)
-    async def download_file(name: str) -> Reply:
+    async def download_file(request: Request) -> Response:
         """Fetch a translated file."""
-        file = store.get(name)
+        file = store.get(request.path_params["name"])
         # Never shown by a browser: a translated page must not run in this server's origin.
         headers = {
             "Content-Disposition": f'attachment; filename="{_ascii(file.name)}"',
             "Content-Security-Policy": "sandbox",
             **NOT_KEPT,
         }
-        return Reply(file.content, headers=headers, media_type=file.media_type)
+        return Response(file.content, headers=headers, media_type=file.media_type)
+
+    return [
+        _work("/translate_file", translate_a_file, form=bodies.FILE, gives=bodies.FileAnswer),
+        # Open, because the name of a file cannot be guessed and clients fetch it without a key.
+        _fact("/download_file/{name}", download_file, refusals=(400, 404, *DOOR)),
+    ]
 
 
 def _ascii(name: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "start", "end", "void", "other"]
+TokenKind = Literal["text", "start", "end", "void", "other"]
 
 _TAG = re.compile(
     r"""<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*+)"""
@@ -34,7 +34,7 @@ class Token:
         name: of a tag, in lower case.
     """
 
-    kind: Kind
+    kind: TokenKind
     raw: str
     name: str = ""
 

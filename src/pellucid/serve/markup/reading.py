@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pellucid.serve.markup.lexing import Token, match_tags, read_tokens
 
@@ -199,7 +199,8 @@ class _Maker:
                 parents = self._parents()
                 if opening.name == token.name:
                     break
-                self._forget(number, Point(start, opening.raw, parents))
+                # A start tag without an end tag counts as a tag without text.
+                self._points.append(Point(start, opening.raw, parents))
             self._made[number] = Element(start, place, opening.raw, token.raw, False, parents)
             return
         self._points.append(Point(place, token.raw, self._parents()))
@@ -207,8 +208,8 @@ class _Maker:
     def take(self) -> Segment:
         """End the segment and return it."""
         while self._opened:
-            number, opening, start = self._opened.pop()
-            self._forget(number, Point(start, opening.raw, self._parents()))
+            _, opening, start = self._opened.pop()
+            self._points.append(Point(start, opening.raw, self._parents()))
         segment = Segment("".join(self._texts), "".join(self._raw))
         order = {number: place for place, number in enumerate(sorted(self._made))}
 
@@ -217,11 +218,8 @@ class _Maker:
 
         for number in sorted(self._made):
             one = self._made[number]
-            parents = renumber(one.parents)
-            segment.elements.append(
-                Element(one.start, one.end, one.opening, one.closing, one.is_copy, parents)
-            )
-        points = [Point(one.place, one.raw, renumber(one.parents)) for one in self._points]
+            segment.elements.append(replace(one, parents=renumber(one.parents)))
+        points = [replace(one, parents=renumber(one.parents)) for one in self._points]
         segment.points = sorted(points, key=lambda point: point.place)
         self._start()
         return segment
@@ -238,7 +236,3 @@ class _Maker:
 
     def _parents(self) -> tuple[int, ...]:
         return tuple(number for number, _, _ in self._opened)
-
-    def _forget(self, number: int, point: Point) -> None:
-        """Take a start tag without an end tag for a tag without text."""
-        self._points.append(point)

@@ -8,16 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pellucid.serve.answers.responses import Problem
 from pellucid.serve.markup.placing import place_tags, place_tags_around
 from pellucid.serve.markup.reading import Segment, read_segments
 from pellucid.serve.parts import Parts
-from pellucid.serve.problems import Problem
-from pellucid.serve.tasks import Text, Translate
+from pellucid.serve.queue.tasks import Text, Translate
 
 if TYPE_CHECKING:
     from pellucid.translate.results import Translation
 
-Found = dict[tuple[int, int], "Translation"]
+Translations = dict[tuple[int, int], "Translation"]
 
 
 async def translate_markup(parts: Parts, task: Translate, documents: Sequence[str]) -> list[str]:
@@ -39,7 +39,7 @@ async def translate_markup(parts: Parts, task: Translate, documents: Sequence[st
         for place, piece in enumerate(pieces):
             if isinstance(piece, Segment) and not piece.is_blank:
                 (with_links if piece.needs_links else without).append((number, place))
-    found: Found = {}
+    found: Translations = {}
     for places, how in ((with_links, task), (without, replace(task, align=None))):
         found |= await _translate(parts, how, read, places)
     return [
@@ -53,7 +53,7 @@ async def _translate(
     task: Translate,
     read: Sequence[Sequence[str | Segment]],
     places: Sequence[tuple[int, int]],
-) -> Found:
+) -> Translations:
     from pellucid.decode.constraints.request import Constraints
 
     segments = [read[number][place] for number, place in places]
@@ -66,7 +66,7 @@ async def _translate(
     return dict(zip(places, translations, strict=True))
 
 
-def _write_all(number: int, pieces: Sequence[str | Segment], found: Found) -> str:
+def _write_all(number: int, pieces: Sequence[str | Segment], found: Translations) -> str:
     return "".join(_write(piece, found.get((number, place))) for place, piece in enumerate(pieces))
 
 

@@ -7,27 +7,24 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any
 
-from pellucid.errors import PellucidError
-from pellucid.serve.answers import ChangeAnswer
-from pellucid.serve.asking import constraints_of, decoding_of
-from pellucid.serve.looking import change as compute_change
-from pellucid.serve.looking import look as compute_look
-from pellucid.serve.looking import write_trace
-from pellucid.serve.parts import Parts
-from pellucid.serve.problems import Problem, from_error
-from pellucid.serve.responses import NOT_KEPT, Reply, reply
-from pellucid.serve.routes.texts import refusals
-from pellucid.serve.schemas import Schemas
-from pellucid.serve.table import Table
-from pellucid.serve.tasks import estimate_tokens, refuse_if_too_large
+from starlette.responses import Response
 
-_TRACE: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "A file of safetensors. Its header holds the tokens and records of the "
-        "trace as JSON text under __metadata__.trace; its tensors are float32, by names such as "
-        "decoder.1.cross.weights, layer by layer.",
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-    }
+from pellucid.errors import PellucidError
+from pellucid.serve.answers.bodies import ChangeAnswer, Schemas
+from pellucid.serve.answers.looking import change as compute_change
+from pellucid.serve.answers.looking import look as compute_look
+from pellucid.serve.answers.looking import write_trace
+from pellucid.serve.answers.responses import NOT_KEPT, Pieces, Problem, from_error, reply
+from pellucid.serve.operations import Operation
+from pellucid.serve.parts import Parts
+from pellucid.serve.queue.tasks import estimate_tokens
+from pellucid.serve.routes.texts import all_constraints, computing, decoding_of
+
+_TRACE = {
+    "description": "A file of safetensors. Its header holds the tokens and records of the trace as "
+    "JSON text under __metadata__.trace; its tensors are float32, by names such as "
+    "decoder.1.cross.weights, layer by layer.",
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
 }
 _ONE_EVENT = {
     "type": "object",
@@ -37,34 +34,28 @@ _ONE_EVENT = {
     },
     "required": ["data"],
 }
-_EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": 'Server-sent events: {"text": "…"} for each piece as soon as it is '
-        'decided, then an event "end" with the whole text, or an event "error".',
-        "content": {"text/event-stream": {"schema": _ONE_EVENT}},
-    }
+_EVENTS = {
+    "description": 'Server-sent events: {"text": "…"} for each piece as soon as it is decided, '
+    'then an event "end" with the whole text, or an event "error".',
+    "content": {"text/event-stream": {"schema": _ONE_EVENT}},
 }
 
 
-def add_inside_routes(routes: Table, parts: Parts, schemas: Schemas) -> None:
-    """Add ``/v1/stream``, ``/v1/look`` and ``/v1/change``.
+def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
+    """Make ``/v1/stream``, ``/v1/look`` and ``/v1/change``.
 
     Args:
-        routes: the table to add them to.
         parts: of the server.
         schemas: the classes of requests.
     """
     limits = parts.settings.limits
     scheduler = parts.scheduler
 
-    @routes.post(
-        "/v1/stream", body=schemas.stream, responses={**refusals(), **_EVENTS}, tags=["texts"]
-    )
-    async def stream(body: Any) -> Reply:
+    async def stream(body: Any) -> Response:
         """Translate one text, and send its translation piece by piece."""
         model = parts.models.choose(body.model, body.source, body.target)
         options = decoding_of(body, model)
-        (constraints,) = constraints_of(body, model, [body.text])
+        (constraints,) = all_constraints(body, model, [body.text])
 
         def make() -> Iterator[str]:
             return model.translator.stream(
@@ -81,41 +72,35 @@ def add_inside_routes(routes: Table, parts: Parts, schemas: Schemas) -> None:
         # What is wrong with a request shows at the first piece, before the answer begins.
         first = await anext(pieces, None)
         parts.metrics.texts.labels(model.name, "stream").inc()
-        return Reply(
-            pieces=_events(first, pieces),
-            media_type="text/event-stream",
-            headers={**NOT_KEPT, "X-Accel-Buffering": "no"},
-        )
+        headers = {
+            **NOT_KEPT,
+            "Content-Type": "text/event-stream",
+            "X-Accel-Buffering": "no",
+        }
+        return Pieces(_events(first, pieces), headers=headers)
 
-    @routes.post("/v1/look", body=schemas.look, responses={**refusals(), **_TRACE}, tags=["inside"])
-    async def look(body: Any) -> Reply:
+    async def look(body: Any) -> Response:
         """Look inside the translation of one line: the arrays of the layers that are asked for."""
         model = parts.models.choose(body.model, body.source, body.target)
         work = partial(compute_look, model, body, most_bytes=limits.look_bytes)
         records, arrays = await scheduler.call(work, cost=10 * estimate_tokens(body.text))
         parts.metrics.texts.labels(model.name, "look").inc()
-        return Reply(
-            pieces=_one_by_one(write_trace(records, arrays)),
-            media_type="application/octet-stream",
-            headers=NOT_KEPT,
-        )
+        written = _one_by_one(write_trace(records, arrays))
+        return Pieces(written, headers=NOT_KEPT, media_type="application/octet-stream")
 
-    @routes.post(
-        "/v1/change",
-        body=schemas.change,
-        response_model=ChangeAnswer,
-        responses=refusals(),
-        tags=["inside"],
-    )
-    async def change(body: Any) -> Reply:
+    async def change(body: Any) -> Response:
         """Translate one line again under changes of the model: cut heads, edges or words."""
         model = parts.models.choose(body.model, body.source, body.target)
         work = partial(compute_change, model, body)
         found = await scheduler.call(work, cost=50 * estimate_tokens(body.text))
         parts.metrics.texts.labels(model.name, "change").inc()
-        answer = reply(found)
-        refuse_if_too_large(len(answer.body), limits.response_bytes)
-        return answer
+        return reply(found, most_bytes=limits.response_bytes)
+
+    return [
+        computing("/v1/stream", stream, schemas.stream, _EVENTS),
+        computing("/v1/look", look, schemas.look, _TRACE, tag="inside"),
+        computing("/v1/change", change, schemas.change, ChangeAnswer, tag="inside"),
+    ]
 
 
 async def _one_by_one(parts: Iterator[bytes]) -> AsyncIterator[bytes]:

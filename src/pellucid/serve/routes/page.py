@@ -1,28 +1,36 @@
-"""The page of the server."""
+"""The page at ``/``: models that run in it, and models that it asks this server for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from pellucid.serve.page import Lessons, make_service_page
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pellucid.serve.models import Models, ServedModel
+from pellucid.serve.operations import Need, Operation
 from pellucid.serve.parts import Parts
-from pellucid.serve.responses import Reply
-from pellucid.serve.table import Table
+
+if TYPE_CHECKING:
+    from pellucid.bundle import Bundle
+
+Lessons = Callable[["Bundle"], tuple[list[dict[str, Any]], str]]
+"""Returns the lessons for the page of a model, or none and the reason in a sentence."""
 
 
-def add_page_route(routes: Table, parts: Parts, lessons: Lessons) -> None:
-    """Add ``/``, which is made when it is asked for the first time.
+def page_operations(parts: Parts, lessons: Lessons) -> list[Operation]:
+    """Make ``/``, whose page is made when it is asked for the first time.
 
     Args:
-        routes: the table to add them to.
         parts: of the server.
         lessons: the lessons of a model that runs in the page.
     """
     made: list[bytes] = []
     has_keys = parts.settings.keys is not None
 
-    @routes.get("/", include_in_schema=False)
-    async def page() -> Reply:
+    async def page(_: Request) -> Response:
         """Show the page."""
         if not made:
             make = partial(make_service_page, parts.models, has_keys=has_keys, lessons=lessons)
@@ -32,4 +40,68 @@ def add_page_route(routes: Table, parts: Parts, lessons: Lessons) -> None:
             "Content-Security-Policy": "frame-ancestors 'none'",
             "X-Frame-Options": "DENY",
         }
-        return Reply(made[0], headers=headers, media_type="text/html; charset=utf-8")
+        return Response(made[0], headers=headers, media_type="text/html; charset=utf-8")
+
+    return [Operation("GET", "/", page, need=Need.NOTHING)]
+
+
+def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> bytes:
+    """Make the page of a server with all its models.
+
+    Small models of whole words run in the page; it asks the server for the others. If the server
+    has keys, it asks for all, because the page is open and would hand out the weights.
+
+    Args:
+        models: the models of the server.
+        has_keys: True if requests need a key.
+        lessons: the lessons of a model that runs in the page.
+    """
+    from pellucid.formats.exporting import guided_head
+    from pellucid.inside.show.page.carry import carry_model
+    from pellucid.page import make_page
+
+    carried, services = [], []
+    walks: list[dict[str, Any]] = []
+    without = "There are no lessons in this page: they need a model that the page runs itself."
+    for model in models:
+        bundle = model.translator.own_bundle
+        taught = guided_head(bundle)
+        if has_keys or not _can_carry(bundle):
+            services.append(_describe(model, taught))
+            continue
+        carried.append(carry_model(bundle, model.name, taught=taught))
+        if not walks:
+            walks, without = lessons(bundle)
+    page = make_page(
+        "Pellucid",
+        models=carried,
+        services=services,
+        lessons=walks,
+        without_lessons=without,
+        without_script="<p>This page needs JavaScript. The API does not: see /openapi.json.</p>",
+    )
+    return page.encode()
+
+
+def _can_carry(bundle: Bundle) -> bool:
+    from pellucid.inside.show.page.carry import cannot_carry
+    from pellucid.page.make import MODEL_LIMIT
+
+    # First by size only: the other checks make a copy in double precision.
+    size = 4 * sum(weight.numel() for weight in bundle.model.parameters())
+    return size <= MODEL_LIMIT and not cannot_carry(bundle)
+
+
+def _describe(model: ServedModel, taught: tuple[int, int] | None) -> dict[str, Any]:
+    bundle = model.translator.own_bundle
+    config = bundle.config.model
+    layers = f"{config.num_encoder_layers} + {config.num_decoder_layers} layers"
+    return {
+        "name": model.name,
+        "languages": {"source": model.source, "target": model.target},
+        "model_hash": bundle.model_hash,
+        "taught_head": f"decoder.{taught[0]}.cross.{taught[1]}" if taught else "",
+        "about": f"{layers}, {config.num_heads} heads, computed by this server",
+        "unit": "words" if bundle.config.tokenizer.kind == "words" else "pieces",
+        "vocabulary_size": config.target_vocabulary_size,
+    }

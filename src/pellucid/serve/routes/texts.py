@@ -1,45 +1,46 @@
-"""Translation and scores."""
+"""Translation and scores: from the body of a request to work on its texts, and to an answer."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pellucid.serve.answers import ProblemAnswer, ScoresAnswer, TranslateAnswer
-from pellucid.serve.asking import refuse_with_html, score_record, translate_task, translation_record
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from pellucid.config import TreatmentConfig
+from pellucid.serve.answers.bodies import DECODING, Schemas, ScoresAnswer, TranslateAnswer
+from pellucid.serve.answers.responses import Problem, reply
 from pellucid.serve.markup.translating import translate_markup
+from pellucid.serve.models import Options, ServedModel
+from pellucid.serve.operations import DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
-from pellucid.serve.responses import PROBLEMS, Reply, reply
-from pellucid.serve.schemas import Schemas
-from pellucid.serve.table import Table
-from pellucid.serve.tasks import Score, Translate, refuse_if_too_large
+from pellucid.serve.queue.tasks import Score, Text, Translate
+from pellucid.translate.constraints import constraints_of, fit_glossary
+from pellucid.translate.records import score_record, translation_record
+
+if TYPE_CHECKING:
+    from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.decode.constraints.request import Constraints
+    from pellucid.translate.preparing import LineConstraints
+
+PHRASES = ("forbid", "require", "require_each", "glossary")
+"""The fields that say what a translation may and must contain, other than how it begins."""
+
+TREATMENT = tuple(TreatmentConfig.model_fields)
 
 
-def refusals() -> dict[int | str, dict[str, Any]]:
-    """Describe the answers of a route that computes, other than its result."""
-    return {
-        status: {"model": ProblemAnswer, "description": text} for status, text in PROBLEMS.items()
-    }
-
-
-def add_text_routes(routes: Table, parts: Parts, schemas: Schemas) -> None:
-    """Add ``/v1/translate`` and ``/v1/score``.
+def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
+    """Make ``/v1/translate`` and ``/v1/score``.
 
     Args:
-        routes: the table to add them to.
         parts: models and scheduler.
         schemas: the classes of requests.
     """
     limit = parts.settings.limits.response_bytes
 
-    @routes.post(
-        "/v1/translate",
-        body=schemas.translate,
-        response_model=TranslateAnswer,
-        responses=refusals(),
-        tags=["texts"],
-    )
-    async def translate(body: Any) -> Reply:
+    async def translate(body: Any) -> Response:
         """Translate texts, with every option of pellucid translate.
 
         Texts of all clients are computed together. A text that cannot be translated has an error;
@@ -52,37 +53,159 @@ def add_text_routes(routes: Table, parts: Parts, schemas: Schemas) -> None:
         found = await parts.scheduler.compute(task, texts)
         parts.metrics.texts.labels(model.name, "translate").inc(len(found))
         answers = [
-            translation_record(one, has_tokens=body.tokens, has_links=body.align) for one in found
+            {
+                "text": one.text,
+                **translation_record(one, has_tokens=body.tokens, has_links=body.align),
+            }
+            for one in found
         ]
-        answer = reply({"model": model.name, "translations": answers})
-        refuse_if_too_large(len(answer.body), limit)
-        return answer
+        return reply({"model": model.name, "translations": answers}, most_bytes=limit)
 
-    async def _translate_html(body: Any, task: Translate) -> Reply:
+    async def _translate_html(body: Any, task: Translate) -> Response:
         refuse_with_html(body)
         task = replace(task, align=task.align or ("auto", None, None))
         found = await translate_markup(parts, task, body.texts)
         answers: list[dict[str, Any]] = [
             {"text": text, "error": None, "hypotheses": []} for text in found
         ]
-        answer = reply({"model": task.model.name, "translations": answers})
-        refuse_if_too_large(len(answer.body), limit)
-        return answer
+        return reply({"model": task.model.name, "translations": answers}, most_bytes=limit)
 
-    @routes.post(
-        "/v1/score",
-        body=schemas.score,
-        response_model=ScoresAnswer,
-        responses=refusals(),
-        tags=["texts"],
-    )
-    async def score(body: Any) -> Reply:
+    async def score(body: Any) -> Response:
         """Compute the log-probability of given translations."""
         model = parts.models.choose(body.model, body.source, body.target)
         pairs = [(pair.source, pair.target) for pair in body.pairs]
         found = await parts.scheduler.compute(Score(model, body.to), pairs)
         parts.metrics.texts.labels(model.name, "score").inc(len(found))
-        answers = [score_record(one, has_tokens=body.tokens) for one in found]
-        answer = reply({"model": model.name, "scores": answers})
-        refuse_if_too_large(len(answer.body), limit)
-        return answer
+        answers = [score_record(one, has_tokens=body.tokens and one.error is None) for one in found]
+        return reply({"model": model.name, "scores": answers}, most_bytes=limit)
+
+    return [
+        computing("/v1/translate", translate, schemas.translate, TranslateAnswer),
+        computing("/v1/score", score, schemas.score, ScoresAnswer),
+    ]
+
+
+def computing(
+    path: str,
+    answer: Callable[[Any], Awaitable[Response]],
+    body: type[BaseModel],
+    gives: Any,
+    *,
+    tag: str = "texts",
+) -> Operation:
+    """Make a route under ``/v1`` that computes; arguments as for `Operation`."""
+    return Operation(
+        "POST",
+        path,
+        answer,
+        need=Need.KEY,
+        is_work=True,
+        body=body,
+        gives=gives,
+        refusals=(400, 401, *DOOR, 422, *WORK),
+        tag=tag,
+    )
+
+
+def decoding_of(body: Any, model: ServedModel) -> Options:
+    """Take the decoding options that a request gives, and refuse a language that is not there.
+
+    Raises:
+        InputError: the options are impossible, or the model has no such language.
+    """
+    given = {name: getattr(body, name, None) for name in DECODING}
+    given = {name: value for name, value in given.items() if value is not None}
+    is_plain = not any(getattr(body, name, None) for name in (*PHRASES, "retry"))
+    options = model.decide(given, is_plain=is_plain)
+    if body.to is not None:
+        from pellucid.text.codes import find_code
+
+        find_code(model.translator.tokenizer, body.to)
+    return options
+
+
+def translate_task(body: Any, model: ServedModel) -> tuple[Translate, list[Text]]:
+    """Turn a request for translations into work.
+
+    Raises:
+        InputError: its options are impossible.
+        Problem: two of its parts contradict each other.
+    """
+    options = decoding_of(body, model)
+    treatment = [(name, getattr(body, name)) for name in TREATMENT]
+    if body.to is not None:
+        treatment.append(("to", body.to))
+    if (body.align_layer, body.align_head) != (None, None) and not body.align:
+        raise Problem(422, "align_layer and align_head need align. Add it, or leave them out.")
+    align = (body.words_by, body.align_layer, body.align_head) if body.align else None
+    for name in ("prefixes", "require_each"):
+        each = getattr(body, name)
+        if each is not None and len(each) != len(body.texts):
+            raise Problem(
+                422,
+                f"{name} must have one entry for each text, but has {len(each)} for "
+                f"{len(body.texts)} texts.",
+            )
+    if body.prefix and body.prefixes is not None:
+        raise Problem(422, "prefix cannot be combined with prefixes. Leave one out.")
+    task = Translate(model, options, tuple(treatment), align)
+    return task, list(map(Text, body.texts, all_constraints(body, model, body.texts)))
+
+
+def refuse_with_html(body: Any) -> None:
+    """Refuse what a request for HTML cannot have: its texts are cut into sentences.
+
+    Raises:
+        Problem: 422, a field belongs to single texts.
+    """
+    given = ("prefix", "prefixes", "forbid", "require", "require_each", "glossary", "tokens")
+    named = [name for name in given if getattr(body, name)]
+    if (body.n_best or 1) > 1:
+        named.append("n_best")
+    if named:
+        raise Problem(422, f"{named[0]} cannot be combined with format html. Leave it out.")
+
+
+def all_constraints(body: Any, model: ServedModel, texts: Sequence[str]) -> list[LineConstraints]:
+    """Build the constraints of each text.
+
+    Args:
+        body: a request.
+        model: the model.
+        texts: its texts.
+    """
+    prefixes = getattr(body, "prefixes", None) or [body.prefix] * len(texts)
+    if not any(getattr(body, name, None) for name in PHRASES):
+        return list(map(_begin_with, prefixes))
+    glossary = _glossary(body, model)
+    rows = getattr(body, "require_each", None) or [()] * len(texts)
+    phrases = (*body.forbid, *body.require, *(phrase for row in rows for phrase in row))
+    if not all(map(str.strip, phrases)):
+        raise Problem(422, "A phrase must hold text, but one is blank. Leave it out.")
+    forbidden = tuple(body.forbid)
+    return [
+        constraints_of(text, prefix, forbidden, body.require, row, glossary)
+        for text, prefix, row in zip(texts, prefixes, rows, strict=True)
+    ]
+
+
+def _begin_with(prefix: str) -> Constraints:
+    from pellucid.decode.constraints.request import Constraints
+
+    return Constraints(prefix)
+
+
+def _glossary(body: Any, model: ServedModel) -> Glossary | None:
+    if not body.glossary:
+        return None
+    from pellucid.decode.constraints.glossary import Glossary
+
+    terms: dict[str, str] = {}
+    for term in body.glossary:
+        if not term.source.strip() or not term.target.strip():
+            raise Problem(422, "A term of the glossary must hold text on both sides.")
+        if terms.setdefault(term.source, term.target) != term.target:
+            raise Problem(
+                422, "A source term of the glossary must have one target term, but one has two."
+            )
+    return fit_glossary(Glossary(terms, match=body.glossary_match), model.translator)

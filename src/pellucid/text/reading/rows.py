@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from pellucid.config import DataConfig
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError
+from pellucid.terminal.text import count_of
 
 SOURCE_NAMES = ("source", "src")
 TARGET_NAMES = ("target", "tgt", "trg")
@@ -143,7 +144,7 @@ class _TwoColumns:
         columns = line.split("\t")
         if len(columns) == 2:
             return columns[0], columns[1]
-        count = _columns(len(columns))
+        count = count_of(len(columns), "column")
         more = " Name the two that count in data.columns." if len(columns) > 2 else ""
         return Fault(
             count if line else "empty",
@@ -164,7 +165,7 @@ class _Table:
         columns = line.split("\t")
         if len(columns) == self._num_columns:
             return columns[self._source], columns[self._target]
-        count = _columns(len(columns))
+        count = count_of(len(columns), "column")
         return Fault(
             count if line else "empty",
             f"A line must have {self._num_columns} columns, as the first has, but has {count} "
@@ -282,10 +283,6 @@ def _json_type(value: Any) -> str:
     """Name a JSON value's type."""
     names = {bool: "true or false", int: "a number", float: "a number", str: "a string"}
     return {type(None): "null", list: "a list", dict: "an object", **names}[type(value)]
-
-
-def _columns(number: int) -> str:
-    return f"{number} {'column' if number == 1 else 'columns'}"
 
 
 _KINDS = {

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Column
+from pellucid.terminal.progress import ProgressLine
 
 HALF_LIFE_SECONDS = 10.0
 LONGEST_STEP_SECONDS = 2.0
@@ -52,27 +49,14 @@ class TrainingProgress:
         self._speed = Smoothed()
         self._description = "starting"
         self._start: tuple[float, float] | None = None
-        self._bar: Progress | None = None
-        if is_wanted and sys.stderr.isatty():
-            self._bar = Progress(
-                BarColumn(bar_width=None, table_column=Column(ratio=1)),
-                TextColumn("{task.description}", markup=False),
-                console=Console(stderr=True),
-                transient=True,
-                expand=True,
-                redirect_stdout=False,
-            )
-            self._task = self._bar.add_task(self._description, total=1.0)
+        self._line = ProgressLine(is_wanted=is_wanted, bar="wide", total=1.0)
 
     def __enter__(self) -> TrainingProgress:
-        if self._bar is not None:
-            self._bar.start()
+        self._line.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            with suppress(OSError):  # The terminal may have been closed.
-                self._bar.stop()
+        self._line.__exit__()
 
     def update(
         self, share: float, *, step: int, loss: float, speed: float, rate: float, bleu: float
@@ -87,7 +71,7 @@ class TrainingProgress:
             rate: the learning rate of the last update.
             bleu: the best so far; below 0 before the first validation.
         """
-        if self._bar is None:
+        if not self._line.is_shown:
             return
         now = self._clock()
         if self._start is None:
@@ -101,19 +85,16 @@ class TrainingProgress:
             bleu=bleu,
             time_left=describe_time_left(share, since=self._start, now=now),
         )
-        self._bar.update(self._task, completed=share, description=self._description)
+        self._line.show(self._description, share)
 
     @contextmanager
     def busy(self, doing: str) -> Iterator[None]:
         """Show another activity, such as ``validating``."""
-        if self._bar is None:
-            yield
-            return
-        self._bar.update(self._task, description=doing)
+        self._line.show(doing)
         try:
             yield
         finally:
-            self._bar.update(self._task, description=self._description)
+            self._line.show(self._description)
 
 
 def describe_training(

@@ -31,7 +31,7 @@ from pellucid.bundle import (
     write_listed,
 )
 from pellucid.config import BundleConfig
-from pellucid.config.records import read_record
+from pellucid.config.parsing import read_record
 from pellucid.errors import BundleError, OutputError, PellucidError
 from pellucid.files import delete_folder, new_folder, tidy_folder
 from pellucid.model.stored import serialize_tensors

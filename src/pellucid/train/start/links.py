@@ -13,6 +13,7 @@ from pellucid.config import DataConfig
 from pellucid.errors import DataError, InputFileNotFoundError
 from pellucid.evaluate.links import parse_links
 from pellucid.files import refuse_pipe
+from pellucid.terminal.text import count_of
 from pellucid.text.codes import split_code
 from pellucid.text.line_words import line_words
 from pellucid.text.reading.corpus import BadLine, BadLines, Pair, read_pairs, resolve_folder
@@ -133,7 +134,7 @@ class BrokenLinks:
                 f"Word links must belong to this text, but {count:,} of {self._num_lines:,} lines "
                 f"cannot be used: {self.lines.listed()}. {first} See --check."
             )
-        lines = "1 line" if count == 1 else f"{count:,} lines"
+        lines = count_of(count, "line")
         return (
             f"Word links: {lines} cannot be used, and the pair is trained without links: "
             f"{self.lines.listed()}. See --check."
@@ -251,7 +252,7 @@ class _LinkReport:
         if count:
             share = count / self._num_lines
             kinds = ", ".join(f"{number:,} {kind}" for kind, number in self._broken.kinds.items())
-            lines = "1 line" if count == 1 else f"{count:,} lines"
+            lines = count_of(count, "line")
             yield Finding(
                 "error" if share > MOST_BROKEN else "warning",
                 "word links",
@@ -276,7 +277,7 @@ class _LinkReport:
                 "or leave data.train_alignments out."
             )
             return Finding("warning", "word links", "train", count, 1.0, sentence)
-        lines = "1 line" if count == 1 else f"{count:,} lines"
+        lines = count_of(count, "line")
         return Finding(
             "note",
             "word links",

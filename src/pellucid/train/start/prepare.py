@@ -10,10 +10,11 @@ from typing import Any
 
 from pellucid.bundle import MANIFEST, read_json, to_json, verify_files
 from pellucid.config import Recipe, TokenizerConfig, validate
-from pellucid.config.records import read_record
+from pellucid.config.parsing import read_record
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
 from pellucid.errors import BundleError, ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import hash_file, new_folder, read_bytes, write_bytes, write_text
+from pellucid.terminal.text import count_of
 from pellucid.text.learned import (
     STATISTICS,
     TextStatistics,
@@ -218,8 +219,7 @@ def _prepare_into(
 
 
 def _describe_bad(bad: BadLines, text: str) -> str:
-    lines = "1 line" if bad.count == 1 else f"{bad.count:,} lines"
-    return f"Left out {lines} of the {text} text: {bad.listed()}."
+    return f"Left out {count_of(bad.count, 'line')} of the {text} text: {bad.listed()}."
 
 
 def _counted(

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import torch
 
+from pellucid.terminal.text import count_of
+
 USUAL_UPDATES = 8
 """Latest updates whose speed a trial is compared with."""
 
@@ -95,8 +97,8 @@ class ThreadTrials:
         self._num_changes += is_faster
         if is_faster and self._num_changes <= MOST_SAID:
             said = (
-                f"Updates are faster with {_threads(self._tried)} than with "
-                f"{_threads(self.threads)} now"
+                f"Updates are faster with {count_of(self._tried, 'thread')} than with "
+                f"{count_of(self.threads, 'thread')} now"
                 + (", as other programs use the processor." if self._tried < self.threads else ".")
             )
         if is_faster:
@@ -113,7 +115,3 @@ class ThreadTrials:
 def _speed(updates: list[tuple[int, float]] | deque[tuple[int, float]]) -> float:
     """Return the tokens per second of some updates."""
     return sum(tokens for tokens, _ in updates) / max(1e-9, sum(time for _, time in updates))
-
-
-def _threads(number: int) -> str:
-    return "1 thread" if number == 1 else f"{number} threads"

@@ -1,1 +1,0 @@
-"""Work of ``pellucid train`` before training: the report of the data check."""

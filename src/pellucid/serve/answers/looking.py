@@ -1,0 +1,345 @@
+"""A look inside a model, and what-if, as answers: for the computing thread only."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pellucid.errors import InputError
+from pellucid.serve.answers.bodies import SEARCH
+from pellucid.serve.answers.responses import Problem
+from pellucid.serve.models import ServedModel
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pellucid.inside.ask import Ask
+    from pellucid.inside.changes.change import Changes
+    from pellucid.text.tokenizers.tokenizer import Tokenizer
+
+MOST_CHANGE_TOKENS = 512
+"""Tokens of a sentence under changes: each token of its new translation is a whole pass."""
+
+MOST_NAMED = 9
+"""Tokens of each row of logits whose texts an answer holds."""
+
+RECORDS = (
+    "source_tokens",
+    "source_ids",
+    "target_tokens",
+    "target_ids",
+    "predicted_tokens",
+    "predicted_ids",
+    "log_probabilities",
+    "argmax_tokens",
+    "decode_log_probabilities",
+    "heads",
+    "checks",
+    "model",
+    "decoding",
+)
+
+
+def look(
+    model: ServedModel, body: Any, *, most_bytes: int
+) -> tuple[dict[str, Any], list[tuple[str, np.ndarray]]]:
+    """Look inside the translation of a text.
+
+    Args:
+        model: the model.
+        body: a request of ``/v1/look``.
+        most_bytes: the most bytes of all arrays.
+
+    Returns:
+        The records of the trace, and its arrays in the order in which the model computes them.
+
+    Raises:
+        InputError: the text or the target cannot be looked at, or an array does not exist.
+        Problem: 413, the arrays are too large.
+    """
+    from pellucid.inside.look import describe_model
+    from pellucid.inside.pair import make_pair
+    from pellucid.inside.replay import replay
+
+    ask = _ask(body, model)
+    text = _one_line(body, model)
+    translator = model.translator
+    found = _find_target(model, body, text)
+    source_ids = translator.tokenizer.encode_source(text)
+    size = ask.num_bytes(translator.model.config, len(source_ids), len(found.ids))
+    if size > most_bytes:
+        raise Problem(
+            413,
+            f"The arrays must have at most {most_bytes:,} bytes, but would have {size:,}. "
+            "Ask for single layers, heads or stages.",
+        )
+    bundle = translator.own_bundle
+    pair = make_pair(bundle, text, found.ids, float64=True)
+    trace = replay(
+        pair,
+        ask,
+        decode_log_probabilities=found.logs,
+        model=describe_model(bundle),
+        decoding=found.decoding,
+        changes=_probe(body, translator.tokenizer, text, source_ids),
+    )
+    records = {name: getattr(trace, name) for name in RECORDS}
+    order = {wanted.name: place for place, wanted in enumerate(ask.arrays(pair.model.config))}
+    arrays = sorted(trace.arrays.items(), key=lambda named: order.get(named[0], len(order)))
+    records |= {"problems": trace.problems, "text": translator.tokenizer.decode_target(found.ids)}
+    records["hypotheses"] = found.hypotheses
+    records["vocabulary"] = _vocabulary(translator.tokenizer, dict(arrays), found)
+    return records, arrays
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The target to look at.
+
+    Attributes:
+        ids: its tokens, ``</s>`` included if it has one.
+        logs: their log-probabilities as a search computed them; None if they were given.
+        decoding: how it was found.
+        hypotheses: what the search found, the best first.
+    """
+
+    ids: tuple[int, ...]
+    logs: tuple[float, ...] | None
+    decoding: dict[str, Any]
+    hypotheses: list[dict[str, Any]]
+
+
+def _ask(body: Any, model: ServedModel) -> Ask:
+    from pellucid.inside.ask import Ask
+
+    given = {
+        name: getattr(body, name)
+        for name in ("parts", "layers", "kinds", "heads", "stages")
+        if getattr(body, name) is not None
+    }
+    ask = Ask(**given, everything=body.everything)
+    ask.check(model.translator.model.config)
+    return ask
+
+
+def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
+    """Take the target that is given, or search for one, also under changes or after a prefix."""
+    translator = model.translator
+    search = {name: getattr(body, name) for name in SEARCH if getattr(body, name, None) is not None}
+    given = [name for name in ("target_text", "target_ids") if getattr(body, name) is not None]
+    is_greedy = bool(body.changes or body.prefix_ids)
+    if len(given) > 1 or (search and (given or is_greedy)) or (given and body.prefix_ids):
+        raise Problem(
+            422,
+            "target_text, target_ids, and options of a search cannot be combined, and changes and "
+            "prefix_ids are decoded greedily. Leave one of them out.",
+        )
+    if given:
+        ids = body.target_ids
+        if ids is None:
+            ids = translator.tokenizer.encode_target(body.target_text)
+        _check_ids(model, "target_ids", ids)
+        return _Target(tuple(ids), None, {"given": True}, [])
+    if is_greedy:
+        return _decode_under(model, body, text)
+    options = {"precision": "float32", **search}
+    (found,) = translator.translate([text], clean=False, split=False, **options)
+    if found.error is not None:
+        raise InputError(found.error)
+    hypotheses = [
+        _hypothesis(translator.tokenizer, one, one.token_log_probabilities, one.score)
+        for one in found.hypotheses
+    ]
+    decoding = translator.configure(**options).model_dump(mode="json") | {"given": False}
+    best = found.best
+    return _Target(best.ids, best.token_log_probabilities, decoding, hypotheses)
+
+
+def _decode_under(model: ServedModel, body: Any, text: str) -> _Target:
+    from pellucid.inside.changes.what_if import decode_under
+    from pellucid.inside.pair import Pair
+
+    tokenizer = model.translator.tokenizer
+    source_ids = tuple(tokenizer.encode_source(text))
+    prefix = tuple(body.prefix_ids or ())
+    _check_ids(model, "prefix_ids", prefix)
+    _check_length(len(source_ids))
+    probe = _probe(body, tokenizer, text, source_ids)
+    limit = min(2 * len(source_ids) + 20, MOST_CHANGE_TOKENS)
+    pair = Pair(model.translator.model, tokenizer, source_ids, prefix)
+    if probe is not None:
+        probe.check(pair.model.config, len(source_ids), limit)
+    found = decode_under(pair, probe, prefix_ids=prefix, max_length=limit)
+    hypothesis = _hypothesis(tokenizer, found, found.log_probabilities, found.log_probability)
+    decoding = {"given": False, "beam": 1, "prefix_ids": prefix, "changes": str(probe or "")}
+    return _Target(found.ids, found.log_probabilities, decoding, [hypothesis])
+
+
+def _hypothesis(
+    tokenizer: Tokenizer, found: Any, logs: Sequence[float | None], score: float
+) -> dict[str, Any]:
+    """Write a translation that was found, with the log-probability of each token and its score."""
+    return {
+        "text": found.text,
+        "ids": found.ids,
+        "log_probabilities": logs,
+        "is_finished": found.ids[-1:] == (tokenizer.config.eos_id,),
+        "score": score,
+    }
+
+
+def _probe(body: Any, tokenizer: Tokenizer, text: str, source_ids: Sequence[int]) -> Changes | None:
+    from pellucid.inside.changes.change import Changes
+    from pellucid.inside.changes.words import parse_changes
+
+    if not body.changes:
+        return None
+    return Changes(*parse_changes(body.changes, tokenizer, text, source_ids))
+
+
+def _check_ids(model: ServedModel, name: str, ids: Sequence[int]) -> None:
+    size = model.translator.model.config.target_vocabulary_size
+    limit = model.translator.model.config.max_target_length
+    if any(id_ >= size for id_ in ids) or (name == "target_ids" and not ids) or len(ids) > limit:
+        raise Problem(
+            422,
+            f"{name} must be at most {limit} ids of the target vocabulary, below {size}.",
+        )
+
+
+def _check_length(length: int) -> None:
+    if length > MOST_CHANGE_TOKENS:
+        raise Problem(
+            413,
+            f"A sentence to change must have at most {MOST_CHANGE_TOKENS} tokens, but has "
+            f"{length}. Send a shorter one.",
+        )
+
+
+def _vocabulary(
+    tokenizer: Tokenizer, arrays: dict[str, np.ndarray], found: _Target
+) -> dict[int, str]:
+    """Name the tokens of all hypotheses, and the likeliest ones of each row of logits."""
+    ids = {id_ for one in found.hypotheses for id_ in one["ids"]} | set(found.ids)
+    logits_TV = arrays.get("decoder.logits")
+    if logits_TV is not None:
+        count = min(MOST_NAMED, logits_TV.shape[1])
+        ids.update(map(int, (-logits_TV).argpartition(count - 1, axis=1)[:, :count].ravel()))
+    ordered = sorted(ids)
+    return dict(zip(ordered, tokenizer.target_tokens(ordered), strict=True))
+
+
+def _one_line(body: Any, model: ServedModel) -> str:
+    from pellucid.text.codes import with_codes
+
+    text = body.text.strip()
+    if not text or "\n" in text:
+        raise Problem(422, "A text to look at must be one line that holds text.")
+    (text,) = with_codes(model.translator.tokenizer, body.to, [text])
+    return str(text)
+
+
+def write_trace(records: dict[str, Any], arrays: list[tuple[str, np.ndarray]]) -> Iterator[bytes]:
+    """Write a trace as a file of safetensors: a header in JSON, then the numbers.
+
+    Args:
+        records: go into the header, as a JSON text under ``__metadata__.trace``.
+        arrays: float32, in the order in which they are written.
+
+    Yields:
+        The header, then each array.
+    """
+    import numpy as np
+
+    header: dict[str, Any] = {
+        "__metadata__": {"format": "pellucid-trace-1", "trace": json.dumps(_plain(records))}
+    }
+    place = 0
+    for name, array in arrays:
+        end = place + 4 * array.size
+        header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [place, end]}
+        place = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little") + text
+    for _, array in arrays:
+        yield np.ascontiguousarray(array, dtype="<f4").tobytes()
+
+
+def change(model: ServedModel, body: Any) -> dict[str, Any]:
+    """Translate a text again under changes, and score the old translation under them.
+
+    Args:
+        model: the model.
+        body: a request of ``/v1/change``.
+
+    Raises:
+        InputError: a change cannot be read, or its place does not exist.
+    """
+    from pellucid.inside.changes.what_if import what_if
+    from pellucid.inside.changes.words import parse_changes
+    from pellucid.inside.pair import Pair
+
+    translator = model.translator
+    text = _one_line(body, model)
+    source_ids = tuple(translator.tokenizer.encode_source(text))
+    if body.target_text is not None:
+        target_ids = tuple(translator.tokenizer.encode_target(body.target_text))
+        _check_ids(model, "target_text", target_ids)
+    else:
+        (best,) = translator.translate([text], clean=False, split=False, precision="float32")
+        if best.error is not None:
+            raise InputError(best.error)
+        target_ids = best.ids
+    _check_length(max(len(source_ids), len(target_ids)))
+    pair = Pair(translator.model, translator.tokenizer, source_ids, target_ids)
+    found = what_if(
+        pair,
+        parse_changes(body.changes, pair.tokenizer, text, source_ids),
+        prefix=body.prefix,
+        max_length=min(2 * len(pair.target_ids) + 20, MOST_CHANGE_TOKENS),
+        num_random=body.random,
+    )
+    outputs = {name: _output(getattr(found, name)) for name in ("original", "before", "after")}
+    baseline = found.baseline
+    return {
+        "model": model.name,
+        "changes": found.changes,
+        **outputs,
+        "effect": _number(found.effect),
+        "under_change": list(map(_number, found.under_change)),
+        "after_unchanged": list(map(_number, found.after_unchanged)),
+        "edits": [
+            {"place": one.place, "before": one.before, "after": one.after} for one in found.edits
+        ],
+        "baseline": None
+        if baseline is None
+        else {"changes": baseline.changes, "effects": list(map(_number, baseline.effects))},
+    }
+
+
+def _output(output: Any) -> dict[str, Any]:
+    return {
+        "text": output.text,
+        "tokens": output.tokens,
+        "log_probabilities": list(map(_number, output.log_probabilities)),
+    }
+
+
+def _number(value: float) -> float | None:
+    """Write a number that JSON has; None stands for minus infinity."""
+    return value if math.isfinite(value) else None
+
+
+def _plain(value: Any) -> Any:
+    """Turn records into what JSON has; numbers that it lacks become None."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return _number(value)
+    return value

@@ -1,0 +1,155 @@
+"""Connections that end when their clients are too slow, send too much, or the server ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from pellucid.serve.settings import Limits
+
+CONNECTION = "pellucid.connection"
+"""The key of a request's scope that holds its `Connection`."""
+
+MOST_HEADER_BYTES = 64 * 1024
+
+GRACE_SECONDS = 0.5
+"""Time for a request that is already on its way when the server is to end."""
+
+LAST_CHANCE_SECONDS = 0.1
+"""Time to read what has arrived before a client counts as too slow."""
+
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\n"
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\n"
+    b"content-length: 0\r\n\r\n"
+)
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's connection, with a time and a size for the head of each request.
+
+    Attributes:
+        server_limits: the limits; each server has its own class, from `make_protocol`.
+        on_lost: is called once the client has closed the connection.
+    """
+
+    server_limits: Limits
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._is_ending = False
+        self._is_in_head = True
+        self._num_head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+        self.on_lost: Callable[[], None] | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """True if the client has closed the connection."""
+        return self.transport.is_closing()
+
+    @property
+    def is_behind(self) -> bool:
+        """True if the client takes its answers more slowly than they come."""
+        return self.flow.write_paused
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request, or refuse a client too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self.server_limits.connections:
+            transport.write(_FULL)
+            transport.close()
+            return
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever answers a request of this client."""
+        self._cancel_timer()
+        super().connection_lost(exc)
+        if self.on_lost is not None:
+            self.on_lost()
+
+    def data_received(self, data: bytes) -> None:
+        """Read what has arrived, up to the largest head."""
+        if self._is_in_head:
+            if self._head_timer is None:
+                self._expect_head()
+            self._num_head_bytes += len(data)
+            if self._num_head_bytes > MOST_HEADER_BYTES + self.server_limits.body_bytes:
+                self._end(_TOO_LARGE)
+                return
+        super().data_received(data)
+        if self._is_in_head and self._num_head_bytes > MOST_HEADER_BYTES:
+            self._end(_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self._is_in_head = True
+
+    def on_headers_complete(self) -> None:
+        """Hand the request over, with this connection in its scope."""
+        self._is_in_head = False
+        self._num_head_bytes = 0
+        self._cancel_timer()
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]
+        super().on_headers_complete()
+        if self._is_ending:
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        """End a request; the next head may follow."""
+        super().on_message_complete()
+        self._is_in_head = True
+
+    def shutdown(self) -> None:
+        """Answer what has arrived or is about to, then close."""
+        self._is_ending = True
+        if self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(GRACE_SECONDS, self._close_if_idle)
+        else:
+            self.cycle.keep_alive = False
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, also if its client has not taken the last answer."""
+        if not self.transport.is_closing():
+            if self.transport.get_write_buffer_size():
+                self.transport.abort()
+            else:
+                self.transport.close()
+
+    def _close_if_idle(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+    def _expect_head(self) -> None:
+        self._cancel_timer()
+        self._head_timer = self.loop.call_later(
+            self.server_limits.header_seconds, self._wait_once_more
+        )
+
+    def _wait_once_more(self) -> None:
+        # A busy machine may have kept this process from reading what is there.
+        self._head_timer = self.loop.call_later(LAST_CHANCE_SECONDS, self._end, _TOO_SLOW)
+
+    def _cancel_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _end(self, answer: bytes) -> None:
+        """Close the connection with an answer, unless another one is being sent."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(answer)
+            self.transport.close()
+
+
+def make_protocol(limits: Limits) -> type[Connection]:
+    """Make the class of connections for some limits."""
+    return type("Connection", (Connection,), {"server_limits": limits})

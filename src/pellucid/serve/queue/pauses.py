@@ -1,0 +1,148 @@
+"""Short pauses of the event loop: a few requests in each pass, cycles, and PyTorch's libraries.
+
+The event loop runs everything that is ready before it looks for what has come in the meantime. A
+new connection needs five passes until it is answered. If two hundred clients wait, and each pass
+reads, checks and begins all their requests, even `/livez` takes half a second.
+
+While Python searches for unreachable cycles of objects, no thread runs. It looks at all objects
+that have lasted for a while: with PyTorch's modules, or with a request of thousands of lines, for a
+quarter of a second, again and again. Here it never looks at what was there when the server started,
+and looks at what lasts only when nothing is computed, or once a minute.
+
+Python holds its lock while it loads the libraries of an extension. PyTorch's are so large that
+nothing is answered meanwhile, for a quarter of a second or, if they come from a slow disk, for
+seconds. They need not wait for Python: the system can load them first, without its lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import importlib.util
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+A_PASS = 4
+"""Requests that begin, and that end, in one pass: one to three milliseconds."""
+
+
+class Turns:
+    """Lets `A_PASS` requests begin in each pass of the event loop; the others wait in order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._num_left = A_PASS
+
+    async def wait(self) -> None:
+        """Wait for the turn; at once if few ask."""
+        loop = asyncio.get_running_loop()
+        if self._num_left == A_PASS:
+            loop.call_soon(self._begin_pass, loop)
+        if self._num_left > 0:
+            self._num_left -= 1
+            return
+        turn = loop.create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _begin_pass(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._num_left = A_PASS
+        while self._waiting and self._num_left > 0:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._num_left -= 1
+        if self._num_left < A_PASS:
+            loop.call_soon(self._begin_pass, loop)
+
+
+def in_turns(functions: Sequence[Callable[[], None]]) -> None:
+    """Call functions in the running event loop, `A_PASS` in each pass."""
+    for function in functions[:A_PASS]:
+        function()
+    if len(functions) > A_PASS:
+        asyncio.get_running_loop().call_soon(in_turns, functions[A_PASS:])
+
+
+YOUNG = (1_000, 20)
+"""New objects after which the youngest are searched, and such searches after which the others of
+the last seconds are: a few milliseconds."""
+
+NEVER = 2**31 - 1
+
+IDLE_SECONDS = 5.0
+BUSY_SECONDS = 60.0
+"""Time between two searches of everything, if there is nothing to do and if there is."""
+
+
+def freeze_objects() -> None:
+    """Exempt the objects that exist now from garbage collection, and leave old ones to us."""
+    gc.freeze()
+    gc.set_threshold(*YOUNG, NEVER)
+
+
+class GarbageCollector:
+    """Collects old garbage from time to time; for the computing thread."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self._num_modules = len(sys.modules)
+
+    def collect(self, *, is_idle: bool) -> None:
+        """Collect if it is time to; objects of modules loaded since then are frozen instead.
+
+        Args:
+            is_idle: True if nothing waits to be computed.
+        """
+        wait = IDLE_SECONDS if is_idle else BUSY_SECONDS
+        if gc.get_threshold()[2] != NEVER or time.monotonic() - self._last < wait:
+            return
+        if len(sys.modules) > self._num_modules:
+            self._num_modules = len(sys.modules)
+            gc.freeze()
+        else:
+            gc.collect()
+        self._last = time.monotonic()
+
+
+LIBRARY = "lib/libtorch_python.so"
+"""The library that needs all others."""
+
+
+def watch_for_pytorch() -> None:
+    """From now on, let whoever imports PyTorch first load its libraries in this way."""
+    if "torch" not in sys.modules and sys.platform.startswith("linux"):
+        sys.meta_path.insert(0, _Watch())
+
+
+class _Watch:
+    """Notices that PyTorch is about to be imported."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Leave finding the module to others."""
+        if name == "torch" and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            _load_libraries()
+        return None
+
+
+def _load_libraries() -> None:
+    """Load the libraries that are found; the import later says what is wrong with the others."""
+    with suppress(OSError, AttributeError, ImportError):
+        found = importlib.util.find_spec("torch")
+        if found is None or found.origin is None:
+            return
+        # ctypes lets other threads run while it calls a function, but not in `ctypes.CDLL(path)`.
+        load = ctypes.CDLL(None).dlopen
+        load.argtypes, load.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
+        load(os.fsencode(Path(found.origin).parent / LIBRARY), os.RTLD_NOW | os.RTLD_LOCAL)

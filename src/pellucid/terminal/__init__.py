@@ -1,0 +1,1 @@
+"""Words on a terminal: counts, paragraphs, tables, visible control characters, progress."""

@@ -1,0 +1,101 @@
+"""Text for a terminal: counts of things, paragraphs, tables, visible control characters."""
+
+from __future__ import annotations
+
+import io
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+_HARMLESS = frozenset("\n\t\u200c\u200d")
+"""Line ends and tabs, and the joiners that Persian, Indic scripts and emoji need."""
+
+
+def count_of(number: int, one: str, many: str | None = None) -> str:
+    """Count things: ``1 line``, ``4,000 lines``.
+
+    Args:
+        number: how many there are.
+        one: the noun of one, with a verb if that follows.
+        many: the same for several; by default the noun and an s.
+    """
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def wrap(
+    text: str,
+    width: int = 80,
+    *,
+    first: str = "",
+    later: str | None = None,
+    most: int | None = None,
+    breaks_words: bool = False,
+) -> list[str]:
+    """Break a paragraph into lines.
+
+    Args:
+        text: the paragraph; an empty one gives no line.
+        width: of a line, in characters.
+        first: the beginning of the first line.
+        later: the beginning of the others; that of the first unless given.
+        most: the number of lines after which the rest is cut off; None keeps everything.
+        breaks_words: True to break at hyphens, and within words that are wider than a line.
+    """
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=first if later is None else later,
+        max_lines=most,
+        placeholder=" …",
+        break_long_words=breaks_words,
+        break_on_hyphens=breaks_words,
+    )
+
+
+def lay_out(rows: Sequence[Sequence[str]], is_right: Sequence[bool]) -> Iterator[str]:
+    """Lay out a table, with two spaces between columns.
+
+    Args:
+        rows: the cells, those of the heading first.
+        is_right: for each column True if it stands at the right, as numbers do.
+
+    Yields:
+        Lines.
+    """
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = []
+        for text, width, to_the_right in zip(row, widths, is_right, strict=True):
+            room = " " * (width - cell_len(text))
+            cells.append(room + text if to_the_right else text + room)
+        yield "  ".join(cells).rstrip()
+
+
+def show_controls(text: str) -> str:
+    """Write control characters, direction marks and line separators as escapes."""
+    if text.replace("\n", "").isprintable():  # nearly always
+        return text
+    return "".join(map(_shown, text))
+
+
+def _shown(letter: str) -> str:
+    if letter in _HARMLESS or unicodedata.category(letter) not in ("Cc", "Cf", "Zl", "Zp"):
+        return letter
+    return ascii(letter)[1:-1]
+
+
+class TerminalOutput(io.TextIOBase):
+    """Standard output on a terminal, which control characters must not steer: they are shown."""
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        sys.stdout.write(show_controls(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Send what was written."""
+        sys.stdout.flush()

@@ -1,0 +1,55 @@
+"""Translations and scores as JSON values, the same in files and in answers over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pellucid.translate.results import Scored, Translation
+
+_TOKENS = ("tokens", "ids", "token_log_probabilities")
+_LINKS = ("words", "alignment")
+
+
+def hypothesis_records(
+    translation: Translation, *, has_tokens: bool, has_links: bool
+) -> list[dict[str, Any]]:
+    """Write the hypotheses of a translation.
+
+    Args:
+        translation: the translation.
+        has_tokens: True to add tokens and their log-probabilities.
+        has_links: True to add words and their links.
+    """
+    tokens, links = _TOKENS if has_tokens else (), _LINKS if has_links else ()
+    fields = ("text", *tokens, "log_probability", "score", *links)
+    return [{name: getattr(one, name) for name in fields} for one in translation.hypotheses]
+
+
+def translation_record(
+    translation: Translation, *, has_tokens: bool, has_links: bool
+) -> dict[str, Any]:
+    """Write a translation without its text; arguments as for `hypothesis_records`."""
+    notes = translation.notes.to_json()
+    return {
+        "error": translation.error,
+        **({"source_words": translation.source_words} if has_links else {}),
+        "hypotheses": hypothesis_records(translation, has_tokens=has_tokens, has_links=has_links),
+        # Nothing unusual, nothing to say: most lines have no such key.
+        **({"notes": notes} if notes else {}),
+    }
+
+
+def score_record(scored: Scored, *, has_tokens: bool) -> dict[str, Any]:
+    """Write the score of a pair.
+
+    Args:
+        scored: the pair.
+        has_tokens: True to add tokens and their log-probabilities.
+    """
+    is_scored = scored.error is None
+    return {
+        "error": scored.error,
+        "log_probability": scored.log_probability if is_scored else None,
+        **({name: getattr(scored, name) for name in _TOKENS} if has_tokens else {}),
+    }

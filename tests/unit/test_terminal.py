@@ -1,0 +1,73 @@
+"""The terminal room: counts, paragraphs, tables, progress."""
+
+from __future__ import annotations
+
+import pytest
+from rich.text import Text
+
+from pellucid.terminal import progress
+from pellucid.terminal.printing import Printer
+from pellucid.terminal.progress import ProgressLine, show_progress
+from pellucid.terminal.text import count_of, lay_out, wrap
+
+
+@pytest.mark.parametrize(
+    ("number", "many", "expected"),
+    [(1, None, "1 line"), (0, None, "0 lines"), (4000, None, "4,000 lines"), (2, "x", "2 x")],
+)
+def test_count_of_things_has_the_noun_of_one_only_for_one(
+    number: int, many: str | None, expected: str
+) -> None:
+    assert count_of(number, "line", many) == expected
+
+
+def test_wrapped_paragraph_fits_its_width_and_its_margins() -> None:
+    text = "The pizza came out of the oven and it tasted good"
+    lines = wrap(text, 23, first="- ", later="  ")
+    assert all(len(line) <= 23 for line in lines)
+    assert [line[:2] for line in lines] == ["- ", *["  "] * (len(lines) - 1)]
+    assert " ".join(line[2:] for line in lines) == text
+    assert wrap(text, 23, most=2)[-1].endswith(" …")
+    assert wrap("") == []
+
+
+def test_wrapped_paragraph_breaks_words_only_if_allowed() -> None:
+    assert wrap("seven-letter", 7) == ["seven-letter"]
+    assert wrap("seven-letter", 7, breaks_words=True) == ["seven-", "letter"]
+
+
+def test_table_stands_in_columns_that_count_cells_of_the_terminal() -> None:
+    rows = [("name", "count"), ("图", "5"), ("mean", "13")]
+    assert list(lay_out(rows, [False, True])) == ["name  count", "图        5", "mean     13"]
+
+
+def test_printer_wraps_styled_text_and_leaves_lines_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "29")
+    printer = Printer(widest=31)
+    printer.paragraph(Text("one two three four five six seven"), first="  ", later="    ")
+    printer.line("x" * 37)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("  one")
+    assert lines[1].startswith("    ")
+    assert all(len(line) <= 29 for line in lines[:-1])
+    assert lines[-1] == "x" * 37
+
+
+def test_progress_without_a_terminal_is_sentences_for_a_log(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN", 1e9)
+    logged: list[str] = []
+    with show_progress(is_wanted=True, total=7, log=logged.append) as update:
+        for done in (3, 7):
+            update(done)
+    assert len(logged) == 1
+    assert logged[0].startswith("7 of 7 lines")
+    with show_progress(is_wanted=False, total=7, log=logged.append) as update:
+        update(7)
+    with ProgressLine() as line:
+        line.show("measuring")
+    assert len(logged) == 1
+    assert capfd.readouterr() == ("", "")
