@@ -12,7 +12,7 @@ help: ## show this list
 
 setup: $(STAMP) ## make the environment in .venv (nothing to do when it is up to date)
 
-$(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/pellucid/native/kernels/*.[ch] src/pellucid/native/*.[ch]) src/pellucid/native/libraries.py
+$(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/pellucid/native/*/*.[ch]) src/pellucid/native/libraries.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Python must be 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | tail -n 1)." \
 	    "Name a newer one: make setup PYTHON=python3.12" >&2; exit 1; }

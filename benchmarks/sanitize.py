@@ -46,7 +46,7 @@ def main() -> None:
         if environment is None:
             print("Not run: the compiler has no sanitizers, or Python does not start with them.")
             sys.exit(CANNOT)
-        engines = [one for one in libraries() if one.folder.name == "native"]
+        engines = [one for one in libraries() if one.folder.name == "decoding"]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(
                 pool.map(

@@ -35,7 +35,7 @@ from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import DecodingConfig
 from pellucid.corpora import make_split
 from pellucid.data import make_source_batch
-from pellucid.decode import Request
+from pellucid.decode.constraints.request import Request
 from pellucid.text.reading.lines import read_lines
 from pellucid.translate.workers import make_decoder
 

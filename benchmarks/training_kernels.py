@@ -25,7 +25,7 @@ from pellucid.config import NAMED_SIZES, ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.machine.hardware import keep_freed_memory
 from pellucid.model import Transformer, initialize
-from pellucid.native.kernels import Kernels, find_kernels
+from pellucid.native.kernels.kernels import Kernels, find_kernels
 from pellucid.train.fast.loss import smoothed_cross_entropy
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece

@@ -10,7 +10,7 @@ from decode_peers.measured import Sentence, Translate, measure
 
 from pellucid.bundle import open_bundle
 from pellucid.config import DecodingConfig
-from pellucid.decode import Request
+from pellucid.decode.constraints.request import Request
 from pellucid.machine.hardware import use_threads
 from pellucid.translate.workers import find_stored, make_decoder
 

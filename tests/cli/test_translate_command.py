@@ -30,8 +30,8 @@ from pellucid.cli.lines import job
 from pellucid.cli.options import CONSTRAINTS, flag
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
-from pellucid.decode import Constraints
-from pellucid.native import instruction_sets
+from pellucid.decode.constraints.request import Constraints
+from pellucid.native.loading import instruction_sets
 from pellucid.terminal.progress import describe_progress
 from pellucid.translate.results import Translation
 

@@ -22,15 +22,11 @@ import pellucid
 from pellucid.attention import attend
 from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.data import Batch, build_store, make_batch, make_source_batch
-from pellucid.decode import (
-    Engine,
-    Ensemble,
-    Request,
-    Search,
-    SpecialIds,
-    decode_greedily,
-    score_tokens,
-)
+from pellucid.decode.constraints.request import Request, SpecialIds
+from pellucid.decode.greedy import decode_greedily
+from pellucid.decode.scoring import score_tokens
+from pellucid.decode.search.loop import Search
+from pellucid.decode.steppers import Ensemble, ModelStepper
 from pellucid.model import Dropout, Transformer, initialize
 from pellucid.shapes import axes_of
 from pellucid.train.fast.loss import smoothed_cross_entropy
@@ -190,7 +186,7 @@ def test_axis_names_while_searching_agree_with_shapes(options: dict[str, Any]) -
     ]
     found: set[str] = set()
     seen: set[str] = set()
-    for stepper in (Engine(model), Ensemble([Engine(model), Engine(model)])):
+    for stepper in (ModelStepper(model), Ensemble([ModelStepper(model), ModelStepper(model)])):
         with watch(found, seen):
             search = Search(stepper, requests, config, SpecialIds(START, END, (PAD,)), sentences=7)
             answers = dict(search.answers())

@@ -16,7 +16,7 @@ from pellucid.config import TokenizerConfig
 from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.evaluate.corpus import bleu_for_ranking
 from pellucid.machine.precision import read_precisions
-from pellucid.native import instruction_sets
+from pellucid.native.loading import instruction_sets
 from pellucid.text.reading.corpus import Pair
 from pellucid.train import loop
 from pellucid.train.loop import train

@@ -18,7 +18,10 @@ from torch import Tensor
 
 from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.data import make_source_batch
-from pellucid.decode import Engine, Found, Request, Search, SpecialIds, decode_greedily
+from pellucid.decode.constraints.request import Request, SpecialIds
+from pellucid.decode.greedy import decode_greedily
+from pellucid.decode.search.loop import Answer, Search
+from pellucid.decode.steppers import ModelStepper
 from pellucid.model import Transformer, initialize
 
 VOCABULARY, START, EOS = 5, 0, 1
@@ -45,9 +48,11 @@ def make_model(seed: int, sharpness: float = 3.0, vocabulary: int = VOCABULARY) 
 
 def search(
     model: Transformer, requests: Sequence[Request], sentences: int = 2, **options: Any
-) -> list[Found]:
+) -> list[Answer]:
     config = DecodingConfig(**options)
-    found = dict(Search(Engine(model), requests, config, SPECIAL, sentences=sentences).answers())
+    found = dict(
+        Search(ModelStepper(model), requests, config, SPECIAL, sentences=sentences).answers()
+    )
     return [found[index] for index in range(len(requests))]
 
 
@@ -101,7 +106,7 @@ def enumerate_best(
     return sorted(found, key=lambda one: (one[0][-1] != EOS, -one[2]))
 
 
-def assert_same(found: Found, wanted: list[tuple[Ids, float, float]], count: int) -> None:
+def assert_same(found: Answer, wanted: list[tuple[Ids, float, float]], count: int) -> None:
     wanted = wanted[:count]
     assert [one.ids for one in found.hypotheses] == [ids for ids, _, _ in wanted]
     for hypothesis, (_, total, score) in zip(found.hypotheses, wanted, strict=True):
@@ -235,7 +240,9 @@ def test_beam_of_one_equals_greedy_search_on_the_model(seed: int) -> None:
     model = make_model(seed, vocabulary=13)
     requests = [Request(source, max_length=11) for source in SOURCES]
     config = DecodingConfig()
-    answers = Search(Engine(model), requests, config, SpecialIds(START, EOS), sentences=3).answers()
+    answers = Search(
+        ModelStepper(model), requests, config, SpecialIds(START, EOS), sentences=3
+    ).answers()
     found = dict(answers)
     source_BS, mask_BS = make_source_batch(SOURCES, pad_id=0)
     for index, wanted in enumerate(
@@ -305,7 +312,7 @@ def check_safe_stopping(seeds: Sequence[int]) -> int:
         runs = {}
         for stopping in ("safe", "never"):
             config = DecodingConfig(**options, stopping=stopping)
-            run = Search(Engine(model), requests, config, SPECIAL, sentences=len(requests))
+            run = Search(ModelStepper(model), requests, config, SPECIAL, sentences=len(requests))
             steps, answers = 0, {}
             while not run.is_over:
                 answers.update(run.step())

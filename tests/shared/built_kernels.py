@@ -11,8 +11,7 @@ from typing import Literal
 
 import pytest
 
-from pellucid.native.kernels import Kernels, find_kernels
-from pellucid.native.kernels.loading import FOLDER
+from pellucid.native.kernels.kernels import FOLDER, Kernels, find_kernels
 
 Precision = Literal["float32", "bfloat16"]
 

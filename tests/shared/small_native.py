@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from pellucid.config import DecodingConfig, ModelConfig
-from pellucid.decode import Decoder, Hypothesis, Request, SpecialIds
+from pellucid.decode.constraints.request import Request, SpecialIds
+from pellucid.decode.decoder import Decoder
+from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.native import NativePath
 from pellucid.model import Transformer, initialize
-from pellucid.native import Limits, NativeEngine, Search
+from pellucid.native.engine import LengthLimits, NativeEngine, SearchOptions
 
 START, END = 2, 3
 SPECIAL = SpecialIds(START, END, (0, START))
@@ -83,8 +85,8 @@ def engine_of(model: Transformer, precision: Any = "float32") -> NativeEngine:
 def answers_of(
     engine: NativeEngine, requests: Sequence[Request], sentences: int, threads: int, **options: Any
 ) -> list[Any]:
-    search = Search(DecodingConfig(**options), START, END, SPECIAL.never)
-    limits = [Limits(one.max_length, one.min_length, one.prefix_ids) for one in requests]
+    search = SearchOptions(DecodingConfig(**options), START, END, SPECIAL.never)
+    limits = [LengthLimits(one.max_length, one.min_length, one.prefix_ids) for one in requests]
     sources = [one.source_ids for one in requests]
     return engine.translate(sources, limits, search, sentences=sentences, threads=threads)
 

@@ -8,7 +8,7 @@ import pytest
 from of_subwords import SUBWORDS
 
 import pellucid
-from pellucid.decode import Constraints
+from pellucid.decode.constraints.request import Constraints
 
 PIZZA = "The pizza came out of the oven and it tasted good."
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from pellucid.config import ModelConfig
-from pellucid.decode import Hypothesis, choose_likeliest, decode_greedily
+from pellucid.decode.greedy import choose_likeliest, decode_greedily
+from pellucid.decode.hypothesis import Hypothesis
 from pellucid.model import Transformer
 
 S, V, START, EOS = 7, 13, 2, 3

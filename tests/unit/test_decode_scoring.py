@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from pellucid.config import ModelConfig
-from pellucid.decode import decode_greedily, score_tokens
+from pellucid.decode.greedy import decode_greedily
+from pellucid.decode.scoring import score_tokens
 from pellucid.model import Transformer, initialize
 
 B, S, T, V, START, EOS = 3, 5, 7, 37, 2, 3

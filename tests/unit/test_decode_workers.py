@@ -24,7 +24,9 @@ from pellucid.cli.lines.job import Job
 from pellucid.cli.options import CONSTRAINTS
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
-from pellucid.decode import Constraints, Request, RequestBuilder, workers
+from pellucid.decode import workers
+from pellucid.decode.constraints.build_request import RequestBuilder
+from pellucid.decode.constraints.request import Constraints, Request
 from pellucid.decode.workers import WorkerPool, is_worth
 from pellucid.errors import BundleError, ConfigurationError, InputError, PellucidError
 from pellucid.machine.hardware import share_threads
@@ -148,7 +150,7 @@ def test_model_that_was_replaced_is_refused(bundle_folder: Path) -> None:
 
 STAND_IN = """
 import os, signal
-from pellucid.decode import Hypothesis
+from pellucid.decode.hypothesis import Hypothesis
 from pellucid.errors import InputError
 
 class Decoder:

@@ -12,7 +12,7 @@ from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.cli.lines import streams
-from pellucid.decode import Constraints
+from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import InputError
 from pellucid.terminal.text import show_controls
 from pellucid.text.reading.lines import CutLine

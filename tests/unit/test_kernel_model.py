@@ -17,7 +17,7 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.model import Transformer, initialize
-from pellucid.native.kernels import Kernels
+from pellucid.native.kernels.kernels import Kernels
 from pellucid.train.fast.kernels import model as kernel_model
 from pellucid.train.fast.kernels.model import choose_kernels
 from pellucid.train.update.passes import Passes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,12 @@ from built_kernels import build_wide_kernels, kernels_of_machine
 from torch import Tensor
 
 from pellucid.machine.randomness import generator_state, random_bytes
-from pellucid.native.kernels import (
-    AttentionCall,
-    DropoutBytes,
-    EmbeddingCall,
-    Kernels,
-    Norm,
-    loading,
-    mask_of,
-)
-from pellucid.native.kernels.loading import find_library, library_name
+from pellucid.native import loading
+from pellucid.native.kernels import kernels as kernels_module
+from pellucid.native.kernels.calls import AttentionCall, DropoutBytes, EmbeddingCall, mask_of
+from pellucid.native.kernels.kernels import Kernels, Norm, find_kernels, library_name
 from pellucid.native.libraries import hash_of_sources
+from pellucid.native.loading import load_library
 from pellucid.train.weights.muon import COEFFICIENTS, orthogonalize
 
 PRECISIONS = ("float32", "bfloat16")
@@ -463,24 +457,26 @@ def test_orthogonal_matrices_are_those_of_pytorch(
 
 def test_a_library_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels_of_machine("float32")
-    assert isinstance(find_library.__wrapped__("float32"), ctypes.CDLL)
+    assert isinstance(find_kernels("float32"), Kernels)
     monkeypatch.setattr(loading, "hash_of_sources", lambda folder: "changed")
-    found = find_library.__wrapped__("float32")
+    monkeypatch.setattr(kernels_module, "load_library", load_library.__wrapped__)
+    found = find_kernels("float32")
     assert re.fullmatch(r"\w+.so was built from other sources: install the package again", found)
 
 
 def test_a_library_that_is_not_there_or_none_is_not_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(loading, "FOLDER", tmp_path)
-    monkeypatch.setattr(loading, "library_name", lambda precision: "some")
-    assert find_library.__wrapped__("float32") == (
+    monkeypatch.setattr(kernels_module, "load_library", load_library.__wrapped__)
+    monkeypatch.setattr(kernels_module, "FOLDER", tmp_path)
+    monkeypatch.setattr(kernels_module, "library_name", lambda precision: "some")
+    assert find_kernels("float32") == (
         "some.so was not built with the package, which needs a C compiler"
     )
     (tmp_path / "some.so").write_text("no library")
-    assert find_library.__wrapped__("float32").startswith("some.so cannot be read: ")
-    monkeypatch.setattr(loading, "library_name", lambda precision: None)
-    assert find_library.__wrapped__("float32").startswith("this kind of processor")
+    assert find_kernels("float32").startswith("some.so cannot be read: ")
+    monkeypatch.setattr(kernels_module, "library_name", lambda precision: None)
+    assert find_kernels("float32").startswith("this kind of processor")
 
 
 def test_hash_of_sources_changes_with_a_letter_and_a_name(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from torch import Tensor
 
 import pellucid
 from pellucid.config import ModelConfig, TokenizerRecipe
-from pellucid.decode import Constraints, Hypothesis
+from pellucid.decode.constraints.request import Constraints
+from pellucid.decode.hypothesis import Hypothesis
 from pellucid.model import Transformer, initialize
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.kinds import learn_tokenizer

@@ -33,22 +33,19 @@ from pellucid.config import (
     Precision,
     TokenizerConfig,
 )
-from pellucid.decode import Decoder, Request
+from pellucid.decode.constraints.request import Request
+from pellucid.decode.decoder import Decoder
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.model import Transformer, make_model
 from pellucid.model.quantization import pack_weights, unpack_weights
 from pellucid.model.stored import serialize_tensors
-from pellucid.native import (
-    Limits,
-    NativeEngine,
-    Search,
-    find_library,
-    instruction_sets,
-    loading,
-    read_stored,
-)
 from pellucid.native import engine as native_engine
-from pellucid.native.weights import positions, quantize_rows
+from pellucid.native import loading
+from pellucid.native.engine import LengthLimits, NativeEngine, SearchOptions
+from pellucid.native.loading import find_library, instruction_sets
+from pellucid.native.quantization import quantize_rows
+from pellucid.native.stored import read_stored
+from pellucid.native.weights import positions
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -284,22 +281,22 @@ def test_overflow_is_an_answer_of_its_own_and_leaves_other_sentences_alone() -> 
 @pytest.mark.parametrize(
     ("source", "limits", "message"),
     [
-        ((23, END), Limits(5), "ids of a source"),
-        ((-1, END), Limits(5), "ids of a source"),
-        ((5, END), Limits(5, prefix_ids=(99,)), "ids of a target"),
-        ((), Limits(5), "from 1 to 97 tokens, but one has 0"),
-        ((5,) * 98, Limits(5), "but one has 98"),
-        ((5, END), Limits(0), "maximum length"),
-        ((5, END), Limits(98), "maximum length"),
+        ((23, END), LengthLimits(5), "ids of a source"),
+        ((-1, END), LengthLimits(5), "ids of a source"),
+        ((5, END), LengthLimits(5, prefix_ids=(99,)), "ids of a target"),
+        ((), LengthLimits(5), "from 1 to 97 tokens, but one has 0"),
+        ((5,) * 98, LengthLimits(5), "but one has 98"),
+        ((5, END), LengthLimits(0), "maximum length"),
+        ((5, END), LengthLimits(98), "maximum length"),
     ],
 )
 def test_what_the_engine_cannot_read_never_reaches_it(
-    source: tuple[int, ...], limits: Limits, message: str
+    source: tuple[int, ...], limits: LengthLimits, message: str
 ) -> None:
     engine = engine_of(make_transformer())
     with pytest.raises(InputError, match=message):
         engine.translate(
-            [source], [limits], Search(DecodingConfig(), START, END), sentences=1, threads=1
+            [source], [limits], SearchOptions(DecodingConfig(), START, END), sentences=1, threads=1
         )
 
 
@@ -351,14 +348,14 @@ def test_unknown_instructions_are_refused_in_a_sentence(monkeypatch: pytest.Monk
 def test_without_a_library_the_reason_is_given(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    loading._load.cache_clear()
+    loading.load_library.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(loading, "BUILT", tmp_path)
         assert "C compiler" in str(find_library())
         (tmp_path / "portable.so").write_bytes(b"not a library")
-        loading._load.cache_clear()
+        loading.load_library.cache_clear()
         assert "cannot be read" in str(find_library())
-    loading._load.cache_clear()
+    loading.load_library.cache_clear()
     assert not isinstance(find_library(), str)
 
 

@@ -21,10 +21,13 @@ from small_native import (
 )
 
 from pellucid.config import DecodingConfig
-from pellucid.decode import Decoder, Request
+from pellucid.decode.constraints.request import Request
+from pellucid.decode.decoder import Decoder
 from pellucid.decode.search.uniforms import uniforms
 from pellucid.errors import InputError
-from pellucid.native import Limits, NativeEngine, Search, instruction_sets, loading
+from pellucid.native import loading
+from pellucid.native.engine import LengthLimits, NativeEngine, SearchOptions
+from pellucid.native.loading import instruction_sets
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -50,8 +53,8 @@ def draw(
     config = DecodingConfig(sample=True, **options)
     return engine.translate(
         [one.source_ids for one in requests],
-        [Limits(one.max_length, one.min_length, one.prefix_ids) for one in requests],
-        Search(config, START, END, SPECIAL.never),
+        [LengthLimits(one.max_length, one.min_length, one.prefix_ids) for one in requests],
+        SearchOptions(config, START, END, SPECIAL.never),
         sentences=sentences,
         threads=threads,
         uniforms=[uniforms([one.key], config.seed, one.max_length)[0] for one in requests],
@@ -135,10 +138,10 @@ def test_seed_and_key_choose_the_sample() -> None:
     "numbers", [np.zeros(4), np.ones(5), np.full(5, -0.1), np.full(5, np.nan), np.zeros((5, 1))]
 )
 def test_numbers_that_are_no_shares_never_reach_the_engine(numbers: np.ndarray) -> None:
-    search = Search(DecodingConfig(sample=True), START, END)
+    search = SearchOptions(DecodingConfig(sample=True), START, END)
     with pytest.raises(InputError, match=r"at most 5 tokens needs as many numbers in \[0, 1\)"):
         engine_of(make_transformer()).translate(
-            [(5, END)], [Limits(5)], search, sentences=1, threads=1, uniforms=[numbers]
+            [(5, END)], [LengthLimits(5)], search, sentences=1, threads=1, uniforms=[numbers]
         )
 
 

@@ -22,10 +22,12 @@ from small_native import (
 
 import pellucid
 from pellucid.config import DecodingConfig, ModelConfig
-from pellucid.decode import Constraints, Decoder, Hypothesis, Request
-from pellucid.decode.fast.in_c import NativeStepper
+from pellucid.decode.constraints.request import Constraints, Request
+from pellucid.decode.decoder import Decoder
+from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.native import NativePath
 from pellucid.decode.search.loop import Search
+from pellucid.decode.steppers import NativeStepper
 from pellucid.errors import InputError
 from pellucid.model import Transformer, make_model
 from pellucid.native import session

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from pellucid.bundle import load_bundle, save_bundle
-from pellucid.decode import Constraints, Engine
+from pellucid.decode.constraints.request import Constraints
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.decode.native import NativePath
+from pellucid.decode.steppers import ModelStepper
 from pellucid.errors import InputError
 from pellucid.inside.align.links import align_pairs
 from pellucid.inside.align.maps import all_views
@@ -100,16 +101,16 @@ def test_only_the_lines_that_overflow_fail(
 ) -> None:
     translator = load(bundle_folder)
     oven = translator.tokenizer.encode_source("oven")[0]
-    plain = Engine.encode
+    plain = ModelStepper.encode
 
-    def encode(self: Engine, sources: Sequence[Sequence[int]]) -> Any:
+    def encode(self: ModelStepper, sources: Sequence[Sequence[int]]) -> Any:
         memory = plain(self, sources)
-        memory.key_NBHSK[:, [oven in source for source in sources]] = torch.inf
+        memory.memory_BSD[[oven in source for source in sources]] = torch.inf
         return memory
 
     monkeypatch.setattr(NativePath, "find_obstacle", lambda *_: "this test breaks PyTorch's search")
     expected = translator.translate(["The pizza", "of the pizza"], beam=2)
-    monkeypatch.setattr(Engine, "encode", encode)
+    monkeypatch.setattr(ModelStepper, "encode", encode)
     found = translator.translate(["The pizza", "The oven", "of the pizza"], beam=2)
     assert [one.error for one in found] == [None, OVERFLOW, None]
     assert [found[0].text, found[2].text] == [one.text for one in expected]

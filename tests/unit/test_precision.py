@@ -14,7 +14,7 @@ from pellucid.bundle import add_metrics, load_bundle, resolve_model
 from pellucid.decode.native import NativePath
 from pellucid.formats.exporting import export_bundle
 from pellucid.machine.precision import METRIC, fastest_precision, read_precisions
-from pellucid.native import instruction_sets
+from pellucid.native.loading import instruction_sets
 from pellucid.text.reading.corpus import Pair
 from pellucid.train.validation import describe_precisions, measure_precisions
 

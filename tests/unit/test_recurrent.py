@@ -15,8 +15,10 @@ from pellucid.attention.probe import Probe
 from pellucid.bundle import load_bundle
 from pellucid.config import BundleConfig, ModelConfig, TrainingConfig, validate
 from pellucid.config import DecodingConfig as Decoding
-from pellucid.decode import Decoder, Ensemble, Request, SpecialIds, decode_greedily
-from pellucid.decode.fast.make import make_engine
+from pellucid.decode.constraints.request import Request, SpecialIds
+from pellucid.decode.decoder import Decoder
+from pellucid.decode.greedy import decode_greedily
+from pellucid.decode.steppers import Ensemble, ModelStepper
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.drawings.architecture import draw_architecture
@@ -141,7 +143,7 @@ def test_ensemble_with_a_transformer_averages_their_probabilities() -> None:
     transformer = Transformer(ModelConfig.model_validate(sizes)).eval()
     initialize(transformer, seed=5)
     models = [make_recurrent("additive"), transformer]
-    ensemble = Ensemble([make_engine(model) for model in models])
+    ensemble = Ensemble([ModelStepper(model) for model in models])
     state = ensemble.new_state(1, 1)
     state.insert(torch.tensor([0]), ensemble.encode([SOURCES[1]]), torch.tensor([0]))
     logs = ensemble.step(state, torch.tensor([2]))
@@ -156,7 +158,7 @@ def test_ensemble_with_a_transformer_averages_their_probabilities() -> None:
 @pytest.mark.parametrize("precision", ["int8", "bfloat16"])
 def test_engine_of_another_precision_is_refused(precision: Any) -> None:
     with pytest.raises(InputError, match="must be float32, but is " + precision):
-        make_engine(make_recurrent("dot"), precision)
+        ModelStepper(make_recurrent("dot"), precision)
 
 
 def test_sentence_that_is_too_long_is_refused() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 from small_native import END, SPECIAL, SWITCHES, make_requests, make_transformer
 
-from pellucid.decode import Decoder
+from pellucid.decode.decoder import Decoder
 from pellucid.decode.native import NativePath
 
 Ids = Sequence[Sequence[int]]

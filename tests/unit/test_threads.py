@@ -161,7 +161,9 @@ def test_decoding_takes_one_thread_for_small_steps(
 ) -> None:
     from tests.shared.small_model import make_model
 
-    from pellucid.decode import Decoder, SpecialIds, on_pytorch
+    from pellucid.decode import on_pytorch
+    from pellucid.decode.constraints.request import SpecialIds
+    from pellucid.decode.decoder import Decoder
 
     model = make_model()
     count = sum(parameter.numel() for parameter in model.parameters())

@@ -12,7 +12,7 @@ from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.bundle import load_bundle, resolve_model
-from pellucid.decode import Constraints
+from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import ConfigurationError, DataError, InputError
 from pellucid.model import Transformer
 from pellucid.translate.translator import Translator, load

@@ -10,6 +10,7 @@ from pellucid.config import DecodingConfig, Precision
 from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
+from pellucid.decode.scoring import mean_logs, score_in_c, score_on_pytorch
 
 if TYPE_CHECKING:
     from pellucid.decode.on_pytorch import PyTorchDecoder
@@ -98,9 +99,11 @@ class Decoder:
             Natural logs for each target; of several models those of the mean probability. A log is
             not a number if logits were not finite.
         """
-        if self.find_obstacle("float32") is not None:
-            return self.on_pytorch.score(sources, targets)
-        from pellucid.decode.scoring_in_c import score_in_c
-
-        engines = self._native.engines("float32")
-        return score_in_c(engines, sources, targets, self._special.start)
+        start = self._special.start
+        if self.find_obstacle("float32") is None:
+            engines = self._native.engines("float32")
+            each = [score_in_c(engine, sources, targets, start) for engine in engines]
+        else:
+            models = self.on_pytorch.load_models()
+            each = [score_on_pytorch(model, sources, targets, start) for model in models]
+        return mean_logs(each, targets)

@@ -12,7 +12,8 @@ from pellucid.decode.constraints.request import Request, SpecialIds, check_reque
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
 from pellucid.decode.search.uniforms import draw_samples, uniforms
 from pellucid.machine.hardware import threads_in_use
-from pellucid.native import Limits, NativeEngine, Search, find_obstacle
+from pellucid.native.engine import LengthLimits, NativeEngine, SearchOptions
+from pellucid.native.weights import find_obstacle
 
 if TYPE_CHECKING:
     from pellucid.model import EncoderDecoder
@@ -94,6 +95,8 @@ class NativePath:
             rule: a reason against one call that lies in the requests.
         """
         if (obstacle := self.find_obstacle(config.precision)) is not None:
+            if config.precision == "int8":
+                return f"PyTorch in float32, since {obstacle}: int8 needs the engine in C"
             return f"PyTorch, since {obstacle}"
         name = f"the engine in C ({self._engine(0, config.precision).instructions})"
         reason = self.find_reason(config) or rule
@@ -137,8 +140,8 @@ class NativePath:
         forbidden = _forbidden_ids(requests) or ()
         found = self._engine(0, config.precision).translate(
             [request.source_ids for request in requests],
-            [Limits(one.max_length, one.min_length, one.prefix_ids) for one in requests],
-            Search(config, special.start, special.eos, (*special.never, *forbidden)),
+            [LengthLimits(one.max_length, one.min_length, one.prefix_ids) for one in requests],
+            SearchOptions(config, special.start, special.eos, (*special.never, *forbidden)),
             sentences=max(1, batch_tokens // (longest * config.beam)),
             threads=threads_in_use(),
             uniforms=[uniforms([one.key], config.seed, one.max_length)[0] for one in requests]

@@ -5,7 +5,6 @@ The engine in C computes the steps if it can, and whole searches if one call ans
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -15,20 +14,15 @@ from typing import Any
 import torch
 
 from pellucid.config import DecodingConfig, Precision
-from pellucid.data import make_source_batch
 from pellucid.decode.constraints.forbidden import ForbiddenText
 from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.constraints.required import RequiredPhrases
-from pellucid.decode.fast.ensemble import Ensemble
-from pellucid.decode.fast.in_c import NativeStepper
-from pellucid.decode.fast.make import make_engine
 from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
-from pellucid.decode.scoring import score_tokens
-from pellucid.decode.search.batching import group_by_length
-from pellucid.decode.search.loop import Found, Search, Stepper
-from pellucid.decode.search.penalty import LengthPenalty
+from pellucid.decode.search.beams import LengthPenalty
+from pellucid.decode.search.loop import Answer, Search
 from pellucid.decode.search.uniforms import draw_samples, number_sample
+from pellucid.decode.steppers import Ensemble, ModelStepper, NativeStepper, Stepper
 from pellucid.errors import InputError
 from pellucid.machine.hardware import hand_over_threads, some_threads
 from pellucid.model import EncoderDecoder
@@ -39,6 +33,12 @@ DOUBT = 1e-3
 In another batch a sentence's log-probabilities differ by about 1e-6 a token
 (docs/guides/translating.md).
 """
+
+GROWTH = 1.5
+"""The longest source of a batch is at most this many times as long as its shortest."""
+
+SHORT = 8
+"""Sources up to this length are one group."""
 
 WEIGHTS_FOR_THREADS = 8_000_000
 """Rows of a step times weights of the models, from which several threads pay off.
@@ -103,23 +103,6 @@ class PyTorchDecoder:
                 num_decided = len(agreed)
                 yield agreed
 
-    def score(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> list[tuple[float, ...]]:
-        """Compute the log-probability of each target token, as `Decoder.score` describes."""
-        # Padding is never attended to; any id that exists will do.
-        pad = self._special.eos
-        source_BS, source_mask_BS = make_source_batch(sources, pad_id=pad)
-        target_out_BT, target_mask_BT = make_source_batch(targets, pad_id=pad)
-        # The decoder reads the target shifted right by one, from the start token.
-        target_in_BT = target_out_BT.roll(1, dims=1)
-        target_in_BT[:, 0] = self._special.start
-        batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT, target_mask_BT)
-        models = [one.load() if isinstance(one, StoredModel) else one for one in self._models]
-        by_model = torch.stack([score_tokens(model, *batch) for model in models])
-        logs_BT = by_model.logsumexp(dim=0) - math.log(len(models))  # of the mean probability
-        return [tuple(logs_BT[row, : len(target)].tolist()) for row, target in enumerate(targets)]
-
     def _search(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int
     ) -> list[tuple[Hypothesis, ...]]:
@@ -146,11 +129,11 @@ class PyTorchDecoder:
         config: DecodingConfig,
         *,
         batch_tokens: int,
-    ) -> list[Found]:
+    ) -> list[Answer]:
         """Search, with sources of about one length in one batch."""
-        answers: dict[int, Found] = {}
+        answers: dict[int, Answer] = {}
         lengths = [len(request.source_ids) for request in requests]
-        for group in group_by_length(lengths):
+        for group in _group_by_length(lengths):
             sentences = max(1, batch_tokens // (lengths[group[0]] * config.beam))
             asked = [requests[index] for index in group]
             search = Search(stepper, asked, config, self._special, sentences=sentences)
@@ -217,7 +200,7 @@ class PyTorchDecoder:
         return (replace(ended, score=penalty.score(total, torch.tensor(length)).item()),)
 
     def _stepper(self, config: DecodingConfig, dtype: torch.dtype | None = None) -> Stepper:
-        """Prepare the models for a precision, once; `Engine` says what the dtype is for."""
+        """Prepare the models for a precision, once; `ModelStepper` says what the dtype is for."""
         key = (config.precision, dtype)
         if key not in self._steppers:
             steppers = self._make_steppers(config.precision, dtype)
@@ -227,8 +210,11 @@ class PyTorchDecoder:
     def _make_steppers(self, precision: Precision, dtype: torch.dtype | None) -> list[Stepper]:
         if dtype is None and self._native.find_obstacle(precision) is None:
             return [NativeStepper(engine) for engine in self._native.engines(precision)]
-        loaded = [one.load() if isinstance(one, StoredModel) else one for one in self._models]
-        return [make_engine(model, precision, dtype=dtype) for model in loaded]
+        return [ModelStepper(model, precision, dtype=dtype) for model in self.load_models()]
+
+    def load_models(self) -> list[EncoderDecoder]:
+        """Give the models, loading stored ones."""
+        return [one.load() if isinstance(one, StoredModel) else one for one in self._models]
 
 
 def _count_weights(model: EncoderDecoder | StoredModel) -> int:
@@ -254,3 +240,23 @@ def _allow_growth(phrase: ForbiddenText) -> ForbiddenText:
     For a search whose last token is not the text's last.
     """
     return replace(phrase, bans=tuple(ban for ban in phrase.bans if not ban.is_exact))
+
+
+def _group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Group sources that differ little in length, so that a batch holds little padding.
+
+    Args:
+        lengths: the number of tokens of each source.
+
+    Yields:
+        Indices into ``lengths``, the longest source first.
+    """
+    group: list[int] = []
+    # Equal lengths keep their order, because Python's sort is stable.
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if group and lengths[index] * GROWTH < lengths[group[0]] and lengths[group[0]] > SHORT:
+            yield group
+            group = []
+        group.append(index)
+    if group:
+        yield group

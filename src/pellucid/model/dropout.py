@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from pellucid.machine.randomness import derive_key, generator_state, random_bytes
-from pellucid.native.kernels import DropoutBytes, Kernels
+from pellucid.native.kernels.calls import DropoutBytes
+from pellucid.native.kernels.kernels import Kernels
 
 _LEVELS = 256
 

@@ -14,8 +14,9 @@ from pellucid.config import BundleConfig
 from pellucid.errors import BundleError
 from pellucid.model.encoder_decoder import EncoderDecoder
 from pellucid.model.make import make_model
-from pellucid.model.quantization import SCALE_SUFFIX, is_quantized, packed_types, unpack_weights
+from pellucid.model.quantization import is_quantized, packed_types, unpack_weights
 from pellucid.model.unowned import rows_of_zeros, silence_logits
+from pellucid.native.quantization import SCALE
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
@@ -90,7 +91,7 @@ def _verify_tensors(
             )
     for name, tensor in tensors.items():
         if tensor.dtype == torch.int8:
-            if not is_quantized(tensor, tensors[name + SCALE_SUFFIX]):
+            if not is_quantized(tensor, tensors[name + SCALE]):
                 raise BundleError(
                     f"Every row of {name} and its scale must be as pellucid quantizes them, but "
                     f"some are not ({path}). Export the float32 model again."

@@ -16,7 +16,7 @@ import numpy as np
 
 from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.errors import InputError
-from pellucid.native.layout import Job, address_of
+from pellucid.native.layout import NO_MEMORY, Job, address_of, flatten
 from pellucid.native.loading import find_library
 from pellucid.native.session import Encoded, Session, encode
 from pellucid.native.weights import Weights, pack
@@ -40,8 +40,6 @@ BYTES_OF_WEIGHT = {"float32": 4, "bfloat16": 2, "int8": 1}
 FEW_REQUESTS = 4
 """Requests that are answered without a way to interrupt them: they take a moment."""
 
-DONE, NO_MEMORY, STOPPED = 0, 1, 2
-
 
 class Ended(NamedTuple):
     """A hypothesis: its tokens, their log-probabilities, and its score."""
@@ -53,7 +51,7 @@ class Ended(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Limits:
+class LengthLimits:
     """What one translation may be: its greatest and least length, and how it begins."""
 
     max_length: int
@@ -62,7 +60,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchOptions:
     """How to search: the options, the ids with a meaning, and those that no translation holds."""
 
     config: DecodingConfig
@@ -106,8 +104,8 @@ class NativeEngine:
     def translate(
         self,
         sources: Sequence[Sequence[int]],
-        limits: Sequence[Limits],
-        search: Search,
+        limits: Sequence[LengthLimits],
+        search: SearchOptions,
         *,
         sentences: int,
         threads: int,
@@ -159,7 +157,7 @@ class NativeEngine:
         answers = dict(zip(order, call.answers(), strict=True))
         return [answers[index] for index in range(len(sources))]
 
-    def _fitting(self, sources: Sequence[Sequence[int]], search: Search) -> int:
+    def _fitting(self, sources: Sequence[Sequence[int]], search: SearchOptions) -> int:
         """Count the sentences whose keys and values stay in a core's share of the cache.
 
         More at once would wait for memory. But every step also reads the decoder's weights once for
@@ -198,7 +196,10 @@ class NativeEngine:
         return Session(self._packed, self._library, sentences=sentences, width=width)
 
     def _check(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[Limits], search: Search
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[LengthLimits],
+        search: SearchOptions,
     ) -> None:
         if len(limits) != len(sources):
             raise InputError(
@@ -255,7 +256,10 @@ class _Call:
     """One call of the engine: its arguments, and the arrays for its results."""
 
     def __init__(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[Limits], search: Search
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[LengthLimits],
+        search: SearchOptions,
     ) -> None:
         config = search.config
         count, best = len(sources), min(config.n_best, config.beam)
@@ -270,15 +274,17 @@ class _Call:
         self._starts_R = np.concatenate([[0], np.cumsum(self._limit_R * best)]).astype(np.int64)
         self._ids = np.empty(self._starts_R[-1], np.int32)
         self._logs = np.empty(self._starts_R[-1], np.float32)
+        source_ids, source_starts = flatten(sources)
+        prefix_ids, prefix_starts = flatten([limit.prefix_ids for limit in limits])
         self._inputs = {
-            "source_ids": _flatten(sources),
-            "source_starts": _starts(sources),
+            "source_ids": source_ids,
+            "source_starts": source_starts,
             "limits": self._limit_R,
             "min_lengths": np.array([limit.min_length for limit in limits], np.int64),
-            "prefix_ids": _flatten([limit.prefix_ids for limit in limits]),
-            "prefix_starts": _starts([limit.prefix_ids for limit in limits]),
+            "prefix_ids": prefix_ids,
+            "prefix_starts": prefix_starts,
             "never": np.array(sorted(set(search.never)), np.int32),
-            "penalties": _penalties(config.length_penalty, config.alpha, self.longest_limit),
+            "penalties": length_penalties(config.length_penalty, config.alpha, self.longest_limit),
         }
         arrays = {
             **self._inputs,
@@ -382,24 +388,30 @@ class _Call:
         return Ended(tuple(ids.tolist()), tuple(logs.tolist()), bool(is_finished), score)
 
 
-def _flatten(lists: Sequence[Sequence[int]]) -> np.ndarray:
-    return np.array([one for ids in lists for one in ids], np.int32)
-
-
-def _starts(lists: Sequence[Sequence[int]]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum([len(ids) for ids in lists])]).astype(np.int64)
-
-
 @lru_cache(maxsize=64)
-def _penalties(kind: str, alpha: float, longest: int) -> np.ndarray:
-    """Compute the length penalty's divisors, as `pellucid.decode.search.penalty` does."""
+def length_penalties(kind: str, alpha: float, longest: int) -> np.ndarray:
+    r"""Compute the divisors of log-probabilities, so that short hypotheses do not always win.
+
+    The score of a hypothesis of length Y, ``</s>`` included, is $s(Y) = \log P / lp(Y)$.
+    ``gnmt``: $lp(Y) = ((5 + Y) / 6)^α$; ``average``: $lp(Y) = Y^α$; ``none``: 1. None of them
+    falls with the length, and log-probabilities only fall as tokens are added. So no continuation
+    of a hypothesis can score better than its log-probability so far at its maximum length, and
+    stopping by that bound is safe.
+
+    Returns:
+        ``float64`` for the lengths from 0 to the longest; it must not be written into.
+
+    Source:
+        Wu et al. 2016, "Google's Neural Machine Translation System", equation 14, without the
+        coverage penalty.
+    """
     length_T = np.arange(longest + 1, dtype=np.float64)
     if kind == "none":
         length_T = np.ones_like(length_T)
     elif kind == "gnmt":
         length_T = (5 + length_T) / 6
     else:
-        length_T = np.maximum(length_T, 1)
-    with np.errstate(over="ignore"):  # Divided by infinity, a score is 0, as on PyTorch.
+        length_T = np.maximum(length_T, 1)  # no division by 0 in an empty slot
+    with np.errstate(over="ignore"):  # Divided by infinity, a score is 0.
         penalties_T: np.ndarray = length_T**alpha
     return penalties_T

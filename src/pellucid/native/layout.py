@@ -1,17 +1,24 @@
-"""The structures that the engine in C reads, field by field as model.h and search.h have them."""
+"""The structures that C reads, field by field as its headers have them.
+
+Below are those of the engine, as in model.h and search.h. Fields that are not given are 0.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+DONE, NO_MEMORY, STOPPED, WRONG = range(4)
+"""What a call returns, as in model.h."""
 
 _TYPES: dict[str, Any] = {
     "pointer": ctypes.c_void_p,
     "integer": ctypes.c_int64,
     "number": ctypes.c_double,
+    "float": ctypes.c_float,
 }
 
 
@@ -23,22 +30,29 @@ def address_of(array: np.ndarray | None) -> int | None:
     return int(array.__array_interface__["data"][0])  # faster than array.ctypes.data
 
 
-def _fields(layout: str) -> Sequence[tuple[str, Any]]:
-    """Read lines of a type and the names of its fields, as in C."""
-    return list(_read(layout))
+def flatten(lists: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Join lists of ids; return the ids, and the start of each list with the end of the last."""
+    ids = np.array([one for ids in lists for one in ids], np.int32)
+    starts = np.concatenate([[0], np.cumsum([len(ids) for ids in lists])]).astype(np.int64)
+    return ids, starts
 
 
-def _read(layout: str) -> Iterator[tuple[str, Any]]:
-    for line in layout.strip().splitlines():
-        kind, *names = line.split()
-        for name in names:
-            yield name, _TYPES[kind]
+def fields(layout: str, **types: Any) -> Sequence[tuple[str, Any]]:
+    """Read lines of a type and the names of its fields, as in C.
+
+    Args:
+        layout: the lines.
+        types: those of this structure only, by the names that the lines use.
+    """
+    known = _TYPES | types
+    lines = (line.split() for line in layout.strip().splitlines())
+    return [(name, known[kind]) for kind, *names in lines for name in names]
 
 
 class Linear(ctypes.Structure):
     """``linear``: a product with packed weights."""
 
-    _fields_ = _fields(
+    _fields_ = fields(
         """
         integer inputs outputs precision offset
         pointer weights bias scale sums
@@ -49,33 +63,26 @@ class Linear(ctypes.Structure):
 class Norm(ctypes.Structure):
     """``norm``: the gains and biases of a layer norm."""
 
-    _fields_ = _fields("pointer gain bias")
+    _fields_ = fields("pointer gain bias")
 
 
 class Layer(ctypes.Structure):
     """``layer`` of the encoder or the decoder."""
 
-    _fields_ = (
-        ("norms", Norm * 3),
-        *(
-            (name, Linear)
-            for name in (
-                "project_in",
-                "self_out",
-                "cross_query",
-                "cross_key_value",
-                "cross_out",
-                "inner",
-                "outer",
-            )
-        ),
+    _fields_ = fields(
+        """
+        norms norms
+        linear project_in self_out cross_query cross_key_value cross_out inner outer
+        """,
+        norms=Norm * 3,
+        linear=Linear,
     )
 
 
 class Embedding(ctypes.Structure):
     """``embedding``: the vectors of tokens and positions."""
 
-    _fields_ = _fields(
+    _fields_ = fields(
         """
         pointer rows bytes scale positions
         integer size num_positions
@@ -86,27 +93,26 @@ class Embedding(ctypes.Structure):
 class Model(ctypes.Structure):
     """``model``: sizes, switches and all weights."""
 
-    _fields_ = (
-        *_fields(
-            """
-            integer d_model d_ff num_heads d_key d_value num_encoder_layers num_decoder_layers
-            integer norm_place activation has_residual has_projections
-            number epsilon embedding_factor query_factor
-            pointer encoder decoder
-            """
-        ),
-        ("encoder_norm", Norm),
-        ("decoder_norm", Norm),
-        ("output", Linear),
-        ("source", Embedding),
-        ("target", Embedding),
+    _fields_ = fields(
+        """
+        integer d_model d_ff num_heads d_key d_value num_encoder_layers num_decoder_layers
+        integer norm_place activation has_residual has_projections
+        number epsilon embedding_factor query_factor
+        pointer encoder decoder
+        norm encoder_norm decoder_norm
+        linear output
+        embedding source target
+        """,
+        norm=Norm,
+        linear=Linear,
+        embedding=Embedding,
     )
 
 
 class Job(ctypes.Structure):
     """``job``: requests, options, and where the results go."""
 
-    _fields_ = _fields(
+    _fields_ = fields(
         """
         pointer model
         integer num_requests
@@ -124,7 +130,7 @@ class Job(ctypes.Structure):
 class Encoding(ctypes.Structure):
     """``encoding``: sentences to encode, and where their keys and values go."""
 
-    _fields_ = _fields(
+    _fields_ = fields(
         """
         pointer model
         integer count threads

@@ -12,7 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-PACKAGE = Path(__file__).parent.parent
+FOLDERS = {
+    "kernels": Path(__file__).parent / "kernels",
+    "engine": Path(__file__).parent / "decoding",
+}
 
 GENERAL = "-O3 -std=gnu11 -fno-strict-aliasing -fPIC -shared -fvisibility=hidden"
 
@@ -55,10 +58,10 @@ def libraries() -> list[Library]:
     found = []
     if is_x86 and platform.system() == "Linux":
         flags = {name: f"{one} -fopenmp" for name, one in KERNELS.items()}
-        found += [Library(PACKAGE / "native" / "kernels", name, one) for name, one in flags.items()]
+        found += [Library(FOLDERS["kernels"], name, one) for name, one in flags.items()]
     if platform.system() in ("Linux", "Darwin"):
         names = ENGINES if is_x86 else ("portable",)
-        found += [Library(PACKAGE / "native", name, ENGINES[name]) for name in names]
+        found += [Library(FOLDERS["engine"], name, ENGINES[name]) for name in names]
     return found
 
 

@@ -1,7 +1,7 @@
-"""Find the compiled engine for this machine's processor.
+"""Find the compiled libraries: one loader, and the engine for this machine's processor.
 
-It is built with the package if a C compiler is available: one library for each set of
-instructions. Decoding falls back on PyTorch without them.
+They are built with the package if a C compiler is available: the engine once for each set of
+instructions. Everything that uses them falls back on PyTorch without them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from pellucid.errors import ConfigurationError
 from pellucid.native.libraries import hash_of_sources
 
-FOLDER = Path(__file__).parent
-"""The folder of the sources."""
+FOLDER = Path(__file__).parent / "decoding"
+"""The folder of the engine's sources."""
 
 BUILT = FOLDER
-"""The folder of the libraries."""
+"""The folder of the engine's libraries."""
 
 VARIABLE = "PELLUCID_INSTRUCTIONS"
 """The environment variable that forces a set of instructions."""
@@ -27,6 +27,27 @@ SETS = ("portable", "avx2", "avx512", "avx512_vnni")
 """Sets of instructions, each faster than the one before."""
 
 HASH_LENGTH = 64
+
+
+@lru_cache(maxsize=16)
+def load_library(path: Path, sources: Path, called: str) -> ctypes.CDLL | str:
+    """Load a compiled library, or return why it is unavailable.
+
+    Args:
+        path: the library.
+        sources: the folder of the sources that it must have been built from.
+        called: its name in the sentence that it was not built.
+    """
+    if not path.is_file():
+        return f"{called} was not built with the package, which needs a C compiler"
+    try:
+        library = ctypes.CDLL(str(path))
+        built_from = (ctypes.c_char * HASH_LENGTH).in_dll(library, "sources").value.decode()
+    except (OSError, ValueError) as error:
+        return f"{path.name} cannot be read: {error}"
+    if built_from != hash_of_sources(sources):
+        return f"{path.name} was built from other sources: install the package again"
+    return library
 
 
 def instruction_sets() -> tuple[str, ...]:
@@ -66,16 +87,5 @@ def describe_processor() -> str:
     return str(torch.backends.cpu.get_cpu_capability())
 
 
-@lru_cache(maxsize=len(SETS))
 def _load(name: str) -> ctypes.CDLL | str:
-    path = BUILT / f"{name}.so"
-    if not path.is_file():
-        return "it was not built with the package, which needs a C compiler"
-    try:
-        library = ctypes.CDLL(str(path))
-        built_from = (ctypes.c_char * HASH_LENGTH).in_dll(library, "sources").value.decode()
-    except (OSError, ValueError) as error:
-        return f"{name}.so cannot be read: {error}"
-    if built_from != hash_of_sources(FOLDER):
-        return f"{name}.so was built from other sources: install the package again"
-    return library
+    return load_library(BUILT / f"{name}.so", FOLDER, "it")

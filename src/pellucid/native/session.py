@@ -10,13 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pellucid.errors import InputError
-from pellucid.native.layout import Encoding, address_of
+from pellucid.native.layout import NO_MEMORY, WRONG, Encoding, address_of, flatten
 from pellucid.native.weights import Packed
 
 WORK_OF_A_THREAD = 4_000_000
 """Multiplications from which another thread pays off: to start one takes some 20 microseconds."""
-
-DONE, NO_MEMORY, WRONG = 0, 1, 3
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,7 @@ def encode(
     sizes = [library.size_of_memory(model, ctypes.c_int64(length)) for length in lengths]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     memories = np.empty(offsets[-1], np.float32)
-    ids = np.array([one for source in sources for one in source], np.int32)
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    ids, starts = flatten(sources)
     encoding = Encoding(
         model=ctypes.addressof(packed.model),
         count=len(sources),

@@ -12,7 +12,8 @@ import numpy as np
 
 from pellucid.config import BundleConfig
 from pellucid.native.loading import find_library
-from pellucid.native.weights import SCALE, StoredWeights, find_obstacle, find_wrong_shape
+from pellucid.native.quantization import SCALE, is_quantizable, is_quantized
+from pellucid.native.weights import StoredWeights, find_obstacle, find_wrong_shape
 
 TYPES: dict[str, type] = {"F32": np.float32, "BF16": np.uint16, "I8": np.int8}
 
@@ -41,26 +42,16 @@ def read_stored(path: Path, config: BundleConfig) -> StoredWeights | None:
         return None
     is_int8 = config.precision == "int8"
     for name, weight in weights.items():
-        # Learned positions stay float32: they are added and never multiplied.
-        is_matrix = weight.ndim == 2 and not name.endswith("positions.weight")
-        if (weight.dtype == np.int8) != (is_int8 and is_matrix):
+        if (weight.dtype == np.int8) != (is_int8 and is_quantizable(name, weight.ndim)):
             return None
-        if weight.dtype == np.int8 and not _is_quantized(weight, weights.get(name + SCALE)):
-            return None
+        if weight.dtype == np.int8:
+            scale_O = weights.get(name + SCALE)
+            if scale_O is None or not is_quantized(weight, scale_O):
+                return None
         if weight.dtype == np.float32 and not np.isfinite(weight).all():
             return None
     weights.release_pages()
     return weights
-
-
-def _is_quantized(values_OI: np.ndarray, scale_O: np.ndarray | None) -> bool:
-    """Tell whether bytes and scales can come from `pellucid.model.quantization.quantize_rows`."""
-    if scale_O is None:
-        return False
-    largest_O = np.maximum(values_OI.max(axis=1).astype(int), -values_OI.min(axis=1).astype(int))
-    has_few_bits_O = np.ascontiguousarray(scale_O).view(np.int32) & 0x7F == 0
-    is_row_O = (largest_O == 127) & (scale_O >= np.finfo(np.float32).tiny) & has_few_bits_O
-    return bool((is_row_O | ((largest_O == 0) & (scale_O == 1))).all())
 
 
 def _read(path: Path) -> StoredWeights:

@@ -17,11 +17,9 @@ import numpy as np
 
 from pellucid.config import ModelConfig, Precision
 from pellucid.native.layout import Embedding, Layer, Linear, Model, Norm, address_of
+from pellucid.native.quantization import SCALE, quantize_rows, to_bfloat16
 
 Weights = Mapping[str, np.ndarray]
-
-SCALE = "_scale"
-"""The suffix of the name of a stored matrix of bytes that names the scales of its rows."""
 
 LANES = 16
 """Outputs of a product that are stored side by side."""
@@ -323,7 +321,7 @@ class Packed:
             self._call("pack_floats", weight_OI, outputs, inputs, packed)
         else:
             packed = _aligned(padded * inputs, np.uint16)
-            self._call("pack_halves", _to_bfloat16(weight_OI), outputs, inputs, packed)
+            self._call("pack_halves", to_bfloat16(weight_OI), outputs, inputs, packed)
         linear.weights = self._address(packed)
 
     def _pack_bytes(self, linear: Linear, parts: Sequence[_Matrix], padded: int) -> None:
@@ -376,23 +374,6 @@ def positions(length: int, d_model: int, *, halves: bool) -> np.ndarray:
     if halves:
         return np.concatenate(pair, axis=1).astype(np.float32)
     return np.stack(pair, axis=2).reshape(length, d_model).astype(np.float32)
-
-
-def quantize_rows(weight_OI: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Turn a matrix into bytes with one scale a row, as `pellucid.model.quantization` does."""
-    largest_O = np.abs(weight_OI).max(axis=1) / np.float32(127)
-    scale_O = (largest_O.view(np.int32) & ~0x7F).view(np.float32)
-    is_zero_O = scale_O < np.finfo(np.float32).tiny
-    scale_O = np.where(is_zero_O, np.float32(1), scale_O)
-    values_OI = np.rint(weight_OI / scale_O[:, None])
-    values_OI[is_zero_O] = 0
-    return values_OI.astype(np.int8), scale_O
-
-
-def _to_bfloat16(values: np.ndarray) -> np.ndarray:
-    """Round finite float32 numbers to bfloat16, ties to even; the result is their bits."""
-    bits = np.ascontiguousarray(values).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
 def _aligned(size: int, dtype: type) -> np.ndarray:

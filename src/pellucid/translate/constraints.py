@@ -43,7 +43,7 @@ def constraints_of(
         own: phrases that this text's translation must contain.
         glossary: terms of the source, with those that the translation must then contain.
     """
-    from pellucid.decode import Constraints
+    from pellucid.decode.constraints.request import Constraints
 
     def require(line: str) -> tuple[str, ...]:
         terms = glossary.terms_for(line) if glossary is not None else ()

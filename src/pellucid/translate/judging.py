@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pellucid.config import DecodingConfig
-from pellucid.decode import Hypothesis
+from pellucid.decode.hypothesis import Hypothesis
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.preparing import Ready

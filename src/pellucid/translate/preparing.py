@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from pellucid.config import DecodingConfig
-from pellucid.decode import Constraints, Request, RequestBuilder
+from pellucid.decode.constraints.build_request import RequestBuilder
+from pellucid.decode.constraints.request import Constraints, Request
 from pellucid.errors import InputError
 from pellucid.text.cleaning import Cleaned, Cleaner
 from pellucid.text.codes import find_fault

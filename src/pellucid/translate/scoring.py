@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pellucid.decode import Decoder, RequestBuilder
+from pellucid.decode.constraints.build_request import RequestBuilder
+from pellucid.decode.decoder import Decoder
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import DataError
 from pellucid.text.reading.lines import not_a_line

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.bundle import Bundle, open_bundle, resolve_model
 from pellucid.config import DecodingConfig
-from pellucid.decode import Constraints, Decoder, RequestBuilder
+from pellucid.decode.constraints.build_request import RequestBuilder
+from pellucid.decode.constraints.request import Constraints
+from pellucid.decode.decoder import Decoder
 from pellucid.decode.native import StoredModel
 from pellucid.errors import DataError, InputError
 from pellucid.machine.hardware import set_threads, use_threads

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pellucid.bundle import Bundle, load_bundle
-from pellucid.decode import Decoder, SpecialIds
+from pellucid.decode.constraints.request import SpecialIds
+from pellucid.decode.decoder import Decoder
 from pellucid.decode.native import StoredModel
 from pellucid.errors import BundleError, InputError
 from pellucid.machine.hardware import set_threads
-from pellucid.native import read_stored
+from pellucid.native.stored import read_stored
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 

@@ -8,8 +8,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pellucid.config import DecodingConfig
-from pellucid.decode import Decoder, Hypothesis, Request
-from pellucid.decode.hypothesis import OVERFLOW
+from pellucid.decode.constraints.request import Request
+from pellucid.decode.decoder import Decoder
+from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
 from pellucid.errors import InputError
 from pellucid.text.learned import LearnedText
 from pellucid.text.sentences import gap_between

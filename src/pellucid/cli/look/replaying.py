@@ -12,7 +12,7 @@ from pellucid.cli.ending import warn
 from pellucid.cli.lines.notices import EXCEEDS_VECTOR
 from pellucid.cli.options import given_of
 from pellucid.corpora.seen import shipped_seen_sentences
-from pellucid.decode import Constraints
+from pellucid.decode.constraints.request import Constraints
 from pellucid.inside.look import Replaying, look_at_given
 from pellucid.inside.traces import Trace
 from pellucid.text.codes import CodeFaults, find_fault

@@ -13,10 +13,28 @@ from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.history import History
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.decode.search.penalty import LengthPenalty
+from pellucid.native.engine import length_penalties
 
 NO_REQUEST = -1
 """The request of an empty slot."""
+
+
+class LengthPenalty:
+    """The score of a hypothesis, by `pellucid.native.engine.length_penalties`.
+
+    Args:
+        config: which penalty, and its α.
+        longest: the greatest length that will be scored.
+        device: the device of the table.
+    """
+
+    def __init__(self, config: DecodingConfig, longest: int, device: torch.device) -> None:
+        table_T = length_penalties(config.length_penalty, config.alpha, longest)
+        self._table_T = torch.from_numpy(table_T).to(device)
+
+    def score(self, total: Tensor, length: Tensor) -> Tensor:
+        """Divide log-probabilities by the penalty of their lengths; shapes broadcast."""
+        return total / self._table_T[length]
 
 
 class Beams:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,36 +25,14 @@ from pellucid.decode.constraints.rules import make_rules
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
 from pellucid.decode.logits import log_normalizer
 from pellucid.decode.search.beams import NO_REQUEST, Beams
-from pellucid.decode.search.phrases import choose_with_phrases
 from pellucid.decode.search.sampling import draw
-from pellucid.decode.search.selection import Choice, choose_in_groups
+from pellucid.decode.search.selection import Choice, choose_in_groups, choose_with_phrases
 from pellucid.decode.search.uniforms import uniforms
-
-
-class Stepper(Protocol):
-    """A model, or several together, as a search needs it."""
-
-    device: torch.device
-
-    @property
-    def vocabulary_size(self) -> int:
-        """The number of tokens in each row of logits."""
-
-    def encode(self, sources: Sequence[Sequence[int]]) -> Any:
-        """Read sentences; the result is for the state's ``insert``."""
-
-    def new_state(self, sentences: int, width: int) -> Any:
-        """Make empty slots for sentences with ``width`` hypotheses each, as a `DecoderState`."""
-
-    def step(self, state: Any, newest_A: Tensor, is_growing_A: Tensor | None = None) -> Tensor:
-        """Read a token of every row and return ``logits_AV``.
-
-        The logits of rows that do not grow may be any finite numbers.
-        """
+from pellucid.decode.steppers import Stepper
 
 
 @dataclass(frozen=True)
-class Found:
+class Answer:
     """The answer to one request.
 
     Attributes:
@@ -91,7 +69,7 @@ class Search:
         self._requests = requests
         self._config = config
         self._special = special
-        self._size = min(sentences, len(requests))
+        self._sentences = sentences
         self._device = stepper.device
         self._rules = make_rules(
             requests,
@@ -106,6 +84,8 @@ class Search:
             self._phrases = RequiredPhrases(
                 requests, vocabulary_size=stepper.vocabulary_size, device=self._device
             )
+        # Progress with phrases can only start for all slots at once, too.
+        self._starts_together = stepper.starts_together or self._phrases is not None
         self._progress: Any = None
         self._uniform_RT = None
         if config.sample:
@@ -123,14 +103,18 @@ class Search:
         self._found: defaultdict[int, list[Hypothesis]] = defaultdict(list)
         self._overflowed: set[int] = set()
         with torch.inference_mode():
-            self.beams = Beams(requests, config, self._size, self._device)
-            self._state = stepper.new_state(self._size, config.beam)
-            self._newest_A = torch.full(
-                (self._size * config.beam,), special.start, device=self._device
-            )
-            self._fill(torch.arange(self._size, device=self._device))
+            self._open()
 
-    def answers(self) -> Iterator[tuple[int, Found]]:
+    def _open(self) -> None:
+        """Make slots for sentences that wait, and start these."""
+        width = self._config.beam
+        self._size = min(self._sentences, len(self._waiting))
+        self.beams = Beams(self._requests, self._config, self._size, self._device)
+        self._state = self._stepper.new_state(self._size, width)
+        self._newest_A = torch.full((self._size * width,), self._special.start, device=self._device)
+        self._fill(torch.arange(self._size, device=self._device))
+
+    def answers(self) -> Iterator[tuple[int, Answer]]:
         """Search to the end, and yield each answer with its request's index once it is found."""
         while not self.is_over:
             yield from self.step()
@@ -141,7 +125,7 @@ class Search:
         return self._size == 0
 
     @torch.inference_mode()
-    def step(self) -> list[tuple[int, Found]]:
+    def step(self) -> list[tuple[int, Answer]]:
         """Extend every hypothesis by one token, and return the answers that are complete."""
         beams = self.beams
         is_growing_A = beams.total_BW.flatten() > -math.inf
@@ -247,7 +231,7 @@ class Search:
             extra=int(config.strict),
         )
 
-    def _collect(self, total_BW: Tensor, is_end_BW: Tensor) -> list[tuple[int, Found]]:
+    def _collect(self, total_BW: Tensor, is_end_BW: Tensor) -> list[tuple[int, Answer]]:
         """Collect finished hypotheses, answer sentences that are done, and refill their slots."""
         beams = self.beams
         is_finished_BW, is_cut_BW = beams.settle(total_BW, is_end_BW)
@@ -263,23 +247,26 @@ class Search:
         answers = [(request, self._answer(request, margin)) for request, margin in done]
         beams.clear(done_X)
         self._state.retire(done_X)
-        self._fill((beams.request_B == NO_REQUEST).nonzero()[:, 0])
+        free = (beams.request_B == NO_REQUEST).nonzero()[:, 0]
+        if self._starts_together and self._waiting and len(free) == self._size:
+            self._open()
+        else:
+            self._fill(free)
         return answers
 
-    def _answer(self, request: int, margin: float) -> Found:
+    def _answer(self, request: int, margin: float) -> Answer:
         found = self._found.pop(request, [])
         if request in self._overflowed:
-            return Found((OVERFLOWED,), math.inf)
+            return Answer((OVERFLOWED,), math.inf)
         # Python's sort keeps the order of equals: what was found first stays first.
         found.sort(key=lambda hypothesis: (not hypothesis.is_finished, -hypothesis.score))
         ranked = pairwise(found[: self._config.n_best + 1])
         leads = (a.score - b.score for a, b in ranked if a.is_finished == b.is_finished)
-        return Found(tuple(found[: self._config.n_best]), min(margin, *leads, math.inf))
+        return Answer(tuple(found[: self._config.n_best]), min(margin, *leads, math.inf))
 
     def _fill(self, free: Tensor) -> None:
-        """Give free slots to waiting requests; drop the slots if none waits."""
-        # Progress with phrases can only start for all slots at once.
-        must_wait = self._phrases is not None and len(free) < self._size
+        """Give free slots to waiting requests; drop the slots if none waits for them."""
+        must_wait = self._starts_together and len(free) < self._size
         while len(free) and (self._encoded or self._waiting) and not must_wait:
             if not self._encoded:
                 self._encode()
@@ -294,7 +281,8 @@ class Search:
             request_A = self.beams.request_B.clamp(min=0).repeat_interleave(self.beams.width)
             self._progress = self._phrases.start(request_A)
         # To drop slots copies the keys and values, so a few empty ones stay.
-        if not (self._encoded or self._waiting) and 4 * len(free) >= self._size:
+        is_wanted = not must_wait and bool(self._encoded or self._waiting)
+        if not is_wanted and 4 * len(free) >= self._size:
             self._drop_empty_slots()
 
     def _encode(self) -> None:

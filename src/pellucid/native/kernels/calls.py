@@ -1,15 +1,14 @@
-"""The arguments of the compiled kernels, field by field as their C structures have them.
-
-Fields that are not given are 0.
-"""
+"""The arguments of the compiled kernels, field by field as their C structures have them."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from torch import Tensor
+
+from pellucid.native.layout import fields
 
 
 class DropoutBytes(NamedTuple):
@@ -29,22 +28,16 @@ class DropoutBytes(NamedTuple):
 class DropoutMask(ctypes.Structure):
     """``dropout_mask`` of vectors.h; empty, nothing is dropped."""
 
-    _fields_ = (
-        ("bytes", ctypes.c_void_p),
-        ("threshold", ctypes.c_int64),
-        ("factor", ctypes.c_float),
-    )
+    _fields_ = fields("""
+        pointer bytes
+        integer threshold
+        float factor
+    """)
 
 
 _NOTHING_DROPPED = DropoutMask()
 
-_TYPES: dict[str, Any] = {
-    "pointer": ctypes.c_void_p,
-    "3pointers": ctypes.c_void_p * 3,
-    "integer": ctypes.c_int64,
-    "float": ctypes.c_float,
-    "dropout_mask": DropoutMask,
-}
+_fields = partial(fields, dropout_mask=DropoutMask, pointers=ctypes.c_void_p * 3)
 
 
 def address_of(tensor: Tensor | None) -> int | None:
@@ -57,12 +50,6 @@ def mask_of(dropout: DropoutBytes | None) -> DropoutMask:
     if dropout is None:
         return _NOTHING_DROPPED
     return DropoutMask(dropout.random_bytes.data_ptr(), dropout.threshold, dropout.factor)
-
-
-def _fields(layout: str) -> Sequence[tuple[str, Any]]:
-    """Read lines of a type and the names of its fields, as in C."""
-    lines = (line.split() for line in layout.strip().splitlines())
-    return [(name, _TYPES[kind]) for kind, *names in lines for name in names]
 
 
 class LinearCall(ctypes.Structure):
@@ -98,7 +85,7 @@ class WeightGradientCall(ctypes.Structure):
     _fields_ = _fields("""
         integer rows in_features out_features parts x_stride grad_stride
         pointer x grad
-        3pointers weight bias
+        pointers weight bias
     """)
 
 

@@ -1,5 +1,8 @@
 """The compiled kernels as functions of tensors.
 
+They are built with the package if a C compiler is available: one library for each vector width and
+precision. Everything that uses them falls back on PyTorch without them.
+
 Matrices are rows of positions, whose columns are adjacent in memory; rows may be any stride apart.
 Rows are in the kernels' own type, float32 or bfloat16; weights, their gradients and sums are
 float32.
@@ -8,7 +11,9 @@ float32.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,7 +32,10 @@ from pellucid.native.kernels.calls import (
     address_of,
     mask_of,
 )
-from pellucid.native.kernels.loading import find_library
+from pellucid.native.loading import load_library
+
+FOLDER = Path(__file__).parent
+"""The folder of the sources and libraries."""
 
 WIDTH_STEP = 16
 """Widths of the model must be multiples of this: the numbers in the widest vector."""
@@ -49,9 +57,27 @@ class Norm(NamedTuple):
     inverse_J: Tensor
 
 
+def library_name(precision: Literal["float32", "bfloat16"]) -> str | None:
+    """Name the library for this processor, such as ``avx2_float32``; None if no library fits.
+
+    PyTorch reports what the processor has, so ``ATEN_CPU_CAPABILITY`` applies here too. Processors
+    without bfloat16 instructions get a library that computes in float32, which is slow but correct.
+    """
+    capability = torch.backends.cpu.get_cpu_capability()
+    if not sys.platform.startswith("linux") or capability not in ("AVX2", "AVX512"):
+        return None
+    is_wide = capability == "AVX512"
+    if precision == "bfloat16":
+        is_wide = is_wide and torch.cpu._is_avx512_bf16_supported()
+    return f"{'avx512' if is_wide else 'avx2'}_{precision}"
+
+
 def find_kernels(precision: Literal["float32", "bfloat16"]) -> Kernels | str:
     """Find the kernels for this machine, or return why they are unavailable."""
-    library = find_library(precision)
+    name = library_name(precision)
+    if name is None:
+        return "this kind of processor or system is not supported"
+    library = load_library(FOLDER / f"{name}.so", FOLDER, f"{name}.so")
     return library if isinstance(library, str) else Kernels(library, precision)
 
 

@@ -214,7 +214,7 @@ def _task(
 
 
 async def _compute(parts: Parts, task: Translate, texts: Sequence[str]) -> list[Translation]:
-    from pellucid.decode import Constraints
+    from pellucid.decode.constraints.request import Constraints
 
     found = await parts.scheduler.compute(task, [Text(text, Constraints()) for text in texts])
     parts.metrics.texts.labels(task.model.name, "translate").inc(len(found))

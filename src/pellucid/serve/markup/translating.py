@@ -54,7 +54,7 @@ async def _translate(
     read: Sequence[Sequence[str | Segment]],
     places: Sequence[tuple[int, int]],
 ) -> Translations:
-    from pellucid.decode import Constraints
+    from pellucid.decode.constraints.request import Constraints
 
     segments = [read[number][place] for number, place in places]
     texts = [Text(one.text.strip(), Constraints()) for one in segments if isinstance(one, Segment)]

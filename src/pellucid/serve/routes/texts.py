@@ -21,8 +21,8 @@ from pellucid.translate.constraints import constraints_of, fit_glossary
 from pellucid.translate.records import score_record, translation_record
 
 if TYPE_CHECKING:
-    from pellucid.decode import Constraints
     from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.decode.constraints.request import Constraints
     from pellucid.translate.preparing import LineConstraints
 
 PHRASES = ("forbid", "require", "require_each", "glossary")
@@ -190,7 +190,7 @@ def all_constraints(body: Any, model: ServedModel, texts: Sequence[str]) -> list
 
 
 def _begin_with(prefix: str) -> Constraints:
-    from pellucid.decode import Constraints
+    from pellucid.decode.constraints.request import Constraints
 
     return Constraints(prefix)
 

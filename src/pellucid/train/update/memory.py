@@ -11,7 +11,7 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.machine.hardware import available_memory
 from pellucid.model import make_model
-from pellucid.native.kernels import BYTES_PER_CHUNK
+from pellucid.native.kernels.kernels import BYTES_PER_CHUNK
 from pellucid.train.fast.bfloat16 import FEWEST_ROWS
 from pellucid.train.fast.loss import chunk_rows
 

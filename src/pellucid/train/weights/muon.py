@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pellucid.native.kernels import WIDTH_STEP, Kernels
+from pellucid.native.kernels.kernels import WIDTH_STEP, Kernels
 
 MOMENTUM = 0.95
 ITERATIONS = 5

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError, suggestion
-from pellucid.native.kernels import Kernels
+from pellucid.native.kernels.kernels import Kernels
 from pellucid.train.run.checkpoint import copy_saved
 from pellucid.train.weights.muon import Muon
 

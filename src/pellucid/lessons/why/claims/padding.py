@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle
-from pellucid.decode import decode_greedily
+from pellucid.decode.greedy import decode_greedily
 from pellucid.lessons.why.packaged import load_packaged, write_examples_of
 from pellucid.lessons.why.result import (
     NOTES,

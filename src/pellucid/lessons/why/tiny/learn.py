@@ -11,7 +11,7 @@ import torch
 
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch, make_source_batch
-from pellucid.decode import decode_greedily
+from pellucid.decode.greedy import decode_greedily
 from pellucid.lessons.why.tiny.words import END, PAD, START, Pair, Vocabulary, make_pair_batch
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator

@@ -9,7 +9,7 @@ import torch
 
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
-from pellucid.decode import decode_greedily
+from pellucid.decode.greedy import decode_greedily
 from pellucid.lessons.why.clock import thread_seconds
 from pellucid.lessons.why.tiny.learn import Tiny, Updates
 from pellucid.lessons.why.tiny.words import END, PAD, START, Pair, make_pair_batch

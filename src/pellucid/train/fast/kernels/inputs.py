@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pellucid.native.kernels import DropoutBytes
+from pellucid.native.kernels.calls import DropoutBytes
 from pellucid.train.fast.guided import GuidedRows
 
 Tape = list[Any]

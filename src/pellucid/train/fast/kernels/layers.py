@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.model import FeedForward, MultiHeadAttention
-from pellucid.native.kernels import AttentionCall, DropoutBytes, Kernels, Norm
+from pellucid.native.kernels.calls import AttentionCall, DropoutBytes
+from pellucid.native.kernels.kernels import Kernels, Norm
 from pellucid.train.fast.kernels.inputs import StackPass, Tape
 
 

@@ -18,16 +18,8 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.model import Dropout, Stack, Transformer
-from pellucid.native.kernels import (
-    WIDTH_STEP,
-    DropoutBytes,
-    EmbeddingCall,
-    Kernels,
-    address_of,
-    find_kernels,
-    library_name,
-    mask_of,
-)
+from pellucid.native.kernels.calls import DropoutBytes, EmbeddingCall, address_of, mask_of
+from pellucid.native.kernels.kernels import WIDTH_STEP, Kernels, find_kernels, library_name
 from pellucid.train.fast.guided import GuidedHead, GuidedRows
 from pellucid.train.fast.kernels.inputs import PackedSentences, StackPass, require_ids
 from pellucid.train.fast.kernels.layers import (

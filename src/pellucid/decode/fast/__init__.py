@@ -1,1 +1,0 @@
-"""The Transformer laid out for fast decoding; tests compare it with the model."""
