@@ -96,7 +96,7 @@ class PairMaps:
 
 
 def guided_view(bundle: Bundle) -> View | None:
-    """Return the view of the head that was taught word links, or None if none was."""
+    """Return the view of the head that was taught word links, if any."""
     place = bundle.guided_head
     return None if place is None else View(place[0], "head", place[1], bundle.guided_convention)
 

@@ -173,7 +173,7 @@ def carry_model(bundle: Bundle, name: str = "") -> dict[str, Any]:
 def taught_head(bundle: Bundle) -> str:
     """Name the head of cross-attention that was taught word links, such as ``decoder.1.cross.0``.
 
-    The name is empty if there is none.
+    Without such a head the name is empty.
     """
     taught = bundle.guided_head
     return f"decoder.{taught[0]}.cross.{taught[1]}" if taught else ""
