@@ -16,6 +16,7 @@ from pellucid.errors import InputError, suggestion
 from pellucid.files import writing
 
 if TYPE_CHECKING:
+    from pellucid.lessons.why import Setting
     from pellucid.lessons.why.kept import KeptCells
     from pellucid.lessons.why.result import Cell, Finding, Measurement, Verdict
     from pellucid.terminal.printing import Printer
@@ -66,13 +67,7 @@ def why(
     from pellucid.lessons.why.registry import CLAIMS
 
     if claim is None or list_:
-        for name, value in (
-            ("png", png), ("full", full), ("results", results), ("seed", seed != 1),
-            ("threads", threads),
-        ):  # fmt: skip
-            if value:
-                warn(f"--{name} has no effect without a claim to measure.")
-        _list_claims(is_json=json)
+        _list_claims(json, png=png, full=full, results=results, seed=seed != 1, threads=threads)
         return
     if claim not in CLAIMS:
         raise InputError(
@@ -89,22 +84,13 @@ def why(
         check_ending(png)  # Before a minute of measuring.
         check_target(str(png), may_overwrite=True)
 
-    from pellucid.lessons.why import Setting, measure_claim
     from pellucid.lessons.why.record import to_record
     from pellucid.machine.hardware import set_threads
-    from pellucid.terminal.progress import ProgressLine
 
     kept = _open_kept(claim, results or KEPT_IN) if full else None
     set_threads(threads)
     started = time.monotonic()
-    with ProgressLine() as line:
-        setting = Setting(
-            size="full" if full else size,  # type: ignore[arg-type]
-            seed=seed,
-            say=lambda doing: line.show(f"{doing} …"),
-            kept=kept,
-        )
-        measurement = measure_claim(claim, setting)
+    setting, measurement = _measure(claim, "full" if full else size, seed, kept)
     if kept is not None:
         kept.finish(to_record(measurement))
     seconds = time.monotonic() - started
@@ -124,10 +110,13 @@ def why(
         warn(f"The parts are in {(results or KEPT_IN) / claim}.json.")
 
 
-def _list_claims(*, is_json: bool) -> None:
-    """Write the names of all claims with their questions."""
+def _list_claims(is_json: bool, **given: object) -> None:
+    """Write the names of all claims with their questions; options that were given do nothing."""
     from pellucid.lessons.why.registry import CLAIMS
 
+    for name, value in given.items():
+        if value:
+            warn(f"--{name} has no effect without a claim to measure.")
     if is_json:
         claims = [
             {"claim": one.name, "question": one.question, "is_timed": one.is_timed,
@@ -143,6 +132,22 @@ def _list_claims(*, is_json: bool) -> None:
         "\nMeasure one: pellucid why scale --png scale.png\n"
         "Each takes less than a minute on two cores; with --full up to 25 minutes.\n"
     )
+
+
+def _measure(
+    claim: str, size: str, seed: int, kept: KeptCells | None
+) -> tuple[Setting, Measurement]:
+    from pellucid.lessons.why import Setting, measure_claim
+    from pellucid.terminal.progress import ProgressLine
+
+    with ProgressLine() as line:
+        setting = Setting(
+            size=size,  # type: ignore[arg-type]
+            seed=seed,
+            say=lambda doing: line.show(f"{doing} …"),
+            kept=kept,
+        )
+        return setting, measure_claim(claim, setting)
 
 
 def _open_kept(name: str, folder: Path) -> KeptCells:
