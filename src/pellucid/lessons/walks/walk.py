@@ -1,4 +1,4 @@
-"""The walks through the texts: each a TOML file beside this one, loaded when asked for."""
+"""The walks through the texts: each a TOML file next to this one."""
 
 from __future__ import annotations
 
