@@ -332,7 +332,8 @@ def _read_toml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
             name = opened[2]
             found.setdefault(name, number)
             if opened[1] == "[[":
-                name += f"[{sum(key.startswith(f'{name}[') for key in found)}]"
+                count = sum(re.fullmatch(rf"{name}\[\d+\]", key) is not None for key in found)
+                name = f"{name}[{count}]"
                 found[name] = number
             prefix = f"{name}."
         elif named := re.match(r"""\s*["']?([\w-]+)["']?\s*=""", line_text):
