@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pellucid.cli.lesson.running import output_of
-from pellucid.lessons.walks.by_name import TITLES, load_walk
-from pellucid.lessons.walks.statement import Statement, Walk
+from pellucid.cli.lesson import output_of
+from pellucid.lessons.walks.walk import NAMES, Statement, Walk, load_walk
 
 FOLDER = Path(__file__).parent
 VERDICTS = ("<!-- verdicts -->", "<!-- end of verdicts -->")
@@ -46,7 +45,7 @@ def to_code(text: str) -> str:
 
 def contents() -> Iterator[str]:
     """Yield the lines of the table of all statements."""
-    walks = [load_walk(name) for name in TITLES]
+    walks = [load_walk(name) for name in NAMES]
     total = sum(len(walk.statements) for walk in walks)
     yield from ("# Lessons", "")
     yield (
@@ -86,7 +85,7 @@ def row(number: int, one: Statement) -> str:
 
 def main() -> None:
     """Write all pages."""
-    for name in TITLES:
+    for name in NAMES:
         (FOLDER / f"{name}.md").write_text("\n".join(page(load_walk(name))) + "\n")
     (FOLDER / "README.md").write_text("\n".join(contents()) + "\n")
 

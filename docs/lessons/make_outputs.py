@@ -14,9 +14,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pellucid.cli.lesson.running import output_of
-from pellucid.lessons.walks.by_name import TITLES, load_walk
+from pellucid.cli.lesson import output_of
 from pellucid.lessons.walks.for_page import OUTPUTS, read_outputs
+from pellucid.lessons.walks.walk import NAMES, load_walk
 
 
 def record(machine: str) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def record(machine: str) -> dict[str, Any]:
     before = read_outputs()
     measured: dict[str, str] = {} if machine else before["measured"]
     walks = {}
-    for name in TITLES:
+    for name in NAMES:
         excerpts = walks[name] = []
         for one in load_walk(name).statements:
             if one.is_measured and one.command not in measured:

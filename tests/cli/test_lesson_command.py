@@ -8,16 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from pellucid.cli.lesson.running import output_of
-from pellucid.cli.lesson.walk import walk
-from pellucid.lessons.walks.by_name import TITLES, load_walk
-from pellucid.lessons.walks.statement import Statement
+from pellucid.cli.lesson import output_of, walk
+from pellucid.lessons.walks.walk import NAMES, Statement, load_walk
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 STATEMENTS = {
     f"{name} {number}": statement
-    for name in TITLES
+    for name in NAMES
     for number, statement in enumerate(load_walk(name).statements, start=1)
 }
 
@@ -34,7 +32,7 @@ def test_statement_is_shown_by_its_command(name: str) -> None:
 
 
 def test_all_statements_of_the_texts_are_there() -> None:
-    counts = {name: len(load_walk(name).statements) for name in TITLES}
+    counts = {name: len(load_walk(name).statements) for name in NAMES}
 
     assert sum(counts.values()) >= 92, counts
 
@@ -50,7 +48,7 @@ def test_lesson_without_a_name_lists_the_texts(run_here: Run) -> None:
     done = run_here("lesson")
 
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()[:5]] == list(TITLES)
+    assert [line.split()[0] for line in done.stdout.splitlines()[:5]] == list(NAMES)
 
 
 def test_lesson_from_walks_the_rest_in_80_columns(run_here: Run) -> None:

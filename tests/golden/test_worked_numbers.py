@@ -13,6 +13,8 @@ import torch
 from pellucid.attention import causal_mask, mask_then_scale, scale_then_mask, weigh
 from pellucid.attention.masks import additive_mask
 from pellucid.by_hand.printed import (
+    NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS,
+    NOT_ON_YOUR_LIFE_SCORES,
     WorkedNumber,
     attend_help_me,
     attend_not_on_your_life,
@@ -23,7 +25,6 @@ from pellucid.by_hand.printed import (
     implied_roots,
     worked_numbers,
 )
-from pellucid.by_hand.texts import NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS, NOT_ON_YOUR_LIFE_SCORES
 
 DOCS = Path(__file__).parents[2] / "docs" / "attention"
 NUMBERS = {number.place: number for number in worked_numbers()}

@@ -15,8 +15,13 @@ import torch
 from pellucid.attention import attend, attend_to_others, attend_with_keys, attend_with_values
 from pellucid.by_hand.examples.by_name import EXAMPLES
 from pellucid.by_hand.examples.lets_go import LETS_GO_EMBEDDINGS, share_of_own_weight_first
-from pellucid.by_hand.examples.likeness import ngram_similarity, ngrams, sound_similarity, soundex
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
+from pellucid.by_hand.examples.room_number import (
+    ngram_similarity,
+    ngrams,
+    sound_similarity,
+    soundex,
+)
 from pellucid.by_hand.examples.show_me_the_money import decode_by_heart, run_decoder
 from pellucid.by_hand.examples.toy_four import (
     TOY_FOUR_EMBEDDINGS,
@@ -25,6 +30,7 @@ from pellucid.by_hand.examples.toy_four import (
     TOY_FOUR_VALUE,
 )
 from pellucid.by_hand.matrices import read_example
+from pellucid.by_hand.printed import NOT_ON_YOUR_LIFE_SCORES, PIZZA_EMBEDDINGS, PIZZA_WEIGHT
 from pellucid.by_hand.row import follow_row_of
 from pellucid.by_hand.sheet import (
     AttentionByHand,
@@ -34,7 +40,6 @@ from pellucid.by_hand.sheet import (
     matrix,
     write_number,
 )
-from pellucid.by_hand.texts import NOT_ON_YOUR_LIFE_SCORES, PIZZA_EMBEDDINGS, PIZZA_WEIGHT
 from pellucid.errors import InputError
 
 WORKED = {name: make() for name, make in EXAMPLES.items()}

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pellucid.by_hand.examples.by_name import EXAMPLES
-from pellucid.by_hand.examples.encoder_layer import (
-    LAYER_FEED_FORWARD,
-    LAYER_HEADS,
-    LAYER_INPUT,
-    LAYER_OUTPUT,
-)
-from pellucid.by_hand.examples.heads import HEADS_INPUT, HEADS_OUTPUT, HEADS_WEIGHTS
-from pellucid.by_hand.examples.likeness import edit_path, edit_table
 from pellucid.by_hand.examples.positions import FAR, fit_move
+from pellucid.by_hand.examples.room_number import edit_path, edit_table
 from pellucid.by_hand.learning import END, PAIRS, START, WIDTH, Learned, learn
 from pellucid.by_hand.matrices import read_example
 from pellucid.by_hand.row import follow_row_of
 from pellucid.by_hand.sheet import Example, Step
 from pellucid.errors import DataError
+
+
+def packaged(name: str) -> dict[str, Any]:
+    source = files("pellucid.by_hand.examples").joinpath(f"{name}.toml")
+    return tomllib.loads(source.read_text(encoding="utf-8"))
+
+
+LAYER, HEADS = packaged("encoder-layer"), packaged("heads")
+LAYER_HEADS, HEADS_WEIGHTS = (
+    [[head[name] for name in ("w_query", "w_key", "w_value")] for head in example["heads"]]
+    for example in (LAYER, HEADS)
+)
 
 
 def steps_of(example: Example, name: str) -> list[Step]:
@@ -49,15 +57,15 @@ def norm(y: np.ndarray, epsilon: float = 1e-5) -> np.ndarray:
 
 def test_encoder_layer_every_stage_equals_numpy() -> None:
     example = EXAMPLES["encoder-layer"]()
-    x = np.array(LAYER_INPUT, dtype=float)
+    x = np.array(LAYER["x"], dtype=float)
     heads = [attend(x, *(np.array(w, dtype=float) for w in head)) for head in LAYER_HEADS]
     for found, expected in zip(steps_of(example, "context"), heads, strict=True):
         np.testing.assert_allclose(values(found), expected, rtol=1e-12)
-    output = np.hstack(heads) @ np.array(LAYER_OUTPUT)
+    output = np.hstack(heads) @ np.array(LAYER["w_output"])
     np.testing.assert_allclose(values(steps_of(example, "output")[0]), output, rtol=1e-12)
     y = x + output
     middle = norm(y)
-    w1, b1, w2, b2 = (np.array(weight, dtype=float) for weight in LAYER_FEED_FORWARD)
+    w1, b1, w2, b2 = (np.array(weight, dtype=float) for weight in LAYER["feed_forward"].values())
     change = np.maximum(0, middle @ w1 + b1) @ w2 + b2
     np.testing.assert_allclose(values(steps_of(example, "feed-forward")[0]), change, atol=1e-12)
     first, last = steps_of(example, "norm")
@@ -89,7 +97,7 @@ def test_encoder_layer_row_has_all_arithmetic_of_the_word(row: int) -> None:
 
 def test_heads_joined_equal_numpy_and_the_sum_of_their_shares() -> None:
     example = EXAMPLES["heads"]()
-    x, output = np.array(HEADS_INPUT, dtype=float), np.array(HEADS_OUTPUT, dtype=float)
+    x, output = np.array(HEADS["x"], dtype=float), np.array(HEADS["w_output"], dtype=float)
     heads = [attend(x, *(np.array(w, dtype=float) for w in head)) for head in HEADS_WEIGHTS]
     expected = np.hstack(heads) @ output
     np.testing.assert_allclose(values(steps_of(example, "output")[0]), expected, rtol=1e-12)
@@ -317,13 +325,43 @@ def test_own_file_heads_split_given_queries_keys_and_values(tmp_path: Path) -> N
     np.testing.assert_allclose(values(second), softmax(np.array([[8.0, 12, 0]])) @ [[5], [6], [7]])
 
 
+@pytest.mark.parametrize("name", ["encoder-layer", "heads"])
+def test_own_file_copied_from_an_example_is_worked_out_alike(tmp_path: Path, name: str) -> None:
+    source = files("pellucid.by_hand.examples").joinpath(f"{name}.toml")
+    copied = read_example(write(tmp_path, source.read_text(encoding="utf-8")))
+    shipped = EXAMPLES[name]()
+    assert (copied.title, copied.note) == (shipped.title, shipped.note)
+    for part, other in zip(copied.parts, shipped.parts, strict=False):
+        assert (part.title, part.note) == (other.title, other.note)
+        assert [step.formula for step in part.steps] == [step.formula for step in other.steps]
+
+
+def test_own_file_heads_of_different_widths_equal_numpy(tmp_path: Path) -> None:
+    text = X + "[parts.joined]\ntitle = 'Both'\n"
+    for key_width, value_width in ((1, 3), (5, 2)):
+        weight = [[0.5 * (row + column) for column in range(key_width)] for row in range(2)]
+        value = [[row - column for column in range(value_width)] for row in range(2)]
+        text += f"[[heads]]\nw_query = {weight}\nw_key = {weight}\nw_value = {value}\n"
+    example = read_example(write(tmp_path, text))
+    x, heads = np.array([[1.0, 2], [3, 4]]), tomllib.loads(text)["heads"]
+    for step, head in zip(steps_of(example, "context"), heads, strict=True):
+        names = ("w_query", "w_key", "w_value")
+        expected = attend(x, *(np.array(head[name], dtype=float) for name in names))
+        np.testing.assert_allclose(values(step), expected, rtol=1e-12)
+    assert example.parts[-1].title == "Both"
+
+
 X = "x = [[1, 2], [3, 4]]\n"
+HEAD = "[[heads]]\nw_query = [[1], [1]]\nw_key = [[1], [1]]\nw_value = [[1], [1]]\n"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (X + "heads = 0", r"heads must be a whole number of 1 or more, but is 0 \(.*own.toml:2"),
+        (
+            X + "heads = 0",
+            r"heads must be a whole number.*, but is 0 \(.*own.toml:2",
+        ),
         (X + "heads = true", "heads must be a whole number"),
         (X + "heads = 1.5", "heads must be a whole number"),
         (X + "heads = 3", "2 columns do not split into 3"),
@@ -338,15 +376,18 @@ X = "x = [[1, 2], [3, 4]]\n"
         ("query = [[1]]\nkey = [[1]]\nvalue = [[1]]\npositions = true", "x is missing"),
         ("query = [[1]]\nkey = [[1]]\nvalue = [[1]]\nnorm = 'post'", "x is missing"),
         (X + "norm = 'pots'", "Did you mean 'post'"),
-        (X + "norm = 3", 'norm must be "post"'),
+        (X + "norm = 3", "norm.place must be 'post', 'pre' or 'none', but is 3"),
         (X + "[norm]\nplce = 'pre'", r"'norm.plce' is not \(.*own.toml:3, norm.plce\). Did you"),
-        (X + "[norm]\nepsilon = 0", "norm.epsilon must be above 0"),
-        (X + "[norm]\nepsilon = nan", "norm.epsilon must be above 0"),
+        (X + "[norm]\nepsilon = 0", "norm.epsilon must be "),
+        (X + "[norm]\nepsilon = nan", "norm.epsilon must be "),
         (X + "[norm]\ngain = [1]", "norm.gain must be a list of 2 numbers.* has 1"),
         (X + "[norm]\nbias = [1, inf]", r"own.toml:3, norm.bias\[1\]"),
         (X + "w_output = [[1], [2]]\nnorm = 'post'", "Give w_output with 2 columns"),
         (X + "feed_forward = [[1]]", "feed_forward must be a table"),
-        (X + "[feed_forward]\ninner = [[1], [1]]", "but outer is missing"),
+        (
+            X + "[feed_forward]\ninner = [[1], [1]]",
+            "outer must be given, but is missing",
+        ),
         (X + "[feed_forward]\ninner = [[1]]\nouter = [[1]]", "each of the 2 columns that come in"),
         (X + "[feed_forward]\ninner = [[1], [1]]\nouter = [[1], [1]]", "1 columns of feed_forward"),
         (X + "[feed_forward]\niner = [[1]]", "Did you mean 'inner'"),
@@ -356,8 +397,18 @@ X = "x = [[1, 2], [3, 4]]\n"
         ),
         (
             X + "norm = true\n[feed_forward]\ninner = [[1], [1]]\nouter = [[1, 2, 3]]",
-            "Give feed_forward.outer 2 columns",
+            "Give feed_forward.outer with 2 columns",
         ),
+        (X + "w_key = [[1], [1]]\n" + HEAD, r"\[\[heads\]\] cannot be combined with w_key \(.*:2"),
+        (HEAD, "heads must come with x"),
+        (X + HEAD + HEAD.replace("w_key", "w_kye"), r"heads\[1\].w_kye.*own.toml:8.*mean 'w_key'"),
+        (X + HEAD + HEAD.replace("[[1], [1]]", "[[1]]"), r"heads\[1\].w_query must have one row"),
+        (X + "heads = []", "heads must not be empty"),
+        (X + "features = ['a', 'b']", r"features must come with \[\[heads\]\]"),
+        (X + "features = ['a']\n" + HEAD, "each of the 2 columns of x, but features has 1"),
+        (X + "title = 5", "title must be a valid string, but is 5"),
+        (X + "[parts.joind]\nnote = 'a'", "'parts.joind' is not .*:2.* Did you mean 'joined'"),
+        (X + "[parts.joined]\nnotes = 'a'", "'parts.joined.notes' is not .*:3.* mean 'note'"),
         (
             X + "[feed_forward]\ninner = [[1], [nan]]\nouter = [[1, 2]]",
             r"own.toml:3, feed_forward.inner\[1\]\[0\]",

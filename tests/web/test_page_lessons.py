@@ -14,9 +14,8 @@ import pellucid
 from pellucid import Translator
 from pellucid.inside.show import page as pages
 from pellucid.inside.show.page import model_page
-from pellucid.lessons.walks.by_name import TITLES, load_walk
 from pellucid.lessons.walks.for_page import lessons_for, read_outputs
-from pellucid.lessons.walks.statement import Statement
+from pellucid.lessons.walks.walk import NAMES, Statement, load_walk
 
 VIEWS = {"translate", "links", "head", "arithmetic", "heads", "what-if", "beyond"}
 PLACES = {"encoder.self", "decoder.self", "decoder.cross"}
@@ -24,7 +23,7 @@ STAGES = {"scores", "scaled", "masked", "weights"}
 LESSONS = Path(__file__).parents[2] / "docs" / "lessons"
 
 STATEMENTS = [
-    (name, place, one) for name in TITLES for place, one in enumerate(load_walk(name).statements)
+    (name, place, one) for name in NAMES for place, one in enumerate(load_walk(name).statements)
 ]
 
 
@@ -32,7 +31,7 @@ def test_every_statement_has_an_output_that_answers_it() -> None:
     recorded = read_outputs()
     assert recorded["machine"]
     assert {name: len(lines) for name, lines in recorded["walks"].items()} == {
-        name: len(load_walk(name).statements) for name in TITLES
+        name: len(load_walk(name).statements) for name in NAMES
     }
     for name, place, one in STATEMENTS:
         output = "\n".join(recorded["walks"][name][place])
@@ -43,7 +42,7 @@ def test_every_statement_has_an_output_that_answers_it() -> None:
 
 def test_outputs_are_those_of_the_documentation() -> None:
     recorded = read_outputs()["walks"]
-    for name in TITLES:
+    for name in NAMES:
         page = (LESSONS / f"{name}.md").read_text(encoding="utf-8")
         for place, one in enumerate(load_walk(name).statements):
             if not one.is_measured:

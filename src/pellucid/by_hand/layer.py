@@ -14,19 +14,15 @@ from torch import Tensor
 
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Part,
     Step,
     Table,
-    attend_by_hand,
+    make_given,
     make_step,
     make_weight_step,
-    matrix,
     table,
 )
-from pellucid.by_hand.stages import Product, stage_steps
-from pellucid.by_hand.sums import (
+from pellucid.by_hand.stages import (
     make_product_step,
-    shown_lines,
     write_added,
     write_normed,
     write_spread,
@@ -37,11 +33,12 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Norm:
-    """A layer norm: ε, and gain and bias if there are any."""
+    """A layer norm: ε, gain and bias if there are any, and whether it precedes the sub-layer."""
 
     epsilon: float = EPSILON
     gain_D: Tensor | None = None
     bias_D: Tensor | None = None
+    is_before: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,42 +49,6 @@ class FeedForward:
     outer_FD: Tensor
     inner_bias_F: Tensor | None = None
     outer_bias_D: Tensor | None = None
-
-
-def head_part(
-    title: str, note: str, names: Sequence[str], x_LD: Tensor, weights: Sequence[object], end: str
-) -> Part:
-    """Write one head down, with its projections.
-
-    Args:
-        title: of the part.
-        note: its explanation.
-        names: one for each token.
-        x_LD: the input.
-        weights: W^q, W^k and W^v.
-        end: what tells this head's letters from others', such as ``₁``.
-    """
-    projections = [matrix(weight) for weight in weights]
-    roles = [x_LD @ weight for weight in projections]
-    attention = attend_by_hand(*roles, query_names=names)
-    letters = ("q", "k", "v")
-    given = [
-        make_weight_step(f"W^{letter}{end}", weight, "ours")
-        for letter, weight in zip(letters, projections, strict=True)
-    ]
-    names_of_steps = ("query", "key", "value")
-    stages = stage_steps(
-        attention,
-        products={
-            name: Product(tuple(names), x_LD, weight)
-            for name, weight in zip(names_of_steps, projections, strict=True)
-        },
-        formulas={
-            name: f"x · W^{letter}{end}"
-            for name, letter in zip(names_of_steps, letters, strict=True)
-        },
-    )
-    return Part(title, note, (*given, *stages), attention)
 
 
 def joined_steps(
@@ -114,7 +75,7 @@ def joined_steps(
         return tuple(steps), joined_LX
     rows = steps[0].tables[0].columns if steps else tuple(f"c{i}" for i in range(len(output)))
     columns = tuple(map(str, range(output.shape[-1])))
-    given = make_step(name, "", Table(rows, columns, output), is_given=True)
+    given = make_given(name, Table(rows, columns, output))
     product = make_product_step("output", f"joined · {name}", names, joined_LX, output, "o")
     return (*steps, given, product), joined_LX @ output
 
@@ -133,7 +94,6 @@ def add_step(
         "residual",
         formula,
         table(names, total_LD, "y"),
-        lines=shown_lines(arithmetic),
         arithmetic=arithmetic,
     )
     return step, total_LD
@@ -164,14 +124,12 @@ def norm_steps(
             f"of each row; ε = {norm.epsilon:g}",
             Table(tuple(names), columns, values_LX),
             note="σ² divides by the number of features, not by one less.",
-            lines=shown_lines(spread),
             arithmetic=spread,
         ),
         make_step(
             "norm",
             f"(y − μ) ÷ √(σ² + ε){ends}",
             table(names, normed_LD, "n"),
-            lines=shown_lines(result),
             arithmetic=result,
         ),
     )
@@ -210,15 +168,13 @@ def feed_forward_steps(
     given = (
         make_weight_step("W₁", network.inner_DF),
         *_bias_step("b₁", network.inner_bias_F, "h"),
-        make_step(
+        make_given(
             "W₂",
-            "",
             Table(
                 inner.tables[0].columns,
                 tuple(map(str, range(network.outer_FD.shape[-1]))),
                 network.outer_FD,
             ),
-            is_given=True,
         ),
         *_bias_step("b₂", network.outer_bias_D, "f"),
     )
@@ -228,4 +184,4 @@ def feed_forward_steps(
 def _bias_step(name: str, bias_F: Tensor | None, letter: str) -> tuple[Step, ...]:
     if bias_F is None:
         return ()
-    return (make_step(name, "", table(("",), bias_F[None], letter), is_given=True),)
+    return (make_given(name, table(("",), bias_F[None], letter)),)

@@ -1,59 +1,53 @@
-"""A user's own matrices, from a TOML or CSV file, as an example to follow by hand.
-
-TOML has either ``x`` with any of ``w_query``, ``w_key`` and ``w_value`` (a missing one is the
-identity), or ``query``, ``key`` and ``value`` as they are; optionally also ``tokens``,
-``key_tokens``, ``mask`` and ``scale``, and what `pellucid.by_hand.around` reads. CSV has one
-matrix, which is queries, keys and values at once; its first line may name the tokens.
-"""
+"""A file of matrices worked out as an example to follow by hand: see `pellucid.by_hand.reading`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
-from pellucid.by_hand.around import (
-    KEYS,
-    add_layers,
-    position_part,
-    read_norm,
-    read_surroundings,
-    split_heads,
+from pellucid.attention.positions import sinusoidal_positions
+from pellucid.by_hand.layer import (
+    FeedForward,
+    Norm,
+    add_step,
+    feed_forward_steps,
+    joined_steps,
+    norm_steps,
 )
-from pellucid.by_hand.layer import norm_steps
-from pellucid.by_hand.reading import (
-    LARGEST_NUMBER,
-    MAX_NUMBERS,
-    Given,
-    read_csv,
-    read_toml,
-    shorten,
-)
+from pellucid.by_hand.reading import MAX_NUMBERS, Given, read_file
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Part,
+    Step,
+    Table,
     attend_by_hand,
+    make_given,
     make_step,
     make_weight_step,
     table,
     write_number,
 )
-from pellucid.by_hand.stages import Product, stage_steps
+from pellucid.by_hand.stages import Product, stage_steps, write_added
 from pellucid.errors import DataError, InputError
 
-_AS_THEY_ARE = ("query", "key", "value")
+_ROLES = ("query", "key", "value")
 _WEIGHTS = ("w_query", "w_key", "w_value")
-_KNOWN = ("x", *_WEIGHTS, *_AS_THEY_ARE, "tokens", "key_tokens", "mask", "scale", *KEYS)
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
-_GIVEN_NOTE = "Each row of x times a matrix is that token's query, key or value."
-_HEAD_NOTE = "Each head has its own block of columns of the queries, the keys and the values."
-_ATTENTION_NOTE = (
-    "Every query meets every key; the scores become shares of 1, and the values are mixed by them."
-)
+
+@dataclass(frozen=True, eq=False)
+class _Roles:
+    """Queries, keys and values of all heads, and what the steps say of them."""
+
+    values: tuple[Tensor, ...]
+    formulas: dict[str, str]
+    products: dict[str, Product]
 
 
 def read_example(path: Path) -> Example:
@@ -63,240 +57,391 @@ def read_example(path: Path) -> Example:
         path: a file whose name ends in ``.toml`` or ``.csv``, or in one of these and ``.gz``.
 
     Raises:
-        InputError: one sentence about what is wrong, with file, line and field.
+        InputError: one sentence about what is wrong, with file, line and key.
     """
-    name = path.name.lower().removesuffix(".gz")
-    if name.endswith(".csv"):
-        return _work_out(path, read_csv(path))
-    if name.endswith(".toml"):
-        return _work_out(path, read_toml(path))
-    raise InputError(f"Matrices must come from a .toml or a .csv file, but {path} is neither.")
+    if not path.name.lower().removesuffix(".gz").endswith((".csv", ".toml")):
+        raise InputError(f"Matrices must come from a .toml or a .csv file, but {path} is neither.")
+    return _work_out(read_file(path), str(path))
 
 
-def _work_out(path: Path, given: Given) -> Example:
+def packaged_example(name: str) -> Example:
+    """Work out one of our examples that is a file of matrices."""
+    path = files("pellucid.by_hand.examples").joinpath(f"{name}.toml")
+    return _work_out(read_file(Path(str(path))), name)
+
+
+def _work_out(given: Given, name: str) -> Example:
+    file = given.file
     _check_keys(given)
-    x_LD, source = None, None
     before: list[Part] = []
-    if "x" in given.values:
-        x_LD = given.matrix("x")
-        names, _ = _names(given, len(x_LD), len(x_LD))
-        place, x_LD = position_part(given, names, x_LD)
-        before += [place] if place is not None else []
-        source, normed = _normed_first(given, names, x_LD)
-        before += [normed] if normed is not None else []
-        parts, roles, formulas, products = _project(given, names, source)
-        before += parts
+    x_LD, norm = None, None
+    if file.x is not None:
+        x_LD = given.matrix("x", file.x)
+        names = _names(given, "tokens", file.tokens, len(x_LD), "queries")
+        x_LD = _add_positions(given, names, x_LD, before)
+        norm = _read_norm(given, x_LD.shape[-1])
+        source_LD = x_LD
+        if norm is not None and norm.is_before:
+            steps, source_LD = norm_steps(names, x_LD, norm)
+            before.append(given.part("norm", "Norm", _PRE_NORM_NOTE, steps))
+    if isinstance(file.heads, list):
+        before.append(_input_part(given, names, source_LD))
+        attended = _attend_apart(given, names, source_LD)
+    elif file.x is not None:
+        attended = _attend(given, _project(given, names, source_LD, before), file.heads)
     else:
-        roles = tuple(given.matrix(name) for name in _AS_THEY_ARE)
-        formulas, products = dict.fromkeys(_AS_THEY_ARE, "as given"), {}
-    _check_widths(given, *roles)
-    around = read_surroundings(given, x_LD, roles[0].shape[-1], roles[2].shape[-1])
-    attended = _attend(given, roles, formulas, products, around.num_heads)
+        roles = tuple(given.matrix(role, getattr(file, role)) for role in _ROLES)
+        formulas = dict.fromkeys(_ROLES, "as given")
+        attended = _attend(given, _Roles(roles, formulas, {}), file.heads)
     attentions = [part.attention for part in attended if part.attention is not None]
-    after = add_layers(around, attentions[0].query_names, x_LD, attentions)
-    title = "Attention with your own matrices"
-    described = _describe(attentions[0], around.num_heads)
-    return Example(str(path), title, "", described, (*before, *attended, *after))
-
-
-def _normed_first(given: Given, names: tuple[str, ...], x_LD: Tensor) -> tuple[Tensor, Part | None]:
-    """Apply the layer norm that stands before the attention, if there is one."""
-    place = read_norm(given, x_LD)
-    if place is None or not place.is_before:
-        return x_LD, None
-    steps, normed_LD = norm_steps(names, x_LD, place.norm)
-    note = "Pre-norm: each row is shifted to mean 0 and stretched to variance 1 before attention."
-    return normed_LD, Part("Norm", note, steps)
-
-
-def _attend(
-    given: Given,
-    roles: tuple[Tensor, ...],
-    formulas: dict[str, str],
-    products: dict[str, Product],
-    num_heads: int,
-) -> list[Part]:
-    """Let each head attend with its block of columns; a single one has all of them."""
-    query_LK, key_MK, _ = roles
-    query_names, key_names = _names(given, len(query_LK), len(key_MK))
-    # The same matrix stays the same object, so that it is shown once.
-    blocks = {id(role): split_heads(role, num_heads) for role in roles} if num_heads > 1 else {}
-    found = []
-    for head in range(num_heads):
-        query, key, value = (blocks[id(role)][head] if blocks else role for role in roles)
-        attention = attend_by_hand(
-            query,
-            key,
-            value,
-            query_names=query_names,
-            key_names=key_names,
-            mask_LM=_read_mask(given, len(query_LK), len(key_MK)),
-            divisor=_read_divisor(given),
-        )
-        own = {
-            name: replace(p, weight_DK=split_heads(p.weight_DK, num_heads)[head])
-            for name, p in products.items()
-        }
-        steps = stage_steps(attention, formulas=formulas, products=own)
-        if num_heads > 1:
-            title, note = f"Head {head + 1} of {num_heads}", _HEAD_NOTE
-        else:
-            title, note = "Attention, stage by stage", _ATTENTION_NOTE
-        found.append(Part(title, note, steps, attention))
-    return found
+    after = _add_layers(given, x_LD, norm, attentions)
+    note = file.note or _describe(attentions)
+    return Example(name, file.title, file.text, note, (*before, *attended, *after))
 
 
 def _check_keys(given: Given) -> None:
-    given.check_keys(_KNOWN)
-    names = set(given.values)
-    if "x" not in names and "positions" in names:
-        raise DataError(
-            "positions must come with x, to which they are added, but x is missing "
-            f"({given.where('positions')}). Give x, or leave positions out."
-        )
-    as_they_are = names & set(_AS_THEY_ARE)
-    if "x" in names and as_they_are:
-        name = next(n for n in _AS_THEY_ARE if n in names)
-        raise DataError(
-            f"x cannot be combined with {name} ({given.where(name)}). Give either x or query, key "
-            "and value."
-        )
-    if "x" not in names and (weights := [n for n in _WEIGHTS if n in names]):
-        raise DataError(
-            f"No x was given for {weights[0]} to multiply ({given.where(weights[0])}). Add x, with "
-            "one row per token."
-        )
-    missing = [name for name in _AS_THEY_ARE if name not in names]
-    if "x" not in names and missing:
+    """Check that the keys of a file go together."""
+    file, names = given.file, given.file.model_fields_set
+    has_own_heads = isinstance(file.heads, list)
+    if file.x is not None:
+        clashes = {**dict.fromkeys(_ROLES, "x"), **dict.fromkeys(_WEIGHTS, "[[heads]]")}
+        for name, other in clashes.items():
+            is_clear = name not in names or (other != "x" and not has_own_heads)
+            given.check(is_clear, name, f"{other} cannot be combined with {name} (@). Drop one.")
+        is_clear = has_own_heads or file.features is None
+        fault = "features must come with [[heads]], which are missing (@). Leave it out."
+        given.check(is_clear, "features", fault)
+        given.check(bool(file.heads), "heads", "heads must not be empty, but is (@). Drop it.")
+        return
+    needy = {*_WEIGHTS, "positions", "features"} & names
+    needy |= {"norm"} if file.norm.place != "none" else set()
+    needy |= {"heads"} if has_own_heads else set()
+    for name in sorted(needy):
+        advice = f"Give x, or leave {name} out."
+        given.check(False, name, f"{name} must come with x, but x is missing (@). {advice}")
+    missing = [name for name in _ROLES if name not in names]
+    if missing:
         start = "Give x, or query, key and value" if len(missing) == 3 else f"Add {missing[0]}"
+        verb = "is" if len(missing) == 1 else "are"
         raise DataError(
-            f"There must be x, or query, key and value, but {' and '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing ({given.path}). {start}."
+            f"There must be x, or query, key and value, but {' and '.join(missing)} {verb} missing "
+            f"({given.path}). {start}."
         )
 
 
-def _project(
-    given: Given, names: tuple[str, ...], x_LD: Tensor
-) -> tuple[tuple[Part, ...], tuple[Tensor, ...], dict[str, str], dict[str, Product]]:
-    """Multiply x by each given matrix; a missing one leaves x as it is."""
-    width = x_LD.shape[-1]
-    roles, steps, formulas = [], [], {"query = key = value": "x", "key = value": "x"}
-    products: dict[str, Product] = {}
-    for name, role in zip(_WEIGHTS, _AS_THEY_ARE, strict=True):
-        if name not in given.values:
-            roles.append(x_LD)
-            formulas[role] = "x"
-            continue
-        weight = given.matrix(name)
-        if len(weight) != width:
-            raise DataError(
-                f"{name} must have one row for each of the {width} columns of x, but has "
-                f"{len(weight)} ({given.where(name)}). If it is stored the other way round, "
-                "transpose it."
-            )
-        roles.append(x_LD @ weight)
-        formulas[role] = f"x · {name}"
-        products[role] = Product(names, x_LD, weight)
-        steps.append(make_weight_step(name, weight))
-    if not steps:
-        return (), tuple(roles), formulas, products
-    is_as_given = torch.equal(x_LD, given.matrix("x"))
-    formula = "one row per token" if is_as_given else "one row per token, as computed above"
-    first = make_step("x", formula, table(names, x_LD, "x"), is_given=True)
-    part = Part("What is given", _GIVEN_NOTE, (first, *steps))
-    return (part,), tuple(roles), formulas, products
-
-
-def _check_widths(given: Given, query_LK: Tensor, key_MK: Tensor, value_ME: Tensor) -> None:
-    if query_LK.shape[-1] != key_MK.shape[-1]:
-        name = next((n for n in ("w_key", "key", "w_query") if n in given.values), "x")
-        raise DataError(
-            "Queries and keys must have the same width (d_q = d_k), but have "
-            f"{query_LK.shape[-1]} and {key_MK.shape[-1]} columns ({given.where(name)}). "
-            "Make them equal."
-        )
-    if len(key_MK) != len(value_ME):
-        raise DataError(
-            f"There must be one value for each key, but there are {len(value_ME)} values and "
-            f"{len(key_MK)} keys ({given.where('value')}). Give as many of both."
-        )
-    if len(query_LK) * len(key_MK) > MAX_NUMBERS:
-        raise DataError(
-            f"There must be at most {MAX_NUMBERS} scores to be followed by hand, but there are "
-            f"{len(query_LK)} × {len(key_MK)} ({given.path}). For more use pellucid.attend in "
-            "Python."
-        )
-
-
-def _names(given: Given, queries: int, keys: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Name queries and keys by ``tokens`` and ``key_tokens``, or by number."""
-    query_names = _read_names(given, "tokens", queries, "queries")
-    if "key_tokens" in given.values:
-        return query_names, _read_names(given, "key_tokens", keys, "keys")
-    return query_names, query_names if keys == queries else _numbered(keys)
-
-
-def _read_names(given: Given, name: str, count: int, what: str) -> tuple[str, ...]:
-    if name not in given.values:
-        return _numbered(count)
-    names = given.values[name]
-    if not isinstance(names, list) or not all(isinstance(token, str) for token in names):
-        raise DataError(
-            f'{name} must be a list of texts such as ["a", "b"], but is {shorten(names)} '
-            f"({given.where(name)}). Write it so."
-        )
-    if len(names) != count:
-        raise DataError(
-            f"There must be one name for each of the {count} {what}, but {name} has "
-            f"{len(names)} ({given.where(name)}). Give as many."
-        )
+def _names(
+    given: Given, key: str, names: list[str] | None, count: int, of: str, letter: str = "#"
+) -> tuple[str, ...]:
+    """Return the given names of rows or columns, or number them."""
+    if names is None:
+        return tuple(f"{letter}{index}" for index in range(count))
+    given.check(
+        len(names) == count,
+        key,
+        f"There must be one name for each of the {count} {of}, but {key} has {len(names)} (@). "
+        "Give as many.",
+    )
     return tuple(names)
 
 
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(f"#{index}" for index in range(count))
+def _add_positions(given: Given, names: tuple[str, ...], x_LD: Tensor, parts: list[Part]) -> Tensor:
+    """Add positions to x if the file asks for them, and append the part that shows it."""
+    positions = given.file.positions
+    if positions == "none":
+        return x_LD
+    if isinstance(positions, list):
+        positions_LD, formula = given.matrix("positions", positions), "as given"
+        given.check(
+            positions_LD.shape == x_LD.shape,
+            "positions",
+            f"positions must have as many rows and columns as x, {len(x_LD)} × "
+            f"{x_LD.shape[-1]}, but has {len(positions_LD)} × {positions_LD.shape[-1]} "
+            "(@). Give one row for each token.",
+        )
+    else:
+        formula = "sin(i ÷ 10000^(2j÷d)), cos(i ÷ 10000^(2j÷d))"
+        given.check(
+            x_LD.shape[-1] % 2 == 0,
+            "positions",
+            "Sinusoidal positions must have an even width, for pairs of a sine and a cosine, "
+            f"but x has {x_LD.shape[-1]} columns (@). Add one, or write the positions as rows.",
+        )
+        positions_LD = sinusoidal_positions(*x_LD.shape, dtype=x_LD.dtype)
+    total_LD, sums = x_LD + positions_LD, write_added(names, x_LD, positions_LD, "x")
+    steps = (
+        make_given("x", table(names, x_LD, "x"), "as given"),
+        make_step("positions", formula, table(names, positions_LD, "p")),
+        make_step("x", "x + positions", table(names, total_LD, "x"), arithmetic=sums),
+    )
+    parts.append(given.part("positions", "Positions", _POSITIONS_NOTE, steps))
+    return total_LD
+
+
+def _read_norm(given: Given, width: int) -> Norm | None:
+    norm = given.file.norm
+    if norm.place == "none":
+        return None
+    gain, bias = (
+        given.vector(f"norm.{name}", getattr(norm, name), width, "x") for name in ("gain", "bias")
+    )
+    return Norm(norm.epsilon, gain, bias, norm.place == "pre")
+
+
+def _project(given: Given, names: tuple[str, ...], x_LD: Tensor, parts: list[Part]) -> _Roles:
+    """Multiply x by each given matrix; without one x stays as it is."""
+    file = given.file
+    roles, steps = [], []
+    formulas = {"query = key = value": "x", "key = value": "x"}
+    products: dict[str, Product] = {}
+    for name, role in zip(_WEIGHTS, _ROLES, strict=True):
+        rows = getattr(file, name)
+        if rows is None:
+            roles.append(x_LD)
+            formulas[role] = "x"
+            continue
+        weight = given.matrix(name, rows, x_LD.shape[-1], "columns of x")
+        roles.append(x_LD @ weight)
+        formulas[role] = f"x · {name}"
+        products[role] = Product(names, x_LD, weight)
+        steps.append(make_weight_step(name, weight, file.origin))
+    if steps:
+        is_as_given = torch.equal(x_LD, given.matrix("x", file.x))
+        formula = "one row per token" if is_as_given else "one row per token, as computed above"
+        first = make_given("x", table(names, x_LD, "x"), formula)
+        parts.append(given.part("given", "What is given", _GIVEN_NOTE, (first, *steps)))
+    return _Roles(tuple(roles), formulas, products)
+
+
+def _input_part(given: Given, names: tuple[str, ...], x_LD: Tensor) -> Part:
+    file, width = given.file, x_LD.shape[-1]
+    columns = _names(given, "features", file.features, width, "columns of x", "x")
+    step = make_given("x", Table(names, columns, x_LD), file.origin)
+    return given.part("input", "The input", _INPUT_NOTE, (step,))
+
+
+def _attend_apart(given: Given, names: tuple[str, ...], x_LD: Tensor) -> list[Part]:
+    """Let each head attend with the matrices that it has in the file."""
+    heads = given.file.heads
+    assert isinstance(heads, list)
+    parts = []
+    for index, head in enumerate(heads):
+        key = f"heads[{index}]"
+        weights = [
+            given.matrix(f"{key}.{name}", getattr(head, name), x_LD.shape[-1], "columns of x")
+            for name in _WEIGHTS
+        ]
+        values = tuple(x_LD @ weight for weight in weights)
+        end = str(index + 1).translate(_SUBSCRIPTS)
+        letters = [f"W^{role[0]}{end}" for role in _ROLES]
+        products = zip(_ROLES, (Product(names, x_LD, weight) for weight in weights), strict=True)
+        formulas = {role: f"x · {letter}" for role, letter in zip(_ROLES, letters, strict=True)}
+        (attended,) = _attend(given, _Roles(values, formulas, dict(products)), 1, f"{key}.w_key")
+        own = [
+            make_weight_step(letter, weight, given.file.origin)
+            for letter, weight in zip(letters, weights, strict=True)
+        ]
+        title = head.title or f"Head {index + 1} of {len(heads)}"
+        note, steps = head.note or _OWN_HEAD_NOTE, (*own, *attended.steps)
+        parts.append(replace(attended, title=title, note=note, steps=steps, corrections=()))
+    return parts
+
+
+def _attend(given: Given, roles: _Roles, num_heads: int, key: str = "") -> list[Part]:
+    """Let each head attend with its block of columns; a single one has all of them."""
+    file = given.file
+    query_LK, key_MK, value_ME = roles.values
+    _check_widths(given, roles, num_heads, key)
+    num_queries, num_keys = len(query_LK), len(key_MK)
+    names = _names(given, "tokens", file.tokens, num_queries, "queries")
+    key_names = names
+    if file.key_tokens is not None or num_keys != num_queries:
+        key_names = _names(given, "key_tokens", file.key_tokens, num_keys, "keys")
+    mask_LM = _read_mask(given, num_queries, num_keys)
+    # The same matrix stays the same object, so that it is shown once.
+    blocks: dict[int, tuple[Tensor, ...]] = {id(role): (role,) for role in roles.values}
+    if num_heads > 1:
+        blocks = {id(role): torch.chunk(role, num_heads, dim=-1) for role in roles.values}
+    parts = []
+    for head in range(num_heads):
+        attention = attend_by_hand(
+            *(blocks[id(role)][head] for role in (query_LK, key_MK, value_ME)),
+            query_names=names,
+            key_names=key_names,
+            mask_LM=mask_LM,
+            divisor=file.scale,
+        )
+        own = {
+            name: replace(p, weight_DK=torch.chunk(p.weight_DK, num_heads, dim=-1)[head])
+            for name, p in roles.products.items()
+        }
+        steps = stage_steps(attention, formulas=roles.formulas, products=own)
+        title, note = "Attention, stage by stage", _ATTENTION_NOTE
+        if num_heads > 1:
+            title, note = f"Head {head + 1} of {num_heads}", _HEAD_NOTE
+        parts.append(given.part("attention", title, note, steps, attention))
+    return parts
+
+
+def _check_widths(given: Given, roles: _Roles, num_heads: int, key: str) -> None:
+    query_LK, key_MK, value_ME = roles.values
+    widths = {"queries and keys": key_MK.shape[-1], "values": value_ME.shape[-1]}
+    names = given.file.model_fields_set
+    given.check(
+        query_LK.shape[-1] == key_MK.shape[-1],
+        key or next((n for n in ("w_key", "key", "w_query") if n in names), "x"),
+        "Queries and keys must have the same width (d_q = d_k), but have "
+        f"{query_LK.shape[-1]} and {key_MK.shape[-1]} columns (@). Make them equal.",
+    )
+    given.check(
+        len(key_MK) == len(value_ME),
+        "value",
+        f"There must be one value for each key, but there are {len(value_ME)} values and "
+        f"{len(key_MK)} keys (@). Give as many of both.",
+    )
+    given.check(
+        len(query_LK) * len(key_MK) <= MAX_NUMBERS,
+        "x" if given.file.x is not None else "key",
+        f"There must be at most {MAX_NUMBERS} scores to be followed by hand, but there are "
+        f"{len(query_LK)} × {len(key_MK)} (@). For more use pellucid.attend in Python.",
+    )
+    for name, width in widths.items():
+        given.check(
+            width % num_heads == 0,
+            "heads",
+            f"heads must divide the width of {name} evenly, but {width} columns do not split "
+            f"into {num_heads} (@). Change one of them.",
+        )
 
 
 def _read_mask(given: Given, queries: int, keys: int) -> Tensor | None:
-    if "mask" not in given.values:
+    mask = given.file.mask
+    if mask is None:
         return None
-    mask = given.values["mask"]
     if mask == "causal":
-        if queries > keys:
-            raise DataError(
-                "A causal mask must have as many keys as queries or more, but there are "
-                f"{keys} keys and {queries} queries ({given.where('mask')}). Leave it out."
-            )
+        given.check(
+            queries <= keys,
+            "mask",
+            "A causal mask must have as many keys as queries or more, but there are "
+            f"{keys} keys and {queries} queries (@). Leave it out.",
+        )
         return causal_mask(queries, keys)[0, 0]
-    is_matrix = isinstance(mask, list) and all(
-        isinstance(row, list) and len(row) == keys and all(isinstance(may, bool) for may in row)
-        for row in mask
+    widths = [len(row) for row in mask]
+    given.check(
+        widths == [keys] * queries,
+        "mask",
+        f"mask must have {queries} rows of {keys} true or false, but has rows of {widths} (@). "
+        "Give a row for each query.",
     )
-    if is_matrix and len(mask) == queries:
-        return torch.tensor(mask)
-    raise DataError(
-        f'mask must be "causal" or {queries} rows of {keys} true or false (true = may attend), '
-        f"but is {shorten(mask)} ({given.where('mask')}). Write it so."
+    return torch.tensor(mask)
+
+
+def _add_layers(
+    given: Given, x_LD: Tensor | None, norm: Norm | None, attentions: list[AttentionByHand]
+) -> list[Part]:
+    """Work out everything after the attention: W⁰, add and norm, feed-forward network."""
+    file, names = given.file, attentions[0].query_names
+    output_XD = None
+    if file.w_output is not None:
+        joined = sum(a.value_ME.shape[-1] for a in attentions if a.value_ME is not None)
+        of = "columns of the joined heads"
+        output_XD = given.matrix("w_output", file.w_output, joined, of)
+    parts: list[Part] = []
+    name = "W⁰" if isinstance(file.heads, list) else "w_output"
+    steps, state_LD = joined_steps(names, attentions, output_XD, name)
+    if steps:
+        parts.append(given.part("joined", "The heads joined", _JOINED_NOTE, steps))
+    if norm is not None and x_LD is not None:
+        _check_sum(given, "norm", "x", x_LD, "the output", state_LD)
+        added = (names, x_LD, state_LD, norm, "x + output")
+        state_LD = _close(given, "after_attention", *added, parts)
+    if file.feed_forward is None:
+        return parts
+    before: tuple[Step, ...] = ()
+    entering_LD = state_LD
+    network = _read_network(given, state_LD.shape[-1])
+    if norm is not None and norm.is_before:
+        before, entering_LD = norm_steps(names, state_LD, norm)
+    inside, change_LD = feed_forward_steps(names, entering_LD, network)
+    title = "Feed-forward network"
+    parts.append(given.part("feed_forward", title, _NETWORK_NOTE, (*before, *inside)))
+    if norm is not None:
+        _check_sum(given, "feed_forward.outer", "its input", state_LD, "its output", change_LD)
+        added = (names, state_LD, change_LD, norm, "input + feed-forward")
+        _close(given, "after_feed_forward", *added, parts)
+    return parts
+
+
+def _check_sum(
+    given: Given, key: str, first: str, first_LD: Tensor, second: str, second_LD: Tensor
+) -> None:
+    widths = first_LD.shape[-1], second_LD.shape[-1]
+    wanted = "w_output" if key == "norm" else key
+    given.check(
+        widths[0] == widths[1],
+        key,
+        f"With norm, {first} and {second} are added, so both must have the same width, but they "
+        f"have {widths[0]} and {widths[1]} columns (@). Give {wanted} with {widths[0]} columns.",
     )
 
 
-def _read_divisor(given: Given) -> float | None:
-    r"""Read the number that divides the scores; None means $\sqrt{d_k}$."""
-    scale = given.values.get("scale", True)
-    if isinstance(scale, bool):
-        return None if scale else 1.0
-    if isinstance(scale, int | float) and 1 / LARGEST_NUMBER <= scale <= LARGEST_NUMBER:
-        return float(scale)
-    raise DataError(
-        "scale must be true (scores are divided by √d_k), false (by nothing) or a positive "
-        f"number to divide by, but is {shorten(scale)} ({given.where('scale')}). Change it."
+def _read_network(given: Given, width: int) -> FeedForward:
+    network = given.file.feed_forward
+    assert network is not None
+    key = "feed_forward"
+    inner = given.matrix(f"{key}.inner", network.inner, width, "columns that come in")
+    num_inner = inner.shape[-1]
+    outer = given.matrix(f"{key}.outer", network.outer, num_inner, f"columns of {key}.inner")
+    biases = (
+        given.vector(f"{key}.inner_bias", network.inner_bias, num_inner, f"{key}.inner"),
+        given.vector(f"{key}.outer_bias", network.outer_bias, outer.shape[-1], f"{key}.outer"),
     )
+    return FeedForward(inner, outer, *biases)
 
 
-def _describe(a: AttentionByHand, num_heads: int) -> str:
+def _close(
+    given: Given,
+    key: str,
+    names: tuple[str, ...],
+    x_LD: Tensor,
+    change_LD: Tensor,
+    norm: Norm,
+    formula: str,
+    parts: list[Part],
+) -> Tensor:
+    """Append the residual connection, for post-norm with the layer norm; return the result."""
+    added, total_LD = add_step(names, x_LD, change_LD, formula)
+    if norm.is_before:
+        parts.append(given.part(key, "Residual connection", _ADDED_NOTE, (added,)))
+        return total_LD
+    normed, normed_LD = norm_steps(names, total_LD, norm)
+    parts.append(given.part(key, "Add and norm", _NORM_NOTE, (added, *normed)))
+    return normed_LD
+
+
+def _describe(attentions: list[AttentionByHand]) -> str:
+    a, num_heads = attentions[0], len(attentions)
     divided = a.divisor_words or write_number(a.divisor)
     masked = "without a mask" if a.mask_LM is None else "with a mask"
     return (
         f"Queries: {len(a.query_names)}; keys: {len(a.key_names)}; scores divided by {divided}; "
         f"{masked}{f'; heads: {num_heads}' if num_heads > 1 else ''}."
     )
+
+
+_POSITIONS_NOTE = "Attention does not see order, so each place adds its own vector to the word's."
+_PRE_NORM_NOTE = (
+    "Pre-norm: each row is shifted to mean 0 and stretched to variance 1 before attention."
+)
+_INPUT_NOTE = "One row a word."
+_GIVEN_NOTE = "Each row of x times a matrix is that token's query, key or value."
+_OWN_HEAD_NOTE = "No other head has these matrices for queries, keys and values."
+_HEAD_NOTE = "Each head has its own block of columns of the queries, the keys and the values."
+_ATTENTION_NOTE = (
+    "Every query meets every key; the scores become shares of 1, and the values are mixed by them."
+)
+_JOINED_NOTE = "The contexts of all heads stand side by side and are mixed by one matrix."
+_ADDED_NOTE = "The input is added to what was made of it, so nothing is lost."
+_NORM_NOTE = (
+    f"{_ADDED_NOTE} Then each row is shifted to mean 0 and stretched to variance 1, by itself."
+)
+_NETWORK_NOTE = "Each row goes through the same two matrices by itself."

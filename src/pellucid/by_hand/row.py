@@ -14,8 +14,7 @@ from pellucid.by_hand.sheet import (
     make_step,
     write_number,
 )
-from pellucid.by_hand.stages import write_mixture
-from pellucid.by_hand.sums import bracket, write_sum_of_products
+from pellucid.by_hand.stages import bracket, write_mixture, write_sum_of_products
 from pellucid.errors import InputError
 
 _ROLES = ("key", "value", "key = value", "query = key = value")

@@ -29,6 +29,12 @@ from pellucid.attention.masks import apply_mask
 from pellucid.attention.stages import mix, score, weigh
 from pellucid.by_hand.printed import WorkedNumber
 
+Arithmetic = tuple[tuple[str, ...], ...]
+"""Lines of arithmetic, one group for each row."""
+
+_MOST_LINES = 12
+_FIRST_ROW = "The other rows: --row N."
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -61,7 +67,7 @@ class Step:
     tables: tuple[Table, ...] = ()
     lines: tuple[str, ...] = ()
     printed: tuple[WorkedNumber, ...] = ()
-    arithmetic: tuple[tuple[str, ...], ...] = ()
+    arithmetic: Arithmetic = ()
     is_given: bool = False
 
 
@@ -202,20 +208,34 @@ def make_step(
     note: str = "",
     lines: Iterable[str] = (),
     printed: Iterable[WorkedNumber] = (),
-    arithmetic: Iterable[tuple[str, ...]] = (),
+    arithmetic: Arithmetic = (),
     is_given: bool = False,
 ) -> Step:
-    """Make a step from whatever it has."""
-    return Step(
-        name, formula, note, tables, tuple(lines), tuple(printed), tuple(arithmetic), is_given
-    )
+    """Make a step from whatever it has; its lines are some of its arithmetic by default."""
+    lines = tuple(lines) or shown_lines(arithmetic)
+    return Step(name, formula, note, tables, lines, tuple(printed), arithmetic, is_given)
+
+
+def make_given(name: str, shown: Table, formula: str = "", note: str = "") -> Step:
+    """Make a step that shows what is given."""
+    return Step(name, formula, note, (shown,), is_given=True)
+
+
+def shown_lines(arithmetic: Arithmetic) -> tuple[str, ...]:
+    """Choose what a whole example shows: all lines if they are few, otherwise the first row's."""
+    if not arithmetic:
+        return ()
+    if sum(map(len, arithmetic)) <= _MOST_LINES:
+        return tuple(line for row in arithmetic for line in row)
+    first = arithmetic[0]
+    return (*first, _FIRST_ROW) if len(arithmetic) > 1 else first
 
 
 def make_weight_step(name: str, weight: Any, formula: str = "", note: str = "") -> Step:
     """Make a step that shows a matrix of weights, one row for each feature of x."""
-    features = name_columns("x", len(weight))
-    values_DK = matrix(weight)
-    return make_step(name, formula, table(features, values_DK, ""), note=note, is_given=True)
+    return make_given(
+        name, table(name_columns("x", len(weight)), matrix(weight), ""), formula, note
+    )
 
 
 def table(rows: Sequence[str], values_LX: Tensor, letter: str, title: str = "") -> Table:

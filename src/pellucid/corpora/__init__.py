@@ -1,11 +1,15 @@
 """The built-in English–French corpus, with gold alignments and antecedents."""
 
 from pellucid.corpora.baselines import antecedent_gender, baseline_accuracies, majority_gender
-from pellucid.corpora.example import Example, Pronoun
-from pellucid.corpora.holdout import held_out_combinations
+from pellucid.corpora.example import Example, Pronoun, write_examples
 from pellucid.corpora.seeds import seed_examples, seed_sentences
-from pellucid.corpora.splits import DEFAULT_COUNTS, SplitName, iterate_split, make_split
-from pellucid.corpora.writing import write_examples
+from pellucid.corpora.splits import (
+    DEFAULT_COUNTS,
+    SplitName,
+    held_out_combinations,
+    iterate_split,
+    make_split,
+)
 
 __all__ = [
     "DEFAULT_COUNTS",

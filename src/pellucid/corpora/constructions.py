@@ -16,22 +16,31 @@ from pellucid.corpora.lexicon import (
     MEASURES,
     NATIONALITIES,
     NOUNS,
+    NUMBERS,
+    PLACES,
     PREDICATES,
     RELATIONAL,
     SOUNDS,
     VERBS,
-    Kind,
     Noun,
+    NounKind,
     Verb,
     adjectives_of,
     nouns_of,
     verbs_named,
 )
-from pellucid.corpora.phrases import say_adjective, say_object, say_predicate, say_subject
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.pronouns import PLACES, draw_found_near_person, draw_told
+from pellucid.corpora.pronouns import draw_found_near_person, draw_told
 from pellucid.corpora.requests import draw_first_person, draw_lets, draw_order, draw_question
-from pellucid.corpora.sentence import Article, Entity, Sentence
+from pellucid.corpora.sentence import (
+    Article,
+    Entity,
+    Pick,
+    Sentence,
+    say_adjective,
+    say_object,
+    say_predicate,
+    say_subject,
+)
 
 _DESCRIBED = tuple(
     noun
@@ -40,7 +49,7 @@ _DESCRIBED = tuple(
     for noun in KINDS[kind]
     if kind != "part"
 )
-_WITH_PREDICATES: tuple[Kind, ...] = tuple(PREDICATES)
+_WITH_PREDICATES: tuple[NounKind, ...] = tuple(PREDICATES)
 _IN_GENERAL = tuple(
     noun for noun in KINDS["food"] if noun.is_mass or noun.english in ("pizza", "soup", "cake")
 )
@@ -75,7 +84,6 @@ _WITH_DOORS = (
     *KINDS["building"],
     *(NOUNS[name] for name in ("car", "truck", "taxi", "van", "bus")),
 )
-_NUMBERS = (("two", "deux"), ("three", "trois"), ("four", "quatre"))
 
 
 def _say_institution(pick: Pick, sentence: Sentence) -> Entity:
@@ -229,7 +237,7 @@ def _draw_measure(pick: Pick) -> Sentence:
     if pick.chance(0.5):
         sentence.noun_phrase("a", NOUNS[name])
     else:
-        english, french = pick.one(_NUMBERS)
+        english, french = pick.one(NUMBERS)
         sentence.say(
             f"{english} {NOUNS[name].english_plural}", f"{french}:0 {NOUNS[name].french_plural}:1"
         )

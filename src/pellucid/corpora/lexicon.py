@@ -1,4 +1,4 @@
-"""The words of the built-in corpus, and the combinations of them that make sense.
+"""The words of the built-in corpus, and the combinations of them that make sense: ``words.toml``.
 
 Each English word has one French word and vice versa, so that the English sentence decides the
 French one. Nouns come in kinds, and every predicate and most verbs fit only one kind: only food
@@ -11,13 +11,16 @@ and one with ``^`` is the finite verb.
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from importlib.resources import files
+from typing import Any, Literal
 
 from pellucid.corpora.french import Gender, make_plural
 
-Kind = Literal[
+NounKind = Literal[
     "food", "fruit", "drink", "animal", "vehicle", "building", "instrument", "text", "clothes",
     "container", "furniture", "person", "part", "institution", "money", "measure", "detail",
 ]  # fmt: skip
@@ -30,7 +33,7 @@ class Noun:
     english: str
     french: str
     gender: Gender
-    kind: Kind
+    kind: NounKind
     is_mass: bool
     english_plural: str
     french_plural: str
@@ -47,8 +50,8 @@ class Adjective:
     english: str
     french: str
     is_before: bool
-    kinds: tuple[Kind, ...]
-    predicative_kinds: tuple[Kind, ...] = ()
+    kinds: tuple[NounKind, ...]
+    predicative_kinds: tuple[NounKind, ...] = ()
     is_predicative: bool = True
     never: tuple[str, ...] = ()
 
@@ -69,7 +72,7 @@ class Verb:
     participle: str
     je: str
     il: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[NounKind, ...]
     particle: str = ""
 
     @property
@@ -86,140 +89,96 @@ class Phrase:
     french: str
 
 
-_IRREGULAR_PLURALS = {
-    "man": "men",
-    "woman": "women",
-    "child": "children",
-    "baby": "babies",
-    "church": "churches",
-    "box": "boxes",
-    "bus": "buses",
-    "dress": "dresses",
-    "actress": "actresses",
-    "glass": "glasses",
-    "crisis": "crises",
-    "sandwich": "sandwiches",
-    "life": "lives",
-}
+WORDS: Mapping[str, Any] = tomllib.loads(
+    files("pellucid.corpora").joinpath("words.toml").read_text(encoding="utf-8")
+)
+"""The tables of ``words.toml``."""
 
-_TABLE: dict[Kind, str] = {
-    "food": "pizza=pizza.f soup=soupe.f* bread=pain.m* cake=gâteau.m cheese=fromage.m* "
-    "rice=riz.m* omelette=omelette.f tart=tarte.f meat=viande.f* "
-    "sandwich=sandwich.m",
-    "fruit": "apple=pomme.f orange=orange.f lemon=citron.m banana=banane.f melon=melon.m "
-    "pineapple=ananas.m",
-    "drink": "water=eau.f* milk=lait.m* coffee=café.m* tea=thé.m* wine=vin.m* oil=huile.f*",
-    "animal": "dog=chien.m cat=chat.m cow=vache.f horse=cheval.m hen=poule.f goat=chèvre.f "
-    "bird=oiseau.m frog=grenouille.f donkey=âne.m",
-    "vehicle": "car=voiture.f truck=camion.m taxi=taxi.m van=camionnette.f motorcycle=moto.f "
-    "tractor=tracteur.m bus=bus.m",
-    "building": "house=maison.f church=église.f hotel=hôtel.m castle=château.m school=école.f "
-    "museum=musée.m station=gare.f hospital=hôpital.m",
-    "instrument": "violin=violon.m guitar=guitare.f piano=piano.m harp=harpe.f "
-    "cello=violoncelle.m mandolin=mandoline.f accordion=accordéon.m",
-    "text": "book=livre.m letter=lettre.f newspaper=journal.m magazine=revue.f novel=roman.m "
-    "poster=affiche.f",
-    "clothes": "dress=robe.f shirt=chemise.f coat=manteau.m sweater=pull.m jacket=veste.f "
-    "suit=costume.m",
-    "container": "oven=four.m fridge=frigo.m box=boîte.f cupboard=placard.m bag=sac.m "
-    "cooler=glacière.f suitcase=valise.f",
-    "furniture": "table=table.f chair=chaise.f bed=lit.m armchair=fauteuil.m",
-    "person": "man=homme.m woman=femme.f boy=garçon.m girl=fille.f king=roi.m queen=reine.f "
-    "actor=acteur.m actress=actrice.f child=enfant.m baby=bébé.m",
-    "part": "door=porte.f window=fenêtre.f roof=toit.m",
-    "institution": "area=zone.f market=marché.m bank=banque.f center=centre.m crisis=crise.f "
-    "system=système.m project=projet.m agreement=accord.m mission=mission.f",
-    "money": "money=argent.m*",
-    "measure": "glass=verre.m cup=tasse.f bottle=bouteille.f",
-    "detail": "tire=pneu.m wall=mur.m ceiling=plafond.m sleeve=manche.f handle=poignée.f "
-    "brake=frein.m mistake=faute.f stone=pierre.f sound=son.m life=vie.f wool=laine.f* "
-    "gas=essence.f*",
-}
+
+def kinds_of(names: str) -> tuple[NounKind, ...]:
+    """Read the names of kinds, or of groups of them."""
+    kinds: list[Any] = []
+    for name in names.split():
+        kinds += WORDS["nouns"] if name == "all" else WORDS["groups"].get(name, name).split()
+    return tuple(kinds)
 
 
 def _read_nouns() -> dict[str, Noun]:
     nouns = {}
-    for kind, row in _TABLE.items():
+    for kind, row in WORDS["nouns"].items():
         for entry in row.split():
             english, _, rest = entry.partition("=")
             french, _, mark = rest.partition(".")
             gender: Gender = "f" if mark[0] == "f" else "m"
-            plural = _IRREGULAR_PLURALS.get(english, english + "s")
+            plural = WORDS["irregular_plurals"].get(english, english + "s")
             forms = (plural, make_plural(french))
             nouns[english] = Noun(english, french, gender, kind, mark.endswith("*"), *forms)
     return nouns
 
 
 NOUNS: dict[str, Noun] = _read_nouns()
-KINDS: dict[Kind, tuple[Noun, ...]] = {
-    kind: tuple(noun for noun in NOUNS.values() if noun.kind == kind) for kind in _TABLE
+KINDS: dict[NounKind, tuple[Noun, ...]] = {
+    kind: tuple(noun for noun in NOUNS.values() if noun.kind == kind) for kind in kinds_of("all")
 }
 AGENTS = tuple(noun for noun in KINDS["person"] if noun.english != "baby")
 """People who can do something, which a baby cannot."""
 
 
-def nouns_of(*kinds: Kind) -> tuple[Noun, ...]:
+def nouns_of(*kinds: NounKind) -> tuple[Noun, ...]:
     """List all nouns of some kinds."""
     return tuple(noun for kind in kinds for noun in KINDS[kind])
 
 
-_GOODS: tuple[Kind, ...] = ("vehicle", "instrument", "text", "clothes", "container", "furniture")
+def read_adjectives(rows: Mapping[str, Any]) -> tuple[Adjective, ...]:
+    """Read a table of adjectives."""
+    return tuple(
+        Adjective(
+            english,
+            row["french"],
+            row.get("is_before", False),
+            kinds_of(row["kinds"]),
+            kinds_of(row.get("predicative_kinds", "")),
+            row.get("is_predicative", True),
+            tuple(row.get("never", "").split()),
+        )
+        for english, row in rows.items()
+    )
 
-ADJECTIVES: tuple[Adjective, ...] = (
-    Adjective("big", "grand", True, ("building", "container", "furniture", "vehicle")),
-    Adjective("small", "petit", True, ("building", "animal", *_GOODS)),
-    Adjective("old", "vieux", True, ("building", "animal", *_GOODS)),
-    Adjective("new", "nouveau", True, ("building", *_GOODS), is_predicative=False),
-    Adjective(
-        "beautiful", "beau", True, ("building", "animal", "vehicle", "instrument", "clothes")
-    ),
-    Adjective("good", "bon", True, ("food", "text")),
-    Adjective("young", "jeune", True, ("animal",)),
-    Adjective("red", "rouge", False, ("vehicle", "clothes", "container", "furniture", "part")),
-    Adjective("black", "noir", False, ("vehicle", "clothes", "container", "animal", "furniture")),
-    Adjective("white", "blanc", False, ("clothes", "container", "animal", "building", "part")),
-    Adjective("green", "vert", False, ("vehicle", "clothes", "container", "furniture", "part")),
-    Adjective("blue", "bleu", False, ("vehicle", "clothes", "container", "furniture", "part")),
-    Adjective("expensive", "cher", False, ("vehicle", "instrument", "clothes"), ("food", "fruit")),
-    Adjective("heavy", "lourd", False, ("container", "instrument", "furniture")),
-    Adjective("empty", "vide", False, ("container", "building")),
-    Adjective("clean", "propre", False, ("vehicle", "clothes", "container", "furniture")),
-    Adjective("dirty", "sale", False, ("vehicle", "clothes", "container", "furniture")),
-    Adjective("cold", "froid", False, ("food", "drink", "building")),
-    Adjective("famous", "célèbre", False, ("person", "building", "text")),
-    Adjective("clever", "intelligent", False, ("person", "animal")),
-    Adjective("tired", "fatigué", False, ("person", "animal")),
-    Adjective("sick", "malade", False, ("person", "animal")),
-    Adjective("happy", "heureux", False, ("person",)),
-    Adjective("interesting", "intéressant", False, ("text", "building")),
-    Adjective("important", "important", False, ("text",), ("building",)),
-    Adjective("fast", "rapide", False, ("vehicle", "animal")),
-    Adjective("Italian", "italien", False, ("vehicle", "instrument", "text", "clothes")),
-    Adjective("awesome", "génial", False, ("text", "vehicle", "instrument"), ("food",)),
+
+def _read_verb(name: str, english: str, french: str, kinds: str) -> Verb:
+    past, third, *particle = english.split()
+    participle, je, il = french.split()
+    return Verb(past, third, name, participle, je, il, kinds_of(kinds), "".join(particle))
+
+
+def _read_phrases(rows: Mapping[str, str]) -> tuple[Phrase, ...]:
+    return tuple(Phrase(english, french) for english, french in rows.items())
+
+
+ADJECTIVES = read_adjectives(WORDS["adjectives"])
+NATIONALITIES = read_adjectives(WORDS["nationalities"])
+RELATIONAL = read_adjectives(WORDS["relational"])
+INSTITUTION_PREDICATES = _read_phrases(WORDS["institution_predicates"])
+PREDICATES: dict[NounKind, tuple[Phrase, ...]] = {
+    kind: _read_phrases(rows) for kind, rows in WORDS["predicates"].items()
+}
+SOUNDS = {animal: Phrase(*pair) for animal, pair in WORDS["sounds"].items()}
+"""The sound of each animal, which no other animal makes."""
+STATES = {phrase.english: phrase for phrase in _read_phrases(WORDS["states"])}
+"""What a person can be, by the English words."""
+VERBS = tuple(_read_verb(name, *row) for name, row in WORDS["verbs"].items())
+MEASURES = {measure: tuple(names.split()) for measure, names in WORDS["measures"].items()}
+PLACES = (
+    ("next to", "à:0 côté:0 de:1"),
+    ("behind", "derrière:0"),
+    ("in front of", "devant:0,1,2"),
+    ("near", "près:0 de:0"),
 )
-NATIONALITIES: tuple[Adjective, ...] = (
-    Adjective("European", "européen", False, ("institution",)),
-    Adjective("French", "français", False, ("institution",)),
-    Adjective("American", "américain", False, ("institution",)),
-    Adjective("German", "allemand", False, ("institution",)),
-)
-RELATIONAL: tuple[Adjective, ...] = (
-    Adjective("economic", "économique", False, ("institution",)),
-    Adjective(
-        "political", "politique", False, ("institution",), never=("bank", "market", "center")
-    ),
-    Adjective("national", "national", False, ("institution",)),
-    Adjective("cultural", "culturel", False, ("institution",), never=("bank",)),
-)
-INSTITUTION_PREDICATES: tuple[Phrase, ...] = (
-    Phrase("is important", "^est:0 @important:1"),
-    Phrase("is not new", "ne:1 ^est:0 pas:1 @nouveau:2"),
-    Phrase("has changed", "^a:0 changé:1"),
-)
+NUMBERS = (("two", "deux"), ("three", "trois"), ("four", "quatre"))
 
 
 @cache
-def adjectives_of(kind: Kind, *, is_predicative: bool = False) -> tuple[Adjective, ...]:
+def adjectives_of(kind: NounKind, *, is_predicative: bool = False) -> tuple[Adjective, ...]:
     """List the adjectives that describe a kind of noun.
 
     Args:
@@ -234,102 +193,8 @@ def adjectives_of(kind: Kind, *, is_predicative: bool = False) -> tuple[Adjectiv
     )
 
 
-PREDICATES: dict[Kind, tuple[Phrase, ...]] = {
-    "food": (
-        Phrase("tasted good", "^avait:0 bon:1 goût:0"),
-        Phrase("was delicious", "^était:0 @délicieux:1"),
-        Phrase("was too salty", "^était:0 trop:1 @salé:2"),
-    ),
-    "fruit": (
-        Phrase("was ripe", "^était:0 @mûr:1"),
-        Phrase("was juicy", "^était:0 @juteux:1"),
-        Phrase("was rotten", "^était:0 @pourri:1"),
-    ),
-    "animal": (
-        Phrase("was hungry", "^avait:0 faim:1"),
-        Phrase("was thirsty", "^avait:0 soif:1"),
-        Phrase("was sleeping", "^dormait:0,1"),
-    ),
-    "vehicle": (
-        Phrase("had a flat tire", "^avait:0 un:1 pneu:3 crevé:2"),
-        Phrase("was out of gas", "ne:1 ^avait:0 plus:1 de:2 essence:3"),
-        Phrase("had good brakes", "^avait:0 de:1 bons:1 freins:2"),
-    ),
-    "building": (
-        Phrase("was made of stone", "^était:0 en:1,2 pierre:3"),
-        Phrase("had thick walls", "^avait:0 des:1 murs:2 épais:1"),
-        Phrase("had high ceilings", "^avait:0 de:1 hauts:1 plafonds:2"),
-    ),
-    "instrument": (
-        Phrase("was out of tune", "^était:0 @désaccordé:1,2,3"),
-        Phrase("sounded good", "^sonnait:0 bien:1"),
-        Phrase("had a lovely sound", "^avait:0 un:1 joli:2 son:3"),
-    ),
-    "text": (
-        Phrase("was hard to read", "^était:0 @difficile:1 à:2 lire:3"),
-        Phrase("was full of mistakes", "^était:0 @plein:1 de:2 fautes:3"),
-        Phrase("was written in English", "^était:0 @écrit:1 en:2 anglais:3"),
-    ),
-    "clothes": (
-        Phrase("had long sleeves", "^avait:0 de:1 longues:1 manches:2"),
-        Phrase("was made of wool", "^était:0 en:1,2 laine:3"),
-        Phrase("was too tight", "^était:0 trop:1 @serré:2"),
-    ),
-    "container": (
-        Phrase("closed badly", "^fermait:0 mal:1"),
-        Phrase("had a broken handle", "^avait:0 une:1 poignée:3 cassée:2"),
-        Phrase("was hard to open", "^était:0 @difficile:1 à:2 ouvrir:3"),
-    ),
-}
-SOUNDS: dict[str, Phrase] = {
-    "dog": Phrase("barked", "^a:0 aboyé:0"),
-    "cat": Phrase("meowed", "^a:0 miaulé:0"),
-    "cow": Phrase("mooed", "^a:0 meuglé:0"),
-    "horse": Phrase("neighed", "^a:0 henni:0"),
-    "hen": Phrase("clucked", "^a:0 caqueté:0"),
-    "goat": Phrase("bleated", "^a:0 bêlé:0"),
-    "bird": Phrase("chirped", "^a:0 gazouillé:0"),
-    "frog": Phrase("croaked", "^a:0 coassé:0"),
-}
-"""The sound of each animal, which no other animal makes."""
-
-VERBS: tuple[Verb, ...] = (
-    Verb("saw", "sees", "see", "vu", "vois", "voit",
-         ("animal", "building", "person", "vehicle")),
-    Verb("bought", "buys", "buy", "acheté", "achète", "achète",
-         ("food", "fruit", *_GOODS)),
-    Verb("sold", "sells", "sell", "vendu", "vends", "vend", ("fruit", *_GOODS)),
-    Verb("found", "finds", "find", "trouvé", "trouve", "trouve",
-         ("animal", "fruit", *_GOODS)),
-    Verb("liked", "likes", "like", "aimé", "aime", "aime", ("text", "building", "food")),
-    Verb("ate", "eats", "eat", "mangé", "mange", "mange", ("food", "fruit")),
-    Verb("drank", "drinks", "drink", "bu", "bois", "boit", ("drink",)),
-    Verb("peeled", "peels", "peel", "épluché", "épluche", "épluche", ("fruit",)),
-    Verb("read", "reads", "read", "lu", "lis", "lit", ("text",)),
-    Verb("translated", "translates", "translate", "traduit", "traduis", "traduit",
-         ("text",)),
-    Verb("ironed", "irons", "iron", "repassé", "repasse", "repasse", ("clothes",)),
-    Verb("put", "puts", "put", "mis", "mets", "met", ("clothes",), particle="on"),
-    Verb("parked", "parks", "park", "garé", "gare", "gare", ("vehicle",)),
-    Verb("drove", "drives", "drive", "conduit", "conduis", "conduit", ("vehicle",)),
-    Verb("fed", "feeds", "feed", "nourri", "nourris", "nourrit", ("animal",)),
-    Verb("stroked", "strokes", "stroke", "caressé", "caresse", "caresse",
-         ("animal",)),
-    Verb("visited", "visits", "visit", "visité", "visite", "visite", ("building",)),
-    Verb("tuned", "tunes", "tune", "accordé", "accorde", "accorde", ("instrument",)),
-    Verb("emptied", "empties", "empty", "vidé", "vide", "vide", ("container",)),
-)  # fmt: skip
-
-
 @cache
 def verbs_named(*names: str) -> tuple[Verb, ...]:
     """Look up verbs by their names."""
     by_name = {verb.name: verb for verb in VERBS}
     return tuple(by_name[name] for name in names)
-
-
-MEASURES: dict[str, tuple[str, ...]] = {
-    "glass": ("water", "milk", "wine"),
-    "cup": ("coffee", "tea", "milk"),
-    "bottle": ("water", "milk", "wine", "oil"),
-}

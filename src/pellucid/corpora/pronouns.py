@@ -15,32 +15,34 @@ from pellucid.corpora.lexicon import (
     AGENTS,
     KINDS,
     NOUNS,
+    PLACES,
     PREDICATES,
     SOUNDS,
+    STATES,
     VERBS,
-    Kind,
     Noun,
+    NounKind,
     Phrase,
     Verb,
     nouns_of,
     verbs_named,
 )
-from pellucid.corpora.phrases import say_noun, say_object_pronoun, say_predicate
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.sentence import Article, Entity, Sentence
-
-PLACES = (
-    ("next to", "à:0 côté:0 de:1"),
-    ("behind", "derrière:0"),
-    ("in front of", "devant:0,1,2"),
-    ("near", "près:0 de:0"),
+from pellucid.corpora.sentence import (
+    Article,
+    Entity,
+    Pick,
+    Sentence,
+    say_noun,
+    say_object_pronoun,
+    say_predicate,
 )
+
 _CHASES = (("followed", "^a:0 suivi:0"), ("saw", "^a:0 vu:0"), ("chased", "^a:0 poursuivi:0"))
 _WHOLES = KINDS["container"][:-1]
 
 # Kinds that can be next to each other and have no predicate that fits both. A building is never the
 # thing that is next to another.
-_NEIGHBORS: dict[Kind, tuple[Kind, ...]] = {
+_NEIGHBORS: dict[NounKind, tuple[NounKind, ...]] = {
     "food": ("animal", "instrument", "text", "clothes", "container"),
     "fruit": ("animal", "instrument", "text", "clothes", "container"),
     "animal": ("food", "fruit", "vehicle", "building", "clothes", "container"),
@@ -52,7 +54,7 @@ _NEIGHBORS: dict[Kind, tuple[Kind, ...]] = {
 }
 _SIDE_BY_SIDE = tuple((kind, other) for kind, others in _NEIGHBORS.items() for other in others)
 # A person may eat a hen, so food and animals are kept apart in sentences with a person.
-_FOUND: tuple[tuple[Kind, Kind], ...] = (
+_FOUND: tuple[tuple[NounKind, NounKind], ...] = (
     *(pair for pair in _SIDE_BY_SIDE if set(pair) not in ({"food", "animal"}, {"fruit", "animal"})),
     ("text", "vehicle"),
     ("text", "building"),
@@ -62,7 +64,7 @@ _FOUND: tuple[tuple[Kind, Kind], ...] = (
 )
 _LEADS = verbs_named("see", "find")
 # Verbs whose object must be of this kind; food and fruit are never in one frame.
-_VERBS_OF_KIND: dict[Kind, tuple[Verb, ...]] = {
+_VERBS_OF_KIND: dict[NounKind, tuple[Verb, ...]] = {
     kind: tuple(
         verb for verb in VERBS if kind in verb.kinds and set(verb.kinds) <= {kind, "food", "fruit"}
     )
@@ -70,13 +72,8 @@ _VERBS_OF_KIND: dict[Kind, tuple[Verb, ...]] = {
 }
 _MEN_AND_WOMEN = tuple(noun for noun in AGENTS if noun.english != "child")
 _TELLERS = tuple(NOUNS[name] for name in ("bank", "school", "hospital"))
-_STATES: tuple[Phrase, ...] = (
-    Phrase("was bankrupt", "^était:0 en:1 faillite:1"),
-    Phrase("was late", "^était:0 en:1 retard:1"),
-    Phrase("was right", "^avait:0 raison:1"),
-    Phrase("was wrong", "^avait:0 tort:1"),
-    Phrase("was tired", "^était:0 @fatigué:1"),
-    Phrase("was sick", "^était:0 @malade:1"),
+_STATES = tuple(
+    STATES[f"was {name}"] for name in ("bankrupt", "late", "right", "wrong", "tired", "sick")
 )
 _STATE_ADJECTIVES = ("tired", "sick")
 
@@ -116,7 +113,7 @@ def _described(
     return say_noun(sentence, pick, noun, is_plural=is_plural, described=0.15, article=article)
 
 
-def _two_nouns(pick: Pick, kinds: tuple[Kind, Kind]) -> tuple[Noun, Noun, bool]:
+def _two_nouns(pick: Pick, kinds: tuple[NounKind, NounKind]) -> tuple[Noun, Noun, bool]:
     first, second = pick.one(KINDS[kinds[0]]), pick.one(KINDS[kinds[1]])
     is_plural = pick.chance(0.5) and not first.is_mass and not second.is_mass
     return first, second, is_plural

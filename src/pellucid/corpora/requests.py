@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pellucid.corpora.lexicon import KINDS, VERBS, Verb, nouns_of, verbs_named
-from pellucid.corpora.phrases import say_object, say_subject
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.pronouns import PLACES
-from pellucid.corpora.sentence import Article, Sentence
+from pellucid.corpora.lexicon import KINDS, PLACES, VERBS, Verb, nouns_of, verbs_named
+from pellucid.corpora.sentence import Article, Pick, Sentence, say_object, say_subject
 
 _THINGS = nouns_of("vehicle", "instrument", "text", "clothes", "container", "furniture", "fruit")
 # Things that one person can give to another.

@@ -7,9 +7,8 @@ from functools import cache
 
 from pellucid.corpora.example import Example, Style, make_example
 from pellucid.corpora.french import Word, join_words
-from pellucid.corpora.lexicon import NOUNS, PREDICATES, Phrase, verbs_named
-from pellucid.corpora.phrases import say_object_pronoun, say_predicate
-from pellucid.corpora.sentence import Sentence
+from pellucid.corpora.lexicon import NOUNS, PREDICATES, STATES, verbs_named
+from pellucid.corpora.sentence import Sentence, say_object_pronoun, say_predicate
 
 _CAPITAL, _PLAIN = Style(True, ""), Style(False, "")
 
@@ -107,5 +106,5 @@ def _bank(*, is_later: bool) -> Sentence:
     man = sentence.noun_phrase("the", NOUNS["man"])
     sentence.french.append(Word("que", ()))
     sentence.pronoun("he", "il", man)
-    say_predicate(sentence, man, Phrase("was bankrupt", "^était:0 en:1 faillite:1"))
+    say_predicate(sentence, man, STATES["was bankrupt"])
     return sentence

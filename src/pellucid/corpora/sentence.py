@@ -1,10 +1,11 @@
-"""A sentence pair under construction: English words, French words, links, roles, combinations."""
+"""A sentence pair under construction, the choices that make it, and phrases that many share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pellucid.corpora.french import (
     Word,
@@ -13,10 +14,37 @@ from pellucid.corpora.french import (
     make_prenominal,
     to_plural_verb,
 )
-from pellucid.corpora.lexicon import Adjective, Noun
+from pellucid.corpora.lexicon import Adjective, Noun, Phrase, Verb, adjectives_of
 
 Article = Literal["the", "a", "some", "no", ""]
 Relation = Literal["adjective", "object", "predicate"]
+T = TypeVar("T")
+
+
+class Pick:
+    """Choices made with numbers from [0, 1), which the caller provides one by one."""
+
+    def __init__(self, uniform: Callable[[], float]) -> None:
+        self._uniform = uniform
+
+    def one(self, options: Sequence[T]) -> T:
+        """Choose one of several, all with the same probability."""
+        return options[int(self._uniform() * len(options))]
+
+    def of(self, weighted: str) -> Any:
+        """Choose one of some words, each as often as its number says: ``act 3, give 2, go``."""
+        return self.one(_repeat(weighted))
+
+    def chance(self, probability: float) -> bool:
+        """Return True with this probability."""
+        return self._uniform() < probability
+
+
+@cache
+def _repeat(weighted: str) -> tuple[str, ...]:
+    """Repeat each word as often as the number after it says."""
+    entries = [entry.split() for entry in weighted.split(", ")]
+    return tuple(word for word, *times in entries for _ in range(int(times[0]) if times else 1))
 
 
 class Combination(NamedTuple):
@@ -195,3 +223,74 @@ def read_template(french: str) -> tuple[_Template, ...]:
         indices = tuple(int(link) for link in links.split(","))
         templates.append(_Template(text.lstrip("@^"), indices, agrees, is_finite))
     return tuple(templates)
+
+
+def say_noun(
+    sentence: Sentence,
+    pick: Pick,
+    noun: Noun,
+    *,
+    is_plural: bool,
+    described: float,
+    article: Article = "the",
+) -> Entity:
+    """Say an article and a noun, with an adjective at the probability ``described``."""
+    adjective = None
+    if pick.chance(described) and (options := adjectives_of(noun.kind)):
+        adjective = pick.one(options)
+    return sentence.noun_phrase(article, noun, is_plural=is_plural, adjective=adjective)
+
+
+def say_subject(sentence: Sentence, pick: Pick, noun: Noun, *, is_plural: bool) -> Entity:
+    """Say *the* and a noun, one time in three with an adjective."""
+    return say_noun(sentence, pick, noun, is_plural=is_plural, described=1 / 3)
+
+
+def say_object(sentence: Sentence, pick: Pick, noun: Noun, article: Article) -> Entity:
+    """Say an article and a noun; *a* and *some* replace each other as the noun requires."""
+    is_plural = not noun.is_mass and (article == "no" or pick.chance(0.3))
+    if article == "a" and (noun.is_mass or is_plural):
+        article = "some"
+    elif article == "some" and not noun.is_mass and not is_plural:
+        article = "a"
+    described = 0.4 if article != "no" else 0.0
+    return say_noun(sentence, pick, noun, is_plural=is_plural, described=described, article=article)
+
+
+def say_adjective(sentence: Sentence, subject: Entity, english: str, french: str) -> None:
+    """Say an adjective of a noun after *is*."""
+    sentence.combine("adjective", english, subject.noun)
+    sentence.say(english, f"@{french}:0", subject)
+
+
+def say_predicate(sentence: Sentence, subject: Entity, phrase: Phrase) -> None:
+    """Say what a noun did or was; *was* becomes *were* in the plural."""
+    english = phrase.english
+    if subject.is_plural and english.startswith("was "):
+        english = "were " + english.removeprefix("was ")
+    sentence.combine("predicate", phrase.english, subject.noun)
+    sentence.say(english, phrase.french, subject)
+
+
+def say_object_pronoun(
+    sentence: Sentence, antecedent: Entity, verb: Verb, *, is_past: bool, agent: Entity
+) -> None:
+    """Say a verb and its object as a pronoun: *read it*, in French *l'a lue* or *la lit*."""
+    sentence.combine("object", verb.name, antecedent.noun)
+    index = len(sentence.english)
+    english = "them" if antecedent.is_plural else "it"
+    french = "les" if antecedent.is_plural else "le" if antecedent.noun.gender == "m" else "la"
+    sentence.english.append(verb.past if is_past else verb.english_third)
+    sentence.pronoun(english, french, antecedent)
+    links = "0"
+    if verb.particle:
+        sentence.english.append(verb.particle)
+        links = "0,2"
+    forms = f"{'ont' if agent.is_plural else 'a'}:0 @{verb.participle}:{links}"
+    # The English words are there already, and the French verb comes after its pronoun. So the verb
+    # is said in an empty sentence, and its links are moved to where the English verb is.
+    verb_only = Sentence("")
+    verb_only.say("", forms if is_past else f"{verb.il}:{links}", antecedent)
+    sentence.french += [
+        word._replace(links=tuple(index + link for link in word.links)) for word in verb_only.french
+    ]

@@ -16,17 +16,27 @@ from functools import cache
 from itertools import islice
 from typing import Literal, get_args
 
+import numpy as np
+
 from pellucid.corpora.constructions import CONSTRUCTIONS
 from pellucid.corpora.example import Example, Style, make_example
-from pellucid.corpora.free import OPEN_CONSTRUCTIONS
+from pellucid.corpora.free.constructions import FREE_CONSTRUCTIONS
 from pellucid.corpora.french import Word, begins_with_vowel, join_words
-from pellucid.corpora.holdout import held_out_combinations
-from pellucid.corpora.picking import Pick
+from pellucid.corpora.lexicon import (
+    ADJECTIVES,
+    KINDS,
+    NATIONALITIES,
+    PREDICATES,
+    RELATIONAL,
+    VERBS,
+    Noun,
+    nouns_of,
+)
 from pellucid.corpora.pronouns import FRAMES, Frame
 from pellucid.corpora.seeds import is_near_seed, seed_examples
-from pellucid.corpora.sentence import Sentence
+from pellucid.corpora.sentence import Combination, Pick, Sentence
 from pellucid.errors import InputError, suggestion
-from pellucid.machine.randomness import derive_key
+from pellucid.machine.randomness import derive_key, generator
 
 SplitName = Literal["train", "validation", "test", "compositional", "pronoun"]
 
@@ -46,7 +56,19 @@ _FRAME_WEIGHTS = {
     "subject pronoun, sound": 6,
     "object pronoun": 44,
 }
-_CONSTRUCTIONS = CONSTRUCTIONS | OPEN_CONSTRUCTIONS
+# What the example sentences need in training.
+_KEPT = frozenset(
+    {
+        Combination("adjective", "awesome", "pizza"),
+        Combination("adjective", "European", "area"),
+        Combination("adjective", "economic", "area"),
+        Combination("object", "eat", "pizza"),
+        Combination("object", "find", "pizza"),
+        Combination("predicate", "tasted good", "pizza"),
+    }
+)
+_ONE_IN = 12
+_CONSTRUCTIONS = CONSTRUCTIONS | FREE_CONSTRUCTIONS
 _TRAIN_SHARE, _VALIDATION_SHARE = 0.84, 0.08
 _PRONOUN_SHARE = 0.15
 _SHORT = 4
@@ -57,32 +79,21 @@ _TIMES_SHORT = 8
 _PATIENCE = 30_000
 _STYLES = {
     "statement": (
-        *[Style(True, ".")] * 11,
-        *[Style(True, "")] * 4,
-        Style(True, "!"),
-        *[Style(False, "")] * 3,
-        Style(False, "."),
+        *[Style(True, ".")] * 11, *[Style(True, "")] * 4, Style(True, "!"),
+        *[Style(False, "")] * 3, Style(False, "."),
     ),
     "order": (
-        *[Style(True, "!")] * 4,
-        *[Style(True, ".")] * 3,
-        *[Style(True, "")] * 2,
-        *[Style(False, "!")] * 2,
-        *[Style(False, "")] * 2,
+        *[Style(True, "!")] * 4, *[Style(True, ".")] * 3, *[Style(True, "")] * 2,
+        *[Style(False, "!")] * 2, *[Style(False, "")] * 2,
     ),
     "question": (
-        *[Style(True, "?")] * 8,
-        Style(True, ""),
-        *[Style(False, "?")] * 2,
-        Style(False, ""),
+        *[Style(True, "?")] * 8, Style(True, ""), *[Style(False, "?")] * 2, Style(False, ""),
     ),
     "name": (
-        *[Style(True, "", is_title=True)] * 3,
-        Style(True, ""),
-        Style(True, "."),
+        *[Style(True, "", is_title=True)] * 3, Style(True, ""), Style(True, "."),
         *[Style(False, "")] * 2,
     ),
-}
+}  # fmt: skip
 
 
 def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> list[Example]:
@@ -267,3 +278,39 @@ def _seed_texts() -> frozenset[str]:
         text[0].lower() + text[1:].removesuffix("\u202f!")
         for text in (example.target for example in seed_examples())
     )
+
+
+@cache
+def held_out_combinations(seed: int) -> frozenset[Combination]:
+    """Draw the adjective–noun, verb–object and antecedent–predicate pairs kept out of training.
+
+    Each adjective and each verb loses about one noun in twelve, each predicate one; the
+    predicates of a kind lose different nouns, so that no noun loses everything said of it.
+    """
+    return frozenset(_draw_held_out(seed)) - _KEPT
+
+
+def _draw_held_out(seed: int) -> Iterator[Combination]:
+    for adjective in ADJECTIVES:
+        yield from _some(seed, "adjective", adjective.english, adjective.nouns)
+    for verb in VERBS:
+        yield from _some(seed, "object", verb.name, nouns_of(*verb.kinds))
+    order = generator(seed, "corpora institutions").permutation(len(KINDS["institution"]))
+    for number, adjective in enumerate((*NATIONALITIES, *RELATIONAL)):
+        noun = KINDS["institution"][order[number % len(order)]]
+        if noun in adjective.nouns:
+            yield Combination("adjective", adjective.english, noun.english)
+    for kind, phrases in PREDICATES.items():
+        order = generator(seed, "corpora predicates", kind).permutation(len(KINDS[kind]))
+        for phrase, place in zip(phrases, order, strict=False):
+            yield Combination("predicate", phrase.english, KINDS[kind][place].english)
+
+
+def _some(
+    seed: int, relation: Literal["adjective", "object"], word: str, nouns: tuple[Noun, ...]
+) -> list[Combination]:
+    """Draw one in twelve of the nouns that go with a word, at least one."""
+    order: np.ndarray = generator(seed, f"corpora {relation}", word).permutation(len(nouns))
+    combinations = [Combination(relation, word, nouns[place].english) for place in order]
+    free = [combination for combination in combinations if combination not in _KEPT]
+    return free[: max(1, len(nouns) // _ONE_IN)]

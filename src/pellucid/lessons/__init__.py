@@ -1,1 +1,1 @@
-"""Lessons of the five texts: so far `why`, which measures what they claim."""
+"""The five texts: `walks` shows what they say, `why` measures what they claim."""

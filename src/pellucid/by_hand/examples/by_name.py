@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from pellucid.by_hand.examples.encoder_layer import encoder_layer
 from pellucid.by_hand.examples.heads import heads
 from pellucid.by_hand.examples.help_me import help_me
 from pellucid.by_hand.examples.lets_go import lets_go
@@ -15,6 +15,7 @@ from pellucid.by_hand.examples.recurrent_step import recurrent_step
 from pellucid.by_hand.examples.room_number import room_number
 from pellucid.by_hand.examples.show_me_the_money import show_me_the_money
 from pellucid.by_hand.examples.toy_four import toy_four
+from pellucid.by_hand.matrices import packaged_example
 from pellucid.by_hand.sheet import Example
 
 EXAMPLES: Mapping[str, Callable[[], Example]] = {
@@ -27,7 +28,7 @@ EXAMPLES: Mapping[str, Callable[[], Example]] = {
     "lets-go": lets_go,
     "positions": positions,
     "heads": heads,
-    "encoder-layer": encoder_layer,
+    "encoder-layer": partial(packaged_example, "encoder-layer"),
     "recurrent-step": recurrent_step,
 }
 """``not_on_your_life`` also takes a d_k."""

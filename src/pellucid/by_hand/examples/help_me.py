@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.variants import attend_with_values
-from pellucid.by_hand.printed import WorkedNumber, find_numbers
+from pellucid.by_hand.printed import HELP_ME_SCORES, WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     Example,
     Part,
     attend_by_hand,
+    make_given,
     make_step,
     make_weight_step,
     matrix,
@@ -25,7 +26,7 @@ from pellucid.by_hand.sheet import (
     write_number,
 )
 from pellucid.by_hand.stages import Product, stage_steps
-from pellucid.by_hand.texts import HELP_ME_SCORES
+from pellucid.by_hand.words import write_example, write_part
 
 HELP_ME_EMBEDDINGS = ((1, 0, 1, 0), (0, 1, 0, 1))
 HELP_ME_QUERY = (
@@ -44,15 +45,6 @@ HELP_ME_VALUE = ((1, 0, 2), (0, 3, 0), (1, 1, 0), (2, 0, 1))
 
 _TEXT = 'Notes "Transformers", appendix'
 _WORDS = ("help", "me")
-_TRANSPOSE = (
-    "The notes write W^q x with the W^q of their equation 7, which is 4 × 16 and cannot multiply "
-    "a column of 4 from the left: it takes the transpose, 16 × 4, as here."
-)
-
-_ONE_WORD = (
-    "The word “help” asks: its query meets the key of each word. Every number of q, k and v is a "
-    "row of the transposed matrix times the word's column."
-)
 
 
 def help_me() -> Example:
@@ -64,23 +56,11 @@ def help_me() -> Example:
         make_weight_step("W^k", HELP_ME_KEY, "4 × 16, ours"),
         make_weight_step("W^v", HELP_ME_VALUE, "4 × 3, ours", free),
     )
-    return Example(
-        name="help-me",
-        title="“help me!” in vector form",
-        text=_TEXT,
-        note="The notes print the scores and all that follows, with letters for the vectors. The "
-        "vectors below are ours, whole numbers from which these scores come out; the widths are "
-        "those of the notes, d = 4 and d_q = d_k = 16.",
-        parts=(
-            Part(
-                "Matrices, the same for every word",
-                "A word's vector is a column of 4 here. Three matrices make its query, its key and "
-                "its value; they serve every word.",
-                given,
-            ),
-            *(_one_word(x_LD, index) for index in range(len(_WORDS))),
-            _both_words(x_LD),
-        ),
+    return write_example(
+        "help-me",
+        write_part("help-me.given", *given),
+        *(_one_word(x_LD, index) for index in range(len(_WORDS))),
+        _both_words(x_LD),
     )
 
 
@@ -105,34 +85,22 @@ def _one_word(x_LD: Tensor, index: int) -> Part:
         tuple(attention.scores_LM[0].tolist()),
     )
     first, second = map(write_number, attention.weights_LM[0].tolist())
-    return Part(
-        f"Input: {word}",
-        _ONE_WORD
-        if index == 0
-        else "Keys and values are those computed before; only the query is "
-        "new. It asks for something else, so the weights are others.",
-        (
-            make_step(
-                "embedding",
-                f"x{number}",
-                table((word,), x_LD[index : index + 1], "x"),
-                is_given=True,
-            ),
-            *stage_steps(
-                attention,
-                products=_products(x_LD, index),
-                formulas={
-                    "query": f"q{number} = (W^q)ᵀ x{number}",
-                    "key": "k₁ = (W^k)ᵀ x₁, k₂ = (W^k)ᵀ x₂",
-                    "value": "v₁ = (W^v)ᵀ x₁, v₂ = (W^v)ᵀ x₂",
-                    "scores": f"q{number}·k₁, q{number}·k₂",
-                    "context": f"A{number} = {first} v₁ + {second} v₂",
-                },
-                printed={"scores": [scores], "scaled": [scaled], "weights": [softmax]},
-            ),
+    return write_part(
+        f"help-me.{word}",
+        make_given("embedding", table((word,), x_LD[index : index + 1], "x"), f"x{number}"),
+        *stage_steps(
+            attention,
+            products=_products(x_LD, index),
+            formulas={
+                "query": f"q{number} = (W^q)ᵀ x{number}",
+                "key": "k₁ = (W^k)ᵀ x₁, k₂ = (W^k)ᵀ x₂",
+                "value": "v₁ = (W^v)ᵀ x₁, v₂ = (W^v)ᵀ x₂",
+                "scores": f"q{number}·k₁, q{number}·k₂",
+                "context": f"A{number} = {first} v₁ + {second} v₂",
+            },
+            printed={"scores": [scores], "scaled": [scaled], "weights": [softmax]},
         ),
-        attention,
-        (_TRANSPOSE,) if index == 0 else (),
+        attention=attention,
     )
 
 
@@ -161,8 +129,4 @@ def _both_words(x_LD: Tensor) -> Part:
         table(_WORDS, context_LE, "c"),
         note=f"Largest difference from the vectors above: {write_number(largest)}.",
     )
-    return Part(
-        "Both at once",
-        "In practice the embeddings are the rows of a matrix X, and all of it happens in parallel.",
-        (step,),
-    )
+    return write_part("help-me.both", step)

@@ -19,12 +19,14 @@ from pellucid.by_hand.sheet import (
     Example,
     Part,
     attend_by_hand,
+    make_given,
     make_step,
     make_weight_step,
     matrix,
     table,
 )
 from pellucid.by_hand.stages import Product, stage_steps
+from pellucid.by_hand.words import write_example, write_part
 from pellucid.machine.randomness import generator
 
 LETS_GO_EMBEDDINGS = ((0.9, -0.4, 0.3, 0.7), (-0.2, 0.8, 0.5, -0.6))
@@ -42,30 +44,18 @@ def lets_go() -> Example:
     weights = [_draw(1, name)[0] for name in ("query", "key", "value")]
     query_LK, key_MK, value_ME = (x_LD @ weight for weight in weights)
     attention = attend_by_hand(query_LK, key_MK, value_ME, query_names=_WORDS)
-    return Example(
-        name="lets-go",
-        title="“Let's go” with the random weights of a model before training",
-        text='Notes "Self-Attention for Transformer Neural Networks"',
-        note="The notes print no numbers. The embeddings are ours, and the three matrices are "
-        "drawn once, the same on every machine: tenths from −0.9 to 0.9.",
-        parts=(
-            Part(
-                "Position-encoded values",
-                "Each word has an embedding, and each place a vector of sines and cosines; their "
-                "sum is where attention begins.",
-                (
-                    make_step(
-                        "embedding", "ours", table(_WORDS, embeddings_LD, "e"), is_given=True
-                    ),
-                    make_step("position", "sines, cosines", table(_WORDS, positions_LD, "p")),
-                    make_step("x", "their sum", table(_WORDS, x_LD, "x")),
-                ),
-            ),
-            _weights_part(weights),
-            _attention_part(attention, x_LD, weights),
-            _table_part(weights[1]),
-            _similarity_part(x_LD, float(attention.weights_LM[0, 0])),
+    return write_example(
+        "lets-go",
+        write_part(
+            "lets-go.positions",
+            make_given("embedding", table(_WORDS, embeddings_LD, "e"), "ours"),
+            make_step("position", "sines, cosines", table(_WORDS, positions_LD, "p")),
+            make_step("x", "their sum", table(_WORDS, x_LD, "x")),
         ),
+        _weights_part(weights),
+        _attention_part(attention, x_LD, weights),
+        _table_part(weights[1]),
+        _similarity_part(x_LD, float(attention.weights_LM[0, 0])),
     )
 
 
@@ -84,19 +74,16 @@ def _draw(count: int, name: str) -> Tensor:
 
 def _weights_part(weights: list[Tensor]) -> Part:
     names = ("W^q", "W^k", "W^v")
-    return Part(
-        "Weights, the same for every word",
-        "Training changes these three matrices and nothing else here.",
-        tuple(make_weight_step(*named, "drawn") for named in zip(names, weights, strict=True)),
+    return write_part(
+        "lets-go.weights",
+        *tuple(make_weight_step(*named, "drawn") for named in zip(names, weights, strict=True)),
     )
 
 
 def _attention_part(attention: AttentionByHand, x_LD: Tensor, weights: list[Tensor]) -> Part:
-    return Part(
-        "The three steps: query, similarity, value",
-        "A word's row times W^q is its query; the query meets every key; the values are mixed. "
-        "Keys and values are computed once, for both words, and used by both queries.",
-        stage_steps(
+    return write_part(
+        "lets-go.attention",
+        *stage_steps(
             attention,
             products={
                 name: Product(_WORDS, x_LD, weight)
@@ -110,11 +97,7 @@ def _attention_part(attention: AttentionByHand, x_LD: Tensor, weights: list[Tens
                 "context": "step 3: the sum of the values, each times its weight",
             },
         ),
-        attention,
-        (
-            "The notes leave the division by √d_k out of their steps; the paper and this "
-            "computation have it.",
-        ),
+        attention=attention,
     )
 
 
@@ -124,16 +107,7 @@ def _table_part(key_DK: Tensor) -> Part:
     places = (1, 3, 7)
     keys_LK = torch.stack([(go_D + positions_LD[place]) @ key_DK for place in places])
     keys = table([f"go ({place})" for place in places], keys_LK, "k")
-    return Part(
-        "Are keys a table with an entry for each word?",
-        "The matrices are kept, not the keys: a key is computed at every occurrence. The same "
-        "word has another one in another place, and in deeper layers also among other words.",
-        (make_step("key", "of “go” by its position", keys),),
-        corrections=(
-            "The notes say “Keys are a table … There are keys for each word”. "
-            "Only the matrix that makes them is stored.",
-        ),
-    )
+    return write_part("lets-go.table", make_step("key", "of “go” by its position", keys))
 
 
 def _similarity_part(x_LD: Tensor, own_weight: float) -> Part:
@@ -146,15 +120,10 @@ def _similarity_part(x_LD: Tensor, own_weight: float) -> Part:
         "is learned.",
         lines=[f"“Let's” attends to itself more than to “go” in {100 * share:.1f} % of them."],
     )
-    return Part(
-        "Is “Let's” weighted more heavily than “go”?",
-        f"With the random matrices above “Let's” gives itself {own_weight:.2f}. With x itself for "
-        "queries and keys, as below, a word scores itself highest unless another vector reaches "
-        "farther in its own direction. With separate matrices nothing makes it so.",
-        (*stage_steps(unprojected), beginnings),
-        unprojected,
-        (
-            "The notes say that “Let's” is weighted much more heavily, being so much more similar "
-            "to itself. Before training that is chance.",
-        ),
+    return write_part(
+        "lets-go.similarity",
+        *stage_steps(unprojected),
+        beginnings,
+        attention=unprojected,
+        own_weight=own_weight,
     )

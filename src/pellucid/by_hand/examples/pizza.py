@@ -12,34 +12,28 @@ from dataclasses import replace
 from torch import Tensor
 
 from pellucid.attention.stages import mix
-from pellucid.by_hand.printed import WorkedNumber, find_numbers
+from pellucid.by_hand.printed import (
+    PIZZA_EMBEDDINGS,
+    PIZZA_TOKENS,
+    PIZZA_WEIGHT,
+    WorkedNumber,
+    find_numbers,
+)
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Part,
     Table,
     attend_by_hand,
+    make_given,
     make_step,
     make_weight_step,
     matrix,
     table,
     write_number,
 )
-from pellucid.by_hand.stages import stage_steps
-from pellucid.by_hand.sums import make_product_step
-from pellucid.by_hand.texts import PIZZA_EMBEDDINGS, PIZZA_TOKENS, PIZZA_WEIGHT
-
-_EOS = "<EOS>"
-_ROLES = (
-    "Each row of x times each column of W: multiply feature by feature, and add. The result serves "
-    "as query, as key and as value of the word.",
-    "The same with the rows of W for columns. The scores come out larger, but the weights tell "
-    "the same story.",
-)
-_COMPARED = (
-    "Every word is compared with every word. “awesome” has the longest vector, so it fits every "
-    "query best: with one matrix for all three roles, length counts more than meaning."
-)
+from pellucid.by_hand.stages import make_product_step, stage_steps
+from pellucid.by_hand.words import write_example, write_part
 
 
 def pizza() -> Example:
@@ -48,31 +42,17 @@ def pizza() -> Example:
         "Two encoded values take a 2 × 2 matrix; 512 could take one of 512 × 512, or of 512 × d_k."
     )
     given = (
-        make_step(
-            "x", "one embedding a word", table(PIZZA_TOKENS, _embeddings(), "x"), is_given=True
-        ),
+        make_given("x", table(PIZZA_TOKENS, _embeddings(), "x"), "one embedding a word"),
         make_weight_step(
             "W", PIZZA_WEIGHT, "the one matrix that stands for W^q, W^k and W^v", sizes
         ),
     )
-    return Example(
-        name="pizza",
-        title="“Pizza is awesome”",
-        text='Slides "Self-Attention"',
-        note="The slides multiply by “Weights T”. That can mean the matrix they show, or its "
-        "transpose; both are worked out. With one matrix for all three roles, queries, keys and "
-        "values are equal.",
-        parts=(
-            Part(
-                "What is given",
-                "Each word is a row of two numbers. One matrix turns the rows into queries, keys "
-                "and values.",
-                given,
-            ),
-            *_reading(is_transposed=False),
-            *_reading(is_transposed=True),
-            _slides_own_part(),
-        ),
+    return write_example(
+        "pizza",
+        write_part("pizza.given", *given),
+        *_reading(is_transposed=False),
+        *_reading(is_transposed=True),
+        _slides_own_part(),
     )
 
 
@@ -110,10 +90,9 @@ def _reading(*, is_transposed: bool) -> tuple[Part, Part, Part]:
             "context": _recompute(find_numbers("final row"), contexts, formula),
         },
     )[1:]  # queries, keys and values stand above
-    dropped = f"From here on the slides drop {_EOS} without saying so."
     return (
-        Part(f"{title}: queries, keys, values", _ROLES[is_transposed], (roles,)),
-        Part(f"{title}: three words", _COMPARED, stages, three, (dropped,)),
+        write_part(f"pizza.{'second' if is_transposed else 'first'}", roles),
+        write_part("pizza.three", *stages, attention=three, title=title),
         _four_words_part(projected_LK, title, three),
     )
 
@@ -131,12 +110,12 @@ def _recompute(
 def _four_words_part(projected_LK: Tensor, title: str, three: AttentionByHand) -> Part:
     four = attend_by_hand(projected_LK, projected_LK, projected_LK, query_names=PIZZA_TOKENS)
     change = float((four.weights_LM[:3, :3] - three.weights_LM).abs().max())
-    return Part(
-        f"{title}: with {_EOS}",
-        f"Had {_EOS} been kept, the weights of the three words would be others, by at most "
-        f"{write_number(change)}.",
-        stage_steps(four)[1:],
-        four,
+    return write_part(
+        "pizza.four",
+        *stage_steps(four)[1:],
+        attention=four,
+        title=title,
+        change=write_number(change),
     )
 
 
@@ -155,21 +134,13 @@ def _slides_own_part() -> Part:
     (in_words,), (in_digits,) = find_numbers("weights 36, 40"), find_numbers("weights 0.38")
     cause = "but this column of values is not the V of the slides before"
     printed = [replace(number, cause=cause) for number in (in_digits, in_words)]
-    return Part(
-        "What the slides compute with the weights they print",
-        "The context of a word is its row of weights times the column of values: each value is "
-        "taken as much as its weight says, and the products are added.",
-        (
-            make_step("value", "the column that the slides show", Table(words, ("v",), column)),
-            make_step(
-                "weights × values",
-                "",
-                *tables,
-                printed=(*printed, *find_numbers("“0.38 % similar”")),
-            ),
-        ),
-        corrections=(
-            "A row of weights times a column of values is one number (1 × 3 times 3 × 1 is "
-            "1 × 1), not the 3 × 2 matrix that the slides show at the end.",
+    return write_part(
+        "pizza.own",
+        make_step("value", "the column that the slides show", Table(words, ("v",), column)),
+        make_step(
+            "weights × values",
+            "",
+            *tables,
+            printed=(*printed, *find_numbers("“0.38 % similar”")),
         ),
     )

@@ -12,20 +12,24 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.positions import offset_matrix, recover_offset, sinusoidal_positions
-from pellucid.by_hand.printed import find_numbers
+from pellucid.by_hand.printed import (
+    SHOW_ME_THE_MONEY_EMBEDDINGS,
+    SHOW_ME_THE_MONEY_TOKENS,
+    find_numbers,
+)
 from pellucid.by_hand.sheet import (
     Example,
     Part,
     Table,
     attend_by_hand,
+    make_given,
     make_step,
     matrix,
     table,
     write_number,
 )
-from pellucid.by_hand.stages import Product, stage_steps
-from pellucid.by_hand.sums import bracket, make_product_step, write_added
-from pellucid.by_hand.texts import SHOW_ME_THE_MONEY_EMBEDDINGS, SHOW_ME_THE_MONEY_TOKENS
+from pellucid.by_hand.stages import Product, bracket, make_product_step, stage_steps, write_added
+from pellucid.by_hand.words import write_example, write_part
 
 BANK_SENTENCES = (
     "the bank told the man he was bankrupt",
@@ -43,21 +47,15 @@ _SUBSCRIPTS = str.maketrans("0123456789,", "₀₁₂₃₄₅₆₇₈₉,")
 
 def positions() -> Example:
     """Work out encodings, offsets between them, and a head that looks three words ahead."""
-    return Example(
-        name="positions",
-        title="Positions as angles: where a word stands",
-        text='Notes "Transformers", section 3.2',
-        note="The sentences, the embeddings and the width d = 4 are those of the notes. The head "
-        "that looks ahead is ours.",
-        parts=(
-            _angles_part(),
-            _speed_part(),
-            _sum_part(),
-            _move_part(),
-            _offset_part(),
-            *(_ahead_part(index) for index in range(len(BANK_SENTENCES))),
-            _far_part(),
-        ),
+    return write_example(
+        "positions",
+        _angles_part(),
+        _speed_part(),
+        _sum_part(),
+        _move_part(),
+        _offset_part(),
+        *(_ahead_part(index) for index in range(len(BANK_SENTENCES))),
+        _far_part(),
     )
 
 
@@ -100,7 +98,7 @@ def _angles_part() -> Part:
         arithmetic=arithmetic,
         printed=find_numbers("PE"),
     )
-    return Part("The angles", _ANGLES_NOTE, (step,), corrections=(_ANGLES_CORRECTION,))
+    return write_part("positions.angles", step)
 
 
 def _speed_part() -> Part:
@@ -117,21 +115,14 @@ def _speed_part() -> Part:
         f"{write_number(float(encoded_LD.min()))}",
         f"nearest two: positions {first} and {second}, {write_number(float(apart_LM.min()))} apart",
     )
-    return Part(
-        "Fast pairs and slow pairs",
-        _SPEED_NOTE,
-        (
-            make_step(
-                "ω",
-                "1 ÷ 10000^(2j÷d), radians a position; positions a turn: 2π ÷ ω",
-                Table(names, ("ω", "positions a turn"), values_LX),
-            ),
-            make_step("all different", "the first 100 positions", lines=lines),
+    return write_part(
+        "positions.speed",
+        make_step(
+            "ω",
+            "1 ÷ 10000^(2j÷d), radians a position; positions a turn: 2π ÷ ω",
+            Table(names, ("ω", "positions a turn"), values_LX),
         ),
-        corrections=(
-            "The notes say that the frequency rises “as i gets smaller”. i is the position; it "
-            "rises as j, the number of the pair, gets smaller.",
-        ),
+        make_step("all different", "the first 100 positions", lines=lines),
     )
 
 
@@ -139,21 +130,16 @@ def _sum_part() -> Part:
     words = SHOW_ME_THE_MONEY_TOKENS
     embeddings_LD, encoded_LD = matrix(SHOW_ME_THE_MONEY_EMBEDDINGS), _encode(len(words))
     arithmetic = write_added(words, embeddings_LD, encoded_LD, "x")
-    return Part(
-        "Into the model: X = X′ + P",
-        _SUM_NOTE,
-        (
-            make_step(
-                "X′", "the embeddings of the notes", table(words, embeddings_LD, "e"), is_given=True
-            ),
-            make_step(
-                "X",
-                "X′ + P",
-                table(words, embeddings_LD + encoded_LD, "x"),
-                lines=arithmetic[-1],
-                arithmetic=arithmetic,
-                printed=find_numbers("equation 5, “money”"),
-            ),
+    return write_part(
+        "positions.sum",
+        make_given("X′", table(words, embeddings_LD, "e"), "the embeddings of the notes"),
+        make_step(
+            "X",
+            "X′ + P",
+            table(words, embeddings_LD + encoded_LD, "x"),
+            lines=arithmetic[-1],
+            arithmetic=arithmetic,
+            printed=find_numbers("equation 5, “money”"),
         ),
     )
 
@@ -182,7 +168,7 @@ def _move_part() -> Part:
         "PE", "from the sines themselves", expected, note=f"Largest difference: {apart}."
     )
     given = make_step("M", f"for δ = {OFFSET}", Table(names, names, move_DD), lines=lines)
-    return Part(f"The matrix M that moves by δ = {OFFSET}", _MOVE_NOTE, (given, product, check))
+    return write_part("positions.move", given, product, check, offset=OFFSET)
 
 
 def _offset_part() -> Part:
@@ -210,7 +196,7 @@ def _offset_part() -> Part:
         steps.append(make_step(f"sentence {index}", f"“{sentence}”", encodings, lines=lines))
     known = table((f"PE{OFFSET}".translate(_SUBSCRIPTS),), _encode(1, OFFSET), "p")
     check = make_step("compare", "the encoding of position 3 itself", known)
-    return Part("The two bank sentences", _OFFSET_NOTE, (*steps, check))
+    return write_part("positions.offset", *steps, check)
 
 
 def _ahead_part(index: int) -> Part:
@@ -235,13 +221,8 @@ def _ahead_part(index: int) -> Part:
             "key = value": "the encodings themselves",
         },
     )
-    place = "first" if index == 0 else "second"
-    return Part(
-        f"A head that looks {OFFSET} words ahead, {place} sentence",
-        _AHEAD_NOTES[index],
-        stages,
-        attention,
-    )
+    place = "second" if index else "first"
+    return write_part(f"positions.{place}", *stages, attention=attention, offset=OFFSET)
 
 
 def _far_part() -> Part:
@@ -261,65 +242,17 @@ def _far_part() -> Part:
     places = matrix(range(NUM_TRAINED))[:, None]
     straight = torch.linalg.lstsq(_encode(NUM_TRAINED), places, driver="gelsd").solution
     guesses = [[i, float((_encode(1, i) @ straight).item())] for i in (last, *FAR)]
-    return Part(
-        "Beyond the lengths of training",
-        _FAR_NOTE,
-        (
-            make_step(
-                "largest error of a fitted M",
-                f"least squares on positions 0 to {last}",
-                Table(tuple(rows), ("error",), matrix(values)),
-            ),
-            make_step("products", f"of encodings {OFFSET} apart", lines=lines),
-            make_step(
-                "absolute position",
-                f"read by a linear map fitted on positions 0 to {last}",
-                Table(tuple(f"PE{i}" for i in (last, *FAR)), ("true", "read"), matrix(guesses)),
-            ),
+    return write_part(
+        "positions.far",
+        make_step(
+            "largest error of a fitted M",
+            f"least squares on positions 0 to {last}",
+            Table(tuple(rows), ("error",), matrix(values)),
         ),
-        corrections=(
-            "The notes say that relative positioning performs well on longer sequences than those "
-            "seen. The encodings make it possible, as here; a model that learned absolute "
-            "positions does not get it as a gift.",
+        make_step("products", f"of encodings {OFFSET} apart", lines=lines),
+        make_step(
+            "absolute position",
+            f"read by a linear map fitted on positions 0 to {last}",
+            Table(tuple(f"PE{i}" for i in (last, *FAR)), ("true", "read"), matrix(guesses)),
         ),
     )
-
-
-_ANGLES_NOTE = (
-    "Attention does not see order, so each position adds a vector. Every pair of features is the "
-    "sine and the cosine of one angle. The angle grows with the position i, in radians: quickly "
-    "in the first pair, 100 times more slowly in the second."
-)
-_ANGLES_CORRECTION = (
-    "Positions 1 to 3 are printed as 0.02 1 0 1 and so on: the notes took the sines of degrees."
-)
-_SPEED_NOTE = (
-    "A pair is the hand of a clock. The first turns once in 6.28 positions and tells neighbors "
-    "apart; the second turns once in 628 and tells far from near. Together no two positions look "
-    "the same, and no number leaves [−1, 1]."
-)
-_SUM_NOTE = (
-    "The encoding is added to the embedding, feature by feature. From here on the same word is "
-    "another vector in another place."
-)
-_MOVE_NOTE = (
-    "A step of δ positions turns every clock hand by δω. That is one matrix, with a rotation for "
-    "each pair, and the same one from every position (equation 4)."
-)
-_OFFSET_NOTE = (
-    "“bank” stands at 1 in the first sentence and at 2 in the second, so its encoding changes. "
-    "Turning the hand of “man” back by that of “bank” gives the hand of the distance: the same "
-    "in both sentences."
-)
-_AHEAD_NOTES = (
-    "If the query matrix contains M, a query is the encoding three places ahead, and the word "
-    "that stands there fits best. Queries, keys and values are positions only. (A position six "
-    "away looks almost as good: the fast hand turns once in 6.28. Wider vectors have more hands.)",
-    "The same matrix finds the same word, although both stand one place farther.",
-)
-_FAR_NOTE = (
-    "The formula has an encoding for every position, also for those that no training text "
-    "reached; a learned table has not. A move that is fitted on eight positions holds far away, "
-    "and products depend only on the distance. A map that reads the absolute position does not "
-    "hold."
-)

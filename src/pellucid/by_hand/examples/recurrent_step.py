@@ -23,14 +23,15 @@ from pellucid.by_hand.sheet import (
     Part,
     Step,
     Table,
+    make_given,
     make_step,
     matrix,
     name_columns,
     table,
     write_number,
 )
-from pellucid.by_hand.stages import stage_steps
-from pellucid.by_hand.sums import bracket, make_product_step, write_sum_of_products
+from pellucid.by_hand.stages import bracket, make_product_step, stage_steps, write_sum_of_products
+from pellucid.by_hand.words import write_example, write_part
 
 RECURRENT_INPUT = ((1, 0.5), (-1, 2))
 """The vectors of two words."""
@@ -89,19 +90,13 @@ def recurrent_step() -> Example:
         },
         asked_1D,
     )
-    return Example(
-        name="recurrent-step",
-        title="One step of a recurrent translator with additive attention, d = 2",
-        text="",
-        note="All numbers are ours. Biases are left out. The encoder reads from left to right "
-        "only, and the decoder uses the encoder's W and U, so that there is less to write.",
-        parts=(
-            Part("The words and the weights", _INPUT_NOTE, _given(x_LD)),
-            Part("The encoder reads “Pizza”", _FIRST_NOTE, read[0].steps),
-            Part("The encoder reads “awesome”", _SECOND_NOTE, read[1].steps),
-            _attention_part(attention, asked_1D, states_MD),
-            Part("The decoder's step", _DECODER_NOTE, (*_given_to_decoder(), *written.steps)),
-        ),
+    return write_example(
+        "recurrent-step",
+        write_part("recurrent-step.given", *_given(x_LD)),
+        write_part("recurrent-step.first", *read[0].steps),
+        write_part("recurrent-step.second", *read[1].steps),
+        _attention_part(attention, asked_1D, states_MD),
+        write_part("recurrent-step.decoder", *_given_to_decoder(), *written.steps),
     )
 
 
@@ -114,14 +109,14 @@ def _given(x_LD: Tensor) -> tuple[Step, ...]:
             _given_weight(f"U^{name}", state_weight, "h", f"{_NAMES[name]}, for the state"),
         )
     ]
-    return (make_step("x", "", table(_WORDS, x_LD, "x"), is_given=True), *weights)
+    return (make_given("x", table(_WORDS, x_LD, "x")), *weights)
 
 
 def _given_weight(name: str, weight: object, letter: str, formula: str) -> Step:
     """Show a matrix of weights, one row for each feature of what it is multiplied with."""
     values_DD = matrix(weight)
     rows = Table(name_columns(letter, len(values_DD)), ("0", "1"), values_DD)
-    return make_step(name, formula, rows, is_given=True)
+    return make_given(name, rows, formula)
 
 
 def _given_to_decoder() -> tuple[Step, ...]:
@@ -141,7 +136,7 @@ def _step(
         inputs: each input by its letter, and its matrices for each gate and the candidate.
         state_1D: the state before.
     """
-    before = make_step("h before", "", table((word,), state_1D, "h"), is_given=True)
+    before = make_given("h before", table((word,), state_1D, "h"))
     steps = [before]
     found: dict[str, Tensor] = {}
     for name in RECURRENT_WEIGHTS:
@@ -165,9 +160,7 @@ def _step(
         from_state = f"r ⊙ (h·U^{name})" if name == "n" else f"h·U^{name}"
         formula = f"{'tanh' if name == 'n' else 'σ'}({parts} + {from_state})"
         result = table((word,), found[name], name)
-        steps.append(
-            make_step(_NAMES[name], formula, result, lines=lines, arithmetic=(tuple(lines),))
-        )
+        steps.append(make_step(_NAMES[name], formula, result, arithmetic=(tuple(lines),)))
     new_1D = (1 - found["z"]) * found["n"] + found["z"] * state_1D
     lines = [
         f"{word}: h{index} = (1 − {bracket(update)})·{bracket(candidate)} + {bracket(update)}·"
@@ -184,7 +177,6 @@ def _step(
             "h",
             "(1 − z) ⊙ n + z ⊙ h before",
             table((word,), new_1D, "h"),
-            lines=lines,
             arithmetic=(tuple(lines),),
         )
     )
@@ -252,50 +244,23 @@ def _attention_part(attention: AttentionByHand, asked_1D: Tensor, states_MD: Ten
     )
     mixed = stage_steps(attention, formulas={"exponentials": "exp(scores − largest of the row)"})
     kept = tuple(step for step in mixed if step.name not in ("scores", "scaled"))
-    return Part(
-        "Which state does the decoder need? Additive attention",
-        _ATTENTION_NOTE,
-        (
-            make_step("s", "the decoder's state", table(("pizza",), asked_1D, "s"), is_given=True),
-            make_step("states", "the encoder's", table(_WORDS, states_MD, "h")),
-            _given_weight("W^a", query_weight, "s", "for the decoder's state"),
-            _given_weight("U^a", key_weight, "h", "for the encoder's states"),
-            make_step("v", "", Table(("v",), name_columns("v", 2), energy_K[None]), is_given=True),
-            make_product_step("query", "s · W^a", ("pizza",), asked_1D, query_weight, "q"),
-            make_product_step("key", "h · U^a", _WORDS, states_MD, key_weight, "k"),
-            make_step("hidden", "tanh(q + k)", table(_WORDS, hidden_MK, "t"), lines=lines),
-            make_step(
-                "scores",
-                "hidden · v",
-                Table(("pizza",), _WORDS, attention.scores_LM),
-                note="One number a word. Nothing is divided: no product of query and key was made.",
-                lines=scores,
-            ),
-            *kept,
+    return write_part(
+        "recurrent-step.attention",
+        make_given("s", table(("pizza",), asked_1D, "s"), "the decoder's state"),
+        make_step("states", "the encoder's", table(_WORDS, states_MD, "h")),
+        _given_weight("W^a", query_weight, "s", "for the decoder's state"),
+        _given_weight("U^a", key_weight, "h", "for the encoder's states"),
+        make_given("v", Table(("v",), name_columns("v", 2), energy_K[None])),
+        make_product_step("query", "s · W^a", ("pizza",), asked_1D, query_weight, "q"),
+        make_product_step("key", "h · U^a", _WORDS, states_MD, key_weight, "k"),
+        make_step("hidden", "tanh(q + k)", table(_WORDS, hidden_MK, "t"), lines=lines),
+        make_step(
+            "scores",
+            "hidden · v",
+            Table(("pizza",), _WORDS, attention.scores_LM),
+            note="One number a word. Nothing is divided: no product of query and key was made.",
+            lines=scores,
         ),
-        attention,
+        *kept,
+        attention=attention,
     )
-
-
-_INPUT_NOTE = (
-    "A recurrent unit has one state. At each word it makes a new one from the word's vector x and "
-    "the state before, h. It has six matrices, the same at every word."
-)
-_FIRST_NOTE = (
-    "At first the state is zero, so the reset gate has nothing to hide and the update gate nothing "
-    "to keep: the new state is a share of the candidate."
-)
-_SECOND_NOTE = (
-    "Now there is a state. It cannot be computed before the first word's is known: this is why "
-    "recurrent models cannot read all words at once. What the first word left in the state shrinks "
-    "by the factor z."
-)
-_ATTENTION_NOTE = (
-    "Without attention the decoder would get the last state only, whatever the length of the "
-    "sentence. Here its own state asks, and a small network scores each of the encoder's states. "
-    "From the scores on, everything is as in the Transformer: softmax, then a weighted sum."
-)
-_DECODER_NOTE = (
-    "The decoder is a unit too. Besides the word written last it gets the context c, with matrices "
-    "of its own. Its new state chooses the next word, and asks in the next step."
-)

@@ -8,31 +8,32 @@ Source:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 
-from pellucid.attention.similarity import attention_pooling, edit_similarity, exact_match
-from pellucid.by_hand.examples.likeness import (
-    edit_path,
-    edit_table,
-    ngram_similarity,
-    ngrams,
-    sound_similarity,
-    soundex,
+from pellucid.attention.similarity import (
+    attention_pooling,
+    compare_strings,
+    edit_similarity,
+    exact_match,
 )
-from pellucid.by_hand.printed import WorkedNumber
+from pellucid.by_hand.printed import ROOM_NUMBERS, WorkedNumber
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Part,
     Table,
+    make_given,
     make_step,
     matrix,
     write_number,
 )
 from pellucid.by_hand.stages import stage_steps
-from pellucid.by_hand.texts import ROOM_NUMBERS
+from pellucid.by_hand.words import write_example, write_part
+from pellucid.errors import InputError
 
 _TEXT = 'Slides "Self-Attention"'
 _NAME = "Summeth"
@@ -45,47 +46,33 @@ Similarity = Callable[[Sequence[str], Sequence[str]], Tensor]
 def room_number() -> Example:
     """Look up Summeth by spelling, by pairs of letters and by sound."""
     rooms = Table(_NAMES, ("room",), matrix(_rooms()))
-    return Example(
-        name="room-number",
-        title="Which room does Summeth have?",
-        text=_TEXT,
-        note="The slides look Summeth up among Smith, Summer and Smeeth and answer 200, the room "
-        "of Smith. They do not say by which similarity; three are tried here. Softly, every "
-        "room counts with its weight; hard, only the most alike does, and those that tie share. "
-        "An average of room numbers is not a room: softness helps where values are vectors that "
-        "can be mixed.",
-        parts=(
-            Part(
-                "The table",
-                "Names are keys, rooms are values. A query is a name, in the table or not. "
-                "Nothing is multiplied by a matrix here: names are compared letter by letter.",
-                (make_step("keys and values", "", rooms, is_given=True),),
-            ),
-            _edits_part(),
-            *_parts(
-                "edit distance",
-                "minus the fewest letters to put in, take out or change",
-                edit_similarity,
-                (),
-                f"by writing, Smith is the farthest from {_NAME}",
-            ),
-            *_parts(
-                "shared pairs of letters",
-                "2 × shared pairs ÷ all pairs of both words",
-                ngram_similarity,
-                tuple(f"{name}: {' '.join(ngrams(name))}" for name in (_NAME, *_NAMES)),
-                "Smith shares the fewest pairs of letters",
-            ),
-            *_parts(
-                "sound",
-                "minus the places where the Soundex codes differ",
-                sound_similarity,
-                tuple(f"{name}: {soundex(name)}" for name in (_NAME, *_NAMES)),
-                f"Smith has the same code, {soundex('Smith')}, and so has Smeeth",
-            ),
-            _first_match_part(),
-            _database_part(),
+    return write_example(
+        "room-number",
+        write_part("room-number.table", make_given("keys and values", rooms)),
+        _edits_part(),
+        *_parts(
+            "edit distance",
+            "minus the fewest letters to put in, take out or change",
+            edit_similarity,
+            (),
+            f"by writing, Smith is the farthest from {_NAME}",
         ),
+        *_parts(
+            "shared pairs of letters",
+            "2 × shared pairs ÷ all pairs of both words",
+            ngram_similarity,
+            tuple(f"{name}: {' '.join(ngrams(name))}" for name in (_NAME, *_NAMES)),
+            "Smith shares the fewest pairs of letters",
+        ),
+        *_parts(
+            "sound",
+            "minus the places where the Soundex codes differ",
+            sound_similarity,
+            tuple(f"{name}: {soundex(name)}" for name in (_NAME, *_NAMES)),
+            f"Smith has the same code, {soundex('Smith')}, and so has Smeeth",
+        ),
+        _first_match_part(),
+        _database_part(),
     )
 
 
@@ -113,17 +100,8 @@ def _parts(
     )
     title = name[0].upper() + name[1:]
     return (
-        Part(
-            f"{title}, soft",
-            "Every similarity becomes a weight, and the answer is a mixture of all rooms.",
-            stages,
-            soft,
-        ),
-        Part(
-            f"{title}, hard",
-            "Only the most alike counts, as if the softmax were infinitely sharp.",
-            steps,
-        ),
+        write_part("room-number.soft", *stages, attention=soft, title=title),
+        write_part("room-number.hard", *steps, title=title),
     )
 
 
@@ -139,13 +117,7 @@ def _edits_part() -> Part:
         steps.append(
             make_step(f"to {name}", "the last number is the distance", values, lines=[line])
         )
-    return Part(
-        "Edit distances, letter by letter",
-        "A row is a beginning of Summeth, a column one of the other name. Each number is the least "
-        "of three: the one above + 1 (drop a letter), the one to the left + 1 (put one in), the "
-        "one above left, + 1 if the letters differ (change it).",
-        tuple(steps),
-    )
+    return write_part("room-number.edits", *tuple(steps))
 
 
 def _first_match_part() -> Part:
@@ -159,10 +131,8 @@ def _first_match_part() -> Part:
         "by sound, and with the tie decided by the order of the table",
     )
     line = f"{found}, {soundex(found)}, room {write_number(ROOM_NUMBERS[found])}"
-    return Part(
-        "How 200 comes about",
-        "A table that stops at the first of several equal rows needs no weights.",
-        (make_step("first match by sound", lines=[line], printed=[number]),),
+    return write_part(
+        "room-number.first_match", make_step("first match by sound", lines=[line], printed=[number])
     )
 
 
@@ -171,13 +141,10 @@ def _database_part() -> Part:
     known = attention_pooling(["Smith"], _NAMES, _rooms(), exact_match)
     smith = Table(("Smith",), _NAMES, known.weights)
     line = f"room {write_number(float(known.context))}"
-    return Part(
-        "As a database",
-        "A query for equality gives one row all the weight, or none any.",
-        (
-            make_step("weights", f"for {_NAME}, who is not in the table", _row(unknown.weights)),
-            make_step("weights", "for Smith", smith, lines=[line]),
-        ),
+    return write_part(
+        "room-number.database",
+        make_step("weights", f"for {_NAME}, who is not in the table", _row(unknown.weights)),
+        make_step("weights", "for Smith", smith, lines=[line]),
     )
 
 
@@ -192,3 +159,121 @@ def _row(weights_LM: Tensor) -> Table:
 
 def _rooms() -> list[list[float]]:
     return [[room] for room in ROOM_NUMBERS.values()]
+
+
+_DIGITS = {
+    letter: digit
+    for digit, letters in {
+        "1": "bfpv",
+        "2": "cgjkqsxz",
+        "3": "dt",
+        "4": "l",
+        "5": "mn",
+        "6": "r",
+    }.items()
+    for letter in letters
+}
+
+
+def edit_table(word: str, other: str) -> Tensor:
+    """Fill the table of edit distances between the beginnings of two words.
+
+    An entry is the least of three: above + 1 (drop a letter), left + 1 (put one in), and above
+    left, + 1 if the letters differ (change it).
+
+    Returns:
+        Distances, with a row for each beginning of the word and a column for each of the other,
+        both starting with the empty one. The last entry is the distance of the words.
+
+    Source:
+        Wagner and Fischer 1974.
+    """
+    rows = [[float(column) for column in range(len(other) + 1)]]
+    for index, letter in enumerate(word, start=1):
+        row = [float(index)]
+        for column, known in enumerate(other, start=1):
+            changed = rows[-1][column - 1] + (letter != known)
+            row.append(min(rows[-1][column] + 1, row[-1] + 1, changed))
+        rows.append(row)
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def edit_path(word: str, other: str) -> tuple[str, ...]:
+    """List the changes that make one word the other, as few as possible, from left to right."""
+    distances, row, column = edit_table(word, other).tolist(), len(word), len(other)
+    path: list[str] = []
+    while row or column:
+        here = distances[row][column]
+        if (
+            row
+            and column
+            and here == distances[row - 1][column - 1] + (word[row - 1] != other[column - 1])
+        ):
+            row, column = row - 1, column - 1
+            old, new = word[row], other[column]
+            path.append(f"keep {old}" if old == new else f"change {old} to {new}")
+        elif row and here == distances[row - 1][column] + 1:
+            row -= 1
+            path.append(f"drop {word[row]}")
+        else:
+            column -= 1
+            path.append(f"put in {other[column]}")
+    return tuple(reversed(path))
+
+
+def ngrams(word: str, length: int = 2) -> tuple[str, ...]:
+    """List all stretches of some letters in a word, in order and in lower case."""
+    small = word.lower()
+    return tuple(small[start : start + length] for start in range(len(small) - length + 1))
+
+
+def ngram_similarity(queries: Sequence[str], keys: Sequence[str], length: int = 2) -> Tensor:
+    r"""Measure the share of common stretches of letters: ``similarities_LM`` from 0 to 1.
+
+    $$2\,|A \cap B| / (|A| + |B|)$$
+
+    Source:
+        Dice 1945, on bigrams.
+    """
+
+    def share(query: str, key: str) -> float:
+        first, second = Counter(ngrams(query, length)), Counter(ngrams(key, length))
+        total = first.total() + second.total()
+        return 2 * (first & second).total() / total if total else 0.0
+
+    return compare_strings(queries, keys, share)
+
+
+def soundex(word: str) -> str:
+    """Write the sound of an English name as a letter and three digits.
+
+    Vowels, *h*, *w* and *y* are left out; neighbors of one class count once, also across *h* and
+    *w*. Characters other than a to z are skipped.
+
+    Raises:
+        InputError: the word has no letter from a to z.
+
+    Source:
+        Russell and Odell 1918, as the United States archives code census names.
+    """
+    letters = [letter for letter in word.lower() if "a" <= letter <= "z"]
+    if not letters:
+        raise InputError(f"A name must have a letter from a to z, but is {word!r}. Spell it so.")
+    code = letters[0].upper()
+    last = _DIGITS.get(letters[0], "")
+    for letter in letters[1:]:
+        digit = _DIGITS.get(letter, "")
+        if digit and digit != last:
+            code += digit
+        if letter not in "hw":
+            last = digit
+    return code[:4].ljust(4, "0")
+
+
+def sound_similarity(queries: Sequence[str], keys: Sequence[str]) -> Tensor:
+    """Measure similarity of sound, as minus the places at which two codes differ: −4 to 0."""
+
+    def compare(query: str, key: str) -> float:
+        return -float(sum(a != b for a, b in zip(soundex(query), soundex(key), strict=True)))
+
+    return compare_strings(queries, keys, compare)

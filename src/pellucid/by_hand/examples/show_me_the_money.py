@@ -11,6 +11,7 @@ Source:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -20,27 +21,40 @@ from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
 from pellucid.attention.positions import sinusoidal_positions
-from pellucid.by_hand.examples.trained_answer import trained_parts
-from pellucid.by_hand.learning import Learned, learn, train_answers
-from pellucid.by_hand.printed import find_numbers
-from pellucid.by_hand.sheet import (
-    AttentionByHand,
-    Example,
-    Part,
-    Table,
-    attend_by_hand,
-    make_step,
-    matrix,
-    table,
-    write_number,
+from pellucid.by_hand.learning import (
+    END,
+    NUM_STEPS,
+    PAIRS,
+    START,
+    TARGET_WORDS,
+    WIDTH,
+    Learned,
+    learn,
+    train_answers,
 )
-from pellucid.by_hand.stages import stage_steps
-from pellucid.by_hand.texts import (
+from pellucid.by_hand.printed import (
     ATTENTION_FILTER,
     NOT_ON_YOUR_LIFE_TOKENS,
     SHOW_ME_THE_MONEY_EMBEDDINGS,
     SHOW_ME_THE_MONEY_TOKENS,
+    find_numbers,
 )
+from pellucid.by_hand.sheet import (
+    AttentionByHand,
+    Example,
+    Part,
+    Step,
+    Table,
+    attend_by_hand,
+    make_given,
+    make_step,
+    make_weight_step,
+    matrix,
+    table,
+    write_number,
+)
+from pellucid.by_hand.stages import Product, stage_steps
+from pellucid.by_hand.words import write_example, write_part
 
 TARGET_EMBEDDINGS = (
     (0.05, 0.11, 0.92, 0.37),
@@ -54,6 +68,11 @@ TARGET_EMBEDDINGS = (
 _READ, _PREDICTED = NOT_ON_YOUR_LIFE_TOKENS[:-1], NOT_ON_YOUR_LIFE_TOKENS[1:]
 _SOURCE = SHOW_ME_THE_MONEY_TOKENS
 _SURENESS = 4.0
+
+_QUESTION, _ANSWER = PAIRS[0]
+_READ_AFTER = (START, *_ANSWER.split())
+_NUM_TOKENS = sum(len(target.split()) + 1 for _, target in PAIRS)
+_BAR = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,25 +100,16 @@ def show_me_the_money(watch: Callable[[int, float], None] | None = None) -> Exam
     memory_SD = _add_and_norm(x_SD, encoder.context_LE)
     forced = run_decoder(_READ, memory_SD)
     turns = decode_by_heart(memory_SD, forced.states_TD)
-    return Example(
-        name="show-me-the-money",
-        title="“Show me the money”, answered by “Not on your life!”",
-        text='Notes "Transformers"',
-        note="Embeddings and S are those of the notes. They describe decoding in words only; the "
-        "small model that decodes here is ours: queries, keys and values are the input itself, "
-        "one encoder and one decoder layer with add and norm, no feed-forward network, and an "
-        "output layer that knows this one answer by heart. Its numbers show how decoding goes, "
-        "not what a trained model would say. The last pages train one, in about two seconds.",
-        parts=(
-            _input_part(),
-            _filter_part(),
-            _encoder_part(encoder, memory_SD),
-            *(_turn_part(index, turn, forced.states_TD) for index, turn in enumerate(turns)),
-            _loop_part(turns, forced.states_TD),
-            *_forced_parts(forced, turns),
-            _unmasked_part(forced, memory_SD),
-            *trained_parts(*_train(watch)),
-        ),
+    return write_example(
+        "show-me-the-money",
+        _input_part(),
+        _filter_part(),
+        _encoder_part(encoder, memory_SD),
+        *(_turn_part(index, turn, forced.states_TD) for index, turn in enumerate(turns)),
+        _loop_part(turns, forced.states_TD),
+        *_forced_parts(forced, turns),
+        _unmasked_part(forced, memory_SD),
+        *trained_parts(*_train(watch)),
     )
 
 
@@ -171,41 +181,29 @@ def _input_part() -> Part:
     embeddings_SD = matrix(SHOW_ME_THE_MONEY_EMBEDDINGS)
     positions_SD = sinusoidal_positions(4, 4, dtype=embeddings_SD.dtype)
     names = tuple(f"{word} ({position})" for position, word in enumerate(_SOURCE))
-    return Part(
-        "The encoder's input: X = X′ + P",
-        "A word's embedding plus the encoding of its place. Positions count from 0, and angles are "
-        "in radians. (The example positions writes every angle out.)",
-        (
-            make_step(
-                "X′", "one embedding a word", table(_SOURCE, embeddings_SD, "x"), is_given=True
-            ),
-            make_step(
-                "P",
-                "sin(i ÷ 10000^(2j/4)), cos(i ÷ 10000^(2j/4)) for the pairs j = 0, 1",
-                table(names, positions_SD, "p"),
-                printed=find_numbers("PE"),
-            ),
-            make_step(
-                "X",
-                "X′ + P",
-                table(_SOURCE, embeddings_SD + positions_SD, "x"),
-                printed=find_numbers("equation 5, “money”"),
-            ),
+    return write_part(
+        "show-me-the-money.input",
+        make_given("X′", table(_SOURCE, embeddings_SD, "x"), "one embedding a word"),
+        make_step(
+            "P",
+            "sin(i ÷ 10000^(2j/4)), cos(i ÷ 10000^(2j/4)) for the pairs j = 0, 1",
+            table(names, positions_SD, "p"),
+            printed=find_numbers("PE"),
         ),
-        corrections=(
-            "The notes say that the frequency rises as i gets smaller; it rises as j does.",
+        make_step(
+            "X",
+            "X′ + P",
+            table(_SOURCE, embeddings_SD + positions_SD, "x"),
+            printed=find_numbers("equation 5, “money”"),
         ),
     )
 
 
 def _filter_part() -> Part:
     weights = Table(_SOURCE, _SOURCE, matrix(ATTENTION_FILTER))
-    return Part(
-        "The attention filter S as it is printed",
-        "A row says how much its word attends to each word. No queries, keys or scores are given "
-        "for it, so it cannot be recomputed. It can be checked: its rows sum to 1, and the "
-        "diagonal is the largest of each row.",
-        (make_step("weights", "S, printed", weights, printed=find_numbers("section 3.3")),),
+    return write_part(
+        "show-me-the-money.filter",
+        make_step("weights", "S, printed", weights, printed=find_numbers("section 3.3")),
     )
 
 
@@ -217,13 +215,7 @@ def _encoder_part(encoder: AttentionByHand, memory_SD: Tensor) -> Part:
         note="Without gain and bias, with the population variance. This goes into every decoder "
         "layer.",
     )
-    return Part(
-        "The encoder's self-attention, with X for queries, keys and values",
-        "Without matrices a word's vector is query, key and value at once. Attention mixes the "
-        "rows; add and norm keeps each word's own row in the sum.",
-        (*stage_steps(encoder), normed),
-        encoder,
-    )
+    return write_part("show-me-the-money.encoder", *stage_steps(encoder), normed, attention=encoder)
 
 
 def _turn_part(index: int, turn: DecoderPass, known_TD: Tensor) -> Part:
@@ -233,25 +225,21 @@ def _turn_part(index: int, turn: DecoderPass, known_TD: Tensor) -> Part:
     end = " That ends the loop." if chosen == _PREDICTED[-1] else ""
     itself = Table(read, read, turn.itself.weights_LM)
     across = Table(read, _SOURCE, turn.across.weights_LM)
-    return Part(
-        f"Turn {index + 1}: the decoder's input is {' '.join(read)}",
-        "The decoder reads all tokens so far, attends to them and to the question, and its last "
-        "row chooses the next token."
-        if index == 0
-        else f"One token more, {read[-1]}. Its row is new; the mask keeps the rows before as they "
-        "were.",
-        (
-            make_step("input", "embedding + position", table(read, turn.input_TD, "y")),
-            make_step("weights", "masked self-attention, every row", itself),
-            make_step("weights", "cross-attention to the encoder's output, every row", across),
-            make_step("state", "after add and norm", table(read, turn.states_TD, "s")),
-            make_step(
-                "probabilities",
-                f"softmax of the output layer, only the last row (reads {last[0]})",
-                Table(last, _PREDICTED, probabilities_TV),
-                lines=[f"reads {last[0]} → predicts {chosen}.{end}"],
-            ),
+    return write_part(
+        f"show-me-the-money.{'turns' if index else 'turn'}",
+        make_step("input", "embedding + position", table(read, turn.input_TD, "y")),
+        make_step("weights", "masked self-attention, every row", itself),
+        make_step("weights", "cross-attention to the encoder's output, every row", across),
+        make_step("state", "after add and norm", table(read, turn.states_TD, "s")),
+        make_step(
+            "probabilities",
+            f"softmax of the output layer, only the last row (reads {last[0]})",
+            Table(last, _PREDICTED, probabilities_TV),
+            lines=[f"reads {last[0]} → predicts {chosen}.{end}"],
         ),
+        index=index + 1,
+        read=" ".join(read),
+        last=read[-1],
     )
 
 
@@ -261,14 +249,8 @@ def _loop_part(turns: Sequence[DecoderPass], known_TD: Tensor) -> Part:
         f"turn {index}: {' '.join(turn.read)} → {token}"
         for index, (turn, token) in enumerate(zip(turns, chosen, strict=True), start=1)
     ]
-    return Part(
-        "The loop in short",
-        "Each turn reads everything so far: t rows in, t rows out, of which the last is used.",
-        (make_step("decoder's input → next token", lines=lines),),
-        corrections=(
-            "The notes say “one token to one token”; that holds only with a cache of keys and "
-            "values.",
-        ),
+    return write_part(
+        "show-me-the-money.loop", make_step("decoder's input → next token", lines=lines)
     )
 
 
@@ -283,31 +265,22 @@ def _forced_parts(forced: DecoderPass, turns: Sequence[DecoderPass]) -> tuple[Pa
     ]
     probabilities = Table(_READ, _PREDICTED, probabilities_TV)
     return (
-        Part(
-            "Teacher-forced: masked self-attention of all rows in one pass",
-            "The whole correct answer is the input, shifted by one; the mask keeps each row from "
-            "seeing what it is to predict.",
-            stage_steps(forced.itself),
-            forced.itself,
+        write_part(
+            "show-me-the-money.forced_itself", *stage_steps(forced.itself), attention=forced.itself
         ),
-        Part(
-            "Teacher-forced: cross-attention of all rows",
-            "Queries are the rows after add and norm, keys and values the encoder's output.",
-            stage_steps(forced.across),
-            forced.across,
+        write_part(
+            "show-me-the-money.forced_across", *stage_steps(forced.across), attention=forced.across
         ),
-        Part(
-            "Teacher-forced: what each row predicts",
-            f"Largest difference from the rows of the loop: {write_number(apart)}.",
-            (
-                make_step("state", "after add and norm", table(_READ, forced.states_TD, "s")),
-                make_step("probabilities", "softmax of the output layer", probabilities),
-                make_step(
-                    "cross-entropy",
-                    "−ln of the right token's probability, averaged over the sequence",
-                    lines=[*lines, f"average: {write_number(float(loss.mean()))}"],
-                ),
+        write_part(
+            "show-me-the-money.forced_predicted",
+            make_step("state", "after add and norm", table(_READ, forced.states_TD, "s")),
+            make_step("probabilities", "softmax of the output layer", probabilities),
+            make_step(
+                "cross-entropy",
+                "−ln of the right token's probability, averaged over the sequence",
+                lines=[*lines, f"average: {write_number(float(loss.mean()))}"],
             ),
+            apart=write_number(apart),
         ),
     )
 
@@ -316,10 +289,125 @@ def _unmasked_part(forced: DecoderPass, memory_SD: Tensor) -> Part:
     free = run_decoder(_READ, memory_SD, has_mask=False)
     apart = float((free.states_TD - forced.states_TD).abs().max())
     weights = Table(_READ, _READ, free.itself.weights_LM)
-    return Part(
-        "Without the look-ahead mask",
-        "Each row would see the token that it is to predict, and its state would be another, by "
-        f"up to {write_number(apart)}. Such training would be useless for decoding, where that "
-        "token does not exist yet.",
-        (make_step("weights", "self-attention without a mask", weights),),
+    return write_part(
+        "show-me-the-money.unmasked",
+        make_step("weights", "self-attention without a mask", weights),
+        apart=write_number(apart),
     )
+
+
+def trained_parts(masked: Learned, unmasked: Learned) -> tuple[Part, ...]:
+    """Show two trainings, with and without the look-ahead mask, and how each decodes."""
+    return (
+        _task_part(),
+        _loss_part(masked),
+        _trained_loop_part(masked),
+        _itself_part(masked),
+        write_part("show-me-the-money.trained_answers", _answer_step(masked)),
+        _cheating_part(masked, unmasked),
+        _glance_part(unmasked),
+        write_part("show-me-the-money.lost", _answer_step(unmasked)),
+    )
+
+
+def _task_part() -> Part:
+    lines = [f"{source} → {target}" for source, target in PAIRS]
+    return write_part(
+        "show-me-the-money.trained_task",
+        make_step("pairs", "question → answer", lines=lines),
+        width=WIDTH,
+    )
+
+
+def _loss_part(masked: Learned) -> Part:
+    chance = math.log(len(TARGET_WORDS))
+    lines = [
+        f"step {step}: {'█' * round(_BAR * min(loss / chance, 1.0))} {loss:.4f}"
+        for step, loss in masked.losses.items()
+    ]
+    right = f"{masked.num_forced_right} of {_NUM_TOKENS}"
+    return write_part(
+        "show-me-the-money.loss",
+        make_step("loss", f"{NUM_STEPS} steps of Adam", lines=lines),
+        make_step("rows predicted right", "the right words are read", lines=[right]),
+        words=len(TARGET_WORDS),
+        chance=write_number(chance),
+    )
+
+
+def _trained_loop_part(masked: Learned) -> Part:
+    turns = masked.decode(_QUESTION)
+    lines = [
+        f"reads {' '.join(turn.read)} → predicts {turn.chosen} "
+        f"({write_number(round(float(turn.probabilities_V.max()), 4))})"
+        for turn in turns
+    ]
+    names = tuple(f"after {turn.read[-1]}" for turn in turns)
+    rows = matrix([turn.probabilities_V.tolist() for turn in turns])
+    return write_part(
+        "show-me-the-money.trained_loop",
+        make_step("loop", "all words so far → the next one", lines=lines),
+        make_step(
+            "probabilities", "of the last row of each turn", Table(names, TARGET_WORDS, rows)
+        ),
+        source=_QUESTION,
+    )
+
+
+def _itself_part(masked: Learned) -> Part:
+    itself, _ = masked.attend(_QUESTION, _READ_AFTER)
+    x_TD = masked.decoder_input(_READ_AFTER)
+    weights = {role: masked.weights[f"itself {role}"] for role in "qkv"}
+    stages = stage_steps(
+        itself,
+        products={
+            name: Product(_READ_AFTER, x_TD, weights[name[0]]) for name in ("query", "key", "value")
+        },
+        formulas={name: f"x · W^{name[0]}" for name in ("query", "key", "value")},
+    )
+    rows = table(_READ_AFTER, x_TD, "x")
+    inputs = make_given("x", rows, "learned embedding + position")
+    given = [make_weight_step(f"W^{role}", weights[role], "learned") for role in "qkv"]
+    return write_part("show-me-the-money.trained_itself", inputs, *given, *stages, attention=itself)
+
+
+def _cheating_part(masked: Learned, unmasked: Learned) -> Part:
+    rows = [[masked.losses[step], unmasked.losses[step]] for step in masked.losses]
+    names = tuple(f"step {step}" for step in masked.losses)
+    losses = Table(names, ("with mask", "without"), matrix(rows).round(decimals=4))
+    lines = [
+        f"with the mask: {masked.num_forced_right} of {_NUM_TOKENS}",
+        f"without: {unmasked.num_forced_right} of {_NUM_TOKENS}",
+    ]
+    return write_part(
+        "show-me-the-money.cheating",
+        make_step("loss", "by step", losses),
+        make_step("rows predicted right", "the right words are read", lines=lines),
+    )
+
+
+def _glance_part(unmasked: Learned) -> Part:
+    itself, _ = unmasked.attend(_QUESTION, _READ_AFTER)
+    weights = Table(itself.query_names, itself.key_names, itself.weights_LM)
+    ahead = itself.weights_LM.triu(1).sum(dim=-1).tolist()[:-1]
+    lines = [
+        f"{name}: {write_number(share)}"
+        for name, share in zip(itself.query_names, ahead, strict=False)
+    ]
+    return write_part(
+        "show-me-the-money.glance",
+        make_step("weights", "self-attention of the decoder without a mask", weights),
+        make_step("share of later rows", "the weights right of the diagonal, added", lines=lines),
+        start=START,
+        glance=float(itself.weights_LM[0, 1:].sum()),
+    )
+
+
+def _answer_step(learned: Learned) -> Step:
+    answers = [(source, target, learned.answer(source)) for source, target in PAIRS]
+    lines = [
+        f"{source} → {answer or END}" + ("" if answer == target else f" (not: {target})")
+        for source, target, answer in answers
+    ]
+    right = sum(answer == target for _, target, answer in answers)
+    return make_step("answers", f"{right} of {len(PAIRS)} right", lines=lines)

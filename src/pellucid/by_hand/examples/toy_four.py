@@ -13,21 +13,20 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.variants import query_network
-from pellucid.by_hand.printed import WorkedNumber, find_numbers
+from pellucid.by_hand.printed import TOY_FOUR_SCORES, WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Example,
     Part,
     Step,
     attend_by_hand,
-    make_step,
+    make_given,
     make_weight_step,
     matrix,
     table,
 )
-from pellucid.by_hand.stages import Product, stage_steps
-from pellucid.by_hand.sums import make_product_step
-from pellucid.by_hand.texts import TOY_FOUR_SCORES
+from pellucid.by_hand.stages import Product, make_product_step, stage_steps
+from pellucid.by_hand.words import write_example, write_part
 
 TOY_FOUR_EMBEDDINGS = ((0, 1, 2, 1), (0, 0, 2, 1), (0, 2, 1, 0))
 TOY_FOUR_QUERY = ((0, 2, 2, 1), (0, 1, 2, 1), (2, 0, 0, 1), (1, 1, 0, 2))
@@ -43,36 +42,20 @@ _TEXT = "A lecture on self-attention"
 _WORDS = ("word 1", "word 2", "word 3")
 _READ = 1
 _OTHERS = "Only the other words are scored; −∞ leaves the word itself out."
-_OWN = (
-    "The lecture leaves the weights out, and does not say whose its two scores are. Taken as those "
-    "of the two other words, as in its first form, they give these weights; with the word itself "
-    "scored too, see below."
-)
 
 
 def toy_four() -> Example:
     """Work out the three forms for the second of three words."""
     x_LD = matrix(TOY_FOUR_EMBEDDINGS)
     words = table(_WORDS, x_LD, "x")
-    return Example(
-        name="toy-four",
-        title="Self-attention of width 4 in three forms",
-        text=_TEXT,
-        note="The lecture encodes the second word, divides by 2 because its keys are 4 wide, and "
-        "prints the scores 40 and 26. It gives no embeddings and no matrices: those below are "
-        "ours, small whole numbers from which these scores come out.",
-        parts=(
-            Part(
-                "The words",
-                "Three words, each a row of four numbers. The second one is encoded.",
-                (make_step("x", "one embedding a word", words, is_given=True),),
-            ),
-            _first_form(x_LD),
-            _second_form(x_LD),
-            _third_form(x_LD, is_own_left_out=True),
-            _third_form(x_LD, is_own_left_out=False),
-            _network_form(x_LD),
-        ),
+    return write_example(
+        "toy-four",
+        write_part("toy-four.words", make_given("x", words, "one embedding a word")),
+        _first_form(x_LD),
+        _second_form(x_LD),
+        _third_form(x_LD, is_own_left_out=True),
+        _third_form(x_LD, is_own_left_out=False),
+        _network_form(x_LD),
     )
 
 
@@ -80,18 +63,15 @@ def _first_form(x_LD: Tensor) -> Part:
     own_LD = x_LD[_READ : _READ + 1]
     attention = _attend(own_LD, x_LD, x_LD, added_LE=own_LD)
     (root,) = find_numbers("√d_k for keys")
-    return Part(
-        "First form: only embeddings",
-        "The embeddings are scored against each other and mixed themselves. Nothing is learned "
-        "here, so a word attends to words that look like it. Its own embedding is not scored; "
-        "it is added as it is.",
-        stage_steps(
+    return write_part(
+        "toy-four.first",
+        *stage_steps(
             attention,
             formulas={"query": "the embedding itself", "key = value": "the embeddings themselves"},
             notes={"masked": _OTHERS},
             printed={"scaled": [root]},
         ),
-        attention,
+        attention=attention,
     )
 
 
@@ -102,12 +82,11 @@ def _second_form(x_LD: Tensor) -> Part:
         make_weight_step("W^q", TOY_FOUR_QUERY, "ours"),
         make_weight_step("W^k", TOY_FOUR_KEY, "ours"),
     )
-    return Part(
-        "Second form: queries and keys",
-        "Queries are compared with keys, and the weights multiply the keys.",
-        (*steps, *_stages(attention, {"key = value": "X · W^k", "context": "weights · K"}, x_LD)),
-        attention,
-        (_OWN,),
+    return write_part(
+        "toy-four.second",
+        *steps,
+        *_stages(attention, {"key = value": "X · W^k", "context": "weights · K"}, x_LD),
+        attention=attention,
     )
 
 
@@ -117,23 +96,12 @@ def _third_form(x_LD: Tensor, *, is_own_left_out: bool) -> Part:
     if is_own_left_out:
         attention = _attend(query_LK, key_MK, value_ME)
         steps = _stages(attention, {"key": "X · W^k", "value": "X · W^v"}, x_LD)
-        note = (
-            "The final form: the weights multiply the values. A word can be found by one thing "
-            "(its key) and hand over another (its value)."
-        )
-        title = "Third form: queries, keys and values"
         weight = make_weight_step("W^v", TOY_FOUR_VALUE, "ours")
-        return Part(title, note, (weight, *steps), attention, (_OWN,))
+        return write_part("toy-four.third", weight, *steps, attention=attention)
     attention = attend_by_hand(
         query_LK, key_MK, value_ME, query_names=_WORDS[_READ : _READ + 1], key_names=_WORDS
     )
-    return Part(
-        "The same with the word itself scored as well",
-        "This is how the paper and every model do it: no word is left out, and nothing is added "
-        "to the sum here; a residual connection does that later.",
-        stage_steps(attention)[3:],  # queries, keys and values are those above
-        attention,
-    )
+    return write_part("toy-four.itself", *stage_steps(attention)[3:], attention=attention)
 
 
 def _network_form(x_LD: Tensor) -> Part:
@@ -150,12 +118,11 @@ def _network_form(x_LD: Tensor) -> Part:
         ),
         make_product_step("query", "inner·W₂ + b₂", name, inner_LF, outer, "q", bias_K=outer_bias),
     )
-    return Part(
-        "Queries by a small network",
-        "“Or just passing it through a query feedforward neural network”: here one with 5 inner "
-        "features and weights of ours. Keys and values stay; only the query is another.",
-        (*steps, *stage_steps(attention, notes={"masked": _OTHERS})[3:]),
-        attention,
+    return write_part(
+        "toy-four.network",
+        *steps,
+        *stage_steps(attention, notes={"masked": _OTHERS})[3:],
+        attention=attention,
     )
 
 

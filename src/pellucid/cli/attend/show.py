@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pellucid.by_hand.examples.by_name import EXAMPLES
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
@@ -13,12 +14,9 @@ from pellucid.by_hand.learning import NUM_STEPS
 from pellucid.by_hand.matrices import read_example
 from pellucid.by_hand.pages import choose_page, pages_of
 from pellucid.by_hand.row import follow_row_of, name_rows
-from pellucid.by_hand.sheet import Example
-from pellucid.cli.attend.ask import is_terminal
+from pellucid.by_hand.sheet import Example, Step
+from pellucid.cli.attend.ask import is_terminal, run_quiz, turn_pages
 from pellucid.cli.attend.forms import DRAWN, SPOKEN
-from pellucid.cli.attend.quiz import run_quiz
-from pellucid.cli.attend.record import example_to_record
-from pellucid.cli.attend.turn import turn_pages
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.errors import InputError
 
@@ -127,3 +125,32 @@ def _train_in_sight() -> Example:
     example = show_me_the_money(watch)
     sys.stderr.write("\r" + " " * 50 + "\r")
     return example
+
+
+def example_to_record(example: Example) -> dict[str, Any]:
+    """Turn an example into plain dictionaries."""
+    parts = [
+        {
+            **_pick(part, "title", "note", "corrections"),
+            "steps": [_step_to_record(step) for step in part.steps],
+        }
+        for part in example.parts
+    ]
+    return {**_pick(example, "name", "title", "text", "note"), "parts": parts}
+
+
+def _step_to_record(step: Step) -> dict[str, Any]:
+    number_fields = ("place", "printed", "computed", "is_right", "largest_difference", "cause")
+    return {
+        **_pick(step, "name", "formula", "note"),
+        "tables": [
+            {**_pick(table, "title", "rows", "columns"), "values": table.values_LX.tolist()}
+            for table in step.tables
+        ],
+        "lines": step.lines,
+        "printed": [_pick(number, *number_fields) for number in step.printed],
+    }
+
+
+def _pick(source: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names}

@@ -60,9 +60,10 @@ def attend(
     A TOML file has x, with one row for each token, and any of w_query, w_key and w_value, which
     are the identity by default. Or it has query, key and value directly. It may also have
     tokens = ["a", "b"] and key_tokens; mask = "causal", or rows of true and false (true = may
-    attend); scale = false, or a number to divide the scores by instead of √d_k; heads = 2 and
-    w_output; positions = "sinusoidal", or rows to add to x; norm = "post" or "pre", for residual
-    connections and layer norms; and feed_forward with inner, inner_bias, outer and outer_bias.
+    attend); scale = false, or a number to divide the scores by instead of √d_k; heads = 2, or a
+    table [[heads]] with matrices for each, and w_output; positions = "sinusoidal", or rows to add
+    to x; norm = "post" or "pre", for residual connections and layer norms; feed_forward with
+    inner, inner_bias, outer and outer_bias; and a title and a note.
 
     A CSV file has one matrix, with a token on each line, that is used as queries, keys and values.
     Its first line may name the tokens.

@@ -31,12 +31,11 @@ def lesson(
     Each screen has what the text says, a question, the command that answers it with its output,
     the number, where the text errs, and what to try. On a terminal Enter continues and q ends.
     """
-    from pellucid.lessons.walks.by_name import TITLES, load_walk
+    from pellucid.lessons.walks.walk import NAMES, load_walk
 
     if name is None:
-        for known, title in TITLES.items():
-            count = len(load_walk(known).statements)
-            typer.echo(f"{known:12} {title} ({count} statements)")
+        for one in map(load_walk, NAMES):
+            typer.echo(f"{one.name:12} {one.title} ({len(one.statements)} statements)")
         typer.echo("\nBegin with: pellucid lesson lecture")
         return
     found = load_walk(name)
@@ -46,7 +45,7 @@ def lesson(
         typer.echo(writer.dumps(found.to_record(), ensure_ascii=False, indent=2))
         return
 
-    from pellucid.cli.lesson.walk import ask_for_enter, list_statements, walk
+    from pellucid.cli.lesson import ask_for_enter, list_statements, walk
 
     if list_:
         for line in list_statements(found):

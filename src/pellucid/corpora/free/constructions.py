@@ -1,11 +1,10 @@
-"""The open sentences: statements, questions, orders, two clauses, titles."""
+"""The free sentences: statements, questions, orders, two clauses, titles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from pellucid.corpora.free.conjugation import TRANSITIVES
 from pellucid.corpora.free.orders import draw_free_order, draw_free_suggestion
 from pellucid.corpora.free.phrases import draw_adjectives, say_free_phrase, say_of, say_phrase
 from pellucid.corpora.free.predicates import (
@@ -23,6 +22,7 @@ from pellucid.corpora.free.subjects import (
     draw_noun,
     say_pronoun,
     say_subject,
+    subject_of,
 )
 from pellucid.corpora.free.two_clauses import (
     draw_free_found,
@@ -31,9 +31,9 @@ from pellucid.corpora.free.two_clauses import (
     draw_with_pronoun,
 )
 from pellucid.corpora.free.verbs import Manner, draw_manner, say_be, say_state, say_verb
+from pellucid.corpora.free.words import TRANSITIVES
 from pellucid.corpora.lexicon import KINDS, NATIONALITIES, PREDICATES, RELATIONAL, nouns_of
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.sentence import Sentence
+from pellucid.corpora.sentence import Pick, Sentence
 
 
 def _draw_statement(pick: Pick) -> Sentence:
@@ -171,11 +171,7 @@ def _draw_institution_title(pick: Pick) -> Sentence:
     )
     if determiner != "title" and pick.chance(0.4):
         sentence.mood = "statement"
-        person = 4 if is_plural else 2
-        subject = Subject(
-            person, noun.gender, noun.kind, "", entity, is_plural=is_plural, noun=noun
-        )
-        say_predicate(sentence, pick, subject)
+        say_predicate(sentence, pick, subject_of(entity))
     return sentence
 
 
@@ -192,9 +188,7 @@ def _draw_of(pick: Pick) -> Sentence:
         sentence, noun, "the", is_plural=is_plural, adjectives=draw_adjectives(pick, noun, 0.25)
     )
     say_of(sentence, pick, draw_noun(pick, animate=0.4))
-    person = 4 if is_plural else 2
-    subject = Subject(person, noun.gender, noun.kind, "", entity, is_plural=is_plural, noun=noun)
-    say_predicate(sentence, pick, subject)
+    say_predicate(sentence, pick, subject_of(entity))
     return sentence
 
 
@@ -243,7 +237,7 @@ def _draw_measure(pick: Pick) -> Sentence:
 
 _OF_MEASURES = ("drink", "buy", "find", "see", "sell", "bring", "like")
 
-OPEN_CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
+FREE_CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     "open statement": (_draw_statement, 60),
     "open identity": (_draw_identity, 4),
     "there is": (_draw_there, 6),
@@ -260,4 +254,4 @@ OPEN_CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     "open found": (draw_free_found, 5),
     "open pronoun": (draw_with_pronoun, 16),
 }
-"""Every open construction, with its weight in drawing."""
+"""Every construction of the free sentences, with its weight in drawing."""

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from pellucid.corpora.free.conjugation import (
+from pellucid.corpora.free.phrases import say_free_phrase
+from pellucid.corpora.free.predicates import draw_object, object_role, say_receiver, say_where
+from pellucid.corpora.free.subjects import Subject, draw_noun
+from pellucid.corpora.free.verbs import Manner
+from pellucid.corpora.free.words import (
+    CITIES,
+    COMMON,
     DITRANSITIVES,
     INTRANSITIVES,
     MOTIONS,
+    PEOPLE,
     TRANSITIVES,
-    OpenVerb,
+    FreeVerb,
     english_of,
     french_of,
 )
-from pellucid.corpora.free.phrases import say_free_phrase
-from pellucid.corpora.free.predicates import draw_object, object_role, say_where
-from pellucid.corpora.free.subjects import Subject, draw_noun
-from pellucid.corpora.free.verbs import Manner
-from pellucid.corpora.free.words import CITIES, PEOPLE
 from pellucid.corpora.french import Word
 from pellucid.corpora.lexicon import KINDS
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.sentence import Sentence
+from pellucid.corpora.sentence import Pick, Sentence
 
 _NOBODY = Subject(1, "m", "person")
 _DIRECT = (("me", "moi", "me"), ("me", "moi", "me"), ("him", "le", "le"), ("her", "la", "la"),
@@ -27,35 +28,14 @@ _DIRECT = (("me", "moi", "me"), ("me", "moi", "me"), ("him", "le", "le"), ("her"
 _INDIRECT = (("me", "moi", "me"), ("me", "moi", "me"), ("him", "lui", "lui"),
              ("her", "lui", "lui"), ("us", "nous", "nous"), ("them", "leur", "leur"))  # fmt: skip
 _IT = (("it", "le", "le"), ("it", "le", "le"), ("them", "les", "les"))
-_COMMON = tuple(
-    verb
-    for verb in TRANSITIVES
-    if verb.english.base
-    in (
-        "eat",
-        "drink",
-        "read",
-        "buy",
-        "sell",
-        "find",
-        "help",
-        "follow",
-        "open",
-        "close",
-        "feed",
-        "chase",
-        "like",
-        "see",
-    )
-)
+_COMMON = tuple(verb for verb in TRANSITIVES if verb.english.base in COMMON)
 _ALONE = (
     *INTRANSITIVES,
     *[verb for verb in TRANSITIVES if not verb.particle and verb not in DITRANSITIVES],
-    OpenVerb(english_of("play"), french_of("jouer")),
-    OpenVerb(english_of("talk"), french_of("parler")),
+    FreeVerb(english_of("play"), french_of("jouer")),
+    FreeVerb(english_of("talk"), french_of("parler")),
 )
 """Verbs after *let's* without an object."""
-"""Verbs of orders with a pronoun; of all verbs each form would be too rare to learn."""
 _MOTIONS = tuple(verb for verb in MOTIONS if verb.particle != "at")
 
 
@@ -63,21 +43,7 @@ def draw_free_order(pick: Pick) -> Sentence:
     """Draw an order to one person, with *tu*."""
     sentence = Sentence("open order", mood="order")
     start = _begin(sentence, pick)
-    choice = pick.one(
-        (
-            "act",
-            "act",
-            "act",
-            "give",
-            "give",
-            "pronoun",
-            "pronoun",
-            "pronoun",
-            "pronoun",
-            "go",
-            "simple",
-        )
-    )
+    choice = pick.of("act 3, give 2, pronoun 4, go, simple")
     if choice == "act":
         verb = pick.one(TRANSITIVES)
         if pick.chance(0.15):
@@ -111,7 +77,7 @@ def draw_free_suggestion(pick: Pick) -> Sentence:
     sentence = Sentence("open suggestion", mood="order")
     sentence.english.append("let's")
     links = (0,)
-    choice = pick.one(("act", "act", "pronoun", "pronoun", "go", "go", "simple"))
+    choice = pick.of("act 2, pronoun 2, go 2, simple")
     if choice == "go":
         _say_going(sentence, pick, (), person=3, before=links)
         return sentence
@@ -146,7 +112,7 @@ def _begin(sentence: Sentence, pick: Pick) -> tuple[int, ...]:
 
 def _say(
     sentence: Sentence,
-    verb: OpenVerb,
+    verb: FreeVerb,
     negation: tuple[int, ...],
     form: str,
     *,
@@ -175,7 +141,7 @@ def _say_form(
 def _say_with_pronoun(
     sentence: Sentence,
     pronoun: tuple[str, str, str],
-    verb: OpenVerb,
+    verb: FreeVerb,
     negation: tuple[int, ...],
     form: str,
     *,
@@ -197,7 +163,7 @@ def _say_with_pronoun(
     sentence.french.append(Word(f"{form}-{after}", (*links, index + 1)))
 
 
-def _say_object(sentence: Sentence, pick: Pick, verb: OpenVerb, *, is_negated: bool) -> None:
+def _say_object(sentence: Sentence, pick: Pick, verb: FreeVerb, *, is_negated: bool) -> None:
     noun = draw_object(pick, verb, _NOBODY)
     sentence.combine("object", verb.english.base, noun)
     manner = Manner(negation="not" if is_negated else "")
@@ -218,18 +184,7 @@ def _say_giving(sentence: Sentence, pick: Pick, negation: tuple[int, ...]) -> No
     _say(sentence, verb, negation, verb.french.imperative)
     noun = draw_object(pick, verb, _NOBODY)
     sentence.combine("object", verb.english.base, noun)
-    role = "negated" if negation else "object"
-    if pick.chance(0.5):
-        say_free_phrase(sentence, pick, noun, role)
-        sentence.say("to", "à:0")
-        say_free_phrase(sentence, pick, receiver, "place", described=0.2)
-        return
-    place = len(sentence.french)
-    say_free_phrase(sentence, pick, receiver, "place", described=0.2)
-    said = sentence.french[place:]
-    del sentence.french[place:]
-    say_free_phrase(sentence, pick, noun, role)
-    sentence.french += [Word("à", said[0].links), *said]
+    say_receiver(sentence, pick, noun, receiver, "negated" if negation else "object")
 
 
 def _say_going(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pellucid.corpora.free.words import ATTRIBUTES, NUMBERS, OWNERS, PEOPLE, is_made_up, rank
+from pellucid.corpora.free.words import ATTRIBUTES, OWNERS, PEOPLE, is_made_up, rank
 from pellucid.corpora.french import Word, agree, begins_with_vowel, make_prenominal
-from pellucid.corpora.lexicon import KINDS, Adjective, Noun
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.sentence import Entity, Sentence
+from pellucid.corpora.lexicon import KINDS, NUMBERS, Adjective, Noun
+from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 _FRENCH_NUMBERS = dict(NUMBERS)
 _OWNING = (*PEOPLE, *KINDS["person"])

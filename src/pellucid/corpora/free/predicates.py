@@ -5,17 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pellucid.corpora.free.conjugation import (
-    DITRANSITIVES,
-    HAVE,
-    INTRANSITIVES,
-    MOTIONS,
-    SOUND_VERBS,
-    TRANSITIVES,
-    English,
-    OpenVerb,
-    french_of,
-)
 from pellucid.corpora.free.phrases import draw_adjectives, say_free_phrase, say_of, say_phrase
 from pellucid.corpora.free.subjects import Subject, draw_noun
 from pellucid.corpora.free.verbs import (
@@ -30,16 +19,24 @@ from pellucid.corpora.free.verbs import (
 )
 from pellucid.corpora.free.words import (
     CITIES,
+    CONDITIONS,
+    DITRANSITIVES,
+    HAVE,
+    INTRANSITIVES,
+    MOTIONS,
     PEOPLE,
     PLACE_WORDS,
     PREDICATE_ADJECTIVES,
-    STATES,
+    SOUND_VERBS,
+    TRANSITIVES,
+    English,
+    FreeVerb,
+    french_of,
     make_up_noun,
 )
 from pellucid.corpora.french import Word, agree
-from pellucid.corpora.lexicon import KINDS, PREDICATES, SOUNDS, Adjective, Kind, Noun, nouns_of
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.sentence import Entity, Sentence
+from pellucid.corpora.lexicon import KINDS, PREDICATES, SOUNDS, Adjective, Noun, NounKind, nouns_of
+from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 _EVERY = tuple(
     {one.english: one for options in PREDICATE_ADJECTIVES.values() for one in options}.values()
@@ -58,12 +55,12 @@ _OFTEN = {"like": 4, "see": 3, "eat": 3, "find": 2, "buy": 2, "read": 2, "drink"
 _DRAWN = tuple(verb for verb in TRANSITIVES for _ in range(_OFTEN.get(verb.english.base, 1)))
 
 
-def draw_verb(pick: Pick) -> OpenVerb:
+def draw_verb(pick: Pick) -> FreeVerb:
     """Draw a transitive verb, the common ones more often."""
     return pick.one(_DRAWN)
 
 
-def _is_hidden_past(subject: Subject, verb: OpenVerb) -> bool:
+def _is_hidden_past(subject: Subject, verb: FreeVerb) -> bool:
     """Tell whether only the context tells the tense: *they put*, *I read*."""
     return not subject.is_third and verb.english.past == verb.english.base
 
@@ -96,7 +93,7 @@ def say_act(
     subject: Subject,
     manner: Manner | None = None,
     *,
-    verb: OpenVerb | None = None,
+    verb: FreeVerb | None = None,
     may_have_place: bool = True,
 ) -> Entity | None:
     """Say a transitive verb and its object, a noun or a pronoun.
@@ -135,7 +132,7 @@ def say_act(
     return entity
 
 
-def settle(manner: Manner, subject: Subject, verb: OpenVerb) -> Manner:
+def settle(manner: Manner, subject: Subject, verb: FreeVerb) -> Manner:
     """Change a manner that a verb does not have."""
     if verb.is_stative and manner.tense.endswith("progressive"):
         manner = replace(manner, tense="past" if manner.tense.startswith("past") else "present")
@@ -145,7 +142,7 @@ def settle(manner: Manner, subject: Subject, verb: OpenVerb) -> Manner:
     return manner
 
 
-def _takes(verb: OpenVerb, clitic: Clitic, subject: Subject) -> bool:
+def _takes(verb: FreeVerb, clitic: Clitic, subject: Subject) -> bool:
     """Tell whether a pronoun can be the verb's object: not *eat me*, nor *I see me*."""
     if (clitic.english, subject.english) in (("me", "I"), ("us", "we"), ("you", "you")):
         return False
@@ -157,7 +154,7 @@ def _takes(verb: OpenVerb, clitic: Clitic, subject: Subject) -> bool:
     return is_of_people or clitic.english in ("it", "them")
 
 
-def draw_object(pick: Pick, verb: OpenVerb, subject: Subject) -> Noun:
+def draw_object(pick: Pick, verb: FreeVerb, subject: Subject) -> Noun:
     """Draw an object: mostly what the verb is made for, sometimes any noun."""
     kind = pick.one(verb.kinds)
     if pick.chance(0.015):
@@ -173,7 +170,7 @@ def draw_object(pick: Pick, verb: OpenVerb, subject: Subject) -> Noun:
     return noun
 
 
-def object_role(verb: OpenVerb, manner: Manner) -> str:
+def object_role(verb: FreeVerb, manner: Manner) -> str:
     """Name the role of a noun that is a verb's object."""
     if verb.has_article:
         return "liked"
@@ -192,7 +189,7 @@ def say_where(sentence: Sentence, pick: Pick) -> None:
         sentence.say(*_pronoun_after(pick))
         return
     if english in ("in", "on", "under"):
-        choices: dict[str, tuple[Kind, ...]] = {
+        choices: dict[str, tuple[NounKind, ...]] = {
             "in": ("building", "vehicle", "container", "measure", "institution", "text", "food"),
             "on": ("furniture", "vehicle", "part", "container", "detail", "text"),
             "under": ("furniture", "vehicle", "part", "container", "clothes"),
@@ -284,7 +281,7 @@ def say_condition(
     sentence: Sentence, pick: Pick, subject: Subject, manner: Manner | None = None
 ) -> None:
     """Say *was hungry*, *tastes good*, *is out of tune*, *had thick walls*."""
-    phrases = STATES if subject.is_animate else PREDICATES.get(subject.kind or "detail", ())
+    phrases = CONDITIONS if subject.is_animate else PREDICATES.get(subject.kind or "detail", ())
     manner = manner or draw_manner(pick, subject, is_stative=True)
     if phrases and say_state(sentence, subject, pick.one(phrases), manner):
         return
@@ -350,6 +347,11 @@ def _say_transfer(
             return
     say_verb(sentence, subject, verb.english, verb.french, manner)
     sentence.combine("object", verb.english.base, noun)
+    say_receiver(sentence, pick, noun, receiver, role)
+
+
+def say_receiver(sentence: Sentence, pick: Pick, noun: Noun, receiver: Noun, role: str) -> None:
+    """Say *a coat to the man*, or *the man a coat*."""
     if pick.chance(0.5):
         say_free_phrase(sentence, pick, noun, role)
         sentence.say("to", "à:0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pellucid.corpora.free.conjugation import AT_BE, MOTIONS, TRANSITIVES, Tense
 from pellucid.corpora.free.phrases import draw_adjectives, say_free_phrase, say_name, say_phrase
 from pellucid.corpora.free.predicates import (
     say_act,
@@ -13,12 +12,12 @@ from pellucid.corpora.free.predicates import (
     say_quality,
     say_where,
 )
-from pellucid.corpora.free.subjects import PRONOUNS, Subject, draw_noun, say_pronoun
+from pellucid.corpora.free.subjects import PRONOUNS, Subject, draw_noun, say_pronoun, subject_of
 from pellucid.corpora.free.verbs import Manner, ask, be_form, say_be, say_verb
+from pellucid.corpora.free.words import AT_BE, MOTIONS, TRANSITIVES, Tense
 from pellucid.corpora.french import Word
 from pellucid.corpora.lexicon import nouns_of
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.sentence import Sentence
+from pellucid.corpora.sentence import Pick, Sentence
 
 _ASKED = tuple(pronoun for pronoun in PRONOUNS if pronoun[0] != "it")
 
@@ -52,11 +51,7 @@ def _say_asked(
         # A number made it plural: *does* becomes *do*.
         old = sentence.english[index]
         sentence.english[index] = {"does": "do", "is": "are", "was": "were"}.get(old, old)
-    person = 4 if entity.is_plural else 2
-    subject = Subject(
-        person, noun.gender, noun.kind, "", entity, is_plural=entity.is_plural, noun=noun
-    )
-    return subject, asked
+    return subject_of(entity), asked
 
 
 def _ask_action(sentence: Sentence, pick: Pick) -> None:

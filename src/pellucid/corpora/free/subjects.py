@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pellucid.corpora.free.phrases import say_free_phrase
 from pellucid.corpora.free.words import ANIMATE, CITIES, PEOPLE, make_up_noun
 from pellucid.corpora.french import Gender, Word
-from pellucid.corpora.lexicon import KINDS, Kind, Noun, nouns_of
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.sentence import Entity, Sentence
+from pellucid.corpora.lexicon import KINDS, Noun, NounKind, nouns_of
+from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 PRONOUNS: tuple[tuple[str, str, int, Gender], ...] = (
     ("I", "je", 0, "m"),
@@ -24,7 +23,7 @@ PRONOUNS: tuple[tuple[str, str, int, Gender], ...] = (
 )
 """English, French, person and gender; without an antecedent *they* and *it* are masculine."""
 
-_FIRST: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in ANIMATE)
+_FIRST: tuple[NounKind, ...] = tuple(kind for kind in KINDS if kind not in ANIMATE)
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Subject:
 
     person: int
     gender: Gender
-    kind: Kind | None
+    kind: NounKind | None
     english: str = ""
     entity: Entity | None = None
     is_plural: bool = False
@@ -58,6 +57,15 @@ class Subject:
     def is_third(self) -> bool:
         """True if its English verb ends in *s*."""
         return self.person == 2
+
+
+def subject_of(entity: Entity) -> Subject:
+    """Make the subject that a noun phrase is."""
+    noun = entity.noun
+    person = 4 if entity.is_plural else 2
+    return Subject(
+        person, noun.gender, noun.kind, "", entity, is_plural=entity.is_plural, noun=noun
+    )
 
 
 def draw_noun(pick: Pick, *, animate: float = 0.6) -> Noun:
@@ -78,7 +86,7 @@ def say_pronoun(sentence: Sentence, pronoun: tuple[str, str, int, Gender]) -> Su
     index = len(sentence.english)
     sentence.english.append(english)
     sentence.french.append(Word(french, (index,)))
-    kind: Kind | None = "person" if english != "it" else None
+    kind: NounKind | None = "person" if english != "it" else None
     return Subject(person, gender, kind, english, is_plural=person > 2)
 
 
@@ -97,10 +105,7 @@ def say_subject(
     entity = say_free_phrase(sentence, pick, noun, "subject", described=described)
     if pick.chance(0.07):
         return _say_second(sentence, pick, entity, animate=animate)
-    person = 4 if entity.is_plural else 2
-    return Subject(
-        person, noun.gender, noun.kind, "", entity, is_plural=entity.is_plural, noun=noun
-    )
+    return subject_of(entity)
 
 
 def _say_second(sentence: Sentence, pick: Pick, first: Entity, *, animate: float) -> Subject:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pellucid.corpora.free.conjugation import TRANSITIVES, Tense, english_of, french_of
 from pellucid.corpora.free.phrases import say_free_phrase
 from pellucid.corpora.free.predicates import (
     object_role,
@@ -13,13 +12,22 @@ from pellucid.corpora.free.predicates import (
     say_quality,
     settle,
 )
-from pellucid.corpora.free.subjects import Subject, say_referring, say_subject
+from pellucid.corpora.free.subjects import Subject, say_referring, say_subject, subject_of
 from pellucid.corpora.free.verbs import INDIRECT, Clitic, Manner, say_be, say_state, say_verb
-from pellucid.corpora.free.words import ANIMATE, PEOPLE, PLACE_WORDS, PREDICATE_ADJECTIVES, STATES
+from pellucid.corpora.free.words import (
+    ANIMATE,
+    CONDITIONS,
+    PEOPLE,
+    PLACE_WORDS,
+    PREDICATE_ADJECTIVES,
+    TRANSITIVES,
+    Tense,
+    english_of,
+    french_of,
+)
 from pellucid.corpora.french import Word, agree
 from pellucid.corpora.lexicon import KINDS, PREDICATES, Adjective
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.sentence import Entity, Sentence
+from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 _JOINTS = (("and", "et:0"), ("and", "et:0"), ("but", "mais:0"), ("because", "parce:0 que:0"),
            ("because", "parce:0 que:0"), ("when", "quand:0"))  # fmt: skip
@@ -81,10 +89,7 @@ def draw_with_pronoun(pick: Pick) -> Sentence:
     tense = pick.one(_TENSES)
     noun = pick.one(PEOPLE) if pick.chance(0.15) else pick.one(KINDS[pick.one(ANIMATE)])
     agent = say_free_phrase(sentence, pick, noun, "subject", plural=0.2, described=0.2)
-    subject = Subject(
-        4 if agent.is_plural else 2, noun.gender, noun.kind, "", agent,
-        is_plural=agent.is_plural, noun=noun,
-    )  # fmt: skip
+    subject = subject_of(agent)
     verb = pick.one(_VERBS)
     manner = settle(_manner(pick, tense), subject, verb)
     say_verb(sentence, subject, verb.english, verb.french, manner, particle=verb.particle)
@@ -114,7 +119,7 @@ def _say_second(
         if is_clear and pick.chance(0.5):
             say_action(sentence, pick, replace(other, english="he"), manner)
             return
-        if pick.chance(0.5) and say_state(sentence, other, pick.one(STATES[:2]), manner):
+        if pick.chance(0.5) and say_state(sentence, other, pick.one(CONDITIONS[:2]), manner):
             return
         options = [a for a in PREDICATE_ADJECTIVES[agent.noun.kind] if a.english in _OF_BEINGS]
         say_quality(sentence, pick, other, manner, adjective=pick.one(options))
@@ -202,10 +207,7 @@ def draw_free_told(pick: Pick) -> Sentence:
         options = [*KINDS["institution"], *KINDS["building"]]
     teller = pick.one(options)
     first = say_free_phrase(sentence, pick, teller, "place", plural=0.12, described=0.1)
-    subject = Subject(
-        4 if first.is_plural else 2, teller.gender, teller.kind, "", first,
-        is_plural=first.is_plural, noun=teller,
-    )  # fmt: skip
+    subject = subject_of(first)
     tense: Tense = "past" if pick.chance(0.85) else "present"
     say_verb(sentence, subject, _TELL[0], _TELL[1], Manner(tense))
     if pick.chance(0.3):
@@ -228,7 +230,7 @@ def draw_free_told(pick: Pick) -> Sentence:
     choice = pick.one(("state", "state", "state", "quality", "act"))
     if choice == "act":
         say_action(sentence, pick, about, manner)
-    elif choice == "quality" or not say_state(sentence, about, pick.one(STATES), manner):
+    elif choice == "quality" or not say_state(sentence, about, pick.one(CONDITIONS), manner):
         options_of = [a for a in PREDICATE_ADJECTIVES["person"] if a.english in _OF_BEINGS]
         say_quality(sentence, pick, about, manner, adjective=pick.one(options_of))
     return sentence
@@ -257,10 +259,7 @@ def draw_free_found(pick: Pick) -> Sentence:
     sentence = Sentence("open found")
     noun = pick.one((*KINDS["animal"], *KINDS["animal"], *KINDS["person"], *PEOPLE))
     agent = say_free_phrase(sentence, pick, noun, "place", plural=0.08, described=0.12)
-    subject = Subject(
-        4 if agent.is_plural else 2, noun.gender, noun.kind, "", agent,
-        is_plural=agent.is_plural, noun=noun,
-    )  # fmt: skip
+    subject = subject_of(agent)
     lead = pick.one([verb for verb in TRANSITIVES if verb.english.base in ("find", "see", "buy")])
     say_verb(sentence, subject, lead.english, lead.french, Manner("past"))
     food = pick.one((*KINDS["food"], *KINDS["food"], *KINDS["fruit"], *KINDS["drink"]))

@@ -1,15 +1,14 @@
-"""Verbs of the open sentences in both languages: tense, negation, questions, object pronouns."""
+"""Verbs of the free sentences in both languages: tense, negation, questions, object pronouns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pellucid.corpora.free.conjugation import AT_BE, HAVE, English, French, Tense
 from pellucid.corpora.free.subjects import Subject
+from pellucid.corpora.free.words import AT_BE, HAVE, English, French, Tense
 from pellucid.corpora.french import Word, agree
 from pellucid.corpora.lexicon import Phrase
-from pellucid.corpora.picking import Pick
-from pellucid.corpora.sentence import Entity, Sentence, read_template
+from pellucid.corpora.sentence import Entity, Pick, Sentence, read_template
 
 
 @dataclass(frozen=True)

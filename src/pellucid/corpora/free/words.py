@@ -1,36 +1,41 @@
-"""Names, determiners, adjectives and states of the open sentences."""
+"""The words of the free sentences: names, adjectives, states, and verbs with all their forms.
+
+Persons count from 0: *je*, *tu*, *il*, *nous*, *ils*. English *you* is *tu*.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
 
 from pellucid.corpora.lexicon import (
     ADJECTIVES,
     KINDS,
     NATIONALITIES,
     NOUNS,
+    PLACES,
     RELATIONAL,
+    STATES,
+    WORDS,
     Adjective,
-    Kind,
     Noun,
-    Phrase,
+    NounKind,
+    kinds_of,
+    nouns_of,
+    read_adjectives,
 )
-from pellucid.corpora.picking import Pick
+from pellucid.corpora.sentence import Pick
+
+Tense = Literal["present", "progressive", "past", "past progressive", "perfect"]
+
+_WORDS = WORDS["free"]
 
 
-def _name(text: str, gender: str, kind: Kind) -> Noun:
+def _name(text: str, gender: str, kind: NounKind) -> Noun:
     return Noun(text, text, "f" if gender == "f" else "m", kind, False, text, text)
 
 
-PEOPLE = tuple(
-    _name(name, gender, "person")
-    for name, gender in (
-        ("Anna", "f"),
-        ("Emma", "f"),
-        ("Marie", "f"),
-        ("Paul", "m"),
-        ("Tom", "m"),
-        ("Louis", "m"),
-    )
-)
+PEOPLE = tuple(_name(name, gender, "person") for name, gender in _WORDS["people"].items())
 """First names, the same in both languages."""
 CITIES = tuple(_name(name, "m", "building") for name in ("Paris", "Berlin", "Rome", "Madrid"))
 """Cities, to which one goes with *à* in French."""
@@ -54,72 +59,28 @@ def is_made_up(noun: Noun) -> bool:
     return noun.english not in NOUNS and noun.english not in _NAMED
 
 
-NUMBERS = (("two", "deux"), ("three", "trois"), ("four", "quatre"))
-OWNERS: dict[str, tuple[str, str, str]] = {
-    "my": ("mon", "ma", "mes"),
-    "your": ("ton", "ta", "tes"),
-    "his": ("son", "sa", "ses"),
-    "her": ("son", "sa", "ses"),
-    "its": ("son", "sa", "ses"),
-    "our": ("notre", "notre", "nos"),
-    "their": ("leur", "leur", "leurs"),
-}
+OWNERS = {english: tuple(forms.split()) for english, forms in _WORDS["owners"].items()}
 """Possessives: masculine, feminine and plural in French."""
 
-ANIMATE: tuple[Kind, ...] = ("person", "animal")
-_EDIBLE: tuple[Kind, ...] = ("food", "fruit", "drink")
-_ALL: tuple[Kind, ...] = tuple(KINDS)
-_SOLID: tuple[Kind, ...] = tuple(kind for kind in _ALL if kind not in (*ANIMATE, *_EDIBLE))
-_HARD: tuple[Kind, ...] = ("text", "part", "container", "institution", "detail")
-
-_WIDE: dict[str, tuple[Kind, ...]] = {
-    "clever": ANIMATE,
-    "tired": ANIMATE,
-    "sick": ANIMATE,
-    "happy": ANIMATE,
-    "young": ANIMATE,
-    "empty": ("container", "building", "vehicle", "furniture", "measure", "institution"),
-    "political": ("institution", "text"),
-    "economic": ("institution", "text"),
-    "cultural": ("institution", "text", "building"),
-    "national": ("institution", "text", "building"),
-}
-_EXTRA = (
-    Adjective("little", "petit", True, _ALL),
-    Adjective("lovely", "joli", True, _ALL),
-    Adjective("long", "long", True, ("clothes", "text", "detail", "furniture", "vehicle")),
-    Adjective("high", "haut", True, ("detail", "building", "part", "furniture")),
-    Adjective("hot", "chaud", False, (*_EDIBLE, "container", "building", "vehicle", "measure")),
-    Adjective("thick", "épais", False, ("detail", "text", "clothes", "food")),
-    Adjective("delicious", "délicieux", False, _EDIBLE),
-    Adjective("salty", "salé", False, ("food", "drink")),
-    Adjective("ripe", "mûr", False, ("fruit",)),
-    Adjective("juicy", "juteux", False, ("fruit", "food")),
-    Adjective("rotten", "pourri", False, ("fruit", "food")),
-    Adjective("tight", "serré", False, ("clothes", "detail")),
-    Adjective("broken", "cassé", False, _SOLID),
-    Adjective("hard", "difficile", False, _HARD),
-    Adjective("full", "plein", False, ("container", "measure", "building", "vehicle")),
-    Adjective("English", "anglais", False, _ALL),
-    Adjective("hungry", "affamé", False, ANIMATE, is_predicative=False),
-    Adjective("thirsty", "assoiffé", False, ANIMATE, is_predicative=False),
-)
+ANIMATE: tuple[NounKind, ...] = ("person", "animal")
 COLORS = frozenset({"red", "black", "white", "green", "blue"})
 
 
-def _widen() -> tuple[tuple[Adjective, tuple[Kind, ...]], ...]:
-    """Give each adjective the kinds of nouns that an open sentence may describe with it."""
-    known = (*ADJECTIVES, *NATIONALITIES, *RELATIONAL)
-    wide = [(adjective, _WIDE.get(adjective.english, _ALL)) for adjective in known]
-    return (*wide, *[(adjective, adjective.kinds) for adjective in _EXTRA])
+def _widen() -> list[tuple[Adjective, tuple[NounKind, ...]]]:
+    """Give each adjective the kinds of nouns that a free sentence may describe with it."""
+    wide = [
+        (adjective, kinds_of(_WORDS["wide"].get(adjective.english, "all")))
+        for adjective in (*ADJECTIVES, *NATIONALITIES, *RELATIONAL)
+    ]
+    return [*wide, *((one, one.kinds) for one in read_adjectives(_WORDS["adjectives"]))]
 
 
 _WIDENED = _widen()
-ATTRIBUTES: dict[Kind, tuple[Adjective, ...]] = {
-    kind: tuple(adjective for adjective, kinds in _WIDENED if kind in kinds) for kind in _ALL
+ATTRIBUTES: dict[NounKind, tuple[Adjective, ...]] = {
+    kind: tuple(adjective for adjective, kinds in _WIDENED if kind in kinds) for kind in KINDS
 }
 """The adjectives that may stand next to a noun of a kind."""
-PREDICATE_ADJECTIVES: dict[Kind, tuple[Adjective, ...]] = {
+PREDICATE_ADJECTIVES: dict[NounKind, tuple[Adjective, ...]] = {
     kind: tuple(
         adjective
         for adjective in adjectives
@@ -148,22 +109,133 @@ def rank(adjective: Adjective) -> int:
     return 1 if word in _SIZES else 2 if not adjective.is_before else 0
 
 
-STATES: tuple[Phrase, ...] = (
-    Phrase("was hungry", "^avait:0 faim:1"),
-    Phrase("was thirsty", "^avait:0 soif:1"),
-    Phrase("was right", "^avait:0 raison:1"),
-    Phrase("was wrong", "^avait:0 tort:1"),
-    Phrase("was bankrupt", "^était:0 en:1 faillite:1"),
-    Phrase("was late", "^était:0 en:1 retard:1"),
-)
+CONDITIONS = tuple(STATES.values())[:6]
 """What a person or an animal can be that French says with *avoir* or a phrase."""
-PLACE_WORDS = (
-    ("next to", "à:0 côté:0 de:1"),
-    ("behind", "derrière:0"),
-    ("in front of", "devant:0,1,2"),
-    ("near", "près:0 de:0"),
-    ("in", "dans:0"),
-    ("in", "dans:0"),
-    ("on", "sur:0"),
-    ("under", "sous:0"),
-)
+PLACE_WORDS = (*PLACES, ("in", "dans:0"), ("in", "dans:0"), ("on", "sur:0"), ("under", "sous:0"))
+
+
+@dataclass(frozen=True, eq=False)
+class English:
+    """The forms of an English verb: *eat*, *eats*, *ate*, *eating*, *eaten*."""
+
+    base: str
+    third: str
+    past: str
+    ing: str
+    participle: str
+
+
+@dataclass(frozen=True, eq=False)
+class French:
+    """The forms of a French verb: five persons of the present, and the past participle."""
+
+    present: tuple[str, ...]
+    participle: str
+    imperfect_stem: str
+    with_etre: bool = False
+
+    def imperfect(self, person: int) -> str:
+        """Form the *imparfait* of a person: *mangeais*, *mangions*."""
+        ending = ("ais", "ais", "ait", "ions", "aient")[person]
+        stem = self.imperfect_stem
+        if ending[0] == "i" and stem.endswith("ge"):
+            stem = stem[:-1]
+        return stem + ending
+
+    @property
+    def imperative(self) -> str:
+        """The form of an order to one person: *mange*, *vends*, *va*."""
+        form = self.present[1]
+        return form[:-1] if form.endswith(("es", "as")) else form
+
+
+@dataclass(frozen=True, eq=False)
+class FreeVerb:
+    """A verb in both languages, and what its object can be.
+
+    Attributes:
+        english: the English forms.
+        french: the French forms.
+        objects: the nouns that its object can be.
+        particle: an English word after the verb, or after its object pronoun.
+        preposition: the French preposition before the object, if any.
+        is_stative: True if English has no progressive of it.
+        has_article: True if a bare object has *le* in French, as with *like*.
+    """
+
+    english: English
+    french: French
+    objects: tuple[Noun, ...] = ()
+    particle: str = ""
+    preposition: str = ""
+    is_stative: bool = False
+    has_article: bool = False
+    kinds: tuple[NounKind, ...] = field(default=())
+
+
+def french_of(row: str, *, with_etre: bool = False) -> French:
+    """Read a verb: an infinitive in *-er*, or six forms.
+
+    An infinitive may be followed by ``/`` and the stem of *je, tu, il, ils*: ``acheter/achèt``.
+    """
+    forms = row.split()
+    if len(forms) == 1:
+        infinitive, _, strong = row.partition("/")
+        stem = infinitive[:-2]
+        strong = strong or stem
+        we = stem + ("e" if stem.endswith("g") else "")
+        present = (strong + "e", strong + "es", strong + "e", we + "ons", strong + "ent")
+        return French(present, stem + "é", we, with_etre)
+    return French(tuple(forms[:5]), forms[5], forms[3].removesuffix("ons"), with_etre)
+
+
+def english_of(row: str) -> English:
+    """Read the forms of a verb, or make those of a regular one; the last may be like the past."""
+    forms = row.split()
+    if len(forms) == 1:
+        base = forms[0]
+        stem = base.removesuffix("e")
+        past = base + "d" if base.endswith("e") else base + "ed"
+        return English(base, base + "s", past, stem + "ing", past)
+    base, third, past, ing, *other = forms
+    return English(base, third, past, ing, other[0] if other else past)
+
+
+AT_BE = French(("suis", "es", "est", "sommes", "sont"), "été", "ét")
+"""*Être*."""
+HAVE = French(("ai", "as", "a", "avons", "ont"), "eu", "av")
+"""*Avoir*."""
+
+
+def _read_transitive(english: str, french: str, kinds: str, marks: str) -> FreeVerb:
+    return FreeVerb(
+        english_of(english),
+        french_of(french),
+        nouns_of(*kinds_of(kinds)),
+        particle=marks.partition("+")[2],
+        is_stative="s" in marks,
+        has_article="a" in marks,
+        kinds=kinds_of(kinds),
+    )
+
+
+def _read_motion(english: str, french: str, *row: str) -> FreeVerb:
+    particle, preposition, names = row
+    kinds = kinds_of(names)
+    forms = english_of(english), french_of(french, with_etre=True)
+    return FreeVerb(*forms, nouns_of(*kinds), particle, preposition, kinds=kinds)
+
+
+def _read_alone(english: str, french: str) -> FreeVerb:
+    return FreeVerb(english_of(english), french_of(french))
+
+
+_VERBS = _WORDS["verbs"]
+TRANSITIVES = tuple(_read_transitive(*row) for row in _VERBS["transitive"])
+DITRANSITIVES = TRANSITIVES[-4:]
+"""*Bring, show, lend* and *give*, which also have a person: *gave the man a book*."""
+MOTIONS = tuple(_read_motion(*row) for row in _VERBS["motion"])
+COMMON = frozenset(_VERBS["common"].split())
+"""Verbs of orders with a pronoun: of all verbs each form would be too rare to learn."""
+INTRANSITIVES = tuple(_read_alone(*row) for row in _VERBS["intransitive"])
+SOUND_VERBS = {animal: _read_alone(*row) for animal, row in _WORDS["sounds"].items()}

@@ -8,8 +8,7 @@ from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.inside.show.page import cannot_carry
-from pellucid.lessons.walks.by_name import TITLES, load_walk
-from pellucid.lessons.walks.statement import SENTENCE, Statement
+from pellucid.lessons.walks.walk import NAMES, SENTENCE, Statement, load_walk
 
 OUTPUTS = "outputs.json"
 """The file with the outputs, which ``docs/lessons/make_outputs.py`` writes."""
@@ -40,7 +39,7 @@ def lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
         )
     recorded = read_outputs()
     walks = []
-    for name in TITLES:
+    for name in NAMES:
         walk = load_walk(name)
         record = walk.to_record()
         record["statements"] = [

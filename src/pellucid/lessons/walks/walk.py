@@ -1,10 +1,17 @@
-"""One statement of a text, and one text."""
+"""The walks through the texts: each a TOML file next to this one."""
 
 from __future__ import annotations
 
 import shlex
+import tomllib
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from typing import Any
+
+from pellucid.errors import InputError, suggestion
+
+NAMES = ("lecture", "slides", "notes", "objectives", "study-notes")
+"""The texts, from the first to read to the last."""
 
 SENTENCE = "The pizza came out of the oven and it tasted good."
 """The sentence that a page shows for a statement whose command has none."""
@@ -97,3 +104,19 @@ class Walk:
     def to_record(self) -> dict[str, Any]:
         """Return the walk as data, for pages."""
         return asdict(self)
+
+
+def load_walk(name: str) -> Walk:
+    """Load a walk.
+
+    Raises:
+        InputError: it does not exist.
+    """
+    if name not in NAMES:
+        raise InputError(f"The lesson {name!r} does not exist. {suggestion(name, NAMES)}")
+    text = files("pellucid.lessons.walks").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    statements = tuple(
+        Statement(**{**one, "shows": tuple(one["shows"])}) for one in table["statements"]
+    )
+    return Walk(name, table["title"], table["about"], statements)

@@ -1,1 +1,0 @@
-"""``pellucid lesson`` on a terminal and in files."""
