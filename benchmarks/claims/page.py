@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.cli.why.show import write_cell
+from pellucid.lessons.why.claim import CLAIMS
 from pellucid.lessons.why.figure import draw_measurement
 from pellucid.lessons.why.record import from_record
-from pellucid.lessons.why.registry import CLAIMS
 from pellucid.lessons.why.result import Measurement, Table
 
 ROOT = Path(__file__).parents[2]

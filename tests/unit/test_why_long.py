@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from importlib import import_module
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,25 @@ from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.tiny.sentences import draw_statements
 from pellucid.machine.randomness import generator
 
-FORMS = ("scale", "position", "mask", "residual", "norm", "length", "fixed_size", "padding")
+FORMS = ("scale", "position", "mask", "residual", "norm", "length", "fixed-size", "padding")
+
+
+@dataclass(frozen=True)
+class ToyLong(Setting):
+    """The long form with the sizes of a test, and with one seed."""
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return (self.seed,)
+
+    def choose(self, quick: Any, toy: Any, full: Any = None) -> Any:
+        return toy
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_long_form_at_toy_size_gives_verdicts_tables_and_series(name: str) -> None:
-    measurement = import_module(f"pellucid.lessons.why.long.{name}").measure(Setting(size="toy"))
-    assert measurement.claim == name.replace("_", "-")
+    measurement = measure_claim(name, ToyLong(size="full"))
+    assert measurement.claim == name
     for finding in measurement.findings:
         assert finding.verdict.rule
         assert finding.verdict.numbers
@@ -44,18 +56,11 @@ def test_long_form_at_toy_size_gives_verdicts_tables_and_series(name: str) -> No
         assert all(len(row) == len(table.columns) for row in table.rows)
     for panel in measurement.plot.panels:
         assert all(len(series.x) == len(series.y) for series in panel.series)
-    assert json.loads(json.dumps(to_record(measurement)))["size"] == "toy"
+    assert json.loads(json.dumps(to_record(measurement)))["size"] == "full"
 
 
-@pytest.mark.parametrize(("size", "is_long"), [("full", True), ("toy", False), ("quick", False)])
-def test_only_full_measures_the_long_form(
-    monkeypatch: pytest.MonkeyPatch, size: Any, is_long: bool
-) -> None:
-    for folder in ("long", "claims"):
-        module = import_module(f"pellucid.lessons.why.{folder}.fixed_size")
-        monkeypatch.setattr(module, "measure", lambda setting, folder=folder: folder)
-    found: Any = measure_claim("fixed-size", Setting(size=size))
-    assert found == ("long" if is_long else "claims")
+def test_only_full_measures_the_long_form() -> None:
+    assert [Setting(size=size).is_long for size in ("full", "toy", "quick")] == [True, False, False]
 
 
 def test_fit_of_offset_is_perfect_for_sinusoids_and_nothing_for_random_tables() -> None:

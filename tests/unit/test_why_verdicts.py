@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import (
     cache,
     diagonal,
@@ -60,25 +61,29 @@ def test_scale_is_judged_by_what_is_left_of_the_gradient(
     expect(scale.judge(runs), outcome)
 
 
-FAIR = mask.Taught(training_loss=0.1, test_loss=0.1, exact=0.9, weight_on_next=0.0)
-CHEAT = mask.Taught(training_loss=0.001, test_loss=0.001, exact=0.01, weight_on_next=0.8)
+FAIR = {"training_loss": 0.1, "exact": 0.9, "weight_on_next": 0.0}
+CHEAT = {"training_loss": 0.001, "exact": 0.01, "weight_on_next": 0.8}
 
 
 @pytest.mark.parametrize(
     ("fair", "cheat", "outcome"),
     [
         (FAIR, CHEAT, "holds"),
-        (FAIR, replace(CHEAT, weight_on_next=0.2), "holds only if"),
-        (FAIR, replace(CHEAT, training_loss=0.09), "fails"),
-        (FAIR, replace(CHEAT, exact=0.8), "fails"),
-        (replace(FAIR, training_loss=0.01), CHEAT, "fails"),
-        (replace(FAIR, exact=0.0), replace(CHEAT, exact=0.0), "fails"),
+        (FAIR, CHEAT | {"weight_on_next": 0.2}, "holds only if"),
+        (FAIR, CHEAT | {"training_loss": 0.09}, "fails"),
+        (FAIR, CHEAT | {"exact": 0.8}, "fails"),
+        (FAIR | {"training_loss": 0.01}, CHEAT, "fails"),
+        (FAIR | {"exact": 0.0}, CHEAT | {"exact": 0.0}, "fails"),
     ],
 )
 def test_mask_is_judged_by_loss_decoding_and_weights(
-    fair: mask.Taught, cheat: mask.Taught, outcome: str
+    fair: dict[str, float], cheat: dict[str, float], outcome: str
 ) -> None:
-    expect(mask.judge({True: fair, False: cheat}, floor=0.09), outcome)
+    rows = [
+        {"depth": 1, "model": model, "seed": 1, "floor": 0.09} | numbers
+        for model, numbers in ((mask.MASKED, fair), (mask.OPEN, cheat))
+    ]
+    expect(mask.judge(Cells(tuple(rows))), outcome)
 
 
 def laws(explicit: float, fast: float, memory: float, lean: float, factor: float) -> length.Laws:
@@ -125,8 +130,12 @@ def test_page_is_judged_by_the_time_of_two_pages(factor: float, outcome: str) ->
 def test_padding_is_judged_by_what_it_changes(
     numbers: tuple[float, float, float, float], outcome: str
 ) -> None:
-    harmless = padding.Padded(1, 0.0, 0.0, 0.0, 0.0)
-    expect(padding.judge([harmless, padding.Padded(8, *numbers)]), outcome)
+    names = ("masked_difference", "masked_changed", "open_difference", "open_changed")
+    rows = [
+        dict(zip(names, one, strict=True), num_padding=amount, seed=1)
+        for amount, one in ((1, (0.0, 0.0, 0.0, 0.0)), (8, numbers))
+    ]
+    expect(padding.judge(Cells(tuple(rows))), outcome)
 
 
 @pytest.mark.parametrize(

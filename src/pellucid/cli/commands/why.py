@@ -54,7 +54,7 @@ def why(
     are those of this machine, everything else depends on the seed. The minute is that
     of two cores.
     """
-    from pellucid.lessons.why.registry import CLAIMS
+    from pellucid.lessons.why.claim import CLAIMS
 
     if claim is None or list_:
         _warn_of_useless(png=png, full=full, results=results, seed=seed != 1, threads=threads)

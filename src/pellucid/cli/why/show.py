@@ -18,7 +18,7 @@ from pellucid.cli.lines.streams import check_target, to_json_line
 from pellucid.cli.why.progress import Doing
 from pellucid.errors import InputError
 from pellucid.files import writing
-from pellucid.lessons.why.registry import CLAIMS
+from pellucid.lessons.why.claim import CLAIMS
 from pellucid.lessons.why.result import Cell, Finding, Measurement, Table, Verdict
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from typing import Literal
 
 from pellucid.lessons.why.intervals import Interval, interval
 from pellucid.lessons.why.result import Series
+from pellucid.lessons.why.tiny.learn import thin as thin
+from pellucid.lessons.why.tiny.learn import updates_until as updates_until
 
 Numbers = Sequence[float]
 
@@ -61,16 +63,3 @@ def _geometric_interval(values: Numbers) -> Interval:
         return interval(values)
     found = interval([math.log(value) for value in values])
     return Interval(math.exp(found.mean), math.exp(found.low), math.exp(found.high))
-
-
-def thin(losses: Sequence[float], every: int) -> list[float]:
-    """Average a course of losses over each few updates, to keep and to draw it."""
-    parts = [losses[start : start + every] for start in range(0, len(losses), every)]
-    return [sum(part) / len(part) for part in parts]
-
-
-def updates_until(losses: Sequence[float], limit: float) -> int | None:
-    """Count the updates until the loss stayed below a limit; None if it never did."""
-    above = [index for index, loss in enumerate(losses) if not loss < limit]
-    last = above[-1] + 1 if above else 0
-    return None if last == len(losses) else last + 1

@@ -1,0 +1,28 @@
+"""What every attention of a model makes of a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pellucid.inside.pair import Keeper
+from pellucid.model import EncoderDecoder
+
+
+def weights_of_heads(
+    model: EncoderDecoder, source: Sequence[int], read: Sequence[int] = ()
+) -> dict[str, Tensor]:
+    """Return the weights of all heads by attention, such as ``encoder.0.self``.
+
+    Args:
+        model: reads the sentence.
+        source: its tokens.
+        read: the tokens that the decoder reads; without any only the encoder's attentions come.
+    """
+    keeper = Keeper(("weights",))
+    memory_1SD = model.encode(torch.tensor([list(source)]), probe=keeper)
+    if read:
+        model.decode(torch.tensor([list(read)]), memory_1SD, probe=keeper)
+    return {site.removesuffix(".weights"): found[0] for site, found in keeper.found.items()}
