@@ -10,12 +10,12 @@ import torch
 
 from pellucid.attention import attend
 from pellucid.errors import InputError
+from pellucid.lessons.why.claims.diagonal import count_rows
 from pellucid.lessons.why.claims.fixed_size import WAYS, lay_out
 from pellucid.lessons.why.claims.length import Cost, fit_laws, longest_in, seconds_of_encoder
 from pellucid.lessons.why.claims.scale import measure_sharpness, softmax_gradient
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
 from pellucid.lessons.why.fits import PowerLaw, fit_power_law
-from pellucid.lessons.why.rows import count_rows
 from pellucid.lessons.why.tiny.learn import count_exact, loss_on, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.pizza import TASTE, draw_others, draw_tests, draw_ties
 from pellucid.lessons.why.tiny.sentences import (
@@ -57,7 +57,7 @@ def test_softmax_gradient_of_a_sharp_row_is_not_rounded_to_zero() -> None:
 
 @pytest.mark.parametrize("is_scaled", [False, True])
 def test_sharpness_equals_entropy_and_deviation_in_plain_loops(is_scaled: bool) -> None:
-    found = measure_sharpness(11, "alike", is_scaled, queries=5, seed=3)
+    found = measure_sharpness(11, "alike", is_scaled=is_scaled, queries=5, seed=3)
     numbers = generator(3, "why scale", 11)
     query_LK = numbers.standard_normal((5, 11))
     key_LMK = numbers.standard_normal((5, 32, 11))
@@ -70,9 +70,9 @@ def test_sharpness_equals_entropy_and_deviation_in_plain_loops(is_scaled: bool) 
         entropies.append(-sum(weight * math.log(weight) for weight in weights) / math.log(32))
         tops.append(max(weights))
         scores += row
-    assert found.entropy == pytest.approx(sum(entropies) / 5)
-    assert found.largest == pytest.approx(sum(tops) / 5)
-    assert found.deviation == pytest.approx(float(np.std(scores)))
+    assert found["entropy"] == pytest.approx(sum(entropies) / 5)
+    assert found["largest"] == pytest.approx(sum(tops) / 5)
+    assert found["deviation"] == pytest.approx(float(np.std(scores)))
 
 
 @pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0, 2.6])

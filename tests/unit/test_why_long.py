@@ -13,10 +13,12 @@ import torch
 
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.lessons.why import Setting, measure_claim
+from pellucid.lessons.why.cells import Cells
+from pellucid.lessons.why.claims import scale
 from pellucid.lessons.why.claims.fixed_size import ROWS
 from pellucid.lessons.why.fits import PowerLaw, longest_below
 from pellucid.lessons.why.intervals import interval
-from pellucid.lessons.why.long import position, position_shown, scale, sums
+from pellucid.lessons.why.long import position, position_shown, sums
 from pellucid.lessons.why.long.fixed_size import lay_out_in_buckets
 from pellucid.lessons.why.long.gradients import gradient_by_layer
 from pellucid.lessons.why.long.length import crossing
@@ -208,14 +210,15 @@ def expect(verdict: Verdict, outcome: str, part_of_condition: str) -> None:
 def test_scale_is_judged_by_the_updates_to_learn(
     unit: tuple[int, int], xavier: tuple[int, int], outcome: str, condition: str
 ) -> None:
-    taught: scale.Taught = {}
-    for start, counts in (("unit", unit), ("Xavier", xavier)):
-        for width, count in zip((8, 64), counts, strict=True):
-            taught[start, width, True] = [{"updates": count}]
-            taught[start, width, False] = [{"updates": 100}]
-    expect(scale.judge_learning(taught, (8, 64), 200), outcome, condition)
-    never: scale.Taught = {key: [{"updates": None}] for key in taught}
-    expect(scale.judge_learning(never, (8, 64), 200), "fails", "")
+    rows = [
+        {"start": start, "width": width, "how": how, "seed": 1, "updates": updates}
+        for start, counts in (("unit", unit), ("Xavier", xavier))
+        for width, count in zip((8, 64), counts, strict=True)
+        for how, updates in ((scale.SCALED, count), (scale.RAW, 100))
+    ]
+    expect(scale.judge_learning(Cells(tuple(rows)), 200), outcome, condition)
+    never = Cells(tuple(row | {"updates": None} for row in rows))
+    expect(scale.judge_learning(never, 200), "fails", "")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ from pellucid.lessons.why.claims import (
 )
 from pellucid.lessons.why.fits import PowerLaw
 from pellucid.lessons.why.result import Verdict
-from pellucid.lessons.why.rows import OwnWeight
 
 
 def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
@@ -49,16 +48,17 @@ def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
 def test_scale_is_judged_by_what_is_left_of_the_gradient(
     raw: float, scaled: float, alike: float, outcome: str
 ) -> None:
-    def run(left: float) -> list[scale.Sharpness]:
-        return [scale.Sharpness(8, 1, 1, 1, 2.0), scale.Sharpness(512, 1, 1, 1, 2.0 * left)]
-
-    runs: dict[tuple[scale.Kind, bool], list[scale.Sharpness]] = {
-        ("independent", False): run(raw),
-        ("independent", True): run(scaled),
-        ("alike", False): run(raw),
-        ("alike", True): run(alike),
-    }
-    expect(scale.judge(runs), outcome)
+    rows = [
+        {"kind": kind, "how": how, "width": width, "seed": 1, "gradient": gradient}
+        for kind, how, left in (
+            ("independent", scale.RAW, raw),
+            ("independent", scale.SCALED, scaled),
+            ("alike", scale.RAW, raw),
+            ("alike", scale.SCALED, alike),
+        )
+        for width, gradient in ((8, 2.0), (512, 2.0 * left))
+    ]
+    expect(scale.judge(Cells(tuple(rows))), outcome)
 
 
 FAIR = {"training_loss": 0.1, "exact": 0.9, "weight_on_next": 0.0}
@@ -244,14 +244,27 @@ def test_examples_are_enough_when_pronouns_are_right(
 
 
 def test_diagonal_is_judged_by_heads_then_without_projections() -> None:
-    low = OwnWeight("layer 0 head 0", 0.1, 0.1, 0.1, 0.1)
-    high = OwnWeight("layer 1 head 3", 0.9, 0.8, 0.7, 0.6)
+    low, high = (
+        {"highest": share, "ranks": share, "first": share, "chance": 0.0, "chance_first": 0.0}
+        for share in (0.1, 0.9)
+    )
+
+    def cells(heads: Any, plain: Any, decoder: Any = ()) -> Cells:
+        rows = [
+            {"kind": diagonal.TRAINED, "part": part, "place": f"layer 9 head {n}", "seed": 1} | one
+            for part, found in (("encoder", heads), ("decoder", decoder))
+            for n, one in enumerate(found)
+        ]
+        where = {"kind": diagonal.PLAIN, "part": "encoder", "place": diagonal.PLAIN, "seed": 1}
+        return Cells((*rows, where | plain))
+
     for judge in (diagonal.judge, diagonal.judge_similar):
-        expect(judge([high, high], low), "holds")
-        expect(judge([low, low, high], low), "holds only if", "layer 1 head 3")
-        expect(judge([low], high), "holds only if", "without projections")
-        expect(judge([low], low), "fails")
-    expect(diagonal.judge([low], high, [low, high]), "holds only if", "head 3 of the decoder")
+        expect(judge(cells([high, high], low)), "holds")
+        expect(judge(cells([low, low, high], low)), "holds only if", "layer 9 head 2")
+        expect(judge(cells([low], high)), "holds only if", "without projections")
+        expect(judge(cells([low], low)), "fails")
+    of_decoder = diagonal.judge(cells([low], high, [low, high]))
+    expect(of_decoder, "holds only if", "head 1 of the decoder")
 
 
 def head(name: str, feature: str | None) -> heads.Head:

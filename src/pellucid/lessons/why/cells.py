@@ -54,7 +54,8 @@ class Column:
 
     Attributes:
         over_seeds: how several seeds are written: a format for their mean ± half of its interval,
-            three digits unless given; ``mean`` or ``first`` is one number in the column's format.
+            three digits unless given; ``mean`` or ``first`` is one number in the column's format;
+            ``count`` is how many of the seeds have the number, also for one.
     """
 
     head: str
@@ -103,7 +104,10 @@ class Cells:
         has_seeds = len(self.values("seed")) > 1
 
         def cell(one: Column, here: Cells) -> Cell:
-            found = [one.scale * value for value in here.all(one.name, **one.where or {})]
+            here = here.where(**one.where or {})
+            found = [one.scale * value for value in here.all(one.name)]
+            if one.over_seeds == "count":
+                return f"{len(found)} of {len(here.rows)}"
             if not found:
                 return None
             if one.over_seeds == "first" or (not has_seeds and len(found) == 1):
