@@ -12,11 +12,11 @@ from pellucid.lessons.why import Setting
 from pellucid.lessons.why.apart import Apart, draw_apart_packaged, draw_apart_tiny
 from pellucid.lessons.why.claims import queries, relevance
 from pellucid.lessons.why.claims.cache import Written
+from pellucid.lessons.why.claims.diagonal import look_at_heads, look_at_inputs, rank_with
 from pellucid.lessons.why.long import cache, heads
 from pellucid.lessons.why.long.cutting import CutHeads, cut_heads
 from pellucid.lessons.why.packaged import load_packaged
 from pellucid.lessons.why.result import Verdict
-from pellucid.lessons.why.rows import look_at_heads, look_at_inputs, rank_with
 from pellucid.lessons.why.shares import Explained, explain
 from pellucid.lessons.why.tiny.between import HESITATIONS, draw_hesitant
 from pellucid.lessons.why.tiny.learn import make_tiny
@@ -44,12 +44,12 @@ def test_rows_without_projections_are_highest_on_the_diagonal_and_follow_similar
     model = load_packaged().model
     source = load_packaged().tokenizer.encode_source("The cow was near the old piano.")
     plain = look_at_inputs(model, [(source, [])])
-    assert plain.highest > 0.9
-    assert plain.chance == pytest.approx(1 / len(source))
-    assert plain.chance_first == pytest.approx(1 / (len(source) - 1))
+    assert plain["highest"] > 0.9
+    assert plain["chance"] == pytest.approx(1 / len(source))
+    assert plain["chance_first"] == pytest.approx(1 / (len(source) - 1))
     heads_found = look_at_heads(model, [(source, [5, 6, 7])], "decoder")
-    assert heads_found[0].chance == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
-    assert heads_found[0].ranks == 0  # No word of three sees three others.
+    assert heads_found[0]["chance"] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    assert heads_found[0]["ranks"] == 0  # No word of three sees three others.
 
 
 @pytest.mark.parametrize("cause", ["distance", "words"])

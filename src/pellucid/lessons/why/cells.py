@@ -111,7 +111,8 @@ class Cells:
             if not found:
                 return None
             if one.over_seeds == "first" or (not has_seeds and len(found) == 1):
-                return found[0]
+                first: Cell = found[0]
+                return first
             if has_seeds and one.over_seeds != "mean":
                 return write(found, one.over_seeds)
             return interval(found)[0]
@@ -171,7 +172,7 @@ def join(parts: Iterable[Cells]) -> Cells:
 
 def measure_cells(
     setting: Setting, key: str, make: Callable[..., Any], *, is_timed: bool = False,
-    read: Callable[[Any], Row | list[Row]] = lambda found: found, **axes: Iterable[Any],
+    read: Callable[[Any], Any] = lambda found: found, **axes: Iterable[Any],
 ) -> Cells:  # fmt: skip
     """Measure every combination with every seed, or take it from the kept ones.
 
