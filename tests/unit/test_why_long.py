@@ -10,22 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pellucid.lessons.why.long.fixed_size import lay_out_in_buckets
+from pellucid.lessons.why.long.length import crossing
 
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.lessons.why import Setting, measure_claim
 from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import scale
 from pellucid.lessons.why.claims.fixed_size import ROWS
+from pellucid.lessons.why.claims.residual import deepest_learned, gradient_by_layer
 from pellucid.lessons.why.fits import PowerLaw, longest_below
 from pellucid.lessons.why.intervals import interval
 from pellucid.lessons.why.long import position, position_shown, sums
-from pellucid.lessons.why.long.fixed_size import lay_out_in_buckets
-from pellucid.lessons.why.long.gradients import gradient_by_layer
-from pellucid.lessons.why.long.length import crossing
 from pellucid.lessons.why.long.moving import distance_of_maps
 from pellucid.lessons.why.long.norm import average_course
 from pellucid.lessons.why.long.offsets import error_of_matrix, fit_of_offset
-from pellucid.lessons.why.long.residual import deepest_learned
 from pellucid.lessons.why.record import to_record
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.tiny.sentences import draw_statements
@@ -185,11 +184,13 @@ def test_average_course_has_learned_only_if_every_seed_has() -> None:
 
 
 def test_deepest_learned_ends_at_the_first_depth_that_fails() -> None:
-    learned, failed = {"updates": 9}, {"updates": None}
-    taught: Any = {("a", 1): [learned], ("a", 3): [learned, failed], ("a", 7): [learned]}
-    assert deepest_learned(taught, "a", (1, 3, 7)) == 1
-    taught["a", 1] = [failed]
-    assert deepest_learned(taught, "a", (1, 3, 7)) == 0
+    rows = [
+        {"depth": depth, "seed": seed, "updates": None if (depth, seed) == (3, 2) else 9}
+        for depth in (1, 3, 7)
+        for seed in (1, 2)
+    ]
+    assert deepest_learned(Cells(tuple(rows))) == 1
+    assert deepest_learned(Cells(({"depth": 1, "seed": 3, "updates": None}, *rows))) == 0
 
 
 def expect(verdict: Verdict, outcome: str, part_of_condition: str) -> None:

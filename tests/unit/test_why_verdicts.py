@@ -321,11 +321,12 @@ KINDS = ("residual and norm", "norm only", "neither")
 def test_residual_gradient_is_judged_at_the_deepest(
     gradients: tuple[float, float, float], outcome: str, condition: str
 ) -> None:
-    found = {
-        kind: [residual.Deep(1, 1.0, 0.5), residual.Deep(6, gradient, 0.5)]
+    rows = [
+        {"kind": kind, "depth": depth, "seed": 1, "share": share}
         for kind, gradient in zip(KINDS, gradients, strict=True)
-    }
-    expect(residual.judge_gradient(found), outcome, condition)
+        for depth, share in ((1, 1.0), (6, gradient))
+    ]
+    expect(residual.judge_gradient(Cells(tuple(rows))), outcome, condition)
 
 
 @pytest.mark.parametrize(
@@ -344,12 +345,11 @@ def test_residual_knowledge_is_judged_by_words_and_training(
     outcome: str,
     condition: str,
 ) -> None:
-    found = {
-        kind: [residual.Deep(6, 1.0, difference)]
-        for kind, difference in zip(KINDS, differences, strict=True)
-    }
-    trained = {kind: (1.0, right) for kind, right in zip(KINDS, rights, strict=True)}
-    expect(residual.judge_knowledge(found, trained), outcome, condition)
+    rows = [
+        {"kind": kind, "depth": 6, "seed": 1, "difference": left, "exact": right, "updates": 9}
+        for kind, left, right in zip(KINDS, differences, rights, strict=True)
+    ]
+    expect(residual.judge_knowledge(Cells(tuple(rows)), Cells(tuple(rows))), outcome, condition)
 
 
 def courses(**updates: tuple[int | None, ...]) -> list[norm.Course]:

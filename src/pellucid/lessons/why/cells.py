@@ -108,14 +108,13 @@ class Cells:
             found = [one.scale * value for value in here.all(one.name)]
             if one.over_seeds == "count":
                 return f"{len(found)} of {len(here.rows)}"
+            if has_seeds and one.over_seeds not in ("first", "mean"):
+                return write(found, one.over_seeds)
             if not found:
                 return None
-            if one.over_seeds == "first" or (not has_seeds and len(found) == 1):
-                first: Cell = found[0]
-                return first
-            if has_seeds and one.over_seeds != "mean":
-                return write(found, one.over_seeds)
-            return interval(found)[0]
+            first: Cell = found[0]
+            is_one = one.over_seeds == "first" or len(found) == 1
+            return first if is_one else interval(found)[0]
 
         places = dict.fromkeys(tuple(row[one] for one in axes) for row in self.rows)
         rows = [
@@ -142,6 +141,15 @@ class Cells:
         else:
             places, numbers = list(axis), [list(one) for one in zip(*here.all(what), strict=True)]
         return _series(name, places, numbers, role, scale, is_log, ends)
+
+    def course(
+        self, name: str, what: str, every: int, role: Any = "plain", *, is_log: bool = False,
+        **chosen: Any,
+    ) -> Series:  # fmt: skip
+        """Make the line of a training whose losses are means over each few updates."""
+        length = len(self.where(**chosen).rows[0][what])
+        updates = [every * place + max(1, every / 2) for place in range(length)]
+        return self.line(name, updates, what, role, is_log=is_log, **chosen)
 
     def bars(
         self, name: str, axis: str, what: str, role: Any = "plain", *, scale: float = 1,
