@@ -18,12 +18,12 @@ from pellucid.lessons.why import Setting, measure_claim
 from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import scale
 from pellucid.lessons.why.claims.fixed_size import ROWS
+from pellucid.lessons.why.claims.norm import average_updates
 from pellucid.lessons.why.claims.residual import deepest_learned, gradient_by_layer
 from pellucid.lessons.why.fits import PowerLaw, longest_below
 from pellucid.lessons.why.intervals import interval
 from pellucid.lessons.why.long import position, position_shown, sums
 from pellucid.lessons.why.long.moving import distance_of_maps
-from pellucid.lessons.why.long.norm import average_course
 from pellucid.lessons.why.long.offsets import error_of_matrix, fit_of_offset
 from pellucid.lessons.why.record import to_record
 from pellucid.lessons.why.result import Verdict
@@ -171,16 +171,10 @@ def test_sums_count_updates_for_good_and_thin_a_course() -> None:
     assert sums.thin([1.0, 3.0, 5.0], 2) == [2.0, 5.0]
 
 
-def test_average_course_has_learned_only_if_every_seed_has() -> None:
-    runs: list[dict[str, Any]] = [
-        {"updates": count, "test_loss": 0.1, "exact": 1.0} for count in (50, 70)
-    ]
-    assert average_course("post", 0.01, runs).updates == 60
-    runs.append({"updates": None, "test_loss": 0.9, "exact": 0.1})
-    course = average_course("post", 0.01, runs)
-    assert course.updates is None
-    assert course.test_loss == 0.9
-    assert course.exact == pytest.approx(0.7)
+def test_average_updates_are_infinite_unless_every_seed_learned() -> None:
+    rows = ({"updates": 50}, {"updates": 70}, {"updates": None})
+    assert average_updates(Cells(rows[:2])) == 60
+    assert average_updates(Cells(rows)) == math.inf
 
 
 def test_deepest_learned_ends_at_the_first_depth_that_fails() -> None:

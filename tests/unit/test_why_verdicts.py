@@ -352,13 +352,15 @@ def test_residual_knowledge_is_judged_by_words_and_training(
     expect(residual.judge_knowledge(Cells(tuple(rows)), Cells(tuple(rows))), outcome, condition)
 
 
-def courses(**updates: tuple[int | None, ...]) -> list[norm.Course]:
+def courses(**updates: tuple[int | None, ...]) -> Cells:
     """Trainings whose norms learned after so many updates at each rate."""
-    return [
-        norm.Course(place, float(rate), 9.0 if number is None else 0.1, 0.5, number)
-        for place, numbers in updates.items()
-        for rate, number in enumerate(numbers)
-    ]
+    rows = [
+        {"norm": name, "rate": float(rate), "seed": 1, "updates": number,
+         "test_loss": 9.0 if number is None else 0.1}
+        for name, place in norm.NORMS.items()
+        for rate, number in enumerate(updates[place])
+    ]  # fmt: skip
+    return Cells(tuple(rows))
 
 
 DEEP: Any = {"post": (80, None), "pre": (50, 90), "none": (None, None)}
