@@ -19,12 +19,18 @@ from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import scale
 from pellucid.lessons.why.claims.fixed_size import ROWS
 from pellucid.lessons.why.claims.norm import average_updates
+from pellucid.lessons.why.claims.position import KINDS
 from pellucid.lessons.why.claims.residual import deepest_learned, gradient_by_layer
+from pellucid.lessons.why.distances import (
+    distance_of_maps,
+    error_of_matrix,
+    fit_of_offset,
+    judge_distance,
+    judge_matrix,
+)
 from pellucid.lessons.why.fits import PowerLaw, longest_below
 from pellucid.lessons.why.intervals import interval
-from pellucid.lessons.why.long import position, position_shown, sums
-from pellucid.lessons.why.long.moving import distance_of_maps
-from pellucid.lessons.why.long.offsets import error_of_matrix, fit_of_offset
+from pellucid.lessons.why.long import sums
 from pellucid.lessons.why.record import to_record
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.tiny.sentences import draw_statements
@@ -223,8 +229,8 @@ def test_scale_is_judged_by_the_updates_to_learn(
 def test_matrix_is_judged_by_its_error_and_by_learned_tables(
     error: float, fit: float, outcome: str
 ) -> None:
-    learned = [{"encoder": [0.99], "decoder": [fit]}]
-    expect(position.judge_matrix(error, learned, [1.0]), outcome, "")
+    learned = Cells(({"encoder": 0.99, "decoder": fit, "waves": 1.0},))
+    expect(judge_matrix(error, learned), outcome, "")
 
 
 @pytest.mark.parametrize(
@@ -239,5 +245,5 @@ def test_relative_positions_are_judged_by_moving_maps(
     by_word: float, by_place: float, outcome: str, condition: str
 ) -> None:
     moved = {"moved_by_word": by_word, "moved_by_place": by_place}
-    order = {kind: [moved] for kind in position_shown.KINDS}
-    expect(position.judge_distance(order), outcome, condition)
+    order = Cells(tuple({"kind": kind, **moved} for kind in KINDS))
+    expect(judge_distance(order), outcome, condition)

@@ -293,8 +293,9 @@ def test_heads_are_judged_by_clear_unique_and_linguistic_features() -> None:
 def test_order_is_judged_by_shuffling_and_by_training(
     changes: tuple[float, float, float], exact: float, outcome: str
 ) -> None:
-    ordered = [position.Ordered("with", 1.0, 0.0), position.Ordered("without", exact, 1.0)]
-    expect(position.judge_order(position.Shuffled(*changes, 1.0), ordered), outcome)
+    shuffled = dict(zip(position.SHUFFLED, (*changes, 1.0), strict=True))
+    order = ({"kind": "sinusoidal", "exact": 1.0}, {"kind": "none", "exact": exact})
+    expect(position.judge_order(Cells((shuffled,)), Cells(order)), outcome)
 
 
 @pytest.mark.parametrize(
