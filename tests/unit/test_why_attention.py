@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from pellucid.lessons.why.shares import Explained, explain
+from pellucid.lessons.why.tiny.between import HESITATIONS, draw_hesitant
 
 from pellucid.lessons.why import Setting
 from pellucid.lessons.why.apart import Apart, draw_apart_packaged, draw_apart_tiny
+from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import queries, relevance
 from pellucid.lessons.why.claims.cache import Written
 from pellucid.lessons.why.claims.diagonal import look_at_heads, look_at_inputs, rank_with
@@ -17,11 +20,9 @@ from pellucid.lessons.why.long import cache, heads
 from pellucid.lessons.why.long.cutting import CutHeads, cut_heads
 from pellucid.lessons.why.packaged import load_packaged
 from pellucid.lessons.why.result import Verdict
-from pellucid.lessons.why.shares import Explained, explain
-from pellucid.lessons.why.tiny.between import HESITATIONS, draw_hesitant
 from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.pizza import draw_others, draw_unseen
-from pellucid.lessons.why.tiny.trials import Trial, make_task, run_trial, updates_to
+from pellucid.lessons.why.tiny.trials import make_task, run_trial, updates_to
 from pellucid.machine.randomness import generator
 
 
@@ -141,8 +142,8 @@ def test_frozen_projections_keep_their_first_weights() -> None:
 def test_kinds_have_as_many_parameters_where_filled(task_name: str) -> None:
     task = make_task(task_name, Setting(size="toy"), seed=1)  # type: ignore[arg-type]
     counts = []
-    for kind in queries.KINDS:
-        trial, _ = run_trial(replace(task, steps=1), seed=1, **kind.settings(task))
+    for way in queries.EQUAL.values():
+        trial, _ = run_trial(replace(task, steps=1), seed=1, **way.settings(task))
         counts.append(trial.parameters)
     assert max(counts) < 1.02 * min(counts)
 
@@ -172,27 +173,29 @@ def test_heads_are_cut_one_by_one_until_nothing_is_left() -> None:
     assert found.losses[-1] == pytest.approx(found.random[-1], rel=1e-5)
 
 
-def trial(exact: float, updates: int) -> Trial:
-    return Trial(exact, 0.1, updates, 11)
+def trials(way: str, *found: tuple[float, int]) -> list[dict[str, float | str]]:
+    return [
+        {"text": "lists", "way": way, "seed": seed, "exact": exact, "updates": updates}
+        for seed, (exact, updates) in enumerate(found)
+    ]
 
 
 @pytest.mark.parametrize(
     ("other", "outcome"),
-    [(trial(0.5, 100), "holds"), (trial(0.99, 140), "holds only if"), (trial(1.0, 100), "fails")],
+    [((0.5, 100), "holds"), ((0.99, 140), "holds only if"), ((1.0, 100), "fails")],
 )
 def test_projections_are_judged_by_lost_sentences_then_by_updates(
-    other: Trial, outcome: str
+    other: tuple[float, int], outcome: str
 ) -> None:
-    full = trial(1.0, 100)
-    found = {"lists": {kind.name: [other] for kind in queries.KINDS} | {queries.FULL.name: [full]}}
-    for judge in (queries.judge_needed, queries.judge_values, queries.judge_learned):
-        expect(judge(found), outcome, "speed" if outcome == "holds only if" else "")
+    for way in (queries.TWO, queries.NONE, queries.RANDOM):
+        cells = Cells((*trials(queries.ALL, (1.0, 100)), *trials(way, other)))
+        expect(queries.judge(cells, way, "it is about speed"), outcome)
 
 
 def test_projections_with_unsteady_seeds_are_not_judged_slower() -> None:
-    trials = {kind.name: [trial(1.0, n) for n in (90, 120, 300)] for kind in queries.KINDS}
-    trials[queries.FULL.name] = [trial(1.0, 100)] * 3
-    expect(queries.judge_needed({"lists": trials}), "fails")
+    unsteady = trials(queries.NONE, (1.0, 90), (1.0, 120), (1.0, 300))
+    cells = Cells((*trials(queries.ALL, *[(1.0, 100)] * 3), *unsteady))
+    expect(queries.judge(cells, queries.NONE, "it is about speed"), "fails")
 
 
 def taught(*updates: int) -> dict[int, list[dict[str, float]]]:
