@@ -7,15 +7,16 @@ from itertools import pairwise
 
 import pytest
 import torch
+from pellucid.lessons.why.tiny.own import put_own_words, train_on
 
+from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import gradients, memory, order
 from pellucid.lessons.why.claims.gradients import gradient_from_last, gradient_without_gates
+from pellucid.lessons.why.claims.memory import SPANS, draw_corpus, tabulate_corpus, translate_corpus
 from pellucid.lessons.why.long import parallel
 from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.by_length import SPANS, measure_corpus
-from pellucid.lessons.why.tiny.corpus import draw_corpus
 from pellucid.lessons.why.tiny.forms import FORMS, Form, count_weights, make_form
 from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.letters import (
@@ -26,7 +27,6 @@ from pellucid.lessons.why.tiny.letters import (
     share_right,
     study,
 )
-from pellucid.lessons.why.tiny.own import put_own_words, train_on
 from pellucid.lessons.why.tiny.uneven import draw_uneven, kind_of, order_of
 from pellucid.lessons.why.tiny.words import END, PAD, START, make_pair_batch
 from pellucid.machine.randomness import generator
@@ -229,15 +229,14 @@ def test_corpus_is_cut_into_words_and_marks_and_spans_cover_it() -> None:
 
 
 def test_corpus_is_translated_by_every_form_in_both_readings() -> None:
-    found = measure_corpus(Setting(size="toy", seed=3), sentences=60, updates=2, tests=60)
-    assert [one.form for one in found] == [*FORMS, *FORMS]
-    assert [one.reading for one in found] == ["equal updates"] * 4 + ["equal time"] * 4
-    for one in found:
-        assert len(one.scores) == len(SPANS)
-        assert all(0 <= score <= 100 for row in one.scores for score in row)
-    table = memory._corpus_table(found)
-    assert table.rows[3][:2] == ("Transformer", "equal updates")
-    assert table.rows[3][2] == f"{found[3].scores[0][0]:.1f}"
+    found = translate_corpus(Setting(size="toy", seed=3), sentences=60, updates=2, tests=60)
+    assert [one["form"] for one in found.rows] == [*FORMS, *FORMS]
+    assert [one["reading"] for one in found.rows] == ["equal updates"] * 4 + ["equal time"] * 4
+    for one in found.rows:
+        assert len(one["scores"]) == len(SPANS)
+        assert all(0 <= score <= 100 for score in one["scores"])
+    table = tabulate_corpus(found)
+    assert table.rows[3] == ("Transformer", "equal updates", *found.rows[3]["scores"])
 
 
 def test_line_over_seeds_has_means_with_cut_intervals() -> None:
@@ -269,20 +268,19 @@ def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
 def test_memory_is_judged_by_the_first_letter_of_the_longest(
     vector: float, additive: float, transformer: float, outcome: str
 ) -> None:
-    shares: memory.Shares = {
-        ("fixed vector", 5): [1.0],
-        ("fixed vector", 50): [vector],
-        ("additive", 5): [1.0],
-        ("additive", 50): [additive],
-        ("Transformer", 5): [1.0],
-        ("Transformer", 50): [transformer],
-    }
-    expect(memory.judge(shares), outcome)
-    assert "up to 5" in memory.judge(shares).numbers
+    shares = {"fixed vector": vector, "additive": additive, "Transformer": transformer}
+
+    def judge(*last: tuple[int, float]) -> Verdict:
+        return memory.judge(Cells(tuple(
+            {"form": form, "length": length, "seed": 1, "share": one}
+            for form, share in shares.items() for length, one in ((5, 1.0), (50, share), *last)
+        )))  # fmt: skip
+
+    expect(judge(), outcome)
+    assert "up to 5" in judge().numbers
     # A length that the Transformer did not learn in so many updates does not count.
-    longer = {**shares, **{(form, 400): [0.1] for form, _ in shares}}
-    expect(memory.judge(longer), outcome)
-    assert "at 400 letters" in memory.judge(longer).numbers
+    expect(judge((400, 0.1)), outcome)
+    assert "at 400 letters" in judge((400, 0.1)).numbers
 
 
 @pytest.mark.parametrize(
