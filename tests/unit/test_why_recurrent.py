@@ -303,15 +303,7 @@ def test_gradients_are_judged_by_the_largest_distance(
     expect(gradients.judge(found), outcome, condition)
 
 
-GOOD = {
-    "right": 1.0,
-    "order": 0.0,
-    "words": 0.0,
-    "missing": 0.0,
-    "length shorter": 0.0,
-    "length equal": 0.0,
-    "length longer": 0.0,
-}
+GOOD = {"right": 1.0, "order": 0.0, "words": 0.0, "missing": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -327,10 +319,8 @@ def test_order_is_judged_by_words_in_a_wrong_order(
     vector: float, additive: float, transformer: float, outcome: str
 ) -> None:
     shares = {"fixed vector": vector, "additive": additive, "Transformer": transformer}
-    expect(
-        order.judge_order({form: [{**GOOD, "order": share}] for form, share in shares.items()}),  # type: ignore[misc]
-        outcome,
-    )
+    rows = [GOOD | {"form": form, "seed": 1, "order": share} for form, share in shares.items()]
+    expect(order.judge_order(Cells(tuple(rows))), outcome)
 
 
 @pytest.mark.parametrize(
@@ -345,18 +335,17 @@ def test_order_is_judged_by_words_in_a_wrong_order(
 def test_size_is_judged_by_lists_of_other_and_of_the_same_size(
     uneven: float, even: float, additive: float, outcome: str, condition: str
 ) -> None:
-    def errors(other: float, same: float) -> list[order.Errors]:
-        return [{**GOOD, "length shorter": other, "length longer": other, "length equal": same}]
+    def judge(*transformer: float) -> Verdict:
+        shares = {"fixed vector": (uneven, even), "additive": (additive, 0.0)}
+        return order.judge_size(Cells(tuple(
+            {"form": form, "seed": 1, "length shorter": other, "length longer": other,
+             "length equal": same}
+            for form, (other, same) in {**shares, "Transformer": transformer}.items()
+        )))  # fmt: skip
 
-    found: dict[Form, list[order.Errors]] = {
-        "fixed vector": errors(uneven, even),
-        "additive": errors(additive, 0.0),
-        "Transformer": errors(0.0, 0.0),
-    }
-    expect(order.judge_size(found), outcome, condition)
-    as_bad = {**found, "Transformer": errors(uneven, uneven - 0.1)}
+    expect(judge(0.0, 0.0), outcome, condition)
     if uneven - even >= 0.05:
-        expect(order.judge_size(as_bad), "fails")
+        expect(judge(uneven, uneven - 0.1), "fails")
 
 
 @pytest.mark.parametrize(
