@@ -13,10 +13,9 @@ from pellucid.lessons.why.tiny.between import HESITATIONS, draw_hesitant
 from pellucid.lessons.why import Setting
 from pellucid.lessons.why.apart import Apart, draw_apart_packaged, draw_apart_tiny
 from pellucid.lessons.why.cells import Cells
-from pellucid.lessons.why.claims import queries, relevance
-from pellucid.lessons.why.claims.cache import Written
+from pellucid.lessons.why.claims import cache, queries, relevance
 from pellucid.lessons.why.claims.diagonal import look_at_heads, look_at_inputs, rank_with
-from pellucid.lessons.why.long import cache, heads
+from pellucid.lessons.why.long import heads
 from pellucid.lessons.why.long.cutting import CutHeads, cut_heads
 from pellucid.lessons.why.packaged import load_packaged
 from pellucid.lessons.why.result import Verdict
@@ -274,19 +273,6 @@ def test_long_form_of_heads_at_toy_size_has_all_findings() -> None:
     assert all(len(row) == len(table.columns) for table in measurement.tables for row in table.rows)
 
 
-def test_long_form_of_cache_at_toy_size_times_steps_and_texts() -> None:
-    measurement = cache.measure(Setting(size="toy"))
-    assert len(measurement.findings) == 3
-    (steps,) = [table for table in measurement.tables if table.columns[0] == "token"]
-    assert [row[0] for row in steps.rows] == [1, 4, 16]
-    # Two layers keep keys and values of width 24 in float32 for each token.
-    assert [row[4] for row in steps.rows] == [2 * 2 * 24 * 4 * n / 2**20 for n in (1, 4, 16)]
-
-
-def written(length: int, times: float) -> Written:
-    return Written(length, length, length**2, 10, 90, 0.1, 0.1 * times, 1e-7)
-
-
 @pytest.mark.parametrize(
     ("times", "outcome", "condition"),
     [
@@ -299,5 +285,8 @@ def written(length: int, times: float) -> Written:
 def test_kept_keys_are_judged_by_the_length_from_which_they_save_time(
     times: tuple[float, ...], outcome: str, condition: str
 ) -> None:
-    run = [written(length, one) for length, one in zip((4, 16, 64), times, strict=True)]
-    expect(cache.judge_time([run]), outcome, condition)
+    rows = [
+        {"length": length, "seed": 1, "cached_seconds": 0.1, "plain_seconds": 0.1 * one}
+        for length, one in zip((4, 16, 64), times, strict=True)
+    ]
+    expect(cache.judge_time(Cells(tuple(rows))), outcome, condition)

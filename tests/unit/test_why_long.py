@@ -66,6 +66,15 @@ def test_long_form_at_toy_size_gives_verdicts_tables_and_series(name: str) -> No
     assert json.loads(json.dumps(to_record(measurement)))["size"] == "full"
 
 
+def test_long_form_of_cache_at_toy_size_times_steps_and_texts() -> None:
+    measurement = measure_claim("cache", ToyLong(size="full"))
+    assert len(measurement.findings) == 3
+    (steps,) = [table for table in measurement.tables if table.columns[0] == "token"]
+    assert [row[0] for row in steps.rows] == [1, 4, 16]
+    # Two layers keep keys and values of width 24 in float32 for each token.
+    assert [row[4] for row in steps.rows] == [2 * 2 * 24 * 4 * n / 2**20 for n in (1, 4, 16)]
+
+
 def test_only_full_measures_the_long_form() -> None:
     assert [Setting(size=size).is_long for size in ("full", "toy", "quick")] == [True, False, False]
 

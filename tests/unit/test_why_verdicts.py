@@ -152,7 +152,7 @@ def test_fixed_size_is_judged_by_the_best_other_speed(
     expect(fixed_size.judge(speeds(mixed), speeds(alike)), outcome)
 
 
-WRITTEN = cache.Written(8, 8, 36, 10, 90, 0.1, 0.4, 1e-7)
+WRITTEN = {"length": 8, "seed": 1, "cached_keys": 8, "plain_keys": 36, "difference": 1e-7}
 
 
 @pytest.mark.parametrize(
@@ -167,15 +167,19 @@ WRITTEN = cache.Written(8, 8, 36, 10, 90, 0.1, 0.4, 1e-7)
 def test_kept_keys_are_judged_by_their_change(
     decoder: float, encoder: float, difference: float, outcome: str
 ) -> None:
-    kept = [cache.Kept(0, 0.0, 0.0), cache.Kept(1, decoder, encoder)]
-    expect(cache.judge_kept(kept, [replace(WRITTEN, difference=difference)]), outcome)
+    keys = [{"decoder": 0.0, "encoder": 0.0}, {"decoder": decoder, "encoder": encoder}]
+    written = Cells((WRITTEN | {"difference": difference},))
+    expect(cache.judge_kept(Cells(tuple(keys)), written), outcome)
 
 
 def test_rows_of_a_step_are_judged_with_and_without_kept_keys() -> None:
-    expect(cache.judge_rows([WRITTEN]), "holds only if", "kept")
-    expect(cache.judge_rows([replace(WRITTEN, plain_keys=8)]), "holds")
-    expect(cache.judge_rows([replace(WRITTEN, cached_keys=36)]), "fails")
-    expect(cache.judge_rows([replace(WRITTEN, difference=0.5)]), "fails")
+    def judge(**changed: float) -> Verdict:
+        return cache.judge_rows(Cells((WRITTEN | changed,)))
+
+    expect(judge(), "holds only if", "kept")
+    expect(judge(plain_keys=8), "holds")
+    expect(judge(cached_keys=36), "fails")
+    expect(judge(difference=0.5), "fails")
 
 
 @pytest.mark.parametrize(
