@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pellucid.lessons.why.long.fixed_size import lay_out_in_buckets
 from pellucid.lessons.why.long.length import crossing
 
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.lessons.why import Setting, measure_claim
 from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import scale
-from pellucid.lessons.why.claims.fixed_size import ROWS
+from pellucid.lessons.why.claims.fixed_size import ROWS, lay_out
 from pellucid.lessons.why.claims.norm import average_updates
 from pellucid.lessons.why.claims.position import KINDS
 from pellucid.lessons.why.claims.residual import deepest_learned, gradient_by_layer
@@ -153,7 +152,7 @@ def test_longest_below_inverts_a_power_law() -> None:
 
 def test_buckets_keep_every_sentence_and_waste_less_than_half() -> None:
     sentences = [[number] * length for number, length in enumerate((3, 11, 8, 17, 9, 19, 5))]
-    batches = lay_out_in_buckets(sentences, 19, rows=2)
+    batches = lay_out(sentences, "buckets", fixed=19, rows=2)
     assert sorted(one for batch, _ in batches for one in batch) == sorted(sentences)
     assert {width for _, width in batches} == {8, 16, 19}
     for batch, width in batches:

@@ -145,11 +145,14 @@ def test_padding_is_judged_by_what_it_changes(
 def test_fixed_size_is_judged_by_the_best_other_speed(
     mixed: float, alike: float, outcome: str
 ) -> None:
-    def speeds(fixed: float) -> list[fixed_size.Speed]:
-        ways = {"one at a time": 30.0, "fixed size": fixed, "longest of batch": 100.0}
-        return [fixed_size.Speed(way, 0.5, speed) for way, speed in ways.items()]
-
-    expect(fixed_size.judge(speeds(mixed), speeds(alike)), outcome)
+    rows = [
+        {"kind": kind, "way": way, "seed": 1, "sentences_per_second": speed}
+        for kind, fixed in (("mixed", mixed), ("alike", alike))
+        for way, speed in (
+            ("one at a time", 30.0), ("fixed size", fixed), ("longest of batch", 100.0)
+        )
+    ]  # fmt: skip
+    expect(fixed_size.judge(Cells(tuple(rows))), outcome)
 
 
 WRITTEN = {"length": 8, "seed": 1, "cached_keys": 8, "plain_keys": 36, "difference": 1e-7}
