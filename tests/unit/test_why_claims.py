@@ -10,9 +10,10 @@ import torch
 
 from pellucid.attention import attend
 from pellucid.errors import InputError
+from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims.diagonal import count_rows
 from pellucid.lessons.why.claims.fixed_size import WAYS, lay_out
-from pellucid.lessons.why.claims.length import Cost, fit_laws, longest_in, seconds_of_encoder
+from pellucid.lessons.why.claims.length import COSTS, fit_laws, longest_in, seconds_of_encoder
 from pellucid.lessons.why.claims.scale import measure_sharpness, softmax_gradient
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
 from pellucid.lessons.why.fits import PowerLaw, fit_power_law
@@ -108,11 +109,13 @@ def test_power_law_of_too_few_or_no_costs_is_refused(
 
 
 def test_laws_of_made_up_costs_give_the_longest_text_of_the_encoder() -> None:
-    costs = [
-        Cost(n, 1e-6 * n**2, 1e-7 * n**2, 1e-5 * n, 128 * n**2, 2048 * n) for n in (64, 128, 256)
+    rows = [
+        {"length": n, "seed": 1}
+        | dict(zip(COSTS, (1e-6 * n**2, 1e-7 * n**2, 1e-5 * n, 128 * n**2, 2048 * n), strict=True))
+        for n in (64, 128, 256)
     ]
-    laws = fit_laws(costs)
-    assert laws.explicit_bytes.length_at(2**30) == pytest.approx(math.sqrt(2**30 / 128))
+    laws = fit_laws(Cells(tuple(rows)))
+    assert laws["explicit_bytes"].length_at(2**30) == pytest.approx(math.sqrt(2**30 / 128))
     longest = longest_in(laws, "fast", 1.0)
     # 6 (1e-7 n² + 1e-5 n) = 1
     root = (-1e-5 + math.sqrt(1e-10 + 4 * 1e-7 / 6)) / (2 * 1e-7)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pellucid.lessons.why.long.length import crossing
 
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.lessons.why import Setting, measure_claim
 from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import scale
 from pellucid.lessons.why.claims.fixed_size import ROWS, lay_out
+from pellucid.lessons.why.claims.length import crossing
 from pellucid.lessons.why.claims.norm import average_updates
 from pellucid.lessons.why.claims.position import KINDS
 from pellucid.lessons.why.claims.residual import deepest_learned, gradient_by_layer

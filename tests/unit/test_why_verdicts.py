@@ -87,13 +87,13 @@ def test_mask_is_judged_by_loss_decoding_and_weights(
 
 
 def laws(explicit: float, fast: float, memory: float, lean: float, factor: float) -> length.Laws:
-    return length.Laws(
-        PowerLaw(factor, explicit),
-        PowerLaw(factor / 5, fast),
-        PowerLaw(factor, 1),
-        PowerLaw(128, memory),
-        PowerLaw(2048, lean),
-    )
+    return {
+        "explicit_seconds": PowerLaw(factor, explicit),
+        "fast_seconds": PowerLaw(factor / 5, fast),
+        "rest_seconds": PowerLaw(factor, 1),
+        "explicit_bytes": PowerLaw(128, memory),
+        "fast_bytes": PowerLaw(2048, lean),
+    }
 
 
 @pytest.mark.parametrize(
