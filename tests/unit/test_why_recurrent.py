@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 import torch
-from pellucid.lessons.why.tiny.own import put_own_words, train_on
 
 from pellucid.lessons.why.cells import Cells
-from pellucid.lessons.why.claims import gradients, memory, order
+from pellucid.lessons.why.claims import gradients, memory, order, parallel
 from pellucid.lessons.why.claims.gradients import gradient_from_last, gradient_without_gates
 from pellucid.lessons.why.claims.memory import SPANS, draw_corpus, tabulate_corpus, translate_corpus
-from pellucid.lessons.why.long import parallel
 from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.setting import Setting
@@ -190,7 +187,7 @@ def test_own_words_are_those_that_the_model_decodes() -> None:
         for place, side in enumerate((tiny.source, tiny.target))
     )
     batch = make_pair_batch(sources, targets)
-    own = put_own_words(tiny, batch)
+    own = parallel.put_own_words(tiny, batch)
     assert own.target_out_BT is batch.target_out_BT
     with torch.no_grad():
         logits_BTV = tiny.model(own.source_BS, own.target_in_BT, own.source_mask_BS)
@@ -210,13 +207,13 @@ def test_own_words_are_those_that_the_model_decodes() -> None:
 def test_own_words_of_a_perfect_model_are_the_correct_ones() -> None:
     pairs = [("a b", "x y"), ("b a", "y x"), ("a", "x"), ("b", "y")]
     tiny = make_tiny(pairs, seed=1, d_model=16, d_ff=32, num_heads=2)
-    train_on(tiny, pairs, is_own=False, updates=60, seed=1, rows=4)
+    parallel.train_on(tiny, pairs, is_own=False, updates=60, seed=1, rows=4)
     assert count_exact(tiny, pairs) == 1.0
     batch = make_pair_batch(
         tiny.source.encode_all([source for source, _ in pairs]),
         tiny.target.encode_all([target for _, target in pairs]),
     )
-    assert torch.equal(put_own_words(tiny, batch).target_in_BT, batch.target_in_BT)
+    assert torch.equal(parallel.put_own_words(tiny, batch).target_in_BT, batch.target_in_BT)
 
 
 def test_corpus_is_cut_into_words_and_marks_and_spans_cover_it() -> None:
@@ -363,20 +360,25 @@ def test_sequence_is_judged_by_tokens_per_second(
     outcome: str,
     condition: str,
 ) -> None:
-    def speeds(fast: tuple[float, float]) -> parallel.Speeds:
-        return {
+    def cells(fast: tuple[float, float]) -> Cells:
+        speeds = {
             ("fixed vector", 8): [9.0, 11.0],
             ("fixed vector", 64): [10.0],
             ("Transformer", 8): [fast[0]],
             ("Transformer", 64): [fast[1]],
         }
+        return Cells(tuple(
+            {"form": form, "length": length, "seed": seed, "speed": speed}
+            for (form, length), found in speeds.items() for seed, speed in enumerate(found)
+        ))  # fmt: skip
 
-    expect(parallel.judge_sequence(speeds(transformer), speeds(encoder)), outcome, condition)
+    expect(parallel.judge_sequence(cells(transformer), cells(encoder)), outcome, condition)
 
 
 def test_races_of_several_seeds_are_averaged() -> None:
-    from pellucid.lessons.why.claims.parallel import Race
-
-    first = Race(5, 1.0, 4.0, 2.0, 2.0, 1e-9)
-    second = replace(first, pass_seconds=3.0, gradient_difference=1e-8)
-    assert parallel._average([[first], [second]]) == [Race(5, 2.0, 4.0, 2.0, 2.0, 1e-8)]
+    first = {"length": 5, "seed": 1, "pass_seconds": 1.0, "loop_seconds": 4.0, "pass_loss": 2.0,
+             "loop_loss": 2.0, "gradient_difference": 1e-9}  # fmt: skip
+    second = first | {"seed": 2, "pass_seconds": 3.0, "gradient_difference": 1e-8}
+    (race,) = parallel.average_races(Cells((first, second))).rows
+    assert race["pass_seconds"] == race["speedup"] == 2.0
+    assert race["gradient_difference"] == 1e-8

@@ -198,11 +198,12 @@ def test_rows_of_a_step_are_judged_with_and_without_kept_keys() -> None:
 def test_parallel_is_judged_by_times_and_equal_gradients(
     speedups: tuple[float, float], off: float, outcome: str, condition: str
 ) -> None:
-    races = [
-        parallel.Race(words, 1.0, speedup, 2.0, 2.0, off)
+    rows = [
+        {"length": words, "seed": 1, "pass_seconds": 1.0, "loop_seconds": speedup,
+         "pass_loss": 2.0, "loop_loss": 2.0, "gradient_difference": off}
         for words, speedup in zip((4, 16), speedups, strict=True)
-    ]
-    expect(parallel.judge(races), outcome, condition)
+    ]  # fmt: skip
+    expect(parallel.judge(parallel.average_races(Cells(tuple(rows)))), outcome, condition)
 
 
 @pytest.mark.parametrize(
