@@ -7,20 +7,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from pellucid.lessons.why.shares import Explained, explain
-from pellucid.lessons.why.tiny.between import HESITATIONS, draw_hesitant
 
 from pellucid.lessons.why import Setting
-from pellucid.lessons.why.apart import Apart, draw_apart_packaged, draw_apart_tiny
+from pellucid.lessons.why.apart import draw_apart_packaged, draw_apart_tiny
 from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import cache, queries, relevance
 from pellucid.lessons.why.claims.diagonal import look_at_heads, look_at_inputs, rank_with
+from pellucid.lessons.why.claims.relevance import LONG, PACKAGED, SHORT, explain
 from pellucid.lessons.why.long import heads
 from pellucid.lessons.why.long.cutting import CutHeads, cut_heads
 from pellucid.lessons.why.packaged import load_packaged
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.tiny.learn import make_tiny
-from pellucid.lessons.why.tiny.pizza import draw_others, draw_unseen
+from pellucid.lessons.why.tiny.pizza import (
+    HESITATIONS,
+    draw_hesitant,
+    draw_others,
+    draw_unseen,
+)
 from pellucid.lessons.why.tiny.trials import make_task, run_trial, updates_to
 from pellucid.machine.randomness import generator
 
@@ -67,10 +71,9 @@ def test_explain_finds_what_weights_were_made_from(cause: str) -> None:
         ]  # fmt: skip
         weights.append(np.array([raw]))
     (found,) = explain(weights, sentences)
-    explained = {"distance": found.distance, "words": found.words}
-    assert explained.pop(cause) > 0.95
-    assert max(explained.values()) < 0.6
-    assert found.both > 0.95
+    assert found.pop("both") > 0.95
+    assert found.pop(cause) > 0.95
+    assert max(found.values()) < 0.6
 
 
 def test_explain_of_noise_finds_nothing() -> None:
@@ -78,7 +81,7 @@ def test_explain_of_noise_finds_nothing() -> None:
     sentences = [numbers.integers(0, 50, 11).tolist() for _ in range(40)]
     weights = [numbers.dirichlet(np.ones(11), (2, 11)) for _ in sentences]
     for one in explain(weights, sentences):
-        assert max(one.distance, one.words, one.both) < 0.1
+        assert max(one.values()) < 0.1
 
 
 def test_hesitations_stand_between_both_nouns_and_the_pronoun() -> None:
@@ -239,31 +242,34 @@ def test_cutting_is_judged_by_the_heads_that_go_without_loss(
     expect(heads.judge_cut([CutHeads(("a", "b", "c"), losses, losses, losses)]), outcome)
 
 
-def curve(*points: tuple[float, float]) -> list[list[Apart]]:
-    return [[Apart(3 * n, "x", weight, 0.0, 0.1, right) for n, (weight, right) in
-             enumerate(points)]]  # fmt: skip
-
-
 def test_reach_is_judged_by_pronouns_at_the_largest_distance() -> None:
     far, wrong = ((0.8, 1.0), (0.1, 0.95)), ((0.8, 1.0), (0.8, 0.5))
-    long, short, packaged = "trained with 0 to 100", "trained with 0 to 10", "packaged model"
-    expect(relevance.judge_reach({long: curve(*far), packaged: curve(*far)}), "holds")
-    expect(relevance.judge_reach({long: curve(*wrong), packaged: curve(*wrong)}), "fails")
-    expect(
-        relevance.judge_reach({long: curve(*far), short: curve(*wrong), packaged: curve(*wrong)}),
-        "holds only if", "training had",
-    )  # fmt: skip
-    expect(
-        relevance.judge_reach({long: curve(*wrong), packaged: curve(*far)}),
-        "holds only if", "packaged",
-    )  # fmt: skip
+
+    def judge(curves: dict[str, tuple[tuple[float, float], ...]]) -> Verdict:
+        return relevance.judge_reach(Cells(tuple(
+            {"model": model, "seed": 1, "words": 3 * n, "weight": weight, "even": 0.1,
+             "right": right}
+            for model, curve in curves.items() for n, (weight, right) in enumerate(curve)
+        )))  # fmt: skip
+
+    expect(judge({LONG: far, PACKAGED: far}), "holds")
+    expect(judge({LONG: wrong, PACKAGED: wrong}), "fails")
+    of_training = judge({LONG: far, SHORT: wrong, PACKAGED: wrong})
+    expect(of_training, "holds only if", "training had")
+    expect(judge({LONG: wrong, PACKAGED: far}), "holds only if", "packaged")
 
 
 def test_shares_are_judged_by_head() -> None:
-    words, place = Explained(0.1, 0.5, 0.6), Explained(0.5, 0.1, 0.6)
-    expect(relevance.judge_shares([words, words]), "holds")
-    expect(relevance.judge_shares([words, place]), "holds only if", "1 of 2 heads")
-    expect(relevance.judge_shares([place]), "fails")
+    def judge(*heads: tuple[float, float]) -> Verdict:
+        return relevance.judge_shares(Cells(tuple(
+            {"place": place, "seed": 1, "distance": distance, "words": words}
+            for place, (distance, words) in enumerate(heads)
+        )))  # fmt: skip
+
+    words, place = (0.1, 0.5), (0.5, 0.1)
+    expect(judge(words, words), "holds")
+    expect(judge(words, place), "holds only if", "1 of 2 heads")
+    expect(judge(place), "fails")
 
 
 def test_long_form_of_heads_at_toy_size_has_all_findings() -> None:
