@@ -293,11 +293,15 @@ def test_memory_is_judged_by_the_first_letter_of_the_longest(
 def test_gradients_are_judged_by_the_largest_distance(
     untrained: float, trained: float, transformer: float, outcome: str, condition: str
 ) -> None:
-    found = {
-        stage: {"fixed vector": [[1.0, 0.5, left]], "Transformer": [[1.0, 1.0, transformer]]}
-        for stage, left in (("untrained", untrained), ("trained", trained))
-    }
-    expect(gradients.judge(found), outcome, condition)
+    rows = [
+        {"form": form, "distance": distance, "seed": 1, "untrained": before, "trained": after}
+        for form, ends in (
+            ("fixed vector", (untrained, trained)),
+            ("Transformer", (transformer, transformer)),
+        )
+        for distance, (before, after) in enumerate(((1.0, 1.0), (0.5, 0.5), ends), start=1)
+    ]
+    expect(gradients.judge(Cells(tuple(rows))), outcome, condition)
 
 
 GOOD = {"right": 1.0, "order": 0.0, "words": 0.0, "missing": 0.0}
