@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -219,15 +218,15 @@ def test_parallel_is_judged_by_times_and_equal_gradients(
 def test_examples_are_judged_by_scores_then_by_effect(
     scores: tuple[float, float], occlusion: float, outcome: str, condition: str
 ) -> None:
-    found = [
-        examples.Tied(0, 0.0, 0.0, 0.1, 0.1, 0.0, 0.5, 0.5),
-        examples.Tied(1000, *scores, 0.1, 0.1, occlusion, 0.9, 0.9),
-    ]
-    expect(examples.judge_score([found]), outcome, condition)
+    first, last = (
+        {"count": count, "seed": 1, "it_score": it, "tasted_score": tasted, "occlusion": effect}
+        for count, it, tasted, effect in ((0, 0.0, 0.0, 0.0), (1000, *scores, occlusion))
+    )
+    expect(examples.judge_score(Cells((first, last))), outcome, condition)
     if outcome == "holds":
-        between = replace(found[0], count=10, tasted_score=9.0)
-        unsteady = [found[0], between, found[1]]
-        expect(examples.judge_score([unsteady]), "holds only if", "rise and fall")
+        between = first | {"count": 10, "tasted_score": 9.0}
+        unsteady = Cells((first, between, last))
+        expect(examples.judge_score(unsteady), "holds only if", "rise and fall")
 
 
 @pytest.mark.parametrize(
@@ -242,12 +241,12 @@ def test_examples_are_judged_by_scores_then_by_effect(
 def test_examples_are_enough_when_pronouns_are_right(
     accuracies: tuple[float, ...], outcome: str, condition: str
 ) -> None:
-    found = [
-        examples.Tied(count, 0.0, 0.0, 0.0, 0.0, 2.0, share, 1.0)
+    found = Cells(tuple(
+        {"count": count, "seed": 1, "accuracy": share, "control": 1.0}
         for count, share in zip((0, 10, 30), accuracies, strict=False)
-    ]
+    ))  # fmt: skip
     expect(examples.judge_correct(found), outcome, condition)
-    always_pizza = [replace(one, control=0.0) for one in found]
+    always_pizza = found.add(control=lambda row: 0.0)
     expect(examples.judge_correct(always_pizza), "fails")
 
 
