@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from pellucid.lessons.why import Setting
+from pellucid.lessons.why import needed_heads as heads
 from pellucid.lessons.why.apart import draw_apart_packaged, draw_apart_tiny
 from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import cache, queries, relevance
 from pellucid.lessons.why.claims.diagonal import look_at_heads, look_at_inputs, rank_with
 from pellucid.lessons.why.claims.relevance import LONG, PACKAGED, SHORT, explain
-from pellucid.lessons.why.long import heads
-from pellucid.lessons.why.long.cutting import CutHeads, cut_heads
+from pellucid.lessons.why.needed_heads import cut_heads
 from pellucid.lessons.why.packaged import load_packaged
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.tiny.learn import make_tiny
@@ -169,10 +169,11 @@ def test_heads_are_cut_one_by_one_until_nothing_is_left() -> None:
     found = cut_heads(1, 2)
     config = load_packaged().model.config
     total = config.num_heads * (config.num_encoder_layers + 2 * config.num_decoder_layers)
-    assert len(set(found.order)) == len(found.order) == total
-    assert len(found.losses) == len(found.right) == len(found.random) == total + 1
-    assert found.losses[0] == found.random[0] < found.losses[-1]
-    assert found.losses[-1] == pytest.approx(found.random[-1], rel=1e-5)
+    losses, drawn = found["losses"], found["random"]
+    assert len(set(found["order"])) == len(found["order"]) == total
+    assert len(losses) == len(found["right"]) == len(drawn) == total + 1
+    assert losses[0] == drawn[0] < losses[-1]
+    assert losses[-1] == pytest.approx(drawn[-1], rel=1e-5)
 
 
 def trials(way: str, *found: tuple[float, int]) -> list[dict[str, float | str]]:
@@ -200,10 +201,6 @@ def test_projections_with_unsteady_seeds_are_not_judged_slower() -> None:
     expect(queries.judge(cells, queries.NONE, "it is about speed"), "fails")
 
 
-def taught(*updates: int) -> dict[int, list[dict[str, float]]]:
-    return {number: [{"updates": n}] for number, n in zip((1, 2, 4), updates, strict=True)}
-
-
 @pytest.mark.parametrize(
     ("lists", "pronouns", "outcome", "condition"),
     [
@@ -216,12 +213,16 @@ def taught(*updates: int) -> dict[int, list[dict[str, float]]]:
 def test_number_of_heads_is_judged_by_updates(
     lists: tuple[int, ...], pronouns: tuple[int, ...], outcome: str, condition: str
 ) -> None:
-    found = {"lists": taught(*lists), "pronouns": taught(*pronouns)}
-    expect(heads.judge_number(found), outcome, condition)
+    rows = [
+        {"text": text, "heads": number, "seed": 1, "updates": count}
+        for text, counts in (("lists", lists), ("pronouns", pronouns))
+        for number, count in zip((1, 2, 4), counts, strict=True)
+    ]
+    expect(heads.judge_number(Cells(tuple(rows))), outcome, condition)
 
 
 def test_distance_of_heads_is_judged_against_random_weights() -> None:
-    more, less = [(0.6, 0.4)], [(0.3, 0.4)]
+    more, less = (Cells(({"seed": 1, "trained": after, "untrained": 0.4},)) for after in (0.6, 0.3))
     expect(heads.judge_distance(more, more), "holds")
     expect(heads.judge_distance(less, more), "holds only if", "tiny")
     expect(heads.judge_distance(more, less), "holds only if", "packaged")
@@ -239,7 +240,8 @@ def test_distance_of_heads_is_judged_against_random_weights() -> None:
 def test_cutting_is_judged_by_the_heads_that_go_without_loss(
     losses: tuple[float, ...], outcome: str
 ) -> None:
-    expect(heads.judge_cut([CutHeads(("a", "b", "c"), losses, losses, losses)]), outcome)
+    rows = [{"cut": number, "seed": 1, "loss": loss} for number, loss in enumerate(losses)]
+    expect(heads.judge_cut(Cells(tuple(rows))), outcome)
 
 
 def test_reach_is_judged_by_pronouns_at_the_largest_distance() -> None:
@@ -270,13 +272,6 @@ def test_shares_are_judged_by_head() -> None:
     expect(judge(words, words), "holds")
     expect(judge(words, place), "holds only if", "1 of 2 heads")
     expect(judge(place), "fails")
-
-
-def test_long_form_of_heads_at_toy_size_has_all_findings() -> None:
-    measurement = heads.measure(Setting(size="toy"))
-    assert len(measurement.findings) == 4
-    assert len(measurement.plot.panels) == 3
-    assert all(len(row) == len(table.columns) for table in measurement.tables for row in table.rows)
 
 
 @pytest.mark.parametrize(

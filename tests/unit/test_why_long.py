@@ -74,6 +74,13 @@ def test_long_form_of_cache_at_toy_size_times_steps_and_texts() -> None:
     assert [row[4] for row in steps.rows] == [2 * 2 * 24 * 4 * n / 2**20 for n in (1, 4, 16)]
 
 
+def test_long_form_of_heads_at_toy_size_has_all_findings() -> None:
+    measurement = measure_claim("heads", ToyLong(size="full"))
+    assert len(measurement.findings) == 4
+    assert len(measurement.plot.panels) == 3
+    assert all(len(row) == len(table.columns) for table in measurement.tables for row in table.rows)
+
+
 def test_only_full_measures_the_long_form() -> None:
     assert [Setting(size=size).is_long for size in ("full", "toy", "quick")] == [True, False, False]
 

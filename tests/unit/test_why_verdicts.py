@@ -274,18 +274,20 @@ def test_diagonal_is_judged_by_heads_then_without_projections() -> None:
     expect(of_decoder, "holds only if", "head 1 of the decoder")
 
 
-def head(name: str, feature: str | None) -> heads.Head:
-    lifts = tuple(3.0 if one == feature else 1.0 for one in heads.FEATURES)
-    return heads.Head(name, lifts, 0.01, 0.4)
+def head(name: str | None) -> dict[str, Any]:
+    lifts = {one: 3.0 if one == name else 1.0 for one in heads.FEATURES}
+    return {"loss": 0.01, "nearest": 0.4, **heads.name_feature(lifts)}
 
 
 def test_heads_are_judged_by_clear_unique_and_linguistic_features() -> None:
-    antecedent, article = head("a", "antecedent"), head("b", "article")
-    assert [antecedent.feature, head("c", None).feature] == ["antecedent", "–"]
-    expect(heads.judge([antecedent, article]), "holds")
-    expect(heads.judge([antecedent, head("b", "antecedent")]), "holds only if", "share")
-    expect(heads.judge([antecedent, head("b", "previous")]), "holds only if", "place")
-    expect(heads.judge([head("a", None), head("b", None)]), "fails")
+    def judge(*names: str | None) -> Verdict:
+        return heads.judge(Cells(tuple(map(head, names))))
+
+    assert [head(name)["feature"] for name in ("antecedent", None)] == ["antecedent", "–"]
+    expect(judge("antecedent", "article"), "holds")
+    expect(judge("antecedent", "antecedent"), "holds only if", "share")
+    expect(judge("antecedent", "previous"), "holds only if", "place")
+    expect(judge(None, None), "fails")
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def _table(cells: Cells, *, is_long: bool) -> Table:
     layers = "one layer" if depth == 1 else f"{depth} layers"
     ends = (Column("test loss", "test_loss"), Column("right, %", "exact", ".0f", 100))
     if not is_long:
-        columns = (Column("updates to learn", "updates", "d"), *ends)
+        columns: tuple[Column, ...] = (Column("updates to learn", "updates", "d"), *ends)
         head = ("", "learning rate")
         return cells.table(
             f"After training, {layers}", ("norm", "rate"), columns, head=head, form="g"
