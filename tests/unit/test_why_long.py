@@ -13,7 +13,7 @@ import torch
 
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.lessons.why import Setting, measure_claim
-from pellucid.lessons.why.cells import Cells
+from pellucid.lessons.why.cells import Cells, Column, interval, write
 from pellucid.lessons.why.claims import scale
 from pellucid.lessons.why.claims.fixed_size import ROWS, lay_out
 from pellucid.lessons.why.claims.length import crossing
@@ -28,10 +28,9 @@ from pellucid.lessons.why.distances import (
     judge_matrix,
 )
 from pellucid.lessons.why.fits import PowerLaw, longest_below
-from pellucid.lessons.why.intervals import interval
-from pellucid.lessons.why.long import sums
 from pellucid.lessons.why.record import to_record
 from pellucid.lessons.why.result import Verdict
+from pellucid.lessons.why.tiny.learn import thin, updates_until
 from pellucid.lessons.why.tiny.sentences import draw_statements
 from pellucid.machine.randomness import generator
 
@@ -167,29 +166,36 @@ def test_buckets_keep_every_sentence_and_waste_less_than_half() -> None:
         assert all(len(one) <= width and (width == 8 or len(one) > width / 2) for one in batch)
 
 
-def test_sums_write_means_with_intervals_and_missing_numbers() -> None:
-    found = interval([0.1, 0.2, 0.3])
-    series = sums.series_of("a", (3, 5), ([0.1, 0.2, 0.3], [0.7]), scale=100)
+def test_cells_have_means_with_intervals_and_missing_numbers() -> None:
+    low = interval([0.1, 0.2, 0.3])[1]
+    shares = ((3, 0.1), (3, 0.2), (3, 0.3), (5, 0.7))
+    cells = Cells(
+        tuple({"seed": n, "size": size, "share": x} for n, (size, x) in enumerate(shares))
+    )
+    series = cells.line("a", "size", "share", scale=100)
     assert series.y == pytest.approx((20.0, 70.0))
-    assert series.low == pytest.approx((100 * found.low, 70.0))
-    assert sums.write([0.1, 0.2, 0.3], scale=100).startswith("20 ± ")
-    assert sums.write([]) == sums.write([math.nan]) == "–"
-    assert sums.write([3e-7]) == "3e−07"
+    assert series.low == pytest.approx((100 * low, 70.0))
+    table = cells.table("a", "size", [Column("b", "share", scale=100)])
+    assert str(table.rows[0][1]).startswith("20 ± ")
+    assert write([]) == write([math.nan]) == "–"
+    assert write([3e-7]) == "3e−07"
 
 
-def test_sums_in_logarithms_have_geometric_means_and_intervals_above_zero() -> None:
-    series = sums.series_of("a", (3, 5), ([0.01, 1.0, 100.0], [0.0, 2.0]), in_logarithms=True)
+def test_cells_in_logarithms_have_geometric_means_and_intervals_above_zero() -> None:
+    numbers = ((3, 0.01), (3, 1.0), (3, 100.0), (5, 0.0), (5, 2.0))
+    cells = Cells(tuple({"size": size, "number": number} for size, number in numbers))
+    series = cells.line("a", "size", "number", is_log=True)
     assert series.y == pytest.approx((1.0, 1.0))
     assert 0 < series.low[0] < 0.01
     assert series.low[0] * series.high[0] == pytest.approx(1.0)
-    assert interval([0.01, 1.0, 100.0]).low < 0
+    assert interval([0.01, 1.0, 100.0])[1] < 0
 
 
-def test_sums_count_updates_for_good_and_thin_a_course() -> None:
-    assert sums.updates_until([3.0, 0.1, 2.0, 0.3, 0.2], 0.5) == 4
-    assert sums.updates_until([0.1, 0.6], 0.5) is None
-    assert sums.updates_until([math.nan], 0.5) is None
-    assert sums.thin([1.0, 3.0, 5.0], 2) == [2.0, 5.0]
+def test_updates_are_counted_for_good_and_a_course_is_thinned() -> None:
+    assert updates_until([3.0, 0.1, 2.0, 0.3, 0.2], 0.5) == 4
+    assert updates_until([0.1, 0.6], 0.5) is None
+    assert updates_until([math.nan], 0.5) is None
+    assert thin([1.0, 3.0, 5.0], 2) == [2.0, 5.0]
 
 
 def test_average_updates_are_infinite_unless_every_seed_learned() -> None:

@@ -7,11 +7,10 @@ from itertools import pairwise
 import pytest
 import torch
 
-from pellucid.lessons.why.cells import Cells
+from pellucid.lessons.why.cells import Cells, write
 from pellucid.lessons.why.claims import gradients, memory, order, parallel
 from pellucid.lessons.why.claims.gradients import gradient_from_last, gradient_without_gates
 from pellucid.lessons.why.claims.memory import SPANS, draw_corpus, tabulate_corpus, translate_corpus
-from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.forms import FORMS, Form, count_weights, make_form
@@ -237,13 +236,15 @@ def test_corpus_is_translated_by_every_form_in_both_readings() -> None:
 
 
 def test_line_over_seeds_has_means_with_cut_intervals() -> None:
-    line = line_over_seeds("x", (5, 7), [[0.9, 1.0, 1.1], [0.5] * 3], scale=100, ends=(0, 1))
+    shares = ((5, 0.9), (5, 1.0), (5, 1.1), (7, 0.5), (7, 0.5), (7, 0.5))
+    cells = Cells(tuple({"length": length, "share": share} for length, share in shares))
+    line = cells.line("x", "length", "share", scale=100, ends=(0, 100))
     assert line.y == pytest.approx((100, 50))
     assert line.high == pytest.approx((100, 50))
     assert line.low[0] == pytest.approx(100 - 100 * 4.303 * 0.1 / 3**0.5)
-    assert line_over_seeds("x", (5,), [[0.5]]).low == ()
-    assert write_over_seeds([1.0, 2.0, 3.0], ".1f") == "2.0 ± 2.5"
-    assert write_over_seeds([2.0], ".1f") == "2.0"
+    assert Cells(({"length": 5, "share": 0.5},)).line("x", "length", "share").low == ()
+    assert write([1.0, 2.0, 3.0], ".1f") == "2.0 ± 2.5"
+    assert write([2.0]) == "2"
 
 
 def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:

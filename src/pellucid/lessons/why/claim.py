@@ -9,7 +9,6 @@ import tomllib
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
-from importlib.util import find_spec
 
 from pellucid.errors import InputError, suggestion
 from pellucid.lessons.why.result import (
@@ -104,13 +103,8 @@ def measure_claim(name: str, setting: Setting | None = None) -> Measurement:
             + suggestion(name, CLAIMS)
         )
     claim, setting = CLAIMS[name], setting or Setting()
-    place = name.replace("-", "_")
-    long = f"pellucid.lessons.why.long.{place}"
-    has_long = setting.is_long and name in _LONG and find_spec(long) is not None
-    module = import_module(long if has_long else f"pellucid.lessons.why.claims.{place}")
-    found: Found | Measurement = module.measure(setting)
-    if isinstance(found, Measurement):
-        return found
+    module = import_module(f"pellucid.lessons.why.claims.{name.replace('-', '_')}")
+    found: Found = module.measure(setting)
     findings = []
     for key, verdict in found.verdicts.items():
         text, section, says = claim.says[key]
@@ -124,9 +118,3 @@ def measure_claim(name: str, setting: Setting | None = None) -> Measurement:
         name, claim.question, found.number, found.method, tuple(findings), found.tables,
         Plot(found.panels), found.notes, claim.to_try, setting.seed, setting.size, machine,
     )  # fmt: skip
-
-
-_LONG = frozenset(
-    {"cache", "fixed-size", "heads", "length", "mask", "norm", "padding", "parallel", "position"}
-    | {"residual", "scale"}
-)
